@@ -1,0 +1,50 @@
+# The project's commands. `make` alone lists them.
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check bench fuzz clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer is needed; install it or pass PYTHON=/path/to/python" >&2; exit 69; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); .ci/apt python3-venv && $(PYTHON) -m venv $(VENV); }
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.run
+
+install: $(VENV)/.run ## Build .venv with the broker in it
+
+run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes options on)
+	@exec $(VENV)/bin/amqp-broker serve $(ARGS)
+
+test: $(VENV)/.dev ## Install what the tests need and run them (ARGS="-k name" passes options on)
+	@.ci/tools
+	$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## Lint, types, layers and mirror
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(PY) -m pytest tests/tidy
+
+bench: $(VENV)/.dev ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
+	@.ci/tools
+	$(PY) -m bench $(ARGS)
+
+fuzz: $(VENV)/.dev ## Throw mutated bytes at sessions for a bounded time (ARGS="--seconds 60")
+	$(PY) -m tests.fuzz $(ARGS)
+
+clean: ## Remove everything that was built
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,198 @@
+"""Real brokers as processes of their own: ours, and RabbitMQ from Debian's package as the oracle.
+
+Both listen on a free port of 127.0.0.1, keep their data in a folder given to them, and are started, killed and
+restarted by the tests and by `make bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class BrokerProcess:
+    """A broker under test: `host`, `port`, `url` and `pid` while it runs."""
+
+    name = "broker"
+    host = "127.0.0.1"
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.folder = folder
+        self.port = port or free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@{self.host}:{self.port}/"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the broker itself (for CPU time and memory)."""
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "broker.log"
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def start(self, timeout_s: float = 60.0) -> BrokerProcess:
+        """Start the process and return when it accepts clients; RuntimeError with the log if it does not."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), env=self.environment(), stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + timeout_s
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"{self.name} did not start:\n{self.log_path.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.01)
+        return self
+
+    def kill(self) -> None:
+        """End it at once, as `kill -9` does, with all its children."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask it to end and wait."""
+        self._signal(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Kill it and start it again on the same port."""
+        self.kill()
+        self.start()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is None:
+            return
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+        self.process.wait(timeout=30)
+        self.process = None
+
+
+class OurBroker(BrokerProcess):
+    """amqp-broker, run with the interpreter of this environment."""
+
+    name = "amqp-broker"
+
+    def __init__(self, folder: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:
+        super().__init__(folder, port)
+        self.options = options
+
+    @property
+    def ports_file(self) -> Path:
+        return self.folder / "ports.json"
+
+    def command(self) -> list[str]:
+        self.ports_file.unlink(missing_ok=True)
+        return [
+            *(sys.executable, "-m", "amqp_broker", "serve", "--host", self.host, "--port", str(self.port)),
+            *("--ports-file", str(self.ports_file), "--ephemeral", *self.options),
+        ]
+
+    def is_ready(self) -> bool:
+        try:
+            return bool(json.loads(self.ports_file.read_text())["amqp"] == self.port)
+        except (FileNotFoundError, ValueError):
+            return False
+
+
+class RabbitMQ(BrokerProcess):
+    """Debian's rabbitmq-server on its own ports, with its own data folder, node name and epmd."""
+
+    name = "RabbitMQ"
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        super().__init__(folder, port)
+        self.dist_port, self.epmd_port = free_port(), free_port()
+        self.home = folder / "home"
+
+    @staticmethod
+    def is_installed() -> bool:
+        return RABBITMQ_SERVER.exists()
+
+    @property
+    def pid(self) -> int:
+        """The Erlang VM's process id: the server script execs or forks it."""
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    command = (entry / "cmdline").read_bytes()
+                except OSError:
+                    continue
+                if b"beam.smp" in command.split(b"\0", 1)[0] and str(self.folder).encode() in command:
+                    return int(entry.name)
+        raise RuntimeError("RabbitMQ's Erlang VM is not running")
+
+    def command(self) -> list[str]:
+        self.home.mkdir(exist_ok=True)
+        (self.folder / "enabled_plugins").write_text("[].\n")
+        (self.folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp.default = {self.host}:{self.port}\nlog.console = true\nlog.file = false\n"
+        )
+        return [str(RABBITMQ_SERVER)]
+
+    def environment(self) -> dict[str, str]:
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("RABBITMQ_")}
+        return {
+            **inherited,
+            "HOME": str(self.home),
+            "ERL_EPMD_PORT": str(self.epmd_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_RELAXED_COMMAND_CHECK": "true",
+            "RABBITMQ_NODENAME": f"oracle{self.port}@localhost",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(self.dist_port),
+            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(self.folder / "log"),
+            "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
+        }
+
+    def is_ready(self) -> bool:
+        return "Server startup complete" in self.log_path.read_text(errors="replace")
+
+    def start(self, timeout_s: float = 120.0) -> BrokerProcess:
+        self.log_path.unlink(missing_ok=True)
+        return super().start(timeout_s)
+
+    def _signal(self, number: signal.Signals) -> None:
+        super()._signal(number)
+        # epmd makes itself a session of its own, so the group's signal has not reached it.
+        subprocess.run(
+            [shutil.which("epmd") or "epmd", "-port", str(self.epmd_port), "-kill"],
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
