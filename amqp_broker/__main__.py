@@ -1,0 +1,3 @@
+from amqp_broker.cli.main import main
+
+main()

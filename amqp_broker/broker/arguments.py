@@ -1,0 +1,156 @@
+"""x-arguments of queues: which there are, what they must be, and when two declarations mean the same.
+
+Source: rabbit_amqqueue.erl (check_arguments, declare_args) and rabbit_misc.erl (assert_args_equivalence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from amqp_broker import fields
+from amqp_broker.errors import PreconditionFailed
+
+EXPIRES_MS_MAX: Final = 315_360_000_000
+PRIORITY_MAX: Final = 255
+OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
+QUEUE_MODES: Final = ("default", "lazy")
+QUEUE_TYPES: Final = ("classic", "")
+
+# A validator returns what is wrong as an Erlang term, or None.
+Validator = Callable[[Any, fields.Table], "str | None"]
+
+
+def _integer(value: Any, _: fields.Table) -> str | None:
+    return None if fields.is_integer(value) else f'"expected integer, got {fields.type_name(value)}"'
+
+
+def _non_negative(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _integer(value, arguments)
+    return wrong or (f"{{value_negative,{value}}}" if value < 0 else None)
+
+
+def _expires(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    if wrong is None and value == 0:
+        return "{value_zero,0}"
+    return wrong or _not_too_large(value)
+
+
+def _message_ttl(value: Any, arguments: fields.Table) -> str | None:
+    return _non_negative(value, arguments) or _not_too_large(value)
+
+
+def _not_too_large(value: int) -> str | None:
+    return f"{{value_too_large,{value}}}" if value > EXPIRES_MS_MAX else None
+
+
+def _max_priority(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    return wrong or (f"{{max_value_exceeded,{value}}}" if value > PRIORITY_MAX else None)
+
+
+def _string(value: Any, _: fields.Table) -> str | None:
+    return None if isinstance(value, str) else f"{{unacceptable_type,{fields.type_name(value)}}}"
+
+
+def _dead_letter_routing_key(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if "x-dead-letter-exchange" in arguments else "routing_key_but_no_dlx_defined")
+
+
+def _overflow(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in OVERFLOWS else "invalid_overflow")
+
+
+def _queue_mode(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in QUEUE_MODES else f"\"unsupported queue mode '{value}'\"")
+
+
+def _queue_type(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in QUEUE_TYPES else f"\"unsupported queue type '{value}'\"")
+
+
+def _queue_version(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    return wrong or (None if value in (1, 2) else f"\"unsupported queue version '{value}'\"")
+
+
+def _bool(value: Any, _: fields.Table) -> str | None:
+    return None if isinstance(value, bool) else f"{{unacceptable_type,{fields.type_name(value)}}}"
+
+
+# In the order in which RabbitMQ compares them.
+QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
+    "x-expires": _expires,
+    "x-message-ttl": _message_ttl,
+    "x-dead-letter-exchange": _string,
+    "x-dead-letter-routing-key": _dead_letter_routing_key,
+    "x-max-length": _non_negative,
+    "x-max-length-bytes": _non_negative,
+    "x-max-priority": _max_priority,
+    "x-overflow": _overflow,
+    "x-queue-mode": _queue_mode,
+    "x-queue-version": _queue_version,
+    "x-single-active-consumer": _bool,
+    "x-queue-type": _queue_type,
+}
+CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-priority": _integer}
+
+
+def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:
+    """Raise PreconditionFailed for the first known argument that is not what it must be; others are kept as they are."""
+    for name, validate in known.items():
+        if name in arguments and (wrong := validate(arguments[name], arguments)) is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {resource}: {wrong}")
+
+
+def require_equal(resource: str, name: str, current: Any, received: Any) -> None:
+    """Raise PreconditionFailed unless an attribute is declared again as it was."""
+    if current != received:
+        _fail(resource, name, _plain(received), _plain(current))
+
+
+def require_equivalent(resource: str, names: list[str], current: fields.Table, received: fields.Table) -> None:
+    """Raise PreconditionFailed if one of the named arguments differs; an int equals a long of the same value."""
+    for name in names:
+        if name not in current and name not in received:
+            continue
+        if name not in current:
+            _fail(resource, name, _typed(received[name]), "none")
+        elif name not in received:
+            _fail(resource, name, "none", _typed(current[name]))
+        elif not is_same(current[name], received[name]):
+            _fail(resource, name, _plain(received[name]), _plain(current[name]))
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Equality as RabbitMQ has it: integers of any width are one type, and no other type equals another."""
+    return type_class(one) is type_class(other) and bool(one == other)
+
+
+def type_class(value: Any) -> type:
+    if fields.is_integer(value):
+        return int
+    return float if isinstance(value, float) else type(value)
+
+
+def _fail(resource: str, name: str, received: str, current: str) -> None:
+    raise PreconditionFailed(f"inequivalent arg '{name}' for {resource}: received {received} but current is {current}")
+
+
+def _plain(value: Any) -> str:
+    return f"'{_shown(value)}'"
+
+
+def _typed(value: Any) -> str:
+    return f"the value '{_shown(value)}' of type '{fields.type_name(value)}'"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,33 @@
+"""Seam: who is connected. A session is one; limits, exclusive queues and management look at it through this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from amqp_broker import fields
+    from amqp_broker.broker.access import User
+    from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+
+
+class Connection:
+    """A client's connection: its peer, and once it is open its user and vhost.
+
+    `channels` maps channel number to channel; `exclusive_queues` live as long as the connection.
+    """
+
+    def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
+        self.peer_host = peer_host
+        self.peer_port = peer_port
+        self.name = f"{peer_host}:{peer_port} -> {host}:{port}"
+        self.connected_at_ms = connected_at_ms
+        self.user: User | None = None
+        self.vhost: VHost | None = None
+        self.client_properties: fields.Table = {}
+        self.channels: dict[int, Any] = {}
+        self.exclusive_queues: set[Queue] = set()
+
+    def force_close(self, explanation: str, now: int) -> None:
+        """Close it from the broker's side with 320 CONNECTION_FORCED."""
+        raise NotImplementedError

@@ -1,0 +1,195 @@
+"""Exchanges and bindings: an exchange type is where its bindings are kept and which of them a message matches.
+
+Everything that can be done at bind time is done there; matching happens per message, or once per cached route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+from amqp_broker import fields
+from amqp_broker.broker.arguments import is_same
+from amqp_broker.broker.topic import TopicTrie
+from amqp_broker.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queue import Queue
+
+Destination: TypeAlias = "Queue | Exchange"
+BindingKey: TypeAlias = "tuple[Destination, str, bytes]"
+
+
+class Binding:
+    """One way from an exchange to a queue or exchange; routing key and arguments are part of its identity."""
+
+    __slots__ = ("arguments", "destination", "key", "routing_key", "source")
+
+    def __init__(self, source: Exchange, destination: Destination, routing_key: str, arguments: fields.Table) -> None:
+        self.source = source
+        self.destination = destination
+        self.routing_key = routing_key
+        self.arguments = arguments
+        self.key: BindingKey = (destination, routing_key, fields.encode_table(dict(sorted(arguments.items()))))
+
+
+@dataclass(eq=False)
+class Exchange:
+    """An exchange. `bindings` lead away from it, `incoming` lead to it."""
+
+    type: ClassVar[str]
+    # Whether a message's headers, not only its routing key, decide where it goes.
+    routes_by_headers: ClassVar[bool] = False
+
+    vhost: str
+    name: str
+    is_durable: bool = True
+    is_auto_delete: bool = False
+    is_internal: bool = False
+    arguments: fields.Table = field(default_factory=dict)
+    bindings: dict[BindingKey, Binding] = field(default_factory=dict)
+    incoming: dict[Binding, None] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"exchange '{self.name}' in vhost '{self.vhost}'"
+
+    @property
+    def alternate(self) -> str | None:
+        """Name of the exchange that takes what matches no binding here."""
+        return self.arguments.get("alternate-exchange")
+
+    def check(self, binding: Binding) -> None:
+        """Raise PreconditionFailed for a binding that this type cannot have."""
+
+    def add(self, binding: Binding) -> None:
+        """Keep a binding that is new."""
+        self.bindings[binding.key] = binding
+        self._index(binding)
+
+    def remove(self, binding: Binding) -> None:
+        del self.bindings[binding.key]
+        self._unindex(binding)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+        """The destinations that a message goes to, each once."""
+        raise NotImplementedError
+
+    def _index(self, binding: Binding) -> None:
+        raise NotImplementedError
+
+    def _unindex(self, binding: Binding) -> None:
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class DirectExchange(Exchange):
+    type: ClassVar[str] = "direct"
+
+    _by_key: dict[str, dict[Destination, int]] = field(default_factory=dict)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+        return self._by_key.get(routing_key, ())
+
+    def _index(self, binding: Binding) -> None:
+        _count_up(self._by_key.setdefault(binding.routing_key, {}), binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        destinations = self._by_key[binding.routing_key]
+        _count_down(destinations, binding.destination)
+        if not destinations:
+            del self._by_key[binding.routing_key]
+
+
+@dataclass(eq=False)
+class FanoutExchange(Exchange):
+    type: ClassVar[str] = "fanout"
+
+    _destinations: dict[Destination, int] = field(default_factory=dict)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+        return self._destinations
+
+    def _index(self, binding: Binding) -> None:
+        _count_up(self._destinations, binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        _count_down(self._destinations, binding.destination)
+
+
+@dataclass(eq=False)
+class TopicExchange(Exchange):
+    type: ClassVar[str] = "topic"
+
+    _trie: TopicTrie[Destination] = field(default_factory=TopicTrie)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+        return self._trie.match(routing_key)
+
+    def _index(self, binding: Binding) -> None:
+        self._trie.add(binding.routing_key, binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        self._trie.remove(binding.routing_key, binding.destination)
+
+
+@dataclass(eq=False)
+class HeadersExchange(Exchange):
+    type: ClassVar[str] = "headers"
+    routes_by_headers: ClassVar[bool] = True
+
+    _matchers: dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]] = field(default_factory=dict)
+
+    def check(self, binding: Binding) -> None:
+        x_match = binding.arguments.get("x-match", "all")
+        if not isinstance(x_match, str):
+            raise PreconditionFailed(
+                f"Invalid x-match field type '{fields.type_name(x_match)}' (value {x_match}); expected longstr"
+            )
+        if x_match not in ("all", "any", "all-with-x", "any-with-x"):
+            raise PreconditionFailed(
+                f'Invalid x-match field value <<"{x_match}">>; expected all, any, all-with-x, or any-with-x'
+            )
+
+    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+        return {destination for matches, destination in self._matchers.values() if matches(headers)}
+
+    def _index(self, binding: Binding) -> None:
+        self._matchers[binding.key] = (header_matcher(binding.arguments), binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        del self._matchers[binding.key]
+
+
+def header_matcher(arguments: fields.Table) -> Callable[[fields.Table], bool]:
+    """A test of message headers, from a binding's arguments.
+
+    A void value asks only for the key to be there. Keys that start with `x-` count only in the forms with x.
+    """
+    x_match = arguments.get("x-match", "all")
+    with_x = x_match.endswith("-with-x")
+    wanted = {
+        key: value for key, value in arguments.items() if key != "x-match" and (with_x or not key.startswith("x-"))
+    }
+
+    def fits(headers: fields.Table, key: str) -> bool:
+        return key in headers and (wanted[key] is None or is_same(headers[key], wanted[key]))
+
+    if x_match.startswith("any"):
+        return lambda headers: any(fits(headers, key) for key in wanted)
+    return lambda headers: all(fits(headers, key) for key in wanted)
+
+
+def _count_up(counts: dict[Destination, int], destination: Destination) -> None:
+    counts[destination] = counts.get(destination, 0) + 1
+
+
+def _count_down(counts: dict[Destination, int], destination: Destination) -> None:
+    counts[destination] -= 1
+    if not counts[destination]:
+        del counts[destination]
+
+
+EXCHANGE_TYPES: Final[dict[str, type[Exchange]]] = {
+    kind.type: kind for kind in (DirectExchange, FanoutExchange, TopicExchange, HeadersExchange)
+}

@@ -1,0 +1,49 @@
+"""`amqp-broker`: the program and its exit codes (sysexits.h)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+import click
+
+from amqp_broker.cli.serve import CommandError, serve
+from amqp_broker.config import ConfigError
+
+EX_USAGE: Final = 64
+EX_CONFIG: Final = 78
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="amqp-minibroker", prog_name="amqp-broker")
+def cli() -> None:
+    """An AMQP 0-9-1 broker that RabbitMQ's clients cannot tell from RabbitMQ."""
+
+
+cli.add_command(serve)
+
+
+def main() -> None:
+    """Run the program; whatever goes wrong is one sentence on stderr and an exit code."""
+    try:
+        cli.main(prog_name="amqp-broker", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(EX_USAGE)
+    except click.UsageError as error:
+        _fail(error.format_message(), EX_USAGE)
+    except click.Abort:
+        sys.exit(130)
+    except ConfigError as error:
+        _fail(str(error), EX_CONFIG)
+    except CommandError as error:
+        _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter would complain about it while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(sentence: str, code: int) -> None:
+    click.echo(f"amqp-broker: {sentence}", err=True)
+    sys.exit(code)

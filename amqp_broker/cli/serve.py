@@ -1,0 +1,140 @@
+"""`amqp-broker serve`: run the broker in the foreground until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Final
+
+import click
+
+from amqp_broker.config import Config
+from amqp_broker.server.server import Server
+
+EX_NOHOST: Final = 68
+EX_UNAVAILABLE: Final = 69
+EX_CANTCREAT: Final = 73
+EX_NOPERM: Final = 77
+
+# mallopt(3)
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+HEAP_TOP_BYTES_KEPT: Final = 32 * 1024 * 1024
+MMAP_BYTES_MIN: Final = 4 * 1024 * 1024
+
+LOG_FORMAT: Final = "%(asctime)s.%(msecs)03d [%(levelname)s] %(message)s"
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; the text is a sentence for the user."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+def settings_as_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each setting that has a flag."""
+    kinds: dict[str, Any] = {"str": str, "int": int}
+    for declared in reversed(fields(Config)):
+        if not declared.metadata["flag"]:
+            continue
+        flag, help_text = "--" + declared.name.replace("_", "-"), declared.metadata["help"]
+        if declared.type == "bool":
+            option = click.option(flag, declared.name, is_flag=True, default=None, help=help_text)
+        else:
+            shown = f"{help_text}  [default: {declared.default}]" if declared.default != "" else help_text
+            option = click.option(flag, declared.name, type=kinds[str(declared.type)], default=None, help=shown)
+        command = option(command)
+    return command
+
+
+@click.command()
+@settings_as_options
+def serve(**given: Any) -> None:
+    """Run the broker until it is told to stop.
+
+    Each option can also be set in the environment: --log-level as AMQP_BROKER_LOG_LEVEL. RABBITMQ_DEFAULT_USER,
+    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, RABBITMQ_NODE_PORT and RABBITMQ_NODE_IP_ADDRESS work as they do
+    for RabbitMQ.
+    """
+    config = Config.load(given, os.environ)
+    start_logging(config.log_level)
+    server = Server(config)
+    tune_memory()
+    try:
+        run_loop(_serve(server))
+    except socket.gaierror as error:
+        raise CommandError(f"cannot listen on '{config.host}': {error.strerror}.", EX_NOHOST) from None
+
+
+async def _serve(server: Server) -> None:
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        await server.start()
+    except socket.gaierror:
+        raise
+    except OSError as error:
+        raise _command_error(server.config, error) from None
+    await stopped.wait()
+    await server.stop()
+
+
+def _command_error(config: Config, error: OSError) -> CommandError:
+    if error.filename is not None:
+        return CommandError(f"cannot write the ports file '{config.ports_file}': {error.strerror}.", EX_CANTCREAT)
+    where = f"port {config.port} of '{config.host}'"
+    if error.errno == errno.EADDRINUSE:
+        return CommandError(f"{where} is in use by another program.", EX_UNAVAILABLE)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return CommandError(f"{where} is not for this user to listen on.", EX_NOPERM)
+    return CommandError(f"cannot listen on {where}: {error.strerror or error}.", EX_NOHOST)
+
+
+def run_loop(main: Any) -> None:
+    """Run a coroutine on uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def start_logging(level: str) -> None:
+    """Log to stdout, in lines like RabbitMQ's."""
+    logging.addLevelName(logging.INFO, "info")
+    logging.addLevelName(logging.DEBUG, "debug")
+    logging.addLevelName(logging.WARNING, "warning")
+    logging.addLevelName(logging.ERROR, "error")
+    logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
+
+
+def tune_memory() -> None:
+    """Keep the memory that the traffic needs, and do not look for garbage where there is none.
+
+    glibc gives the top of its heap back to the system at each chance, so buffers of a few hundred KiB that come and
+    go with every read would be paged in anew every time: most of the cost of large messages.
+    Messages hold no cycles, so looking for some among a million of them is time lost.
+
+    What exists after the imports is never looked at again; young objects are looked at less often than by default.
+    """
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        if hasattr(libc, "mallopt"):
+            libc.mallopt(M_TRIM_THRESHOLD, HEAP_TOP_BYTES_KEPT)
+            libc.mallopt(M_MMAP_THRESHOLD, MMAP_BYTES_MIN)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)

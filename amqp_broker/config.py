@@ -1,0 +1,78 @@
+"""Settings: one declaration each, which gives the default, the flag, the environment names and the help.
+
+`Config.load` takes the command line's values before the environment's, and those before the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+class ConfigError(ValueError):
+    """A setting has a value that it cannot have; the text names the setting and the value."""
+
+
+def setting(default: Any, help_text: str, *, env: tuple[str, ...] = (), flag: bool = True) -> Any:
+    """Declare a setting. Its environment name is AMQP_BROKER_ and the field's name; `env` are further names."""
+    return field(default=default, metadata={"help": help_text, "env": env, "flag": flag})
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of a broker."""
+
+    host: str = setting(
+        "localhost", "Address or name to listen on; '::' is every interface.", env=("RABBITMQ_NODE_IP_ADDRESS",)
+    )
+    port: int = setting(5672, "Port for AMQP; 0 takes a free one.", env=("RABBITMQ_NODE_PORT",))
+    ports_file: str = setting("", "Write the ports as JSON to this file when all of them accept.")
+    ephemeral: bool = setting(False, "Keep everything in memory only (so far the only way).")
+    log_level: str = setting("info", "debug, info, warning or error.")
+    remote_guest: bool = setting(False, "Let the user guest in from other machines, too.")
+    default_user: str = setting("guest", "Name of the first user.", env=("RABBITMQ_DEFAULT_USER",), flag=False)
+    default_pass: str = setting("guest", "Password of the first user.", env=("RABBITMQ_DEFAULT_PASS",), flag=False)
+    default_vhost: str = setting("/", "Name of the first vhost.", env=("RABBITMQ_DEFAULT_VHOST",), flag=False)
+    channel_max: int = setting(2047, "Channels that a connection may open.", flag=False)
+    frame_max: int = setting(131072, "Largest frame, in octets.", flag=False)
+    heartbeat_s: int = setting(60, "Heartbeat that the broker proposes, in seconds.", flag=False)
+    handshake_timeout_ms: int = setting(10_000, "How long a client may take until connection.open.", flag=False)
+    message_bytes_max: int = setting(16_777_216, "Largest message body, in octets.", flag=False)
+    connection_max: int | None = setting(None, "Connections that the broker takes.", flag=False)
+
+    @classmethod
+    def load(cls, given: Mapping[str, Any], environment: Mapping[str, str]) -> Config:
+        """Settings from the command line (None: not given) and the environment. Raises ConfigError."""
+        values: dict[str, Any] = {}
+        for declared in fields(cls):
+            if given.get(declared.name) is not None:
+                values[declared.name] = given[declared.name]
+                continue
+            for name in (f"AMQP_BROKER_{declared.name.upper()}", *declared.metadata["env"]):
+                if name in environment:
+                    values[declared.name] = _parse(name, environment[name], str(declared.type))
+                    break
+        config = cls(**values)
+        config.check()
+        return config
+
+    def check(self) -> None:
+        """Raise ConfigError for a value out of range."""
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"port {self.port} is not between 0 and 65535")
+        if self.log_level not in ("debug", "info", "warning", "error"):
+            raise ConfigError(f"log level '{self.log_level}' is none of debug, info, warning, error")
+
+
+def _parse(name: str, text: str, kind: str) -> Any:
+    if kind.startswith("int"):
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"{name} is '{text}', which is not a whole number") from None
+    if kind == "bool":
+        if text.lower() not in ("true", "false", "1", "0", "yes", "no", ""):
+            raise ConfigError(f"{name} is '{text}', which is neither true nor false")
+        return text.lower() in ("true", "1", "yes")
+    return text

@@ -1,0 +1,110 @@
+"""Reply codes as exceptions: the two families of AMQP, and the ways to end a connection without a word.
+
+    AMQPError
+      ChannelError       soft: closes the channel (spec 1.2, "soft-error")
+      ConnectionError_   hard: closes the connection (spec 1.2, "hard-error")
+    Disconnect           the socket is dropped; no frame tells the peer why
+
+The core and the session raise; `Session._run` is the only place that turns an error into a close. The code is on the
+class, the explanation is RabbitMQ's text.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+# A reply-text is a shortstr: 255 octets at most.
+REPLY_TEXT_BYTES_MAX = 255
+
+
+class AMQPError(Exception):
+    """An error with a reply code of AMQP 0-9-1; construct one of the subclasses below the two families."""
+
+    code: ClassVar[int]
+    name: ClassVar[str]
+    # Class and method id of the offender, where it is not the method being handled; 0 where there is none.
+    method_id: int | None = None
+
+    @property
+    def reply_text(self) -> str:
+        """`NAME - explanation`, cut to what a shortstr holds."""
+        text = f"{self.name} - {self}".encode("utf-8", "replace")
+        if len(text) > REPLY_TEXT_BYTES_MAX:
+            text = text[: REPLY_TEXT_BYTES_MAX - 3] + b"..."
+        return text.decode("utf-8", "ignore")
+
+
+class ChannelError(AMQPError):
+    """Closes the channel on which it happened."""
+
+
+class ConnectionError_(AMQPError):
+    """Closes the connection on which it happened."""
+
+
+class AccessRefused(ChannelError):
+    code, name = 403, "ACCESS_REFUSED"
+
+
+class NotFound(ChannelError):
+    code, name = 404, "NOT_FOUND"
+
+
+class ResourceLocked(ChannelError):
+    code, name = 405, "RESOURCE_LOCKED"
+
+
+class PreconditionFailed(ChannelError):
+    code, name = 406, "PRECONDITION_FAILED"
+
+
+class ConnectionForced(ConnectionError_):
+    code, name = 320, "CONNECTION_FORCED"
+
+
+class LoginRefused(ConnectionError_):
+    """403 on the connection: the one hard error that shares its code with a soft one."""
+
+    code, name = 403, "ACCESS_REFUSED"
+
+
+class FrameError(ConnectionError_):
+    code, name = 501, "FRAME_ERROR"
+
+
+class UnreadableFrame(FrameError):
+    """Where the next frame starts is not known any more: nothing that follows can be understood."""
+
+
+class SyntaxError_(ConnectionError_):
+    code, name = 502, "SYNTAX_ERROR"
+
+
+class CommandInvalid(ConnectionError_):
+    code, name = 503, "COMMAND_INVALID"
+
+
+class ChannelNumberError(ConnectionError_):
+    """504: a method for a channel, or a state of the connection, that does not expect it."""
+
+    code, name = 504, "CHANNEL_ERROR"
+
+
+class UnexpectedFrame(ConnectionError_):
+    code, name = 505, "UNEXPECTED_FRAME"
+
+
+class NotAllowed(ConnectionError_):
+    code, name = 530, "NOT_ALLOWED"
+
+
+class NotImplemented_(ConnectionError_):
+    code, name = 540, "NOT_IMPLEMENTED"
+
+
+class InternalError(ConnectionError_):
+    code, name = 541, "INTERNAL_ERROR"
+
+
+class Disconnect(Exception):
+    """Drop the socket without a closing frame, as RabbitMQ does with peers that do not speak AMQP."""

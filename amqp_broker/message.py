@@ -1,0 +1,256 @@
+"""A message as the broker keeps it: the frames of its content, as they arrived on the wire.
+
+Nobody decodes properties on the way from publisher to consumer; who needs them (headers exchanges, dead-lettering,
+management) asks `Message.properties()`. What publishing must know of a property list is its `Traits`, read once for
+each distinct list.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from amqp_broker import fields
+
+FRAME_METHOD: Final = 1
+FRAME_HEADER: Final = 2
+FRAME_BODY: Final = 3
+FRAME_HEARTBEAT: Final = 8
+FRAME_END: Final = 0xCE
+FRAME_END_BYTE: Final = b"\xce"
+# type, channel, size: what every frame starts with
+FRAME: Final = struct.Struct(">BHI")
+# content class, weight, body size: what every content header's payload starts with
+CONTENT: Final = struct.Struct(">HHQ")
+# a header frame up to its property flags
+HEADER_START_BYTES: Final = FRAME.size + CONTENT.size
+
+_SHORT: Final = struct.Struct(">H")
+_TIMESTAMP: Final = struct.Struct(">Q")
+
+# The properties of class basic in the order of their flags, bit 15 first (spec 1.8.1).
+PROPERTIES: Final[tuple[tuple[str, int, str], ...]] = (
+    ("content_type", 1 << 15, "shortstr"),
+    ("content_encoding", 1 << 14, "shortstr"),
+    ("headers", 1 << 13, "table"),
+    ("delivery_mode", 1 << 12, "octet"),
+    ("priority", 1 << 11, "octet"),
+    ("correlation_id", 1 << 10, "shortstr"),
+    ("reply_to", 1 << 9, "shortstr"),
+    ("expiration", 1 << 8, "shortstr"),
+    ("message_id", 1 << 7, "shortstr"),
+    ("timestamp", 1 << 6, "timestamp"),
+    ("type", 1 << 5, "shortstr"),
+    ("user_id", 1 << 4, "shortstr"),
+    ("app_id", 1 << 3, "shortstr"),
+    ("cluster_id", 1 << 2, "shortstr"),
+)
+HEADERS_FLAG: Final = 1 << 13
+# A list with one of these can make publishing more than "route and push".
+SPECIAL_FLAGS: Final = HEADERS_FLAG | 1 << 11 | 1 << 9 | 1 << 8 | 1 << 4
+
+
+class MalformedProperties(ValueError):
+    """The octets are not a property list of class basic."""
+
+
+class Properties:
+    """The decoded properties of a message; None where one is absent."""
+
+    __slots__ = tuple(name for name, _, _ in PROPERTIES)
+
+    content_type: str | None
+    content_encoding: str | None
+    headers: fields.Table | None
+    delivery_mode: int | None
+    priority: int | None
+    correlation_id: str | None
+    reply_to: str | None
+    expiration: str | None
+    message_id: str | None
+    timestamp: int | None
+    type: str | None
+    user_id: str | None
+    app_id: str | None
+    cluster_id: str | None
+
+    def __init__(self, **values: Any) -> None:
+        for name, _, _ in PROPERTIES:
+            setattr(self, name, values.get(name))
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int = 0) -> Properties:
+        """Decode property flags and list from `data[offset:]`. Raises MalformedProperties."""
+        try:
+            properties, end = cls._decode(data, offset)
+        except (struct.error, IndexError, fields.MalformedTable) as error:
+            raise MalformedProperties(f"malformed property list: {error}") from None
+        if end != len(data):
+            raise MalformedProperties("octets are left behind the property list")
+        return properties
+
+    @classmethod
+    def _decode(cls, data: bytes, offset: int) -> tuple[Properties, int]:
+        (flags,) = _SHORT.unpack_from(data, offset)
+        offset += 2
+        if flags & 3:
+            raise MalformedProperties("unknown property flags")
+        properties = cls()
+        for name, flag, kind in PROPERTIES:
+            if flags & flag:
+                value: Any
+                if kind == "shortstr":
+                    end = offset + 1 + data[offset]
+                    if end > len(data):
+                        raise MalformedProperties("a string reaches beyond the property list")
+                    value, offset = data[offset + 1 : end].decode("utf-8", "surrogateescape"), end
+                elif kind == "octet":
+                    value, offset = data[offset], offset + 1
+                elif kind == "timestamp":
+                    (value,), offset = _TIMESTAMP.unpack_from(data, offset), offset + 8
+                else:
+                    value, offset = fields.decode_table(data, offset)
+                setattr(properties, name, value)
+        return properties, offset
+
+    def encode(self) -> bytes:
+        """Property flags and list, as a content header carries them behind the body size."""
+        flags, pieces = 0, []
+        for name, flag, kind in PROPERTIES:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            flags |= flag
+            if kind == "shortstr":
+                encoded = value.encode("utf-8", "surrogateescape")
+                pieces.append(bytes([len(encoded)]) + encoded)
+            elif kind == "octet":
+                pieces.append(bytes([value]))
+            elif kind == "timestamp":
+                pieces.append(_TIMESTAMP.pack(value))
+            else:
+                pieces.append(fields.encode_table(value))
+        return _SHORT.pack(flags) + b"".join(pieces)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The properties that are present, by name."""
+        return {name: value for name, _, _ in PROPERTIES if (value := getattr(self, name)) is not None}
+
+
+class Traits:
+    """What publishing must know of one property list: `is_persistent`, and `special` where it needs a closer look.
+
+    `special` holds the decoded properties if headers, priority, reply-to, expiration or user-id are among them.
+    """
+
+    __slots__ = ("is_persistent", "special")
+
+    def __init__(self, property_list: bytes) -> None:
+        """Check and read flags and properties. Raises MalformedProperties."""
+        properties = Properties.decode(property_list)
+        self.is_persistent = properties.delivery_mode == 2
+        flags = _SHORT.unpack_from(property_list)[0]
+        self.special: Properties | None = properties if flags & SPECIAL_FLAGS else None
+
+
+class Address:
+    """The exchange and routing key that a message was published with, and how a delivery spells them."""
+
+    __slots__ = ("exchange", "routing_key", "suffix", "suffix_redelivered")
+
+    def __init__(self, exchange: str, routing_key: str) -> None:
+        self.exchange = exchange
+        self.routing_key = routing_key
+        names = shortstr(exchange) + shortstr(routing_key)
+        # The arguments of basic.deliver behind the delivery tag, and the frame's end.
+        self.suffix: bytes = b"\0" + names + FRAME_END_BYTE
+        self.suffix_redelivered: bytes = b"\1" + names + FRAME_END_BYTE
+
+
+class Message:
+    """One published message: shared by all queues that it was routed to, and never changed.
+
+    `content` is the header frame and the body frames as they stood on channel number `channel`.
+    """
+
+    __slots__ = ("address", "channel", "content", "is_persistent")
+
+    def __init__(self, address: Address, content: bytes, channel: int, is_persistent: bool) -> None:
+        self.address = address
+        self.content = content
+        self.channel = channel
+        self.is_persistent = is_persistent
+
+    @classmethod
+    def build(cls, address: Address, properties: Properties, body: bytes, frame_max: int = 131072) -> Message:
+        """A message made by the broker itself or over HTTP rather than received in frames."""
+        property_list = properties.encode()
+        content = content_frames(1, CONTENT.pack(60, 0, len(body)) + property_list, body, frame_max)
+        return cls(address, content, 1, properties.delivery_mode == 2)
+
+    @property
+    def exchange(self) -> str:
+        return self.address.exchange
+
+    @property
+    def routing_key(self) -> str:
+        return self.address.routing_key
+
+    @property
+    def header(self) -> bytes:
+        """The content header's payload: class, weight, body size, property flags and list."""
+        size = FRAME.unpack_from(self.content)[2]
+        return self.content[FRAME.size : FRAME.size + size]
+
+    @property
+    def body_bytes(self) -> int:
+        """Size of the body."""
+        size: int = CONTENT.unpack_from(self.content, FRAME.size)[2]
+        return size
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.body_pieces())
+
+    def body_pieces(self) -> list[bytes]:
+        """The payloads of the body frames."""
+        content, pieces = self.content, []
+        offset = FRAME.size + FRAME.unpack_from(content)[2] + 1
+        while offset < len(content):
+            start = offset + FRAME.size
+            offset = start + FRAME.unpack_from(content, offset)[2] + 1
+            pieces.append(content[start : offset - 1])
+        return pieces
+
+    def properties(self) -> Properties:
+        """Decode the properties (a copy on every call: the message itself stays as it arrived)."""
+        return Properties.decode(self.header, CONTENT.size)
+
+    def content_for(self, channel: int, frame_max: int) -> bytes:
+        """The content's frames for another channel, re-cut where the peer's frames must be smaller."""
+        pieces = self.body_pieces()
+        if any(len(piece) > frame_max - 8 for piece in pieces):
+            return content_frames(channel, self.header, b"".join(pieces), frame_max)
+        if self.channel == channel:
+            return self.content
+        header = self.header
+        frames = [FRAME.pack(FRAME_HEADER, channel, len(header)), header, FRAME_END_BYTE]
+        for piece in pieces:
+            frames += (FRAME.pack(FRAME_BODY, channel, len(piece)), piece, FRAME_END_BYTE)
+        return b"".join(frames)
+
+
+def content_frames(channel: int, header: bytes, body: bytes, frame_max: int) -> bytes:
+    """A header frame and the body in frames of at most `frame_max` octets each, their envelopes included."""
+    frames = [FRAME.pack(FRAME_HEADER, channel, len(header)), header, FRAME_END_BYTE]
+    step = frame_max - 8
+    for start in range(0, len(body), step):
+        piece = body[start : start + step]
+        frames += (FRAME.pack(FRAME_BODY, channel, len(piece)), piece, FRAME_END_BYTE)
+    return b"".join(frames)
+
+
+def shortstr(text: str) -> bytes:
+    """A short string as the wire has it: one octet of length, then UTF-8."""
+    encoded = text.encode("utf-8", "surrogateescape")
+    return bytes([len(encoded)]) + encoded

@@ -1,0 +1,62 @@
+"""Putting a message together frame by frame: method, then header, then bodies (spec 4.2.6), one assembly a channel.
+
+The session takes whole messages out of a read without this; it is for those that arrive in several pieces.
+The texts are those of rabbit_command_assembler.
+"""
+
+from __future__ import annotations
+
+from amqp_broker.errors import FrameError, UnexpectedFrame
+from amqp_broker.message import CONTENT, FRAME_BODY, FRAME_HEADER, content_frames
+from amqp_broker.protocol.wire import BODY_BYTES_LIMIT
+
+
+class ContentAssembly:
+    """The content that a basic.publish announced: whole as soon as `add` returns True.
+
+    `method` is the payload of the method frame. A body above the limit is read to its end, but not kept.
+    """
+
+    __slots__ = ("_bytes_left", "_pieces", "body_bytes", "header", "method")
+
+    def __init__(self, method: bytes) -> None:
+        self.method = method
+        self.header = b""
+        self.body_bytes = 0
+        self._pieces: list[bytes] = []
+        self._bytes_left = 0
+
+    @property
+    def property_list(self) -> bytes:
+        """The header's property flags and properties."""
+        return self.header[CONTENT.size :]
+
+    def add(self, kind: int, payload: bytes, body_bytes_max: int) -> bool:
+        """Take the channel's next frame. Raises FrameError and UnexpectedFrame."""
+        if not self.header:
+            self._add_header(kind, payload)
+        elif kind != FRAME_BODY:
+            raise UnexpectedFrame("expected content body, got non content body frame instead")
+        else:
+            self._bytes_left -= len(payload)
+            if self._bytes_left < 0:
+                raise FrameError("content body frame exceeds remaining content size")
+            if payload and self.body_bytes <= body_bytes_max:
+                self._pieces.append(payload)
+        return self._bytes_left == 0
+
+    def _add_header(self, kind: int, payload: bytes) -> None:
+        if kind != FRAME_HEADER or len(payload) < CONTENT.size + 2 or payload[2:4] != b"\0\0":
+            # One with a weight is no content header to RabbitMQ either.
+            raise UnexpectedFrame("expected content header for class 60, got non content header frame instead")
+        class_id, _, body_bytes = CONTENT.unpack_from(payload)
+        if class_id != 60:
+            raise UnexpectedFrame(f"expected content header for class 60, got one for class {class_id} instead")
+        if body_bytes > BODY_BYTES_LIMIT:
+            raise FrameError(f"content body size {body_bytes} exceeds maximum allowed size {BODY_BYTES_LIMIT}")
+        self.header = payload
+        self.body_bytes = self._bytes_left = body_bytes
+
+    def content(self, channel: int, frame_max: int) -> bytes:
+        """The content in frames of `frame_max` octets, however the publisher had cut it."""
+        return content_frames(channel, self.header, b"".join(self._pieces), frame_max)

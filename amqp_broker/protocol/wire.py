@@ -1,0 +1,116 @@
+"""Frames on the wire: what the hot path reads and writes by hand, and RabbitMQ's words for frames that are wrong.
+
+Property tests hold every function here to pamqp's codec. Source: AMQP 0-9-1 specification, 2.3.5 "Frame Details".
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, TypeVar
+
+from amqp_broker.errors import ConnectionError_, FrameError, UnexpectedFrame, UnreadableFrame
+from amqp_broker.message import FRAME, FRAME_END, FRAME_END_BYTE, FRAME_METHOD, Address, shortstr
+
+E = TypeVar("E", bound=ConnectionError_)
+
+PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
+# 0-9 as some old clients spell it; RabbitMQ serves it as 0-9-1.
+PROTOCOL_HEADER_0_9: Final = b"AMQP\x01\x01\x00\x09"
+# What RabbitMQ 4 answers to a header it does not speak: it offers AMQP 1.0 with SASL first.
+PROTOCOL_HEADER_OFFER: Final = b"AMQP\x03\x01\x00\x00"
+
+# Every frame costs this many octets beside its payload.
+FRAME_OVERHEAD: Final = 8
+# RabbitMQ lets a payload be that much too long: "off-by 1 or 8 are typical" mistakes of clients.
+FRAME_SIZE_FUDGE: Final = 8
+BODY_BYTES_LIMIT: Final = 536_870_912
+
+PUBLISH: Final = 60 << 16 | 40
+ACK: Final = 60 << 16 | 80
+REJECT: Final = 60 << 16 | 90
+NACK: Final = 60 << 16 | 120
+
+METHOD_ID: Final = struct.Struct(">I")
+# A settling method's payload: its id, the delivery tag, one octet of bits
+SETTLE: Final = struct.Struct(">IQB")
+TAG: Final = struct.Struct(">Q")
+# class, weight and body size within a whole header frame that starts at the same offset as FRAME
+HEADER_FRAME: Final = struct.Struct(">BHIHHQ")
+
+HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
+
+_METHOD_FRAME: Final = struct.Struct(">BHII")
+_ACK_FRAME: Final = struct.Struct(">BHIIQBB")
+
+
+def method_frame(channel: int, payload: bytes) -> bytes:
+    """A method frame around an encoded method."""
+    return FRAME.pack(FRAME_METHOD, channel, len(payload)) + payload + FRAME_END_BYTE
+
+
+def deliver_prefix(channel: int, consumer_tag: str, suffix_bytes: int) -> bytes:
+    """A basic.deliver frame up to its delivery tag; behind the tag an address's suffix of that size follows."""
+    tag = shortstr(consumer_tag)
+    size = METHOD_ID.size + len(tag) + TAG.size + suffix_bytes - 1
+    return _METHOD_FRAME.pack(FRAME_METHOD, channel, size, 60 << 16 | 60) + tag
+
+
+def get_ok_frame(channel: int, tag: int, address: Address, redelivered: bool, message_count: int) -> bytes:
+    suffix = address.suffix_redelivered if redelivered else address.suffix
+    payload = METHOD_ID.pack(60 << 16 | 71) + TAG.pack(tag) + suffix[:-1] + METHOD_ID.pack(message_count)
+    return method_frame(channel, payload)
+
+
+def return_frame(channel: int, code: int, text: str, address: Address) -> bytes:
+    payload = METHOD_ID.pack(60 << 16 | 50) + code.to_bytes(2, "big") + shortstr(text) + address.suffix[1:-1]
+    return method_frame(channel, payload)
+
+
+def ack_frame(channel: int, tag: int, multiple: bool) -> bytes:
+    return _ACK_FRAME.pack(FRAME_METHOD, channel, 13, ACK, tag, multiple, FRAME_END)
+
+
+def nack_frame(channel: int, tag: int, multiple: bool) -> bytes:
+    # RabbitMQ leaves the requeue bit of a publisher's nack at its default, which is 1.
+    return _ACK_FRAME.pack(FRAME_METHOD, channel, 13, NACK, tag, multiple | 2, FRAME_END)
+
+
+def frame_too_large(kind: int, size: int, frame_max: int) -> UnreadableFrame:
+    reason = f"{{frame_too_large,{size},{frame_max - FRAME_OVERHEAD}}}"
+    return _about_frame(UnreadableFrame(f"type {kind}, {_snippet(b'')}: {reason}"))
+
+
+def bad_frame_end(kind: int, payload: bytes, octet: int) -> UnreadableFrame:
+    return _about_frame(UnreadableFrame(f"type {kind}, {_snippet(payload)}: {{invalid_frame_end_marker,{octet}}}"))
+
+
+def unknown_frame(kind: int, payload: bytes) -> FrameError:
+    return _about_frame(FrameError(f"type {kind}, {_snippet(payload)}: unknown_frame"))
+
+
+def unexpected_frame(kind: int, payload: bytes) -> UnexpectedFrame:
+    return _about_frame(UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
+
+
+def unexpected_content() -> UnexpectedFrame:
+    """A header or body frame where a method should stand."""
+    return _about_frame(UnexpectedFrame("expected method frame, got non method frame instead"))
+
+
+def _about_frame(error: E) -> E:
+    """An error about a frame carries no class and method id."""
+    error.method_id = 0
+    return error
+
+
+def _snippet(payload: bytes) -> str:
+    which = "all" if len(payload) <= 16 else "first 16"
+    return f"{which} octets = {erlang_binary(payload[:16])}"
+
+
+def erlang_binary(data: bytes) -> str:
+    """A binary as Erlang's ~p prints it: text where all of it is printable, else numbers."""
+    if data and all(32 <= octet < 127 or octet in b"\b\t\n\v\f\r\x1b" for octet in data):
+        escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}
+        return '<<"' + "".join(escapes.get(octet, chr(octet)) for octet in data) + '">>'
+    return f"<<{','.join(map(str, data))}>>"

@@ -1,0 +1,95 @@
+"""One socket and its session: reads go in, the outbox goes out, and a full socket holds up only itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.session.session import Session
+
+if TYPE_CHECKING:
+    from amqp_broker.server.server import Server
+
+# A consumer whose socket holds this much gets no more until it has read most of it.
+WRITE_BUFFER_BYTES_HIGH: Final = 256 * 1024
+WRITE_BUFFER_BYTES_LOW: Final = 64 * 1024
+# A peer that asks and asks and never reads the answers is not read any more beyond this.
+UNREAD_REPLIES_BYTES_MAX: Final = 4 * 1024 * 1024
+# Pieces are joined into one write, unless they are so large that the system may better gather them itself.
+GATHER_BYTES_MIN: Final = 16 * 1024
+
+
+class Transport(asyncio.Protocol):
+    """The protocol object of one AMQP connection."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.socket: asyncio.Transport
+        self.session: Session
+        self.is_reading = True
+        self.is_throttled = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "pause_reading")
+        self.socket = transport  # type: ignore[assignment] # uvloop's transports are asyncio's by shape
+        transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH, WRITE_BUFFER_BYTES_LOW)  # type: ignore[attr-defined]
+        peer, name = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        peer, name = peer or ("unknown", 0), name or ("unknown", 0)
+        server = self.server
+        self.session = Session(server.broker, server.dirty, peer[0], peer[1], name[0], name[1], server.clock.now())
+        server.transports[self.session] = self
+        server.flush()
+
+    def data_received(self, data: bytes) -> None:
+        server = self.server
+        self.session.receive(data, server.clock.now())
+        server.flush()
+        if server.broker.is_congested:
+            server.broker.is_congested = False
+            server.throttle(self)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        server = self.server
+        server.transports.pop(self.session, None)
+        self.session.connection_lost(server.clock.now())
+        self.session.take_output()
+        server.flush()
+
+    def pause_writing(self) -> None:
+        self.session.pause()
+
+    def resume_writing(self) -> None:
+        self.read_on()
+        self.session.resume(self.server.clock.now())
+        self.server.flush()
+        self.server.end_throttle()
+
+    def stop_reading(self) -> None:
+        if self.is_reading and not self.socket.is_closing():
+            self.is_reading = False
+            self.socket.pause_reading()
+
+    def read_on(self) -> None:
+        if not self.is_reading and not self.socket.is_closing():
+            self.is_reading = True
+            self.socket.resume_reading()
+
+    def write(self, pieces: list[bytes]) -> None:
+        """Write the pieces of an outbox."""
+        socket = self.socket
+        if socket.is_closing():
+            return
+        if len(pieces) > 1 and max(map(len, pieces)) < GATHER_BYTES_MIN:
+            socket.write(b"".join(pieces))
+        else:
+            socket.writelines(pieces)
+        if self.session.is_paused and self.is_reading:
+            self._check_unread_replies()
+
+    def _check_unread_replies(self) -> None:
+        if self.socket.get_write_buffer_size() > UNREAD_REPLIES_BYTES_MAX:
+            self.is_reading = False
+            self.socket.pause_reading()

@@ -1,0 +1,257 @@
+"""A channel: delivery tags and what is unacked under them, publish numbers and what is unconfirmed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pamqp import commands
+
+from amqp_broker.errors import NotImplemented_, PreconditionFailed
+from amqp_broker.message import Message
+from amqp_broker.protocol import wire
+from amqp_broker.protocol.methods import AccessRequest, AccessRequestOk
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.consumer import Consumer
+    from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.protocol.content import ContentAssembly
+    from amqp_broker.session.publishing import Route
+    from amqp_broker.session.session import Session
+    from amqp_broker.session.transactions import Transaction
+
+# What waits to be settled: its queue, its consumer (None for basic.get), its position and itself.
+# A tuple, because one is made per delivery.
+Delivery: TypeAlias = "tuple[Queue, Consumer | None, int, Message]"
+
+# `Channel.mode`: at most one of confirms and transactions can be selected.
+PLAIN: Final = 0
+CONFIRMING: Final = 1
+TRANSACTIONAL: Final = 2
+
+
+class Channel:
+    """An open channel of a session.
+
+    `unacked` maps delivery tags, in the order in which they were given, to what they stand for.
+    `prefetch` is what the next consumer gets; `prefetch_total` limits the channel as a whole (basic.qos global).
+    """
+
+    def __init__(self, session: Session, number: int) -> None:
+        assert session.vhost is not None
+        self.session = session
+        self.vhost: VHost = session.vhost
+        self.number = number
+        self.assembly: ContentAssembly | None = None
+        self.last_queue = ""
+
+        self.last_tag = 0
+        self.unacked: dict[int, Delivery] = {}
+        self.consumers: dict[str, Consumer] = {}
+        self.prefetch = 0
+        self.prefetch_total = 0
+        # Counted only while there is a `prefetch_total`; gets count if they were before it.
+        self.in_flight = 0
+        self.in_flight_since_tag = 0
+
+        self.mode = PLAIN
+        self.publish_count = 0
+        self.confirmed_count = 0
+        self.transaction: Transaction | None = None
+
+    # Publishing
+
+    def publish(self, route: Route, content: bytes, is_persistent: bool) -> None:
+        """Push a message to its queues: the whole of publishing where the route is plain."""
+        message = Message(route.address, content, self.number, is_persistent)
+        for queue in route.queues:
+            queue.push(message)
+        if self.mode:
+            self.count_publish()
+
+    def count_publish(self) -> None:
+        """Give the message at hand the next publish number; its confirm leaves at the end of the read."""
+        if self.publish_count == self.confirmed_count:
+            self.session.confirming.append(self)
+        self.publish_count += 1
+
+    def send_confirms(self) -> None:
+        """Confirm all that was published: one ack, multiple if it stands for several."""
+        count = self.publish_count - self.confirmed_count
+        if count:
+            self.confirmed_count = self.publish_count
+            self.session.send_bytes(wire.ack_frame(self.number, self.publish_count, count > 1))
+
+    # Settling
+
+    def ack(self, tag: int, multiple: bool) -> None:
+        """basic.ack. Raises PreconditionFailed for a tag that is not unacked."""
+        if multiple or self.mode == TRANSACTIONAL:
+            deliveries = self._take(tag, multiple)
+            if self.transaction is not None:
+                self.transaction.acks.extend(deliveries)
+                return
+            for _, delivery in deliveries:
+                self.finish(delivery)
+            self.let_consumers_take(deliveries)
+            return
+        delivery = self.unacked.pop(tag, None)
+        if delivery is None:
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        queue, consumer, position, message = delivery
+        queue.unacked_count -= 1
+        if queue.journal is not None:
+            queue.forget(position, message)
+        if self.prefetch_total:
+            self._leave_flight(tag, consumer)
+        if consumer is not None:
+            consumer.in_flight -= 1
+            if not consumer.is_taking and not consumer.is_freed:
+                consumer.is_freed = True
+                self.session.freed.append(consumer)
+
+    def reject(self, tag: int, multiple: bool, requeue: bool) -> None:
+        """basic.nack and basic.reject. Raises PreconditionFailed for a tag that is not unacked."""
+        deliveries = self._take(tag, multiple)
+        if self.transaction is not None:
+            self.transaction.rejects.extend((requeue, delivery) for delivery in deliveries)
+            return
+        self.settle_rejected(deliveries, requeue)
+
+    def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:
+        if not requeue:
+            for _, delivery in deliveries:
+                self.finish(delivery)
+            self.let_consumers_take(deliveries)
+            return
+        for _, (queue, _, position, message) in deliveries:
+            queue.requeue(position, message)
+        self.let_consumers_take(deliveries)
+        for queue in {delivery[0]: None for _, delivery in deliveries}:
+            queue.drain()
+
+    def finish(self, delivery: Delivery) -> None:
+        """The message is done with."""
+        queue, _, position, message = delivery
+        queue.unacked_count -= 1
+        if queue.journal is not None:
+            queue.forget(position, message)
+
+    def let_consumers_take(self, deliveries: list[tuple[int, Delivery]]) -> None:
+        """These deliveries no longer count against anybody's prefetch."""
+        for tag, (_, consumer, _, _) in deliveries:
+            if self.prefetch_total:
+                self._leave_flight(tag, consumer)
+            if consumer is not None:
+                consumer.in_flight -= 1
+                if not consumer.is_taking and not consumer.is_freed:
+                    consumer.is_freed = True
+                    self.session.freed.append(consumer)
+
+    def _take(self, tag: int, multiple: bool) -> list[tuple[int, Delivery]]:
+        """Take a tag, or with `multiple` all up to it (0: all), out of what is unacked."""
+        unacked = self.unacked
+        if tag not in unacked and not (multiple and tag == 0):
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        if not multiple:
+            return [(tag, unacked.pop(tag))]
+        tags = []
+        for other in unacked:
+            if tag and other > tag:
+                break
+            tags.append(other)
+        return [(other, unacked.pop(other)) for other in tags]
+
+    # The limit of the channel as a whole
+
+    def has_room(self) -> bool:
+        return not self.prefetch_total or self.in_flight < self.prefetch_total
+
+    def enter_flight(self) -> None:
+        """A consumer got a message that it has to settle, while the channel has a limit."""
+        self.in_flight += 1
+        if self.in_flight >= self.prefetch_total:
+            self.suspend_consumers()
+
+    def _leave_flight(self, tag: int, consumer: Consumer | None) -> None:
+        if consumer is None and tag > self.in_flight_since_tag:
+            return
+        self.in_flight -= 1
+        if self.in_flight == self.prefetch_total - 1:
+            self.resume_consumers()
+
+    def limit_total(self, prefetch: int) -> None:
+        """basic.qos global: limit what may be unacked on the channel; 0 lifts the limit."""
+        self.prefetch_total = prefetch
+        self.in_flight = len(self.unacked)
+        self.in_flight_since_tag = self.last_tag
+        self.suspend_consumers()
+        self.resume_consumers()
+
+    # Consumers
+
+    def suspend_consumers(self) -> None:
+        """Those that can no longer take stop taking."""
+        for consumer in self.consumers.values():
+            if consumer.is_taking and not consumer.can_take():
+                consumer.queue.suspend(consumer)
+
+    def resume_consumers(self) -> None:
+        """Those that can take again queue up for it."""
+        for consumer in list(self.consumers.values()):
+            if not consumer.is_taking and consumer.can_take():
+                consumer.queue.resume(consumer)
+
+    def remove_consumers(self) -> None:
+        """End all subscriptions of the channel."""
+        while self.consumers:
+            _, consumer = self.consumers.popitem()
+            consumer.queue.unsubscribe(consumer)
+
+    # Ends
+
+    def close(self) -> None:
+        self.remove_consumers()
+        self.give_back()
+
+    def give_back(self) -> None:
+        """All that is unacked goes back to its place."""
+        if self.transaction is not None:
+            self.transaction.roll_back(self)
+        deliveries = sorted(self.unacked.items())
+        self.unacked.clear()
+        for _, (queue, _, position, message) in deliveries:
+            queue.requeue(position, message)
+        for queue in {delivery[0]: None for _, delivery in deliveries}:
+            queue.drain()
+
+
+def access_request(channel: Channel, method: AccessRequest) -> None:
+    """Everybody may; what a user may really do is decided where he does it."""
+    ok = AccessRequestOk()
+    ok.ticket = 1  # type: ignore[attr-defined] # a slot
+    channel.session.send(channel.number, ok)
+
+
+def flow(channel: Channel, method: commands.Channel.Flow) -> None:
+    if not method.active:
+        raise NotImplemented_("active=false")
+    channel.session.send(channel.number, commands.Channel.FlowOk(True))
+
+
+def close(channel: Channel, method: commands.Channel.Close) -> None:
+    session = channel.session
+    del session.channels[channel.number]
+    if channel in session.confirming:
+        session.confirming.remove(channel)
+        channel.send_confirms()
+    channel.close()
+    session.send(channel.number, commands.Channel.CloseOk())
+
+
+def confirm_select(channel: Channel, method: commands.Confirm.Select) -> None:
+    if channel.mode == TRANSACTIONAL:
+        raise PreconditionFailed("cannot switch from tx to confirm mode")
+    channel.mode = CONFIRMING
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Confirm.SelectOk())

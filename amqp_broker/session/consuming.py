@@ -1,0 +1,163 @@
+"""Getting messages out of queues: basic.qos, consume, cancel, get and recover, and the consumer that sends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pamqp import commands
+
+from amqp_broker.broker import arguments
+from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.queue import Queue
+from amqp_broker.errors import NotAllowed, NotImplemented_
+from amqp_broker.message import Message
+from amqp_broker.protocol import wire
+from amqp_broker.protocol.wire import TAG
+from amqp_broker.session.handshake import has_capability
+from amqp_broker.session.topology import queue_name, require
+
+if TYPE_CHECKING:
+    from amqp_broker.session.channel import Channel
+    from amqp_broker.session.session import Session
+
+
+class ChannelConsumer(Consumer):
+    """A consumer of a channel: delivering is appending to its session's outbox."""
+
+    __slots__ = ("channel", "frame_max", "number", "prefixes", "session")
+
+    def __init__(self, channel: Channel, queue: Queue, tag: str, **attributes: Any) -> None:
+        super().__init__(channel.session, queue, tag, **attributes)
+        self.channel = channel
+        self.session: Session = channel.session
+        self.number = channel.number
+        self.frame_max = channel.session.frame_max
+        # basic.deliver up to the delivery tag; its frame size depends on what follows the tag.
+        self.prefixes: dict[int, bytes] = {}
+
+    def can_take(self) -> bool:
+        if self.session.is_paused or self.channel.consumers.get(self.tag) is not self:
+            return False
+        if self.no_ack:
+            return True
+        return (not self.prefetch or self.in_flight < self.prefetch) and self.channel.has_room()
+
+    def deliver(self, message: Message, position: int, redelivered: bool) -> None:
+        channel = self.channel
+        tag = channel.last_tag = channel.last_tag + 1
+        address = message.address
+        suffix = address.suffix_redelivered if redelivered else address.suffix
+        prefix = self.prefixes.get(len(suffix))
+        if prefix is None:
+            prefix = self.prefixes[len(suffix)] = wire.deliver_prefix(self.number, self.tag, len(suffix))
+        content = message.content
+        if message.channel != self.number or len(content) > self.frame_max:
+            content = message.content_for(self.number, self.frame_max)
+        session = self.session
+        outbox = session.outbox
+        if not outbox:
+            session.dirty.append(session)
+        outbox += (prefix, TAG.pack(tag), suffix, content)
+        if self.no_ack:
+            return
+        queue = self.queue
+        channel.unacked[tag] = (queue, self, position, message)
+        queue.unacked_count += 1
+        in_flight = self.in_flight = self.in_flight + 1
+        if in_flight == self.prefetch:
+            queue.suspend(self)
+        if channel.prefetch_total:
+            channel.enter_flight()
+
+    def on_queue_deleted(self) -> None:
+        self.channel.consumers.pop(self.tag, None)
+        # RabbitMQ extension "Consumer Cancel Notification"; no reply is expected.
+        if has_capability(self.session, "consumer_cancel_notify"):
+            self.session.send(self.number, commands.Basic.Cancel(self.tag, True))
+
+
+def qos(channel: Channel, method: commands.Basic.Qos) -> None:
+    if method.prefetch_size:
+        raise NotImplemented_(f"prefetch_size!=0 ({method.prefetch_size})")
+    if method.global_:
+        channel.limit_total(method.prefetch_count)
+    else:
+        # RabbitMQ's meaning: the limit of each consumer that comes, and no more a limit of the channel.
+        channel.prefetch = method.prefetch_count
+        if channel.prefetch_total:
+            channel.limit_total(0)
+    channel.session.send(channel.number, commands.Basic.QosOk())
+
+
+def consume(channel: Channel, method: commands.Basic.Consume) -> None:
+    session, tag = channel.session, method.consumer_tag
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    name = queue_name(channel, method.queue)
+    require(channel, "read", "queue", name)
+    queue = channel.vhost.queue(name, session)
+    given: Any = method.arguments
+    arguments.check(arguments.CONSUMER_ARGUMENTS, given, str(queue))
+    consumer = ChannelConsumer(
+        channel,
+        queue,
+        tag or session.broker.unique_name("amq.ctag-"),
+        no_ack=method.no_ack,
+        is_exclusive=method.exclusive,
+        prefetch=channel.prefetch,
+        priority=int(given.get("x-priority", 0)),
+        arguments=given,
+    )
+    queue.subscribe(consumer)
+    channel.consumers[consumer.tag] = consumer
+    if not method.nowait:
+        session.send(channel.number, commands.Basic.ConsumeOk(consumer.tag))
+    if consumer.can_take():
+        queue.resume(consumer)
+
+
+def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
+    # What the consumer has not settled stays on the channel, to be settled or given back with it.
+    consumer = channel.consumers.pop(method.consumer_tag, None)
+    if consumer is not None:
+        consumer.queue.unsubscribe(consumer)
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Basic.CancelOk(method.consumer_tag))
+
+
+def get(channel: Channel, method: commands.Basic.Get) -> None:
+    session = channel.session
+    name = queue_name(channel, method.queue)
+    require(channel, "read", "queue", name)
+    queue = channel.vhost.queue(name, session)
+    pulled = queue.pull()
+    if pulled is None:
+        session.send(channel.number, commands.Basic.GetEmpty(""))
+        return
+    message, position, redelivered = pulled
+    tag = channel.last_tag = channel.last_tag + 1
+    session.send_bytes(
+        wire.get_ok_frame(channel.number, tag, message.address, redelivered, queue.ready_count),
+        message.content_for(channel.number, session.frame_max),
+    )
+    if method.no_ack:
+        queue.forget(position, message)
+    else:
+        channel.unacked[tag] = (queue, None, position, message)
+        queue.unacked_count += 1
+
+
+def recover(channel: Channel, method: commands.Basic.Recover) -> None:
+    _recover(channel, method.requeue)
+    channel.session.send(channel.number, commands.Basic.RecoverOk())
+
+
+def recover_async(channel: Channel, method: commands.Basic.RecoverAsync) -> None:
+    _recover(channel, method.requeue)
+
+
+def _recover(channel: Channel, requeue: bool) -> None:
+    if not requeue:
+        raise NotImplemented_("requeue=false")
+    if channel.unacked:
+        channel.reject(0, multiple=True, requeue=True)

@@ -1,0 +1,197 @@
+"""From protocol header to connection.open-ok, and the other methods of class connection (spec 1.4)."""
+
+from __future__ import annotations
+
+import ipaddress
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+from pamqp import base, commands
+
+from amqp_broker import fields
+from amqp_broker.broker.access import User
+from amqp_broker.errors import (
+    ChannelNumberError,
+    CommandInvalid,
+    LoginRefused,
+    NotAllowed,
+    SyntaxError_,
+)
+from amqp_broker.protocol import wire
+
+if TYPE_CHECKING:
+    from amqp_broker.session.session import Session
+
+PRODUCT: Final = "RabbitMQ"
+VERSION: Final = "4.2.1"
+MECHANISMS: Final = ("PLAIN", "AMQPLAIN", "ANONYMOUS")
+LOCALES: Final = "en_US"
+FRAME_MAX_LOWEST: Final = 8192
+CAPABILITIES: Final = {
+    "publisher_confirms": True,
+    "exchange_exchange_bindings": True,
+    "basic.nack": True,
+    "consumer_cancel_notify": True,
+    "connection.blocked": True,
+    "consumer_priorities": True,
+    "authentication_failure_close": True,
+    "per_consumer_qos": True,
+    "direct_reply_to": True,
+}
+
+
+def server_properties() -> fields.Table:
+    """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version."""
+    return {
+        "capabilities": CAPABILITIES,
+        "cluster_name": f"rabbit@{platform.node()}",
+        "copyright": "Copyright (c) the authors of amqp-broker",
+        "information": f"Licensed under Apache-2.0. amqp-broker {metadata.version('amqp-minibroker')}",
+        "platform": f"{platform.python_implementation()} {platform.python_version()}",
+        "product": PRODUCT,
+        "version": VERSION,
+    }
+
+
+def on_protocol_header(session: Session, header: bytes) -> None:
+    if header not in (wire.PROTOCOL_HEADER, wire.PROTOCOL_HEADER_0_9):
+        session.send_bytes(wire.PROTOCOL_HEADER_OFFER if header[:4] != b"AMQP" or header[4] else wire.PROTOCOL_HEADER)
+        session.drop()
+        return
+    session.send(0, commands.Connection.Start(0, 9, server_properties(), " ".join(MECHANISMS), LOCALES))
+
+
+def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
+    session.client_properties = method.client_properties
+    session.mechanism = method.mechanism
+    if method.mechanism not in MECHANISMS:
+        raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
+    # None of these mechanisms takes more than one step, so nothing sends connection.secure.
+    login(session, method.response)  # type: ignore[arg-type] # our decoder leaves a longstr as bytes
+
+
+def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
+    login(session, method.response)  # type: ignore[arg-type] # our decoder leaves a longstr as bytes
+
+
+def login(session: Session, response: bytes) -> None:
+    """Check the credentials and go on to tuning. Raises LoginRefused, and SyntaxError_ for what is none."""
+    config = session.broker.config
+    if session.mechanism == "PLAIN":
+        name, password = _plain_credentials(response)
+    elif session.mechanism == "AMQPLAIN":
+        name, password = _amqplain_credentials(response)
+    else:
+        name, password = config.default_user.encode(), config.default_pass.encode()
+    user = session.broker.users.get(name.decode("utf-8", "surrogateescape"))
+    if user is None or not user.accepts(password) or not _is_welcome(session, user):
+        raise LoginRefused(
+            f"Login was refused using authentication mechanism {session.mechanism}. For details see the broker logfile."
+        )
+    session.user = user
+    session.send(0, commands.Connection.Tune(config.channel_max, config.frame_max, config.heartbeat_s))
+
+
+def _is_welcome(session: Session, user: User) -> bool:
+    """The default user guest logs in from this machine only: everybody knows its password."""
+    if user.name != "guest" or session.broker.config.remote_guest:
+        return True
+    try:
+        address = ipaddress.ip_address(session.peer_host.partition("%")[0])
+    except ValueError:
+        return True  # not an internet address: a socket of this machine
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
+
+
+def _plain_credentials(response: bytes) -> tuple[bytes, bytes]:
+    """RFC 4616, with an authorization identity that must be empty."""
+    parts = response.split(b"\0")
+    if len(parts) != 3 or parts[0]:
+        raise SyntaxError_(f"response {wire.erlang_binary(response)} invalid")
+    return parts[1], parts[2]
+
+
+def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
+    """A field table without its length, as 0-8 clients send it."""
+    try:
+        table, _ = fields.decode_table(len(response).to_bytes(4, "big") + response)
+    except fields.MalformedTable:
+        table = {}
+    login_, password = table.get("LOGIN"), table.get("PASSWORD")
+    if not isinstance(login_, str) or not isinstance(password, str):
+        raise SyntaxError_("AMQPLAIN auth info is missing LOGIN or PASSWORD field")
+    return login_.encode("utf-8", "surrogateescape"), password.encode("utf-8", "surrogateescape")
+
+
+def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
+    config = session.broker.config
+    _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
+    _check_tuned("frame_max", method.frame_max, FRAME_MAX_LOWEST, config.frame_max)
+    session.channel_max = method.channel_max
+    session.frame_max = method.frame_max
+    # Unlike the limits, the heartbeat is the client's to decide; 0 is none.
+    session.heartbeat_s = method.heartbeat
+    session.start_heartbeats()
+
+
+def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
+    if value == 0 or value > highest:
+        shown = f"{name} = 0 (no limit)" if value == 0 else f"{name} = {value}"
+        raise NotAllowed(f"negotiated {shown} is higher than the maximum allowed value ({highest})")
+    if value < lowest:
+        raise NotAllowed(f"negotiated {name} = {value} is lower than the minimum allowed value ({lowest})")
+
+
+def open_(session: Session, method: commands.Connection.Open) -> None:
+    assert session.user is not None, "the states let nobody open a vhost who has not logged in"
+    vhost = session.broker.admit(session, session.user, method.virtual_host)
+    session.routes = vhost.route_caches.setdefault(session.user.name, {})
+    session.handshake_timer.cancel()
+    session.send(0, commands.Connection.OpenOk())
+
+
+def update_secret(session: Session, method: commands.Connection.UpdateSecret) -> None:
+    session.send(0, commands.Connection.UpdateSecretOk())
+
+
+def close(session: Session, method: commands.Connection.Close) -> None:
+    # Exclusive queues are gone before the client hears that its connection is.
+    session.teardown()
+    session.send(0, commands.Connection.CloseOk())
+    session.drop()
+
+
+def unimplemented(method: base.Frame) -> Exception:
+    """What a method gets that is not for a server, or not for a channel."""
+    if isinstance(method, commands.Channel.Open):
+        return ChannelNumberError("second 'channel.open' seen")
+    return CommandInvalid("unimplemented method")
+
+
+def check_channel_limits(session: Session) -> None:
+    """Raise NotAllowed if the connection or its user has all the channels it may have."""
+    count = len(session.channels) + len(session.closing_channels)
+    error: NotAllowed | None = None
+    if count >= session.channel_max:
+        error = NotAllowed(
+            f"number of channels opened ({count}) has reached the negotiated channel_max ({session.channel_max})"
+        )
+    user = session.user
+    if error is None and user is not None and user.channel_max is not None:
+        opened = sum(len(other.channels) for other in session.broker.connections if other.user is user)
+        if opened >= user.channel_max:
+            error = NotAllowed(
+                f"number of channels opened for user '{user.name}' has reached "
+                f"the maximum allowed user limit of {user.channel_max}"
+            )
+    if error is not None:
+        error.method_id = 0
+        raise error
+
+
+def has_capability(session: Session, name: str) -> bool:
+    """Whether the client announced a capability."""
+    capabilities: Any = session.client_properties.get("capabilities")
+    return isinstance(capabilities, dict) and capabilities.get(name) is True

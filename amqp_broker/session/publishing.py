@@ -1,0 +1,202 @@
+"""basic.publish: from the method frame to a route, and all that a message may need on its way beside being pushed.
+
+A route is what a publisher's method frame means while the topology stays as it is. Routes are kept per vhost and
+user (`VHost.route_caches`), keyed by the whole method payload.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker import fields
+from amqp_broker.broker.access import IMPERSONATOR
+from amqp_broker.broker.exchange import Exchange
+from amqp_broker.broker.queue import Queue
+from amqp_broker.errors import AccessRefused, FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
+from amqp_broker.message import CONTENT, FRAME, Address, MalformedProperties, Message, Properties, Traits
+from amqp_broker.protocol import wire
+from amqp_broker.session.channel import CONFIRMING, TRANSACTIONAL
+
+if TYPE_CHECKING:
+    from amqp_broker.session.channel import Channel
+    from amqp_broker.session.session import Session
+
+# Beyond these sizes the caches start anew: publishers with ever new keys must not grow them without bound.
+ROUTES_MAX: Final = 4096
+TRAITS_MAX: Final = 256
+TRAITS_BYTES_MAX: Final = 256
+
+NO_ROUTE: Final = 312
+
+
+class Route:
+    """What a publish with this exchange, routing key and flags leads to.
+
+    `is_plain` means that the queues are all there is to it: no headers to look at, nobody to tell if there are none.
+    """
+
+    __slots__ = ("address", "exchange", "is_plain", "mandatory", "queues")
+
+    def __init__(
+        self, address: Address, exchange: Exchange, mandatory: bool, queues: tuple[Queue, ...], is_plain: bool
+    ) -> None:
+        self.address = address
+        self.exchange = exchange
+        self.mandatory = mandatory
+        self.queues = queues
+        self.is_plain = is_plain
+
+
+def read_traits(session: Session, property_list: bytes) -> Traits:
+    """What a property list says about publishing. Raises SyntaxError_ if it is none."""
+    traits = session.traits.get(property_list)
+    if traits is None:
+        try:
+            traits = Traits(property_list)
+        except MalformedProperties as error:
+            raise SyntaxError_(str(error)) from None
+        if len(property_list) <= TRAITS_BYTES_MAX:
+            if len(session.traits) >= TRAITS_MAX:
+                session.traits.clear()
+            session.traits[property_list] = traits
+    return traits
+
+
+def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, body_bytes: int) -> None:
+    """Publish a message whose route is not known yet, or that is more than a plain push.
+
+    The checks stand in RabbitMQ's order (`reference` of the order: rabbit_channel.erl, basic.publish).
+    """
+    routes = channel.session.routes
+    route = routes.get(method)
+    bytes_max = channel.session.broker.config.message_bytes_max
+    if body_bytes > bytes_max:
+        _decode_publish(method)
+        raise PreconditionFailed(f"message size {body_bytes} is larger than configured max size {bytes_max}")
+    if route is None:
+        if len(routes) >= ROUTES_MAX:
+            routes.clear()
+        route = routes[method] = _resolve(channel, method)
+    queues = route.queues
+    if traits.special is not None:
+        content, queues = _publish_special(channel, route, traits.special, content)
+    elif route.exchange.routes_by_headers or not route.is_plain:
+        queues = tuple(channel.vhost.route(route.exchange, (route.address.routing_key,), {})[0])
+    message = Message(route.address, content, channel.number, traits.is_persistent)
+    if channel.mode == TRANSACTIONAL:
+        assert channel.transaction is not None
+        channel.transaction.publishes.append((message, queues, route.mandatory))
+        return
+    push(channel, message, queues, route.mandatory)
+    if channel.mode == CONFIRMING:
+        channel.count_publish()
+
+
+def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> None:
+    """Push a message to its queues; give it back to its publisher if there are none and it was mandatory."""
+    for queue in queues:
+        queue.push(message)
+    if mandatory and not queues:
+        frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
+        channel.session.send_bytes(frame, message.content_for(channel.number, channel.session.frame_max))
+
+
+def _decode_publish(method: bytes) -> tuple[str, str, bool]:
+    """Exchange, routing key and mandatory of a basic.publish payload. Raises FrameError and NotImplemented_.
+
+    The routing key is any octets: RabbitMQ checks names for UTF-8, but not this.
+    """
+    exchange_end = 7 + method[6] if len(method) > 6 else 0
+    key_end = exchange_end + 1 + method[exchange_end] if len(method) > exchange_end > 0 else 0
+    if key_end == 0 or len(method) != key_end + 1:
+        raise FrameError(f"cannot decode <<{','.join(map(str, method[4:]))}>>")
+    bits = method[key_end]
+    if bits & 2:
+        raise NotImplemented_("immediate=true")
+    exchange = method[7:exchange_end].decode("utf-8", "surrogateescape")
+    routing_key = method[exchange_end + 1 : key_end].decode("utf-8", "surrogateescape")
+    return exchange, routing_key, bool(bits & 1)
+
+
+def _resolve(channel: Channel, method: bytes) -> Route:
+    """Find out what a method payload leads to. Raises AccessRefused, NotFound, NotImplemented_ and FrameError."""
+    name, routing_key, mandatory = _decode_publish(method)
+    vhost, user = channel.vhost, channel.session.user
+    assert user is not None
+    user.require("write", vhost.name, "exchange", name)
+    exchange = vhost.exchange(name)
+    if exchange.is_internal:
+        raise AccessRefused(f"cannot publish to internal {exchange}")
+    queues, by_headers = vhost.route(exchange, (routing_key,), {})
+    is_plain = not by_headers and not (mandatory and not queues)
+    return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
+
+
+def _publish_special(
+    channel: Channel, route: Route, properties: Properties, content: bytes
+) -> tuple[bytes, tuple[Queue, ...]]:
+    """Check the properties that say something about publishing; returns the content to keep and the queues."""
+    _check_expiration(properties.expiration)
+    headers = properties.headers or {}
+    carbon_copies = _routing_keys(headers, "CC")
+    blind_copies = _routing_keys(headers, "BCC")
+    _check_user_id(channel, properties.user_id)
+    if "BCC" in headers:
+        content = _without_bcc(content)
+    if route.is_plain and not carbon_copies and not blind_copies:
+        return content, route.queues
+    keys = (route.address.routing_key, *carbon_copies, *blind_copies)
+    return content, tuple(channel.vhost.route(route.exchange, keys, headers)[0])
+
+
+def _check_expiration(expiration: str | None) -> None:
+    """An expiration is a whole number of milliseconds as text; the texts are Erlang's string:to_integer's."""
+    if expiration is None:
+        return
+    digits = expiration.lstrip("+-")
+    sign = expiration[: len(expiration) - len(digits)]
+    number = len(digits) - len(digits.lstrip("0123456789"))
+    if not number or len(sign) > 1:
+        reason = "no_integer"
+    elif number < len(digits):
+        reason = f'{{leftover_string,"{digits[number:]}"}}'
+    elif sign == "-" and int(digits):
+        reason = f"{{value_negative,{int(expiration)}}}"
+    elif int(digits) > 315_360_000_000:
+        reason = f"{{value_too_large,{int(digits)}}}"
+    else:
+        return
+    raise PreconditionFailed(f"invalid expiration '{expiration}': {reason}")
+
+
+def _routing_keys(headers: fields.Table, name: str) -> list[str]:
+    """The further routing keys that a CC or BCC header holds."""
+    if name not in headers:
+        return []
+    value = headers[name]
+    if not isinstance(value, list):
+        raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{fields.type_name(value)}}}')
+    for key in value:
+        if not isinstance(key, str):
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{name}",{fields.type_name(key)}}}'
+            )
+    return value
+
+
+def _check_user_id(channel: Channel, user_id: str | None) -> None:
+    user = channel.session.user
+    assert user is not None
+    if user_id is not None and user_id != user.name and IMPERSONATOR not in user.tags:
+        raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user.name}'")
+
+
+def _without_bcc(content: bytes) -> bytes:
+    """The content's frames with the header BCC taken out: nobody who gets a copy may see who else does."""
+    kind, channel, size = FRAME.unpack_from(content)
+    header_end = FRAME.size + size
+    properties = Properties.decode(content[FRAME.size : header_end], CONTENT.size)
+    assert properties.headers is not None
+    del properties.headers["BCC"]
+    header = content[FRAME.size : FRAME.size + CONTENT.size] + properties.encode()
+    return FRAME.pack(kind, channel, len(header)) + header + content[header_end:]

@@ -1,0 +1,493 @@
+"""A connection's session: bytes come in, the broker acts, bytes wait in the outbox.
+
+The shell's part of the contract: call `receive` with every read, `connection_lost` once; flush every session that
+shows up in the `dirty` list (`take_output`), and close the socket of one that `is_over` when it has been flushed;
+call `pause` and `resume` as the socket fills and empties. Nothing here raises, whatever a peer sends.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from pamqp import base, commands
+
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.connection import Connection
+from amqp_broker.broker.consumer import Consumer
+from amqp_broker.errors import (
+    AMQPError,
+    ChannelError,
+    ChannelNumberError,
+    ConnectionError_,
+    ConnectionForced,
+    Disconnect,
+    InternalError,
+    LoginRefused,
+    UnreadableFrame,
+)
+from amqp_broker.message import (
+    FRAME,
+    FRAME_BODY,
+    FRAME_END,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    HEADER_START_BYTES,
+    Traits,
+)
+from amqp_broker.protocol import wire
+from amqp_broker.protocol.connection import (
+    AWAITING_HEADER,
+    CLOSED,
+    CLOSING,
+    OPENING,
+    RUNNING,
+    advance,
+)
+from amqp_broker.protocol.content import ContentAssembly
+from amqp_broker.protocol.methods import decode_method, encode_method
+from amqp_broker.protocol.wire import ACK, FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, REJECT, SETTLE
+from amqp_broker.session import handshake
+from amqp_broker.session.channel import Channel
+from amqp_broker.session.methods import CHANNEL_METHODS, CONNECTION_METHODS
+from amqp_broker.session.publishing import Route, publish, read_traits
+
+logger = logging.getLogger("amqp_broker.session")
+
+# Before a login nobody needs larger frames (RabbitMQ's FRAME_MIN_SIZE since 4.1).
+FRAME_BYTES_MAX_BEFORE_TUNE: Final = 8192
+# How long a peer that does not speak AMQP, or cannot log in, waits for the socket to close (SILENT_CLOSE_DELAY).
+SILENCE_MS: Final = 3000
+# How long we wait for connection.close-ok (CLOSING_TIMEOUT).
+CLOSE_OK_TIMEOUT_MS: Final = 30_000
+
+_PUBLISH_START: Final = wire.METHOD_ID.pack(wire.PUBLISH)
+# The least that a header frame and a body frame together can have, behind the method frame.
+_CONTENT_BYTES_MIN: Final = HEADER_START_BYTES + 2 + 1 + FRAME_OVERHEAD
+
+
+class Session(Connection):
+    """One client's connection, from its protocol header to its end."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        dirty: list[Session],
+        peer_host: str,
+        peer_port: int,
+        host: str,
+        port: int,
+        now: int,
+    ) -> None:
+        super().__init__(peer_host, peer_port, host, port, now)
+        self.broker = broker
+        self.now = now
+        self.state = AWAITING_HEADER
+        self.channels: dict[int, Channel] = {}
+        # Numbers of channels that we closed and whose close-ok is still to come.
+        self.closing_channels: set[int] = set()
+        self.routes: dict[bytes, Route] = {}
+        self.traits: dict[bytes, Traits] = {}
+        # Channels that owe their publisher confirms at the end of this read.
+        self.confirming: list[Channel] = []
+        # Consumers that may take again since one of their messages was settled in this read.
+        self.freed: list[Consumer] = []
+
+        self.dirty = dirty
+        self.outbox: list[bytes] = []
+        self.is_over = False
+        self.is_paused = False
+        # Set where nothing that the peer says can matter any more.
+        self.is_deaf = False
+
+        self.frame_max = FRAME_BYTES_MAX_BEFORE_TUNE
+        self.channel_max = broker.config.channel_max
+        self.heartbeat_s = 0
+        self.mechanism = ""
+        self.has_received = False
+        self.has_sent = False
+        self.quiet_intervals = 0
+
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._needed_bytes = len(wire.PROTOCOL_HEADER)
+        self.handshake_timer = broker.timers.at(now + broker.config.handshake_timeout_ms, self._on_handshake_timeout)
+
+    # Bytes in
+
+    def receive(self, data: bytes, now: int) -> None:
+        """Act on what one read of the socket brought."""
+        self.now = now
+        self.has_received = True
+        if self.is_deaf:
+            return
+        if self._pending:
+            self._pending.append(data)
+            self._pending_bytes += len(data)
+            if self._pending_bytes < self._needed_bytes:
+                return
+            data = b"".join(self._pending)
+            self._pending.clear()
+        at = self._run(data)
+        if self.freed:
+            self._resume_freed()
+        if self.confirming:
+            self._send_confirms()
+        if at < len(data) and not self.is_deaf:
+            rest = data[at:]
+            self._pending.append(rest)
+            self._pending_bytes = len(rest)
+
+    def _run(self, data: bytes) -> int:
+        """Act on all whole frames in `data`; returns the offset behind them.
+
+        This is the hot path: a publish whose frames are all in `data` is taken out whole, an ack is decoded by hand.
+        """
+        if self.state is AWAITING_HEADER:
+            if len(data) < len(wire.PROTOCOL_HEADER):
+                return 0
+            handshake.on_protocol_header(self, data[:8])
+            at = 8
+        else:
+            at = 0
+        end = len(data)
+        unpack_frame, unpack_header = FRAME.unpack_from, HEADER_FRAME.unpack_from
+        channels = self.channels
+        kind = number = 0
+        payload = b""
+        while not self.is_deaf:
+            try:
+                routes, traits_cache = self.routes, self.traits
+                payload_max = self.frame_max - FRAME_OVERHEAD + FRAME_SIZE_FUDGE
+                while end - at >= FRAME_OVERHEAD:
+                    kind, number, size = unpack_frame(data, at)
+                    if size > payload_max:
+                        raise wire.frame_too_large(kind, size, self.frame_max)
+                    stop = at + 7 + size
+                    if stop >= end:
+                        self._needed_bytes = size + FRAME_OVERHEAD
+                        return at
+                    payload = data[at + 7 : stop]
+                    if data[stop] != FRAME_END:
+                        raise wire.bad_frame_end(kind, payload, data[stop])
+                    at = stop + 1
+                    if kind == FRAME_METHOD:
+                        route = routes.get(payload)
+                        if route is not None or payload.startswith(_PUBLISH_START):
+                            channel = channels.get(number)
+                            if channel is not None and channel.assembly is None:
+                                if end - at >= _CONTENT_BYTES_MIN:
+                                    kind2, number2, size2, class_id, weight, body_bytes = unpack_header(data, at)
+                                    body = at + FRAME_OVERHEAD + size2
+                                    if body + FRAME_OVERHEAD <= end:
+                                        kind3, number3, size3 = unpack_frame(data, body)
+                                        tail = body + FRAME_OVERHEAD + size3
+                                        if (
+                                            tail <= end
+                                            and size3 == body_bytes <= payload_max
+                                            and data[tail - 1] == FRAME_END == data[body - 1]
+                                            and kind3 == FRAME_BODY
+                                            and kind2 == FRAME_HEADER
+                                            and number3 == number == number2
+                                            and class_id == 60
+                                            and weight == 0
+                                        ):
+                                            property_list = data[at + HEADER_START_BYTES : body - 1]
+                                            content = data[at:tail]
+                                            at = tail
+                                            traits = traits_cache.get(property_list)
+                                            if traits is None:
+                                                traits = read_traits(self, property_list)
+                                            if (
+                                                route is not None
+                                                and route.is_plain
+                                                and traits.special is None
+                                                and channel.transaction is None
+                                            ):
+                                                channel.publish(route, content, traits.is_persistent)
+                                            else:
+                                                publish(channel, payload, traits, content, body_bytes)
+                                            continue
+                                channel.assembly = ContentAssembly(payload)
+                                continue
+                        elif size == 13 and (channel := channels.get(number)) is not None and channel.assembly is None:
+                            method_id, tag, bits = SETTLE.unpack(payload)
+                            if method_id == ACK:
+                                channel.ack(tag, bool(bits & 1))
+                                continue
+                            if method_id == NACK:
+                                channel.reject(tag, bool(bits & 1), bool(bits & 2))
+                                continue
+                            if method_id == REJECT:
+                                channel.reject(tag, False, bool(bits & 1))
+                                continue
+                    self._on_frame(kind, number, payload)
+                    if self.routes is not routes:
+                        break
+                else:
+                    self._needed_bytes = FRAME_OVERHEAD
+                    return at
+            except ChannelError as error:
+                self._close_channel(number, error, _offender(error, kind, payload))
+            except ConnectionError_ as error:
+                self._close(error, _offender(error, kind, payload))
+            except Disconnect as reason:
+                logger.info("%s: dropped: %s", self.name, reason)
+                self.drop()
+            except Exception:
+                logger.exception("%s: internal error", self.name)
+                self._close(InternalError(""), 0)
+        return end
+
+    def _on_frame(self, kind: int, number: int, payload: bytes) -> None:
+        """Act on a frame that is not on the hot path."""
+        if self.state is CLOSING:
+            if number == 0 and kind == FRAME_METHOD:
+                self._on_method_while_closing(payload)
+        elif number == 0:
+            self._on_channel_0(kind, payload)
+        elif self.state is not RUNNING or kind == FRAME_HEARTBEAT:
+            raise wire.unexpected_frame(kind, payload)
+        elif kind not in (FRAME_METHOD, FRAME_HEADER, FRAME_BODY):
+            raise wire.unknown_frame(kind, payload)
+        elif number in self.closing_channels:
+            self._on_closing_channel(kind, number, payload)
+        elif (channel := self.channels.get(number)) is None:
+            self._on_unopened_channel(kind, number, payload)
+        elif channel.assembly is not None:
+            self._on_content(channel, channel.assembly, kind, payload)
+        elif kind != FRAME_METHOD:
+            raise wire.unexpected_content()
+        else:
+            method = decode_method(payload)
+            handler = CHANNEL_METHODS.get(type(method))
+            if handler is None:
+                raise handshake.unimplemented(method)
+            handler(channel, method)
+
+    def _on_content(self, channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:
+        if assembly.add(kind, payload, self.broker.config.message_bytes_max):
+            channel.assembly = None
+            traits = read_traits(self, assembly.property_list)
+            content = assembly.content(channel.number, self.broker.config.frame_max)
+            publish(channel, assembly.method, traits, content, assembly.body_bytes)
+
+    def _on_channel_0(self, kind: int, payload: bytes) -> None:
+        if kind == FRAME_HEARTBEAT:
+            return
+        if kind != FRAME_METHOD:
+            known = kind in (FRAME_HEADER, FRAME_BODY)
+            raise wire.unexpected_frame(kind, payload) if known else wire.unknown_frame(kind, payload)
+        method = decode_method(payload)
+        handler = CONNECTION_METHODS.get(type(method))
+        if handler is None:
+            raise ChannelNumberError(f"unexpected method in connection state {self.state}")
+        self.state = advance(self.state, method)
+        handler(self, method)
+
+    def _on_method_while_closing(self, payload: bytes) -> None:
+        method = decode_method(payload)
+        if isinstance(method, commands.Connection.CloseOk):
+            self.state = CLOSED
+            self.drop()
+        elif isinstance(method, commands.Connection.Close):
+            self.send(0, commands.Connection.CloseOk())
+            self.drop()
+
+    def _on_closing_channel(self, kind: int, number: int, payload: bytes) -> None:
+        """After channel.close all is ignored but its like: the peer sent it before it knew (spec 1.5.2.5)."""
+        if kind == FRAME_METHOD:
+            method = decode_method(payload)
+            if isinstance(method, commands.Channel.CloseOk):
+                self.closing_channels.discard(number)
+            elif isinstance(method, commands.Channel.Close):
+                self.send(number, commands.Channel.CloseOk())
+
+    def _on_unopened_channel(self, kind: int, number: int, payload: bytes) -> None:
+        if kind != FRAME_METHOD:
+            raise wire.unexpected_content()
+        method = decode_method(payload)
+        if isinstance(method, commands.Channel.CloseOk):
+            return
+        if not isinstance(method, commands.Channel.Open):
+            raise ChannelNumberError("expected 'channel.open'")
+        handshake.check_channel_limits(self)
+        self.channels[number] = Channel(self, number)
+        self.send(number, commands.Channel.OpenOk())
+
+    # Bytes out
+
+    def send(self, number: int, method: base.Frame) -> None:
+        """Put a method into the outbox; one of class connection also moves the connection's state."""
+        if number == 0:
+            self.state = advance(self.state, method)
+        self.send_bytes(wire.method_frame(number, encode_method(method)))
+
+    def send_bytes(self, *pieces: bytes) -> None:
+        """Put frames into the outbox."""
+        if not self.outbox:
+            self.dirty.append(self)
+        self.outbox += pieces
+
+    def take_output(self) -> list[bytes]:
+        """What is to be written now, in pieces; the outbox is empty afterwards."""
+        output, self.outbox = self.outbox, []
+        self.has_sent = True
+        return output
+
+    def _send_confirms(self) -> None:
+        channels, self.confirming = self.confirming, []
+        for channel in channels:
+            channel.send_confirms()
+
+    def _resume_freed(self) -> None:
+        """Deliver once for all that was settled in this read, not once for each."""
+        consumers, self.freed = self.freed, []
+        for consumer in consumers:
+            consumer.is_freed = False
+            if not consumer.is_taking and consumer.can_take():
+                consumer.queue.resume(consumer)
+
+    # Backpressure
+
+    def pause(self) -> None:
+        """The socket is full: nothing is delivered here until `resume`."""
+        self.is_paused = True
+        for channel in self.channels.values():
+            channel.suspend_consumers()
+            for consumer in channel.consumers.values():
+                consumer.queue.clogged_consumers += 1
+
+    def resume(self, now: int) -> None:
+        """The socket takes more."""
+        self.now = now
+        self.is_paused = False
+        for channel in self.channels.values():
+            for consumer in channel.consumers.values():
+                consumer.queue.clogged_consumers -= 1
+        for channel in list(self.channels.values()):
+            channel.resume_consumers()
+
+    # Ends
+
+    def connection_lost(self, now: int) -> None:
+        """The socket is gone, for whatever reason."""
+        self.now = now
+        self.drop()
+
+    def force_close(self, explanation: str, now: int) -> None:
+        self.now = now
+        if self.state is RUNNING:
+            self._close(ConnectionForced(explanation), 0)
+        elif self.state is not CLOSING:
+            self.drop()
+
+    def drop(self) -> None:
+        """Nothing more is said or heard; the socket closes as soon as the outbox is written."""
+        self.is_deaf = True
+        self._pending.clear()
+        if not self.is_over:
+            self.is_over = True
+            if not self.outbox:
+                self.dirty.append(self)
+        self.teardown()
+
+    def teardown(self) -> None:
+        """Give everything back to the broker: consumers, unacked messages, exclusive queues."""
+        self.handshake_timer.cancel()
+        channels = list(self.channels.values())
+        self.channels.clear()
+        self.confirming.clear()
+        for channel in channels:
+            channel.remove_consumers()
+        for channel in channels:
+            channel.give_back()
+        self.broker.dismiss(self)
+
+    def _close_channel(self, number: int, error: ChannelError, method_id: int) -> None:
+        channel = self.channels.pop(number, None)
+        if channel is None:
+            # A soft error outside a channel cannot be told on one.
+            self._close(InternalError(str(error)), method_id)
+            return
+        channel.send_confirms()
+        channel.close()
+        self.closing_channels.add(number)
+        close = commands.Channel.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
+        self.send(number, close)
+
+    def _close(self, error: AMQPError, method_id: int) -> None:
+        """Close the connection with an error."""
+        if self.state is CLOSING:
+            self.drop()
+            return
+        if self.state not in (OPENING, RUNNING) and not (
+            isinstance(error, LoginRefused) and handshake.has_capability(self, "authentication_failure_close")
+        ):
+            # Whoever has not got so far learns nothing, and slowly (RabbitMQ does so against guessing).
+            self.go_silent()
+            return
+        logger.info("%s: closing: %s", self.name, error.reply_text)
+        self._send_confirms()
+        self.teardown()
+        close = commands.Connection.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
+        self.state = CLOSING
+        self.send_bytes(wire.method_frame(0, encode_method(close)))
+        if isinstance(error, UnreadableFrame):
+            self.go_silent()
+        else:
+            self.broker.timers.at(self.now + CLOSE_OK_TIMEOUT_MS, self._on_silence_over)
+
+    def go_silent(self) -> None:
+        """Hear nothing more, and close the socket a while later."""
+        self.is_deaf = True
+        self.handshake_timer.cancel()
+        self.broker.timers.at(self.now + SILENCE_MS, self._on_silence_over)
+
+    def _on_silence_over(self, now: int) -> None:
+        self.now = now
+        if not self.is_over:
+            self.drop()
+
+    def _on_handshake_timeout(self, now: int) -> None:
+        self.now = now
+        logger.info("%s: no connection.open within the handshake timeout", self.name)
+        self.drop()
+
+    # Heartbeats
+
+    def start_heartbeats(self) -> None:
+        """Send when nothing was sent for half the interval; give up on a peer silent for two (spec 4.2.7)."""
+        interval_ms = self.heartbeat_s * 1000
+        if interval_ms:
+            self.has_received = self.has_sent = True
+            self.broker.timers.at(self.now + interval_ms // 2, self._on_send_check)
+            self.broker.timers.at(self.now + interval_ms, self._on_receive_check)
+
+    def _on_send_check(self, now: int) -> None:
+        if self.is_over:
+            return
+        if not self.has_sent and not self.is_paused:
+            self.send_bytes(wire.HEARTBEAT_FRAME)
+        self.has_sent = False
+        self.broker.timers.at(now + self.heartbeat_s * 500, self._on_send_check)
+
+    def _on_receive_check(self, now: int) -> None:
+        if self.is_over:
+            return
+        self.quiet_intervals = 0 if self.has_received else self.quiet_intervals + 1
+        self.has_received = False
+        if self.quiet_intervals >= 2:
+            self.now = now
+            logger.info("%s: missed heartbeats from client, timeout: %ss", self.name, self.heartbeat_s)
+            self.drop()
+        else:
+            self.broker.timers.at(now + self.heartbeat_s * 1000, self._on_receive_check)
+
+
+def _offender(error: AMQPError, kind: int, payload: bytes) -> int:
+    """The id of the method that an error is about: content frames belong to a basic.publish."""
+    if error.method_id is not None:
+        return error.method_id
+    return int.from_bytes(payload[:4], "big") if kind == FRAME_METHOD else wire.PUBLISH

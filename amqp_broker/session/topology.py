@@ -1,0 +1,213 @@
+"""Classes exchange and queue: permissions first, then the vhost's verbs, in RabbitMQ's order of checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pamqp import commands
+
+from amqp_broker import fields
+from amqp_broker.broker.access import User
+from amqp_broker.broker.exchange import EXCHANGE_TYPES, Destination
+from amqp_broker.broker.vhost import check_reserved
+from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
+
+if TYPE_CHECKING:
+    from amqp_broker.session.channel import Channel
+
+
+def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> None:
+    vhost = channel.vhost
+    name = _stripped(method.exchange)
+    if method.passive:
+        _check_not_default(name)
+        vhost.exchange(name)
+    else:
+        if method.exchange_type not in EXCHANGE_TYPES:
+            raise PreconditionFailed(f"unknown exchange type '{method.exchange_type}'")
+        _check_not_default(name)
+        require(channel, "configure", "exchange", name)
+        arguments = _table(method.arguments)
+        if name not in vhost.exchanges:
+            check_reserved("exchange", name)
+            if isinstance(alternate := arguments.get("alternate-exchange"), str):
+                require(channel, "read", "exchange", name)
+                require(channel, "write", "exchange", alternate)
+        vhost.declare_exchange(
+            name,
+            method.exchange_type,
+            is_durable=method.durable,
+            is_auto_delete=method.auto_delete,
+            is_internal=method.internal,
+            arguments_=arguments,
+        )
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Exchange.DeclareOk())
+
+
+def exchange_delete(channel: Channel, method: commands.Exchange.Delete) -> None:
+    name = _stripped(method.exchange)
+    _check_not_default(name)
+    if name.startswith("amq."):
+        raise AccessRefused(f"deletion of system exchange '{name}' in {channel.vhost} not allowed")
+    require(channel, "configure", "exchange", name)
+    channel.vhost.delete_exchange(name, method.if_unused)
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Exchange.DeleteOk())
+
+
+def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
+    source, destination = _stripped(method.source), _stripped(method.destination)
+    _check_bind(channel, source, "exchange", destination)
+    vhost = channel.vhost
+    vhost.bind(vhost.exchange(source), vhost.exchange(destination), method.routing_key, _table(method.arguments))
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Exchange.BindOk())
+
+
+def exchange_unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
+    source, destination = _stripped(method.source), _stripped(method.destination)
+    _check_bind(channel, source, "exchange", destination)
+    target = channel.vhost.exchanges.get(destination)
+    _unbind(channel, source, target, method.routing_key, _table(method.arguments))
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Exchange.UnbindOk())
+
+
+def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
+    vhost, session = channel.vhost, channel.session
+    name = _stripped(method.queue)
+    if method.passive:
+        queue = vhost.queue(name or _last_queue(channel), session)
+    else:
+        if not name:
+            name = session.broker.unique_name("amq.gen-")
+        elif name not in vhost.queues:
+            check_reserved("queue", name)
+        require(channel, "configure", "queue", name)
+        arguments = _table(method.arguments)
+        if name not in vhost.queues and "x-dead-letter-exchange" in arguments:
+            dead_letter_exchange = arguments["x-dead-letter-exchange"]
+            if not isinstance(dead_letter_exchange, str):
+                raise PreconditionFailed(
+                    f"invalid type '{fields.type_name(dead_letter_exchange)}' for arg 'x-dead-letter-exchange' "
+                    f"in queue '{name}' in {vhost}"
+                )
+            require(channel, "read", "queue", name)
+            require(channel, "write", "exchange", dead_letter_exchange)
+        queue = vhost.declare_queue(
+            name,
+            is_durable=method.durable,
+            is_auto_delete=method.auto_delete,
+            owner=session if method.exclusive else None,
+            connection=session,
+            arguments_=arguments,
+        )
+    channel.last_queue = queue.name
+    if not method.nowait:
+        ok = commands.Queue.DeclareOk(queue.name, queue.ready_count, len(queue.consumers))
+        session.send(channel.number, ok)
+
+
+def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
+    exchange, name, routing_key = _queue_binding(channel, method)
+    _check_bind(channel, exchange, "queue", name)
+    vhost = channel.vhost
+    # RabbitMQ looks at the exchange first, and at who owns the queue when it has found both.
+    source = vhost.exchange(exchange)
+    vhost.bind(source, vhost.queue(name, channel.session), routing_key, _table(method.arguments))
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Queue.BindOk())
+
+
+def queue_unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
+    exchange, name, routing_key = _queue_binding(channel, method)
+    _check_bind(channel, exchange, "queue", name)
+    queue = channel.vhost.queues.get(name)
+    if queue is not None and exchange in channel.vhost.exchanges:
+        queue.check_owner(channel.session)
+    _unbind(channel, exchange, queue, routing_key, _table(method.arguments))
+    channel.session.send(channel.number, commands.Queue.UnbindOk())
+
+
+def queue_purge(channel: Channel, method: commands.Queue.Purge) -> None:
+    name = queue_name(channel, method.queue)
+    require(channel, "read", "queue", name)
+    count = channel.vhost.queue(name, channel.session).purge()
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Queue.PurgeOk(count))
+
+
+def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
+    name = queue_name(channel, _stripped(method.queue))
+    require(channel, "configure", "queue", name)
+    count = 0
+    if name in channel.vhost.queues:
+        queue = channel.vhost.queue(name, channel.session)
+        count = channel.vhost.delete_queue(queue, if_unused=method.if_unused, if_empty=method.if_empty)
+    if not method.nowait:
+        channel.session.send(channel.number, commands.Queue.DeleteOk(count))
+
+
+def require(channel: Channel, action: str, kind: str, name: str) -> None:
+    """Raise AccessRefused unless the connection's user may."""
+    user_of(channel).require(action, channel.vhost.name, kind, name)
+
+
+def user_of(channel: Channel) -> User:
+    user = channel.session.user
+    assert user is not None, "a channel opens after a login"
+    return user
+
+
+def queue_name(channel: Channel, name: str) -> str:
+    """A queue's name, or that of the queue last declared on the channel where it is empty. Raises NotFound."""
+    return name or _last_queue(channel)
+
+
+def _last_queue(channel: Channel) -> str:
+    if not channel.last_queue:
+        raise NotFound("no previously declared queue")
+    return channel.last_queue
+
+
+def _queue_binding(channel: Channel, method: commands.Queue.Bind | commands.Queue.Unbind) -> tuple[str, str, str]:
+    """Exchange, queue and routing key; with neither queue nor key given, the queue's name is the key, too."""
+    name = _stripped(method.queue)
+    routing_key = method.routing_key
+    if not name:
+        name = _last_queue(channel)
+        routing_key = routing_key or name
+    return _stripped(method.exchange), name, routing_key
+
+
+def _check_bind(channel: Channel, source: str, kind: str, destination: str) -> None:
+    _check_not_default(source)
+    if kind == "exchange":
+        _check_not_default(destination)
+    require(channel, "write", kind, destination)
+    require(channel, "read", "exchange", source)
+
+
+def _unbind(
+    channel: Channel, source: str, destination: Destination | None, routing_key: str, arguments: fields.Table
+) -> None:
+    """Unbinding what is not there is as good as done."""
+    exchange = channel.vhost.exchanges.get(source)
+    if exchange is not None and destination is not None:
+        channel.vhost.unbind(exchange, destination, routing_key, arguments)
+
+
+def _check_not_default(name: str) -> None:
+    if not name:
+        raise AccessRefused("operation not permitted on the default exchange")
+
+
+def _stripped(name: str) -> str:
+    """RabbitMQ takes line ends out of names: they came from configuration files."""
+    return name.replace("\r", "").replace("\n", "")
+
+
+def _table(arguments: object) -> fields.Table:
+    assert isinstance(arguments, dict)
+    return arguments

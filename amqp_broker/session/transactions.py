@@ -1,0 +1,68 @@
+"""Class tx: what a channel publishes and settles takes effect at commit, all of it or none (spec 1.9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pamqp import commands
+
+from amqp_broker.errors import PreconditionFailed
+from amqp_broker.session import channel as channels
+from amqp_broker.session import publishing
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queue import Queue
+    from amqp_broker.message import Message
+    from amqp_broker.session.channel import Channel, Delivery
+
+
+class Transaction:
+    """What waits for the commit: publishes (message, queues, mandatory), acks and rejects (requeue first) by tag."""
+
+    def __init__(self) -> None:
+        self.publishes: list[tuple[Message, tuple[Queue, ...], bool]] = []
+        self.acks: list[tuple[int, Delivery]] = []
+        self.rejects: list[tuple[bool, tuple[int, Delivery]]] = []
+
+    def roll_back(self, channel: Channel) -> None:
+        """What was settled is unacked again, under its tag; what was published never was."""
+        restored = [*channel.unacked.items(), *self.acks, *(delivery for _, delivery in self.rejects)]
+        channel.unacked = dict(sorted(restored, key=lambda item: item[0]))
+        self.publishes.clear()
+        self.acks.clear()
+        self.rejects.clear()
+
+
+def select(channel: Channel, method: commands.Tx.Select) -> None:
+    if channel.mode == channels.CONFIRMING:
+        raise PreconditionFailed("cannot switch from confirm to tx mode")
+    if channel.transaction is None:
+        channel.mode = channels.TRANSACTIONAL
+        channel.transaction = Transaction()
+    channel.session.send(channel.number, commands.Tx.SelectOk())
+
+
+def commit(channel: Channel, method: commands.Tx.Commit) -> None:
+    transaction = _transaction(channel)
+    # A new one first: what the commit delivers must not be mistaken for a part of it.
+    channel.transaction = Transaction()
+    for message, queues, mandatory in transaction.publishes:
+        alive = tuple(queue for queue in queues if not queue.is_deleted)
+        publishing.push(channel, message, alive, mandatory and not queues)
+    for _, delivery in transaction.acks:
+        channel.finish(delivery)
+    channel.let_consumers_take(transaction.acks)
+    for requeue, delivery_with_tag in transaction.rejects:
+        channel.settle_rejected([delivery_with_tag], requeue)
+    channel.session.send(channel.number, commands.Tx.CommitOk())
+
+
+def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:
+    _transaction(channel).roll_back(channel)
+    channel.session.send(channel.number, commands.Tx.RollbackOk())
+
+
+def _transaction(channel: Channel) -> Transaction:
+    if channel.transaction is None:
+        raise PreconditionFailed("channel is not transactional")
+    return channel.transaction
