@@ -22,13 +22,16 @@ class AMQPError(Exception):
 
     code: ClassVar[int]
     name: ClassVar[str]
-    # Class and method id of the offender, where it is not the method being handled; 0 where there is none.
-    method_id: int | None = None
+
+    def __init__(self, explanation: str, *, method_id: int | None = None) -> None:
+        """`method_id` is class and method id of the offender where that is not the method at hand; 0: there is none."""
+        super().__init__(explanation)
+        self.method_id = method_id
 
     @property
     def reply_text(self) -> str:
-        """`NAME - explanation`, cut to what a shortstr holds."""
-        text = f"{self.name} - {self}".encode("utf-8", "replace")
+        """`NAME - explanation`, cut to what a shortstr holds; without an explanation the name alone."""
+        text = (f"{self.name} - {self}" if str(self) else self.name).encode("utf-8", "replace")
         if len(text) > REPLY_TEXT_BYTES_MAX:
             text = text[: REPLY_TEXT_BYTES_MAX - 3] + b"..."
         return text.decode("utf-8", "ignore")

@@ -56,7 +56,7 @@ class Decimal(NamedTuple):
     unscaled: int
 
 
-Value: TypeAlias = "None | bool | int | float | str | bytes | Decimal | list[Any] | dict[str, Any]"
+Value: TypeAlias = "bool | int | float | str | bytes | Decimal | list[Any] | dict[str, Any] | None"
 Table: TypeAlias = "dict[str, Any]"
 
 # letter -> (Python type, struct format, RabbitMQ's name)
@@ -107,6 +107,20 @@ class MalformedTable(ValueError):
 def type_name(value: Value) -> str:
     """RabbitMQ's name of a value's type, as its error texts print it: `longstr`, `signedint`, `bool`."""
     return _TYPE_NAMES[type(value)]
+
+
+def erlang_term(value: Value | bytes) -> str:
+    """A value as Erlang prints it into RabbitMQ's texts; strings and binaries are the same to it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    if not isinstance(value, bytes):
+        return str(value)
+    if value and all(32 <= octet < 127 or octet in b"\b\t\n\v\f\r\x1b" for octet in value):
+        escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}
+        return '<<"' + "".join(escapes.get(octet, chr(octet)) for octet in value) + '">>'
+    return f"<<{','.join(map(str, value))}>>"
 
 
 def is_integer(value: Value) -> bool:

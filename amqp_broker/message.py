@@ -93,8 +93,6 @@ class Properties:
     def _decode(cls, data: bytes, offset: int) -> tuple[Properties, int]:
         (flags,) = _SHORT.unpack_from(data, offset)
         offset += 2
-        if flags & 3:
-            raise MalformedProperties("unknown property flags")
         properties = cls()
         for name, flag, kind in PROPERTIES:
             if flags & flag:

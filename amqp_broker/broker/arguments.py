@@ -98,14 +98,34 @@ QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-single-active-consumer": _bool,
     "x-queue-type": _queue_type,
 }
+# Known to RabbitMQ, but not for this type of queue.
+NOT_CLASSIC_ARGUMENTS: Final = (
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-delivery-limit",
+    "x-dead-letter-strategy",
+    "x-quorum-initial-group-size",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+)
+NOT_CLASSIC_CONSUMER_ARGUMENTS: Final = ("x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered")
 CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-priority": _integer}
 
 
 def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:
-    """Raise PreconditionFailed for the first known argument that is not what it must be; others are kept as they are."""
+    """Raise PreconditionFailed for the first known argument that is not what it must be; unknown ones may be so."""
     for name, validate in known.items():
         if name in arguments and (wrong := validate(arguments[name], arguments)) is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {resource}: {wrong}")
+
+
+def check_type(foreign: tuple[str, ...], arguments: fields.Table, resource: str) -> None:
+    """Raise PreconditionFailed for an argument that only other types of queues have."""
+    for name in foreign:
+        if name in arguments:
+            raise PreconditionFailed(f"invalid arg '{name}' for {resource} of queue type rabbit_classic_queue")
 
 
 def require_equal(resource: str, name: str, current: Any, received: Any) -> None:
@@ -118,6 +138,8 @@ def require_equivalent(resource: str, names: list[str], current: fields.Table, r
     """Raise PreconditionFailed if one of the named arguments differs; an int equals a long of the same value."""
     for name in names:
         if name not in current and name not in received:
+            continue
+        if name == "x-queue-type" and current.get(name, "classic") == received.get(name, "classic"):
             continue
         if name not in current:
             _fail(resource, name, _typed(received[name]), "none")

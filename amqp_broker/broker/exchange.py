@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from amqp_broker import fields
-from amqp_broker.broker.arguments import is_same
 from amqp_broker.broker.topic import TopicTrie
 from amqp_broker.errors import PreconditionFailed
 
@@ -66,6 +65,10 @@ class Exchange:
         """Keep a binding that is new."""
         self.bindings[binding.key] = binding
         self._index(binding)
+
+    def binding(self, destination: Destination, routing_key: str, arguments: fields.Table) -> Binding | None:
+        """The binding with these attributes, if there is one."""
+        return self.bindings.get(Binding(self, destination, routing_key, arguments).key)
 
     def remove(self, binding: Binding) -> None:
         del self.bindings[binding.key]
@@ -144,11 +147,13 @@ class HeadersExchange(Exchange):
         x_match = binding.arguments.get("x-match", "all")
         if not isinstance(x_match, str):
             raise PreconditionFailed(
-                f"Invalid x-match field type '{fields.type_name(x_match)}' (value {x_match}); expected longstr"
+                f"Invalid x-match field type {fields.type_name(x_match)} "
+                f"(value {fields.erlang_term(x_match)}); expected longstr"
             )
         if x_match not in ("all", "any", "all-with-x", "any-with-x"):
             raise PreconditionFailed(
-                f'Invalid x-match field value <<"{x_match}">>; expected all, any, all-with-x, or any-with-x'
+                f"Invalid x-match field value {fields.erlang_term(x_match)}; "
+                "expected all, any, all-with-x, or any-with-x"
             )
 
     def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
@@ -173,11 +178,28 @@ def header_matcher(arguments: fields.Table) -> Callable[[fields.Table], bool]:
     }
 
     def fits(headers: fields.Table, key: str) -> bool:
-        return key in headers and (wanted[key] is None or is_same(headers[key], wanted[key]))
+        return key in headers and (wanted[key] is None or _is_match(headers[key], wanted[key]))
 
     if x_match.startswith("any"):
         return lambda headers: any(fits(headers, key) for key in wanted)
     return lambda headers: all(fits(headers, key) for key in wanted)
+
+
+def _is_match(one: Any, other: Any) -> bool:
+    """Equality of two header values without their type tags, as Erlang's =:= sees them."""
+    return _erlang_class(one) is _erlang_class(other) and bool(_comparable(one) == _comparable(other))
+
+
+def _erlang_class(value: Any) -> type:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int
+    if isinstance(value, float):
+        return float
+    return bytes if isinstance(value, str) else type(value)
+
+
+def _comparable(value: Any) -> Any:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
 def _count_up(counts: dict[Destination, int], destination: Destination) -> None:

@@ -58,6 +58,13 @@ class Queue:
         self.returned: list[tuple[int, Message]] = []
         self.unacked_count = 0
 
+        self.length_max: int | None = arguments.get("x-max-length")
+        self.bytes_max: int | None = arguments.get("x-max-length-bytes")
+        self.is_limited = self.length_max is not None or self.bytes_max is not None
+        self.rejects_publish = self.is_limited and arguments.get("x-overflow", "drop-head") != "drop-head"
+        # Body octets of what is ready; kept only where there is a limit to them.
+        self.ready_bytes = 0
+
         self.consumers: list[Consumer] = []
         self.takers: deque[Consumer] = deque()
         self.has_priorities = False
@@ -91,19 +98,51 @@ class Queue:
                 self._give_turn()
         else:
             self.ready.append(message)
+            if self.is_limited:
+                self._count_bytes(message)
+                self._drop_overflow()
             if self.clogged_consumers:
                 self.vhost.broker.is_congested = True
+
+    def will_reject(self, message: Message) -> bool:
+        """Whether the message is one too many for a queue that says so to its publisher (x-overflow)."""
+        if not self.rejects_publish:
+            return False
+        is_too_long = self.length_max is not None and self.ready_count + 1 > self.length_max
+        return is_too_long or (self.bytes_max is not None and self.ready_bytes + message.body_bytes > self.bytes_max)
+
+    def _drop_overflow(self) -> None:
+        """Drop from the head what is beyond the limits."""
+        while self.ready_count and (
+            (self.length_max is not None and self.ready_count > self.length_max)
+            or (self.bytes_max is not None and self.ready_bytes > self.bytes_max)
+        ):
+            pulled = self.pull()
+            assert pulled is not None
+            self.forget(pulled[1], pulled[0])
+
+    def _count_bytes(self, message: Message) -> None:
+        if self.bytes_max is not None:
+            self.ready_bytes += message.body_bytes
+
+    def _discount_bytes(self, message: Message) -> None:
+        if self.bytes_max is not None:
+            self.ready_bytes -= message.body_bytes
 
     def pull(self) -> tuple[Message, int, bool] | None:
         """Take the next message out: it, its position, and whether it was delivered before. None if there is none."""
         if self.returned:
             position, message = heapq.heappop(self.returned)
-            return message, position, True
-        if self.ready:
-            position = self.head
+            redelivered = True
+        elif self.ready:
+            message, position = self.ready.popleft(), self.head
             self.head = position + 1
-            return self.ready.popleft(), position, False
-        return None
+            redelivered = False
+        else:
+            return None
+        if self.is_limited:
+            self._discount_bytes(message)
+        return message, position, redelivered
 
     def drain(self) -> None:
         """Hand out ready messages while somebody takes them, a portion at a time."""
@@ -119,6 +158,8 @@ class Queue:
                 redelivered = False
             else:
                 return
+            if self.is_limited:
+                self._discount_bytes(message)
             taker = takers[0]
             taker.deliver(message, position, redelivered)
             if len(takers) > 1 and takers[0] is taker:
@@ -139,6 +180,8 @@ class Queue:
         self.unacked_count -= 1
         if not self.is_deleted:
             heapq.heappush(self.returned, (position, message))
+            if self.is_limited:
+                self._count_bytes(message)
 
     def purge(self) -> int:
         """Drop what is ready; returns how many that were."""
@@ -149,6 +192,7 @@ class Queue:
         self.head += len(self.ready)
         self.ready.clear()
         self.returned.clear()
+        self.ready_bytes = 0
         return count
 
     # Consumers
@@ -156,10 +200,13 @@ class Queue:
     def check_owner(self, connection: Connection | None) -> None:
         """Raise ResourceLocked if the queue is exclusive to another connection."""
         if self.owner is not None and self.owner is not connection:
-            raise ResourceLocked(
-                f"cannot obtain exclusive access to locked {self}. It could be originally declared on another "
-                "connection or the exclusive property value does not match that of the original declaration."
-            )
+            raise self.locked()
+
+    def locked(self) -> ResourceLocked:
+        return ResourceLocked(
+            f"cannot obtain exclusive access to locked {self}. It could be originally declared on another "
+            "connection or the exclusive property value does not match that of the original declaration."
+        )
 
     def subscribe(self, consumer: Consumer) -> None:
         """Add a consumer, which gets nothing until `resume`. Raises AccessRefused where one has the queue alone."""

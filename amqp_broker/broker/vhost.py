@@ -160,6 +160,7 @@ class VHost:
                     f"cannot declare queue '{name}': queue limit in {self} ({self.queue_max}) is reached"
                 )
             arguments.check(arguments.QUEUE_ARGUMENTS, arguments_, f"queue '{name}' in {self}")
+            arguments.check_type(arguments.NOT_CLASSIC_ARGUMENTS, arguments_, f"queue '{name}' in {self}")
             queue = self.queues[name] = Queue(
                 self,
                 name,
@@ -177,20 +178,16 @@ class VHost:
         arguments.require_equal(resource, "durable", queue.is_durable, is_durable)
         arguments.require_equal(resource, "auto_delete", queue.is_auto_delete, is_auto_delete)
         if queue.owner is not owner:
-            queue.check_owner(None)
-            arguments.require_equal(resource, "exclusive", False, True)
+            raise queue.locked()
         arguments.require_equivalent(resource, list(arguments.QUEUE_ARGUMENTS), queue.arguments, arguments_)
         return queue
 
-    def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
-        """Delete a queue; returns how many messages were ready. Raises PreconditionFailed if it must not be deleted."""
+    def check_deletable(self, queue: Queue, *, if_unused: bool, if_empty: bool) -> None:
+        """Raise PreconditionFailed if a queue must not be deleted."""
         if if_empty and queue.ready_count:
             raise PreconditionFailed(f"{queue} not empty")
         if if_unused and queue.consumers:
             raise PreconditionFailed(f"{queue} in use")
-        count = queue.ready_count
-        self.remove_queue(queue)
-        return count
 
     def remove_queue(self, queue: Queue) -> None:
         """Take a queue out of the vhost, with its messages, bindings and consumers."""
@@ -216,12 +213,10 @@ class VHost:
             destination.incoming[binding] = None
             self.topology_changed()
 
-    def unbind(self, source: Exchange, destination: Destination, routing_key: str, arguments_: fields.Table) -> None:
-        """Remove a binding, if there is one; an auto-delete exchange goes with its last."""
-        binding = source.bindings.get(Binding(source, destination, routing_key, arguments_).key)
-        if binding is not None:
-            self._unlink(binding)
-            self.topology_changed()
+    def unbind(self, binding: Binding) -> None:
+        """Remove a binding; an auto-delete exchange goes with its last."""
+        self._unlink(binding)
+        self.topology_changed()
 
     def _remove_incoming(self, destination: Destination) -> None:
         for binding in list(destination.incoming):
@@ -264,7 +259,8 @@ class VHost:
                     elif destination not in seen:
                         seen.add(destination)
                         pending.append(destination)
-            if not has_match and exchange.alternate is not None:
+            # The default exchange has no bindings of its own, so as an alternate it matches nothing.
+            if not has_match and exchange.alternate:
                 alternate = self.exchanges.get(exchange.alternate)
                 if alternate is not None and alternate not in seen:
                     seen.add(alternate)

@@ -1,14 +1,14 @@
 """Putting a message together frame by frame: method, then header, then bodies (spec 4.2.6), one assembly a channel.
 
 The session takes whole messages out of a read without this; it is for those that arrive in several pieces.
-The texts are those of rabbit_command_assembler.
+The texts are those of rabbit_command_assembler; whatever frame is wrong, the method that suffers is the publish.
 """
 
 from __future__ import annotations
 
 from amqp_broker.errors import FrameError, UnexpectedFrame
 from amqp_broker.message import CONTENT, FRAME_BODY, FRAME_HEADER, content_frames
-from amqp_broker.protocol.wire import BODY_BYTES_LIMIT
+from amqp_broker.protocol.wire import BODY_BYTES_LIMIT, PUBLISH
 
 
 class ContentAssembly:
@@ -36,11 +36,11 @@ class ContentAssembly:
         if not self.header:
             self._add_header(kind, payload)
         elif kind != FRAME_BODY:
-            raise UnexpectedFrame("expected content body, got non content body frame instead")
+            raise UnexpectedFrame("expected content body, got non content body frame instead", method_id=PUBLISH)
         else:
             self._bytes_left -= len(payload)
             if self._bytes_left < 0:
-                raise FrameError("content body frame exceeds remaining content size")
+                raise FrameError("content body frame exceeds remaining content size", method_id=PUBLISH)
             if payload and self.body_bytes <= body_bytes_max:
                 self._pieces.append(payload)
         return self._bytes_left == 0
@@ -48,12 +48,18 @@ class ContentAssembly:
     def _add_header(self, kind: int, payload: bytes) -> None:
         if kind != FRAME_HEADER or len(payload) < CONTENT.size + 2 or payload[2:4] != b"\0\0":
             # One with a weight is no content header to RabbitMQ either.
-            raise UnexpectedFrame("expected content header for class 60, got non content header frame instead")
+            raise UnexpectedFrame(
+                "expected content header for class 60, got non content header frame instead", method_id=PUBLISH
+            )
         class_id, _, body_bytes = CONTENT.unpack_from(payload)
         if class_id != 60:
-            raise UnexpectedFrame(f"expected content header for class 60, got one for class {class_id} instead")
+            raise UnexpectedFrame(
+                f"expected content header for class 60, got one for class {class_id} instead", method_id=PUBLISH
+            )
         if body_bytes > BODY_BYTES_LIMIT:
-            raise FrameError(f"content body size {body_bytes} exceeds maximum allowed size {BODY_BYTES_LIMIT}")
+            raise FrameError(
+                f"content body size {body_bytes} exceeds maximum allowed size {BODY_BYTES_LIMIT}", method_id=PUBLISH
+            )
         self.header = payload
         self.body_bytes = self._bytes_left = body_bytes
 

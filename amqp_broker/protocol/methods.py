@@ -107,9 +107,7 @@ def _decode_string(kind: str, payload: bytes, offset: int) -> tuple[str | bytes,
     try:
         return data.decode("utf-8"), end
     except UnicodeDecodeError:
-        error = FrameError("Malformed UTF-8 in shortstr")
-        error.method_id = 0
-        raise error from None
+        raise FrameError("Malformed UTF-8 in shortstr", method_id=0) from None
 
 
 def encode_method(method: base.Frame) -> bytes:

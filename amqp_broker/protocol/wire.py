@@ -6,12 +6,11 @@ Property tests hold every function here to pamqp's codec. Source: AMQP 0-9-1 spe
 from __future__ import annotations
 
 import struct
-from typing import Final, TypeVar
+from typing import Final
 
-from amqp_broker.errors import ConnectionError_, FrameError, UnexpectedFrame, UnreadableFrame
+from amqp_broker.errors import FrameError, UnexpectedFrame, UnreadableFrame
+from amqp_broker.fields import erlang_term
 from amqp_broker.message import FRAME, FRAME_END, FRAME_END_BYTE, FRAME_METHOD, Address, shortstr
-
-E = TypeVar("E", bound=ConnectionError_)
 
 PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 # 0-9 as some old clients spell it; RabbitMQ serves it as 0-9-1.
@@ -77,40 +76,26 @@ def nack_frame(channel: int, tag: int, multiple: bool) -> bytes:
 
 def frame_too_large(kind: int, size: int, frame_max: int) -> UnreadableFrame:
     reason = f"{{frame_too_large,{size},{frame_max - FRAME_OVERHEAD}}}"
-    return _about_frame(UnreadableFrame(f"type {kind}, {_snippet(b'')}: {reason}"))
+    return UnreadableFrame(f"type {kind}, {_snippet(b'')}: {reason}", method_id=0)
 
 
 def bad_frame_end(kind: int, payload: bytes, octet: int) -> UnreadableFrame:
-    return _about_frame(UnreadableFrame(f"type {kind}, {_snippet(payload)}: {{invalid_frame_end_marker,{octet}}}"))
+    return UnreadableFrame(f"type {kind}, {_snippet(payload)}: {{invalid_frame_end_marker,{octet}}}", method_id=0)
 
 
 def unknown_frame(kind: int, payload: bytes) -> FrameError:
-    return _about_frame(FrameError(f"type {kind}, {_snippet(payload)}: unknown_frame"))
+    return FrameError(f"type {kind}, {_snippet(payload)}: unknown_frame", method_id=0)
 
 
 def unexpected_frame(kind: int, payload: bytes) -> UnexpectedFrame:
-    return _about_frame(UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
+    return UnexpectedFrame(f"type {kind}, {_snippet(payload)}", method_id=0)
 
 
 def unexpected_content() -> UnexpectedFrame:
     """A header or body frame where a method should stand."""
-    return _about_frame(UnexpectedFrame("expected method frame, got non method frame instead"))
-
-
-def _about_frame(error: E) -> E:
-    """An error about a frame carries no class and method id."""
-    error.method_id = 0
-    return error
+    return UnexpectedFrame("expected method frame, got non method frame instead", method_id=0)
 
 
 def _snippet(payload: bytes) -> str:
     which = "all" if len(payload) <= 16 else "first 16"
-    return f"{which} octets = {erlang_binary(payload[:16])}"
-
-
-def erlang_binary(data: bytes) -> str:
-    """A binary as Erlang's ~p prints it: text where all of it is printable, else numbers."""
-    if data and all(32 <= octet < 127 or octet in b"\b\t\n\v\f\r\x1b" for octet in data):
-        escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}
-        return '<<"' + "".join(escapes.get(octet, chr(octet)) for octet in data) + '">>'
-    return f"<<{','.join(map(str, data))}>>"
+    return f"{which} octets = {erlang_term(payload[:16])}"

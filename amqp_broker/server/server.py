@@ -7,6 +7,7 @@ the next portion of backlogs is put on the loop's list, and the timer is set to 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -41,6 +42,8 @@ class Server:
         self.dirty: list[Session] = []
         self.transports: dict[Session, Transport] = {}
         self._listeners: list[asyncio.AbstractServer] = []
+        # Set, while the server stops, when the last client has gone.
+        self._all_closed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
         self._timer_deadline_ms: int | None = None
@@ -129,6 +132,12 @@ class Server:
         self.broker.timers.run_due(self.clock.now())
         self.flush()
 
+    def forget(self, session: Session) -> None:
+        """The session's socket is closed."""
+        self.transports.pop(session, None)
+        if self._all_closed is not None and not self.transports:
+            self._all_closed.set()
+
     async def stop(self) -> None:
         """Tell clients that the broker goes (320), give them a moment to answer, and close everything."""
         for listener in self._listeners:
@@ -137,9 +146,10 @@ class Server:
         for session in list(self.transports):
             session.force_close("broker forced connection closure with reason 'shutdown'", now)
         self.flush()
-        deadline_s = self._loop.time() + SHUTDOWN_GRACE_S
-        while self.transports and self._loop.time() < deadline_s:
-            await asyncio.sleep(0.01)
+        if self.transports:
+            self._all_closed = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_closed.wait(), SHUTDOWN_GRACE_S)
         for transport in list(self.transports.values()):
             transport.socket.abort()
         if self._timer is not None:

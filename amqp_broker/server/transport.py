@@ -53,7 +53,7 @@ class Transport(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         server = self.server
-        server.transports.pop(self.session, None)
+        server.forget(self.session)
         self.session.connection_lost(server.clock.now())
         self.session.take_output()
         server.flush()

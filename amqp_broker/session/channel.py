@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pamqp import commands
@@ -57,6 +58,8 @@ class Channel:
         self.mode = PLAIN
         self.publish_count = 0
         self.confirmed_count = 0
+        # Publish numbers of this read that a queue would not take.
+        self.rejected: list[int] = []
         self.transaction: Transaction | None = None
 
     # Publishing
@@ -78,9 +81,31 @@ class Channel:
     def send_confirms(self) -> None:
         """Confirm all that was published: one ack, multiple if it stands for several."""
         count = self.publish_count - self.confirmed_count
-        if count:
-            self.confirmed_count = self.publish_count
+        if self.rejected:
+            self._send_mixed_confirms()
+        elif count:
             self.session.send_bytes(wire.ack_frame(self.number, self.publish_count, count > 1))
+        self.confirmed_count = self.publish_count
+
+    def _send_mixed_confirms(self) -> None:
+        """Acks, then nacks, in the shape that RabbitMQ gives them (rabbit_channel.erl, coalesce_and_send)."""
+        rejected, self.rejected = self.rejected, []
+        accepted = sorted(set(range(self.confirmed_count + 1, self.publish_count + 1)).difference(rejected))
+        if len(accepted) == 1:
+            self.session.send_bytes(wire.ack_frame(self.number, accepted[0], False))
+        else:
+            self._send_coalesced(wire.ack_frame, accepted, rejected)
+        self._send_coalesced(wire.nack_frame, rejected, accepted)
+
+    def _send_coalesced(
+        self, make_frame: Callable[[int, int, bool], bytes], numbers: list[int], others: list[int]
+    ) -> None:
+        """One multiple frame for the numbers before all others, and a frame each for the rest."""
+        before = [number for number in numbers if not others or number < others[0]]
+        if before:
+            self.session.send_bytes(make_frame(self.number, before[-1], True))
+        for number in numbers[len(before) :]:
+            self.session.send_bytes(make_frame(self.number, number, False))
 
     # Settling
 

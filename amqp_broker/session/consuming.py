@@ -79,6 +79,7 @@ class ChannelConsumer(Consumer):
 def qos(channel: Channel, method: commands.Basic.Qos) -> None:
     if method.prefetch_size:
         raise NotImplemented_(f"prefetch_size!=0 ({method.prefetch_size})")
+    channel.session.send(channel.number, commands.Basic.QosOk())
     if method.global_:
         channel.limit_total(method.prefetch_count)
     else:
@@ -86,7 +87,6 @@ def qos(channel: Channel, method: commands.Basic.Qos) -> None:
         channel.prefetch = method.prefetch_count
         if channel.prefetch_total:
             channel.limit_total(0)
-    channel.session.send(channel.number, commands.Basic.QosOk())
 
 
 def consume(channel: Channel, method: commands.Basic.Consume) -> None:
@@ -98,6 +98,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     queue = channel.vhost.queue(name, session)
     given: Any = method.arguments
     arguments.check(arguments.CONSUMER_ARGUMENTS, given, str(queue))
+    arguments.check_type(arguments.NOT_CLASSIC_CONSUMER_ARGUMENTS, given, str(queue))
     consumer = ChannelConsumer(
         channel,
         queue,
@@ -148,16 +149,21 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
 
 
 def recover(channel: Channel, method: commands.Basic.Recover) -> None:
-    _recover(channel, method.requeue)
+    _check_requeue(method.requeue)
     channel.session.send(channel.number, commands.Basic.RecoverOk())
+    _recover(channel)
 
 
 def recover_async(channel: Channel, method: commands.Basic.RecoverAsync) -> None:
-    _recover(channel, method.requeue)
+    _check_requeue(method.requeue)
+    _recover(channel)
 
 
-def _recover(channel: Channel, requeue: bool) -> None:
+def _check_requeue(requeue: bool) -> None:
     if not requeue:
         raise NotImplemented_("requeue=false")
+
+
+def _recover(channel: Channel) -> None:
     if channel.unacked:
         channel.reject(0, multiple=True, requeue=True)

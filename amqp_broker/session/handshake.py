@@ -87,7 +87,9 @@ def login(session: Session, response: bytes) -> None:
     user = session.broker.users.get(name.decode("utf-8", "surrogateescape"))
     if user is None or not user.accepts(password) or not _is_welcome(session, user):
         raise LoginRefused(
-            f"Login was refused using authentication mechanism {session.mechanism}. For details see the broker logfile."
+            f"Login was refused using authentication mechanism {session.mechanism}. "
+            "For details see the broker logfile.",
+            method_id=0,
         )
     session.user = user
     session.send(0, commands.Connection.Tune(config.channel_max, config.frame_max, config.heartbeat_s))
@@ -109,7 +111,7 @@ def _plain_credentials(response: bytes) -> tuple[bytes, bytes]:
     """RFC 4616, with an authorization identity that must be empty."""
     parts = response.split(b"\0")
     if len(parts) != 3 or parts[0]:
-        raise SyntaxError_(f"response {wire.erlang_binary(response)} invalid")
+        raise SyntaxError_(f"response {fields.erlang_term(response)} invalid")
     return parts[1], parts[2]
 
 
@@ -138,10 +140,14 @@ def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
 
 def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
     if value == 0 or value > highest:
-        shown = f"{name} = 0 (no limit)" if value == 0 else f"{name} = {value}"
-        raise NotAllowed(f"negotiated {shown} is higher than the maximum allowed value ({highest})")
-    if value < lowest:
-        raise NotAllowed(f"negotiated {name} = {value} is lower than the minimum allowed value ({lowest})")
+        shown = "0 (no limit)" if value == 0 else str(value)
+        problem = f"{shown} is higher than the maximum allowed value ({highest})"
+    elif value < lowest:
+        problem = f"{value} is lower than the minimum allowed value ({lowest})"
+    else:
+        return
+    # RabbitMQ names the method that it asked with, not the answer.
+    raise NotAllowed(f"negotiated {name} = {problem}", method_id=commands.Connection.Tune.index)
 
 
 def open_(session: Session, method: commands.Connection.Open) -> None:
@@ -173,22 +179,20 @@ def unimplemented(method: base.Frame) -> Exception:
 def check_channel_limits(session: Session) -> None:
     """Raise NotAllowed if the connection or its user has all the channels it may have."""
     count = len(session.channels) + len(session.closing_channels)
-    error: NotAllowed | None = None
     if count >= session.channel_max:
-        error = NotAllowed(
-            f"number of channels opened ({count}) has reached the negotiated channel_max ({session.channel_max})"
+        raise NotAllowed(
+            f"number of channels opened ({count}) has reached the negotiated channel_max ({session.channel_max})",
+            method_id=0,
         )
     user = session.user
-    if error is None and user is not None and user.channel_max is not None:
+    if user is not None and user.channel_max is not None:
         opened = sum(len(other.channels) for other in session.broker.connections if other.user is user)
         if opened >= user.channel_max:
-            error = NotAllowed(
+            raise NotAllowed(
                 f"number of channels opened for user '{user.name}' has reached "
-                f"the maximum allowed user limit of {user.channel_max}"
+                f"the maximum allowed user limit of {user.channel_max}",
+                method_id=0,
             )
-    if error is not None:
-        error.method_id = 0
-        raise error
 
 
 def has_capability(session: Session, name: str) -> bool:

@@ -32,7 +32,8 @@ NO_ROUTE: Final = 312
 class Route:
     """What a publish with this exchange, routing key and flags leads to.
 
-    `is_plain` means that the queues are all there is to it: no headers to look at, nobody to tell if there are none.
+    `is_plain` means that the queues are all there is to it: no headers to look at, nobody to tell if there are none,
+    and no queue that might refuse.
     """
 
     __slots__ = ("address", "exchange", "is_plain", "mandatory", "queues")
@@ -87,18 +88,28 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         assert channel.transaction is not None
         channel.transaction.publishes.append((message, queues, route.mandatory))
         return
-    push(channel, message, queues, route.mandatory)
+    is_taken = push(channel, message, queues, route.mandatory)
     if channel.mode == CONFIRMING:
         channel.count_publish()
+        if not is_taken:
+            channel.rejected.append(channel.publish_count)
 
 
-def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> None:
-    """Push a message to its queues; give it back to its publisher if there are none and it was mandatory."""
+def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> bool:
+    """Push a message to its queues; give it back to its publisher if there are none and it was mandatory.
+
+    Returns False if a queue would not take it; the others have it all the same.
+    """
+    is_taken = True
     for queue in queues:
-        queue.push(message)
+        if queue.will_reject(message):
+            is_taken = False
+        else:
+            queue.push(message)
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
         channel.session.send_bytes(frame, message.content_for(channel.number, channel.session.frame_max))
+    return is_taken
 
 
 def _decode_publish(method: bytes) -> tuple[str, str, bool]:
@@ -128,7 +139,7 @@ def _resolve(channel: Channel, method: bytes) -> Route:
     if exchange.is_internal:
         raise AccessRefused(f"cannot publish to internal {exchange}")
     queues, by_headers = vhost.route(exchange, (routing_key,), {})
-    is_plain = not by_headers and not (mandatory and not queues)
+    is_plain = bool(queues or not mandatory) and not by_headers and not any(queue.rejects_publish for queue in queues)
     return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
 
 
@@ -176,12 +187,8 @@ def _routing_keys(headers: fields.Table, name: str) -> list[str]:
     value = headers[name]
     if not isinstance(value, list):
         raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{fields.type_name(value)}}}')
-    for key in value:
-        if not isinstance(key, str):
-            raise PreconditionFailed(
-                f'invalid message: {{unacceptable_type_in_header,"{name}",{fields.type_name(key)}}}'
-            )
-    return value
+    # RabbitMQ passes over elements of other types.
+    return [key for key in value if isinstance(key, str)]
 
 
 def _check_user_id(channel: Channel, user_id: str | None) -> None:

@@ -303,18 +303,20 @@ class Session(Connection):
                 self.closing_channels.discard(number)
             elif isinstance(method, commands.Channel.Close):
                 self.send(number, commands.Channel.CloseOk())
+            elif isinstance(method, commands.Channel.Open):
+                raise handshake.unimplemented(method)
 
     def _on_unopened_channel(self, kind: int, number: int, payload: bytes) -> None:
         if kind != FRAME_METHOD:
             raise wire.unexpected_content()
         method = decode_method(payload)
-        if isinstance(method, commands.Channel.CloseOk):
-            return
         if not isinstance(method, commands.Channel.Open):
             raise ChannelNumberError("expected 'channel.open'")
         handshake.check_channel_limits(self)
         self.channels[number] = Channel(self, number)
-        self.send(number, commands.Channel.OpenOk())
+        ok = commands.Channel.OpenOk()
+        ok.channel_id = ""  # RabbitMQ says nothing here, pamqp "0"
+        self.send(number, ok)
 
     # Bytes out
 

@@ -9,6 +9,7 @@ from pamqp import commands
 from amqp_broker import fields
 from amqp_broker.broker.access import User
 from amqp_broker.broker.exchange import EXCHANGE_TYPES, Destination
+from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
 
@@ -24,7 +25,8 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
         vhost.exchange(name)
     else:
         if method.exchange_type not in EXCHANGE_TYPES:
-            raise PreconditionFailed(f"unknown exchange type '{method.exchange_type}'")
+            known = "unknown" if method.exchange_type else "invalid"
+            raise PreconditionFailed(f"{known} exchange type '{method.exchange_type}'")
         _check_not_default(name)
         require(channel, "configure", "exchange", name)
         arguments = _table(method.arguments)
@@ -78,11 +80,12 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
     vhost, session = channel.vhost, channel.session
     name = _stripped(method.queue)
     if method.passive:
-        queue = vhost.queue(name or _last_queue(channel), session)
+        queue = vhost.queue(name, session)
     else:
         if not name:
             name = session.broker.unique_name("amq.gen-")
-        elif name not in vhost.queues:
+        else:
+            # Unlike an exchange's, also where the queue exists.
             check_reserved("queue", name)
         require(channel, "configure", "queue", name)
         arguments = _table(method.arguments)
@@ -123,10 +126,7 @@ def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
 def queue_unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     exchange, name, routing_key = _queue_binding(channel, method)
     _check_bind(channel, exchange, "queue", name)
-    queue = channel.vhost.queues.get(name)
-    if queue is not None and exchange in channel.vhost.exchanges:
-        queue.check_owner(channel.session)
-    _unbind(channel, exchange, queue, routing_key, _table(method.arguments))
+    _unbind(channel, exchange, channel.vhost.queues.get(name), routing_key, _table(method.arguments))
     channel.session.send(channel.number, commands.Queue.UnbindOk())
 
 
@@ -141,12 +141,15 @@ def queue_purge(channel: Channel, method: commands.Queue.Purge) -> None:
 def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
     name = queue_name(channel, _stripped(method.queue))
     require(channel, "configure", "queue", name)
-    count = 0
-    if name in channel.vhost.queues:
-        queue = channel.vhost.queue(name, channel.session)
-        count = channel.vhost.delete_queue(queue, if_unused=method.if_unused, if_empty=method.if_empty)
+    vhost, queue = channel.vhost, channel.vhost.queues.get(name)
+    if queue is not None:
+        queue.check_owner(channel.session)
+        vhost.check_deletable(queue, if_unused=method.if_unused, if_empty=method.if_empty)
     if not method.nowait:
+        count = queue.ready_count if queue is not None else 0
         channel.session.send(channel.number, commands.Queue.DeleteOk(count))
+    if queue is not None:
+        vhost.remove_queue(queue)
 
 
 def require(channel: Channel, action: str, kind: str, name: str) -> None:
@@ -194,8 +197,13 @@ def _unbind(
 ) -> None:
     """Unbinding what is not there is as good as done."""
     exchange = channel.vhost.exchanges.get(source)
-    if exchange is not None and destination is not None:
-        channel.vhost.unbind(exchange, destination, routing_key, arguments)
+    if exchange is None or destination is None:
+        return
+    binding = exchange.binding(destination, routing_key, arguments)
+    if binding is not None:
+        if isinstance(destination, Queue):
+            destination.check_owner(channel.session)
+        channel.vhost.unbind(binding)
 
 
 def _check_not_default(name: str) -> None:

@@ -46,14 +46,18 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     transaction = _transaction(channel)
     # A new one first: what the commit delivers must not be mistaken for a part of it.
     channel.transaction = Transaction()
+    is_complete = True
     for message, queues, mandatory in transaction.publishes:
         alive = tuple(queue for queue in queues if not queue.is_deleted)
-        publishing.push(channel, message, alive, mandatory and not queues)
+        if not publishing.push(channel, message, alive, mandatory and not queues):
+            is_complete = False
     for _, delivery in transaction.acks:
         channel.finish(delivery)
     channel.let_consumers_take(transaction.acks)
     for requeue, delivery_with_tag in transaction.rejects:
         channel.settle_rejected([delivery_with_tag], requeue)
+    if not is_complete:
+        raise PreconditionFailed("partial tx completion")
     channel.session.send(channel.number, commands.Tx.CommitOk())
 
 
