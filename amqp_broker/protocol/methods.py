@@ -7,7 +7,6 @@ pamqp takes what is truncated for empty, and refuses names on the way out that R
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import Any, Final
 
 from pamqp import base, commands
@@ -43,7 +42,16 @@ class AccessRequestOk(base.Frame):
     _ticket = "short"
 
 
-METHODS: Final = {**commands.INDEX_MAPPING, AccessRequest.index: AccessRequest, AccessRequestOk.index: AccessRequestOk}
+METHODS: Final[dict[int, type[base.Frame]]] = {
+    **commands.INDEX_MAPPING,  # type: ignore[dict-item] # pamqp calls its values `type`
+    AccessRequest.index: AccessRequest,
+    AccessRequestOk.index: AccessRequestOk,
+}
+
+
+_FIELDS: Final[dict[type[base.Frame], tuple[tuple[str, str], ...]]] = {
+    kind: tuple((name, kind.amqp_type(name)) for name in kind.attributes()) for kind in METHODS.values()
+}
 
 
 def decode_method(payload: bytes) -> base.Frame:
@@ -57,7 +65,7 @@ def decode_method(payload: bytes) -> base.Frame:
     kind = METHODS.get(int.from_bytes(payload[:4], "big"))
     if kind is None:
         raise Disconnect(f"unknown class and method id {payload[:4].hex()}")
-    method = kind.__new__(kind)
+    method = kind.__new__(kind)  # without pamqp's checks of values
     try:
         offset = _decode_fields(method, payload)
     except fields.MalformedTable as error:
@@ -71,7 +79,7 @@ def decode_method(payload: bytes) -> base.Frame:
 
 def _decode_fields(method: base.Frame, payload: bytes) -> int:
     offset, bit = 4, 0
-    for name, kind in _fields(type(method)):
+    for name, kind in _FIELDS[type(method)]:
         value: Any
         if kind == "bit":
             # Consecutive bits share an octet, the first in its lowest place (spec 4.2.5.2).
@@ -114,7 +122,7 @@ def encode_method(method: base.Frame) -> bytes:
     """A method's payload: class and method id, then its fields."""
     pieces = [method.index.to_bytes(4, "big")]
     bits = bit = 0
-    for name, kind in _fields(type(method)):
+    for name, kind in _FIELDS[type(method)]:
         value: Any = getattr(method, name)
         if kind == "bit":
             bits |= bool(value) << bit
@@ -135,8 +143,3 @@ def encode_method(method: base.Frame) -> bytes:
     if bit:
         pieces.append(bytes([bits]))
     return b"".join(pieces)
-
-
-@cache
-def _fields(kind: type[base.Frame]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, kind.amqp_type(name)) for name in kind.attributes())

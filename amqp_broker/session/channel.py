@@ -116,8 +116,8 @@ class Channel:
             if self.transaction is not None:
                 self.transaction.acks.extend(deliveries)
                 return
-            for _, delivery in deliveries:
-                self.finish(delivery)
+            for _, settled in deliveries:
+                self.finish(settled)
             self.let_consumers_take(deliveries)
             return
         delivery = self.unacked.pop(tag, None)

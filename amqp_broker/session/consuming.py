@@ -119,7 +119,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
 
 def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
     # What the consumer has not settled stays on the channel, to be settled or given back with it.
-    consumer = channel.consumers.pop(method.consumer_tag, None)
+    consumer = channel.consumers.pop(method.consumer_tag or "", None)
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
     if not method.nowait:
