@@ -34,6 +34,9 @@ class Config:
     default_user: str = setting("guest", "Name of the first user.", env=("RABBITMQ_DEFAULT_USER",), flag=False)
     default_pass: str = setting("guest", "Password of the first user.", env=("RABBITMQ_DEFAULT_PASS",), flag=False)
     default_vhost: str = setting("/", "Name of the first vhost.", env=("RABBITMQ_DEFAULT_VHOST",), flag=False)
+    auth_mechanisms: str = setting(
+        "PLAIN AMQPLAIN ANONYMOUS", "SASL mechanisms; RABBIT-CR-DEMO is there, too.", flag=False
+    )
     channel_max: int = setting(2047, "Channels that a connection may open.", flag=False)
     frame_max: int = setting(131072, "Largest frame, in octets.", flag=False)
     heartbeat_s: int = setting(60, "Heartbeat that the broker proposes, in seconds.", flag=False)

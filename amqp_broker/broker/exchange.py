@@ -199,6 +199,9 @@ def _erlang_class(value: Any) -> type:
 
 
 def _comparable(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        # What is in them has its type tag with it.
+        return fields.encode_table({"": value})
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 

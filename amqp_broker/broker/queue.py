@@ -69,8 +69,8 @@ class Queue:
         self.takers: deque[Consumer] = deque()
         self.has_priorities = False
         self.exclusive_consumer: Consumer | None = None
-        # How many consumers would take more, were their sockets not full.
-        self.clogged_consumers = 0
+        # Consumers that would take more, were their sockets not full.
+        self.clogged: set[Consumer] = set()
 
         self.journal = vhost.broker.journal if is_durable and vhost.broker.is_durable else None
 
@@ -101,7 +101,7 @@ class Queue:
             if self.is_limited:
                 self._count_bytes(message)
                 self._drop_overflow()
-            if self.clogged_consumers:
+            if self.clogged:
                 self.vhost.broker.is_congested = True
 
     def will_reject(self, message: Message) -> bool:
@@ -112,7 +112,9 @@ class Queue:
         return is_too_long or (self.bytes_max is not None and self.ready_bytes + message.body_bytes > self.bytes_max)
 
     def _drop_overflow(self) -> None:
-        """Drop from the head what is beyond the limits."""
+        """Drop from the head what is beyond the limits, unless publishers are to be refused instead."""
+        if self.rejects_publish:
+            return
         while self.ready_count and (
             (self.length_max is not None and self.ready_count > self.length_max)
             or (self.bytes_max is not None and self.ready_bytes > self.bytes_max)
@@ -182,6 +184,7 @@ class Queue:
             heapq.heappush(self.returned, (position, message))
             if self.is_limited:
                 self._count_bytes(message)
+                self._drop_overflow()
 
     def purge(self) -> int:
         """Drop what is ready; returns how many that were."""
@@ -220,6 +223,7 @@ class Queue:
     def unsubscribe(self, consumer: Consumer) -> None:
         """Remove a consumer; an auto-delete queue goes with its last one."""
         self.suspend(consumer)
+        self.clogged.discard(consumer)
         self.consumers.remove(consumer)
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None

@@ -43,7 +43,7 @@ class AccessRequestOk(base.Frame):
 
 
 METHODS: Final[dict[int, type[base.Frame]]] = {
-    **commands.INDEX_MAPPING,  # type: ignore[dict-item] # pamqp calls its values `type`
+    **commands.INDEX_MAPPING,
     AccessRequest.index: AccessRequest,
     AccessRequestOk.index: AccessRequestOk,
 }

@@ -15,8 +15,6 @@ from amqp_broker.message import FRAME, FRAME_END, FRAME_END_BYTE, FRAME_METHOD, 
 PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 # 0-9 as some old clients spell it; RabbitMQ serves it as 0-9-1.
 PROTOCOL_HEADER_0_9: Final = b"AMQP\x01\x01\x00\x09"
-# What RabbitMQ 4 answers to a header it does not speak: it offers AMQP 1.0 with SASL first.
-PROTOCOL_HEADER_OFFER: Final = b"AMQP\x03\x01\x00\x00"
 
 # Every frame costs this many octets beside its payload.
 FRAME_OVERHEAD: Final = 8

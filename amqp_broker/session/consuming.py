@@ -113,7 +113,9 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     channel.consumers[consumer.tag] = consumer
     if not method.nowait:
         session.send(channel.number, commands.Basic.ConsumeOk(consumer.tag))
-    if consumer.can_take():
+    if session.is_paused:
+        queue.clogged.add(consumer)
+    elif consumer.can_take():
         queue.resume(consumer)
 
 

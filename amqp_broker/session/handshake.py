@@ -19,14 +19,16 @@ from amqp_broker.errors import (
     SyntaxError_,
 )
 from amqp_broker.protocol import wire
+from amqp_broker.session.heartbeats import Heartbeats
 
 if TYPE_CHECKING:
     from amqp_broker.session.session import Session
 
 PRODUCT: Final = "RabbitMQ"
 VERSION: Final = "4.2.1"
-MECHANISMS: Final = ("PLAIN", "AMQPLAIN", "ANONYMOUS")
 LOCALES: Final = "en_US"
+CHALLENGE: Final = "Please tell me your password"
+CHALLENGE_ANSWER: Final = b"My password is "
 FRAME_MAX_LOWEST: Final = 8192
 CAPABILITIES: Final = {
     "publisher_confirms": True,
@@ -56,34 +58,44 @@ def server_properties() -> fields.Table:
 
 def on_protocol_header(session: Session, header: bytes) -> None:
     if header not in (wire.PROTOCOL_HEADER, wire.PROTOCOL_HEADER_0_9):
-        session.send_bytes(wire.PROTOCOL_HEADER_OFFER if header[:4] != b"AMQP" or header[4] else wire.PROTOCOL_HEADER)
+        # The version that we do speak (spec 1.4.2.2). RabbitMQ 4 offers AMQP 1.0 here, which we have not.
+        session.send_bytes(wire.PROTOCOL_HEADER)
         session.drop()
         return
-    session.send(0, commands.Connection.Start(0, 9, server_properties(), " ".join(MECHANISMS), LOCALES))
+    session.send(
+        0, commands.Connection.Start(0, 9, server_properties(), session.broker.config.auth_mechanisms, LOCALES)
+    )
 
 
 def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     session.client_properties = method.client_properties
     session.mechanism = method.mechanism
-    if method.mechanism not in MECHANISMS:
+    if method.mechanism not in session.broker.config.auth_mechanisms.split():
         raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
-    # None of these mechanisms takes more than one step, so nothing sends connection.secure.
-    login(session, method.response)  # type: ignore[arg-type] # our decoder leaves a longstr as bytes
+    response: Any = method.response  # bytes: our decoder leaves a longstr as it is
+    config = session.broker.config
+    if method.mechanism == "PLAIN":
+        login(session, *_plain_credentials(response))
+    elif method.mechanism == "AMQPLAIN":
+        login(session, *_amqplain_credentials(response))
+    elif method.mechanism == "RABBIT-CR-DEMO":
+        session.login_name = response
+        session.send(0, commands.Connection.Secure(CHALLENGE))
+    else:
+        login(session, config.default_user.encode(), config.default_pass.encode())
 
 
 def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
-    login(session, method.response)  # type: ignore[arg-type] # our decoder leaves a longstr as bytes
+    """The answer to the one challenge there is: RabbitMQ's demonstration of challenge and response."""
+    response: Any = method.response
+    if not response.startswith(CHALLENGE_ANSWER):
+        raise SyntaxError_(f"response {fields.erlang_term(response)} invalid")
+    login(session, session.login_name, response.removeprefix(CHALLENGE_ANSWER))
 
 
-def login(session: Session, response: bytes) -> None:
-    """Check the credentials and go on to tuning. Raises LoginRefused, and SyntaxError_ for what is none."""
+def login(session: Session, name: bytes, password: bytes) -> None:
+    """Check the credentials and go on to tuning. Raises LoginRefused."""
     config = session.broker.config
-    if session.mechanism == "PLAIN":
-        name, password = _plain_credentials(response)
-    elif session.mechanism == "AMQPLAIN":
-        name, password = _amqplain_credentials(response)
-    else:
-        name, password = config.default_user.encode(), config.default_pass.encode()
     user = session.broker.users.get(name.decode("utf-8", "surrogateescape"))
     if user is None or not user.accepts(password) or not _is_welcome(session, user):
         raise LoginRefused(
@@ -135,7 +147,8 @@ def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
     session.frame_max = method.frame_max
     # Unlike the limits, the heartbeat is the client's to decide; 0 is none.
     session.heartbeat_s = method.heartbeat
-    session.start_heartbeats()
+    if method.heartbeat:
+        Heartbeats(session, method.heartbeat)
 
 
 def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:

@@ -47,7 +47,7 @@ from amqp_broker.protocol.connection import (
 )
 from amqp_broker.protocol.content import ContentAssembly
 from amqp_broker.protocol.methods import decode_method, encode_method
-from amqp_broker.protocol.wire import ACK, FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, REJECT, SETTLE
+from amqp_broker.protocol.wire import FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, SETTLE
 from amqp_broker.session import handshake
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.methods import CHANNEL_METHODS, CONNECTION_METHODS
@@ -63,6 +63,9 @@ SILENCE_MS: Final = 3000
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
 
 _PUBLISH_START: Final = wire.METHOD_ID.pack(wire.PUBLISH)
+_ACK_START: Final = wire.METHOD_ID.pack(wire.ACK)
+_NACK_START: Final = wire.METHOD_ID.pack(wire.NACK)
+_REJECT_START: Final = wire.METHOD_ID.pack(wire.REJECT)
 # The least that a header frame and a body frame together can have, behind the method frame.
 _CONTENT_BYTES_MIN: Final = HEADER_START_BYTES + 2 + 1 + FRAME_OVERHEAD
 
@@ -105,9 +108,10 @@ class Session(Connection):
         self.channel_max = broker.config.channel_max
         self.heartbeat_s = 0
         self.mechanism = ""
+        # Who answers a challenge (SASL mechanisms of more than one step).
+        self.login_name = b""
         self.has_received = False
         self.has_sent = False
-        self.quiet_intervals = 0
 
         self._pending: list[bytes] = []
         self._pending_bytes = 0
@@ -152,7 +156,7 @@ class Session(Connection):
         else:
             at = 0
         end = len(data)
-        unpack_frame, unpack_header = FRAME.unpack_from, HEADER_FRAME.unpack_from
+        unpack_frame, unpack_header, unpack_settle = FRAME.unpack_from, HEADER_FRAME.unpack_from, SETTLE.unpack
         channels = self.channels
         kind = number = 0
         payload = b""
@@ -160,6 +164,8 @@ class Session(Connection):
             try:
                 routes, traits_cache = self.routes, self.traits
                 payload_max = self.frame_max - FRAME_OVERHEAD + FRAME_SIZE_FUDGE
+                # A larger body takes the slow way, where it is checked and refused.
+                body_max = min(payload_max, self.broker.config.message_bytes_max)
                 while end - at >= FRAME_OVERHEAD:
                     kind, number, size = unpack_frame(data, at)
                     if size > payload_max:
@@ -172,59 +178,54 @@ class Session(Connection):
                     if data[stop] != FRAME_END:
                         raise wire.bad_frame_end(kind, payload, data[stop])
                     at = stop + 1
-                    if kind == FRAME_METHOD:
-                        route = routes.get(payload)
-                        if route is not None or payload.startswith(_PUBLISH_START):
-                            channel = channels.get(number)
-                            if channel is not None and channel.assembly is None:
-                                if end - at >= _CONTENT_BYTES_MIN:
-                                    kind2, number2, size2, class_id, weight, body_bytes = unpack_header(data, at)
-                                    body = at + FRAME_OVERHEAD + size2
-                                    if body + FRAME_OVERHEAD <= end:
-                                        kind3, number3, size3 = unpack_frame(data, body)
-                                        tail = body + FRAME_OVERHEAD + size3
-                                        if (
-                                            tail <= end
-                                            and size3 == body_bytes <= payload_max
-                                            and data[tail - 1] == FRAME_END == data[body - 1]
-                                            and kind3 == FRAME_BODY
-                                            and kind2 == FRAME_HEADER
-                                            and number3 == number == number2
-                                            and class_id == 60
-                                            and weight == 0
-                                        ):
-                                            property_list = data[at + HEADER_START_BYTES : body - 1]
-                                            content = data[at:tail]
-                                            at = tail
-                                            traits = traits_cache.get(property_list)
-                                            if traits is None:
-                                                traits = read_traits(self, property_list)
-                                            if (
-                                                route is not None
-                                                and route.is_plain
-                                                and traits.special is None
-                                                and channel.transaction is None
-                                            ):
-                                                channel.publish(route, content, traits.is_persistent)
-                                            else:
-                                                publish(channel, payload, traits, content, body_bytes)
-                                            continue
-                                channel.assembly = ContentAssembly(payload)
+                    channel = channels.get(number)
+                    if kind != FRAME_METHOD or channel is None or channel.assembly is not None:
+                        self._on_frame(kind, number, payload)
+                        if self.is_deaf or self.routes is not routes:
+                            break
+                        continue
+                    route = routes.get(payload)
+                    if route is None and not payload.startswith(_PUBLISH_START):
+                        if size == SETTLE.size and payload.startswith(_ACK_START):
+                            _, tag, multiple = unpack_settle(payload)
+                            channel.ack(tag, multiple == 1)
+                        else:
+                            self._on_method(channel, payload)
+                        continue
+                    if end - at >= _CONTENT_BYTES_MIN:
+                        kind2, number2, size2, class_id, weight, body_bytes = unpack_header(data, at)
+                        body = at + FRAME_OVERHEAD + size2
+                        if body + FRAME_OVERHEAD <= end:
+                            kind3, number3, size3 = unpack_frame(data, body)
+                            tail = body + FRAME_OVERHEAD + size3
+                            if (
+                                tail <= end
+                                and 0 < size3 == body_bytes <= body_max
+                                and size2 <= payload_max
+                                and data[tail - 1] == FRAME_END == data[body - 1]
+                                and kind3 == FRAME_BODY
+                                and kind2 == FRAME_HEADER
+                                and number3 == number == number2
+                                and class_id == 60
+                                and weight == 0
+                            ):
+                                property_list = data[at + HEADER_START_BYTES : body - 1]
+                                content = data[at:tail]
+                                at = tail
+                                traits = traits_cache.get(property_list)
+                                if traits is None:
+                                    traits = read_traits(self, property_list)
+                                if (
+                                    route is not None
+                                    and route.is_plain
+                                    and traits.special is None
+                                    and channel.transaction is None
+                                ):
+                                    channel.publish(route, content, traits.is_persistent)
+                                else:
+                                    publish(channel, payload, traits, content, body_bytes)
                                 continue
-                        elif size == 13 and (channel := channels.get(number)) is not None and channel.assembly is None:
-                            method_id, tag, bits = SETTLE.unpack(payload)
-                            if method_id == ACK:
-                                channel.ack(tag, bool(bits & 1))
-                                continue
-                            if method_id == NACK:
-                                channel.reject(tag, bool(bits & 1), bool(bits & 2))
-                                continue
-                            if method_id == REJECT:
-                                channel.reject(tag, False, bool(bits & 1))
-                                continue
-                    self._on_frame(kind, number, payload)
-                    if self.routes is not routes:
-                        break
+                    channel.assembly = ContentAssembly(payload)
                 else:
                     self._needed_bytes = FRAME_OVERHEAD
                     return at
@@ -257,14 +258,24 @@ class Session(Connection):
             self._on_unopened_channel(kind, number, payload)
         elif channel.assembly is not None:
             self._on_content(channel, channel.assembly, kind, payload)
-        elif kind != FRAME_METHOD:
-            raise wire.unexpected_content()
         else:
-            method = decode_method(payload)
-            handler = CHANNEL_METHODS.get(type(method))
-            if handler is None:
-                raise handshake.unimplemented(method)
-            handler(channel, method)
+            assert kind != FRAME_METHOD, "a method for an open channel that awaits no content is for _on_method"
+            raise wire.unexpected_content()
+
+    def _on_method(self, channel: Channel, payload: bytes) -> None:
+        """Act on a method for an open channel that is not on the hot path."""
+        if payload.startswith((_NACK_START, _REJECT_START)) and len(payload) == SETTLE.size:
+            method_id, tag, bits = SETTLE.unpack(payload)
+            if method_id == NACK:
+                channel.reject(tag, multiple=bool(bits & 1), requeue=bool(bits & 2))
+            else:
+                channel.reject(tag, multiple=False, requeue=bool(bits & 1))
+            return
+        method = decode_method(payload)
+        handler = CHANNEL_METHODS.get(type(method))
+        if handler is None:
+            raise handshake.unimplemented(method)
+        handler(channel, method)
 
     def _on_content(self, channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:
         if assembly.add(kind, payload, self.broker.config.message_bytes_max):
@@ -359,7 +370,7 @@ class Session(Connection):
         for channel in self.channels.values():
             channel.suspend_consumers()
             for consumer in channel.consumers.values():
-                consumer.queue.clogged_consumers += 1
+                consumer.queue.clogged.add(consumer)
 
     def resume(self, now: int) -> None:
         """The socket takes more."""
@@ -367,7 +378,7 @@ class Session(Connection):
         self.is_paused = False
         for channel in self.channels.values():
             for consumer in channel.consumers.values():
-                consumer.queue.clogged_consumers -= 1
+                consumer.queue.clogged.discard(consumer)
         for channel in list(self.channels.values()):
             channel.resume_consumers()
 
@@ -456,36 +467,6 @@ class Session(Connection):
         self.now = now
         logger.info("%s: no connection.open within the handshake timeout", self.name)
         self.drop()
-
-    # Heartbeats
-
-    def start_heartbeats(self) -> None:
-        """Send when nothing was sent for half the interval; give up on a peer silent for two (spec 4.2.7)."""
-        interval_ms = self.heartbeat_s * 1000
-        if interval_ms:
-            self.has_received = self.has_sent = True
-            self.broker.timers.at(self.now + interval_ms // 2, self._on_send_check)
-            self.broker.timers.at(self.now + interval_ms, self._on_receive_check)
-
-    def _on_send_check(self, now: int) -> None:
-        if self.is_over:
-            return
-        if not self.has_sent and not self.is_paused:
-            self.send_bytes(wire.HEARTBEAT_FRAME)
-        self.has_sent = False
-        self.broker.timers.at(now + self.heartbeat_s * 500, self._on_send_check)
-
-    def _on_receive_check(self, now: int) -> None:
-        if self.is_over:
-            return
-        self.quiet_intervals = 0 if self.has_received else self.quiet_intervals + 1
-        self.has_received = False
-        if self.quiet_intervals >= 2:
-            self.now = now
-            logger.info("%s: missed heartbeats from client, timeout: %ss", self.name, self.heartbeat_s)
-            self.drop()
-        else:
-            self.broker.timers.at(now + self.heartbeat_s * 1000, self._on_receive_check)
 
 
 def _offender(error: AMQPError, kind: int, payload: bytes) -> int:

@@ -1,0 +1,51 @@
+"""Heartbeats of one connection: sent when nothing else was, and missed when nothing at all came (spec 4.2.7)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.protocol.wire import HEARTBEAT_FRAME
+
+if TYPE_CHECKING:
+    from amqp_broker.session.session import Session
+
+logger = logging.getLogger("amqp_broker.session")
+
+# RabbitMQ gives up on a peer after this many silent intervals in a row.
+QUIET_INTERVALS_MAX: Final = 2
+
+
+class Heartbeats:
+    """Looks twice an interval whether to send one, and once an interval whether anything was received."""
+
+    def __init__(self, session: Session, interval_s: int) -> None:
+        self._session = session
+        self._interval_ms = interval_s * 1000
+        self._quiet_intervals = 0
+        session.has_received = session.has_sent = True
+        timers = session.broker.timers
+        timers.at(session.now + self._interval_ms // 2, self._check_sent)
+        timers.at(session.now + self._interval_ms, self._check_received)
+
+    def _check_sent(self, now: int) -> None:
+        session = self._session
+        if session.is_over:
+            return
+        if not session.has_sent and not session.is_paused:
+            session.send_bytes(HEARTBEAT_FRAME)
+        session.has_sent = False
+        session.broker.timers.at(now + self._interval_ms // 2, self._check_sent)
+
+    def _check_received(self, now: int) -> None:
+        session = self._session
+        if session.is_over:
+            return
+        self._quiet_intervals = 0 if session.has_received else self._quiet_intervals + 1
+        session.has_received = False
+        if self._quiet_intervals < QUIET_INTERVALS_MAX:
+            session.broker.timers.at(now + self._interval_ms, self._check_received)
+        else:
+            logger.info("%s: missed heartbeats from client, timeout: %ds", session.name, self._interval_ms // 1000)
+            session.now = now
+            session.drop()
