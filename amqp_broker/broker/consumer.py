@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Consumer:
     """A subscription to a queue. It stands in `queue.takers` exactly while `is_taking`.
 
-    `is_freed` means that it could not take, and that something of its was settled since.
-    `prefetch` is how many unacked deliveries it may have (0: any number), `in_flight` how many it has.
+    `prefetch` is how many unacked deliveries it may have (0: any number), `in_flight` how many it has;
+    `is_full` says that these are equal.
     """
 
     __slots__ = (
@@ -23,7 +23,7 @@ class Consumer:
         "connection",
         "in_flight",
         "is_exclusive",
-        "is_freed",
+        "is_full",
         "is_taking",
         "no_ack",
         "prefetch",
@@ -54,14 +54,14 @@ class Consumer:
         self.arguments = arguments
         self.in_flight = 0
         self.is_taking = False
-        self.is_freed = False
+        self.is_full = False
 
     def can_take(self) -> bool:
         """Whether a message may be delivered now."""
         raise NotImplementedError
 
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
-        """Send a message. Calls `queue.suspend(self)` if it can take no other after this one."""
+        """Send a message. If it can take no other after this one, it `is_full` or calls `queue.suspend(self)`."""
         raise NotImplementedError
 
     def on_queue_deleted(self) -> None:

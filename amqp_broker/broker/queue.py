@@ -31,7 +31,7 @@ class Queue:
 
     `consumers` are all subscriptions; `takers` those that can take a message now, next in turn first, those of
     higher priority before others. Takers and ready messages never wait for each other, but for a drain that stopped
-    at its portion.
+    at its portion, and for takers that have become full since they had their turn.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Queue:
         if self.journal is not None and message.is_persistent:
             self.journal.put(self, self.head + len(self.ready), message)
         takers = self.takers
-        if takers and not self.ready and not self.returned:
+        if takers and not self.ready and not self.returned and (not takers[0].is_full or self._pass_over_full()):
             position = self.head
             self.head = position + 1
             taker = takers[0]
@@ -151,15 +151,18 @@ class Queue:
         takers, ready, returned = self.takers, self.ready, self.returned
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
         while takers:
+            if not returned and not ready:
+                return
+            if takers[0].is_full:
+                self.suspend(takers[0])
+                continue
             if returned:
                 position, message = heapq.heappop(returned)
                 redelivered = True
-            elif ready:
+            else:
                 message, position = ready.popleft(), self.head
                 self.head = position + 1
                 redelivered = False
-            else:
-                return
             if self.is_limited:
                 self._discount_bytes(message)
             taker = takers[0]
@@ -213,7 +216,8 @@ class Queue:
 
     def subscribe(self, consumer: Consumer) -> None:
         """Add a consumer, which gets nothing until `resume`. Raises AccessRefused where one has the queue alone."""
-        if self.exclusive_consumer is not None or (consumer.is_exclusive and self.consumers):
+        is_shared = bool(self.consumers) or self.arguments.get("x-single-active-consumer") is True
+        if self.exclusive_consumer is not None or (consumer.is_exclusive and is_shared):
             raise AccessRefused(f"{self} in exclusive use")
         if consumer.is_exclusive:
             self.exclusive_consumer = consumer
@@ -246,6 +250,16 @@ class Queue:
             self._line_up(consumer)
             if self.ready or self.returned:
                 self.drain()
+
+    def _pass_over_full(self) -> bool:
+        """A message is there, but who has the turn has no room: it loses its place. Returns whether anybody is left.
+
+        Until then it keeps the place, in case it gets room before the next message comes, as in RabbitMQ.
+        """
+        takers = self.takers
+        while takers and takers[0].is_full:
+            self.suspend(takers[0])
+        return bool(takers)
 
     def _give_turn(self) -> None:
         """The first of the takers has had its turn."""

@@ -45,5 +45,7 @@ def main() -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
+    if not sentence.endswith((".", "?")):
+        sentence += "."
     click.echo(f"amqp-broker: {sentence}", err=True)
     sys.exit(code)

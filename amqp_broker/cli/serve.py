@@ -99,7 +99,8 @@ def _command_error(config: Config, error: OSError) -> CommandError:
         return CommandError(f"{where} is in use by another program.", EX_UNAVAILABLE)
     if error.errno in (errno.EACCES, errno.EPERM):
         return CommandError(f"{where} is not for this user to listen on.", EX_NOPERM)
-    return CommandError(f"cannot listen on {where}: {error.strerror or error}.", EX_NOHOST)
+    reason = os.strerror(error.errno) if error.errno else str(error)  # asyncio's and socket's texts say more than wanted
+    return CommandError(f"cannot listen on {where}: {reason}.", EX_NOHOST)
 
 
 def run_loop(main: Any) -> None:
@@ -118,6 +119,8 @@ def start_logging(level: str) -> None:
     logging.addLevelName(logging.DEBUG, "debug")
     logging.addLevelName(logging.WARNING, "warning")
     logging.addLevelName(logging.ERROR, "error")
+    # Nobody may read our log (any more); then there is nobody to tell that either.
+    logging.raiseExceptions = False
     logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config
@@ -26,6 +28,12 @@ logger = logging.getLogger("amqp_broker.server")
 # How long clients may take to answer the connection.close of a shutdown.
 SHUTDOWN_GRACE_S: Final = 0.2
 BACKLOG: Final = 1024
+FREE_PORT_ATTEMPTS: Final = 20
+
+# What a listener is bound to: the family and the address of an interface.
+Address: TypeAlias = "tuple[socket.AddressFamily, str]"
+IPV6_ANY: Final = (socket.AF_INET6, "::")
+IPV4_ANY: Final = (socket.AF_INET, "0.0.0.0")
 # How long a publisher waits for a consumer's full socket to empty.
 THROTTLE_S_MAX: Final = 0.02
 
@@ -55,14 +63,18 @@ class Server:
     async def start(self) -> None:
         """Listen; when this returns, clients are served. Raises OSError (port taken, bad address, no permission)."""
         self._loop = asyncio.get_running_loop()
-        for listener in open_sockets(self.config.host, self.config.port):
+        for listener in open_sockets(addresses_of(self.config.host), self.config.port):
             server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
             self._listeners.append(server)
             host, port = listener.getsockname()[:2]
             self.ports["amqp"] = port
             logger.info("started TCP listener on %s:%d", f"[{host}]" if ":" in host else host, port)
         if self.config.ports_file:
-            write_ports(Path(self.config.ports_file), self.ports)
+            try:
+                write_ports(Path(self.config.ports_file), self.ports)
+            except OSError:
+                await self.stop()
+                raise
         logger.info("Server startup complete; 0 plugins started.")
 
     def flush(self) -> None:
@@ -77,7 +89,7 @@ class Server:
             if output:
                 transport.write(output)
             if session.is_over:
-                transport.socket.close()
+                transport.close()
         broker = self.broker
         if broker.undrained and not self._is_draining:
             self._is_draining = True
@@ -90,7 +102,7 @@ class Server:
 
         If that takes longer than a moment the consumers are not slow but stuck, and publishers need not wait for them.
         """
-        if self._is_throttling:
+        if self._is_throttling and transport.is_reading:
             transport.stop_reading()
             if not self._throttled:
                 self._throttle_timer = self._loop.call_later(THROTTLE_S_MAX, self._give_up_throttle)
@@ -156,27 +168,70 @@ class Server:
             self._timer.cancel()
 
 
-def open_sockets(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets on all addresses of `host`, on one port; '::' takes IPv4 as well. Raises OSError."""
-    if host == "::" and socket.has_dualstack_ipv6():
-        return [socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)]
-    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    sockets: list[socket.socket] = []
-    for family, _, _, _, address in dict.fromkeys(addresses):
-        chosen_port = sockets[0].getsockname()[1] if sockets else port
+def addresses_of(host: str) -> list[Address]:
+    """What to listen on for `host`. Raises gaierror if it is neither an address nor the name of one."""
+    if host == "::":
+        # IPv4 comes in through it, but where the system keeps them apart or has no IPv6.
+        return [IPV6_ANY] if socket.has_dualstack_ipv6() else [IPV6_ANY, IPV4_ANY]
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError:
+        raise socket.gaierror(socket.EAI_NONAME, "Not a host name") from None
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+
+
+def open_sockets(addresses: Sequence[Address], port: int) -> list[socket.socket]:
+    """Listening sockets on all these addresses, on one port; 0 takes one that all have free. Raises OSError."""
+    for _ in range(FREE_PORT_ATTEMPTS):
         try:
-            sockets.append(socket.create_server((address[0], chosen_port), family=family, backlog=BACKLOG))
-        except OSError:
-            # A machine without IPv6 still names ::1 as localhost: one address that works is enough.
-            if not sockets and family == addresses[-1][0]:
+            return _listen(addresses, port)
+        except OSError as error:
+            # What is free on one address may be taken on another.
+            if port or error.errno != errno.EADDRINUSE:
                 raise
-            if port and family == socket.AF_INET:
-                raise
+    return _listen(addresses, port)
+
+
+def _listen(addresses: Sequence[Address], port: int) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    missing = OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+    with contextlib.ExitStack() as opened:
+        for address in addresses:
+            try:
+                listener = opened.enter_context(_open_socket(address, port))
+            except OSError as error:
+                # A machine without IPv6 still names ::1 as localhost: one address that exists is enough.
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing = error
+                continue
+            sockets.append(listener)
+            port = listener.getsockname()[1]
+        if not sockets:
+            raise missing
+        opened.pop_all()
     return sockets
 
 
+def _open_socket(address: Address, port: int) -> socket.socket:
+    family, host = address
+    is_dualstack = address == IPV6_ANY and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_dualstack)
+
+
 def write_ports(path: Path, ports: dict[str, int]) -> None:
-    """Write the ports as JSON, so that a reader never sees half of the file. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(ports) + "\n")
-    temporary.replace(path)
+    """Write the ports as JSON, so that a reader never sees half of the file. Raises OSError that names the file."""
+    text = json.dumps(ports) + "\n"
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text)  # a pipe or a device, which a file must not replace
+            return
+        path = path.resolve()
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            temporary.write_text(text)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.session.session import Session
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.timers import Timer
     from amqp_broker.server.server import Server
 
 # A consumer whose socket holds this much gets no more until it has read most of it.
@@ -15,6 +16,8 @@ WRITE_BUFFER_BYTES_HIGH: Final = 256 * 1024
 WRITE_BUFFER_BYTES_LOW: Final = 64 * 1024
 # A peer that asks and asks and never reads the answers is not read any more beyond this.
 UNREAD_REPLIES_BYTES_MAX: Final = 4 * 1024 * 1024
+# How long a peer whose connection is over may take to read the rest of what was written to it.
+LINGER_MS: Final = 15_000
 # Pieces are joined into one write, unless they are so large that the system may better gather them itself.
 GATHER_BYTES_MIN: Final = 16 * 1024
 
@@ -27,7 +30,7 @@ class Transport(asyncio.Protocol):
         self.socket: asyncio.Transport
         self.session: Session
         self.is_reading = True
-        self.is_throttled = False
+        self.linger: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "pause_reading")
@@ -49,9 +52,21 @@ class Transport(asyncio.Protocol):
             server.throttle(self)
 
     def eof_received(self) -> bool:
+        # Nobody half-closes in AMQP: the client is gone, and what is unacked goes to others at once.
+        self.session.connection_lost(self.server.clock.now())
+        self.server.flush()
         return False
 
+    def close(self) -> None:
+        """Close the socket when the peer has read what was written, but do not wait for ever."""
+        if self.linger is None and self.socket.get_write_buffer_size():
+            deadline = self.server.clock.now() + LINGER_MS
+            self.linger = self.server.broker.timers.at(deadline, lambda now: self.socket.abort())
+        self.socket.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if self.linger is not None:
+            self.linger.cancel()
         server = self.server
         server.forget(self.session)
         self.session.connection_lost(server.clock.now())

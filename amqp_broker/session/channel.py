@@ -131,9 +131,8 @@ class Channel:
             self._leave_flight(tag, consumer)
         if consumer is not None:
             consumer.in_flight -= 1
-            if not consumer.is_taking and not consumer.is_freed:
-                consumer.is_freed = True
-                self.session.freed.append(consumer)
+            if consumer.is_full:
+                self._make_room(consumer)
 
     def reject(self, tag: int, multiple: bool, requeue: bool) -> None:
         """basic.nack and basic.reject. Raises PreconditionFailed for a tag that is not unacked."""
@@ -169,9 +168,14 @@ class Channel:
                 self._leave_flight(tag, consumer)
             if consumer is not None:
                 consumer.in_flight -= 1
-                if not consumer.is_taking and not consumer.is_freed:
-                    consumer.is_freed = True
-                    self.session.freed.append(consumer)
+                if consumer.is_full:
+                    self._make_room(consumer)
+
+    def _make_room(self, consumer: Consumer) -> None:
+        """Something of a full consumer was settled: it can take again, if not now, then at the end of the read."""
+        consumer.is_full = False
+        if not consumer.is_taking:
+            self.session.freed.append(consumer)
 
     def _take(self, tag: int, multiple: bool) -> list[tuple[int, Delivery]]:
         """Take a tag, or with `multiple` all up to it (0: all), out of what is unacked."""

@@ -65,7 +65,7 @@ class ChannelConsumer(Consumer):
         queue.unacked_count += 1
         in_flight = self.in_flight = self.in_flight + 1
         if in_flight == self.prefetch:
-            queue.suspend(self)
+            self.is_full = True
         if channel.prefetch_total:
             channel.enter_flight()
 

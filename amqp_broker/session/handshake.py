@@ -141,8 +141,8 @@ def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
 
 def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
     config = session.broker.config
-    _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
     _check_tuned("frame_max", method.frame_max, FRAME_MAX_LOWEST, config.frame_max)
+    _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
     session.channel_max = method.channel_max
     session.frame_max = method.frame_max
     # Unlike the limits, the heartbeat is the client's to decide; 0 is none.
@@ -153,7 +153,7 @@ def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
 
 def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
     if value == 0 or value > highest:
-        shown = "0 (no limit)" if value == 0 else str(value)
+        shown = "0 (no limit)" if value == 0 and name == "channel_max" else str(value)
         problem = f"{shown} is higher than the maximum allowed value ({highest})"
     elif value < lowest:
         problem = f"{value} is lower than the minimum allowed value ({lowest})"

@@ -23,7 +23,8 @@ class Heartbeats:
         self._session = session
         self._interval_ms = interval_s * 1000
         self._quiet_intervals = 0
-        session.has_received = session.has_sent = True
+        self._flush_count = session.flush_count
+        session.has_received = True
         timers = session.broker.timers
         timers.at(session.now + self._interval_ms // 2, self._check_sent)
         timers.at(session.now + self._interval_ms, self._check_received)
@@ -32,9 +33,11 @@ class Heartbeats:
         session = self._session
         if session.is_over:
             return
-        if not session.has_sent and not session.is_paused:
+        # A full socket has something to send, so it needs no heartbeat; the flush of a heartbeat itself is none.
+        is_silent = session.flush_count == self._flush_count and not session.is_paused
+        if is_silent:
             session.send_bytes(HEARTBEAT_FRAME)
-        session.has_sent = False
+        self._flush_count = session.flush_count + is_silent
         session.broker.timers.at(now + self._interval_ms // 2, self._check_sent)
 
     def _check_received(self, now: int) -> None:

@@ -111,7 +111,8 @@ class Session(Connection):
         # Who answers a challenge (SASL mechanisms of more than one step).
         self.login_name = b""
         self.has_received = False
-        self.has_sent = False
+        # How often output was taken to be written.
+        self.flush_count = 0
 
         self._pending: list[bytes] = []
         self._pending_bytes = 0
@@ -285,7 +286,7 @@ class Session(Connection):
             publish(channel, assembly.method, traits, content, assembly.body_bytes)
 
     def _on_channel_0(self, kind: int, payload: bytes) -> None:
-        if kind == FRAME_HEARTBEAT:
+        if kind == FRAME_HEARTBEAT and not payload:
             return
         if kind != FRAME_METHOD:
             known = kind in (FRAME_HEADER, FRAME_BODY)
@@ -346,7 +347,7 @@ class Session(Connection):
     def take_output(self) -> list[bytes]:
         """What is to be written now, in pieces; the outbox is empty afterwards."""
         output, self.outbox = self.outbox, []
-        self.has_sent = True
+        self.flush_count += 1
         return output
 
     def _send_confirms(self) -> None:
@@ -358,7 +359,6 @@ class Session(Connection):
         """Deliver once for all that was settled in this read, not once for each."""
         consumers, self.freed = self.freed, []
         for consumer in consumers:
-            consumer.is_freed = False
             if not consumer.is_taking and consumer.can_take():
                 consumer.queue.resume(consumer)
 

@@ -108,7 +108,8 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         )
     channel.last_queue = queue.name
     if not method.nowait:
-        ok = commands.Queue.DeclareOk(queue.name, queue.ready_count, len(queue.consumers))
+        ok = commands.Queue.DeclareOk("", queue.ready_count, len(queue.consumers))
+        ok.queue = queue.name  # pamqp's constructor refuses names that RabbitMQ takes
         session.send(channel.number, ok)
 
 

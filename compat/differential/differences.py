@@ -1,0 +1,204 @@
+"""Where our broker answers otherwise than the oracle, on purpose. Each is a heading of `compat/DIFFERENCES.md`.
+
+The oracle is RabbitMQ 3.10 and we imitate 4.2: most entries are changes of RabbitMQ's own in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Change(NamedTuple):
+    """In this scenario, where RabbitMQ's transcript has `rabbitmq`, ours has `ours`. It must be there."""
+
+    scenario: str
+    rabbitmq: str
+    ours: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    title: str
+    why: str
+    changes: tuple[Change, ...]
+
+
+_END = "a< the broker closed the socket"
+
+
+def _limit_is_told(scenario: str, text: str) -> Change:
+    close = f"connection.close reply_code=530 reply_text='NOT_ALLOWED - negotiated {text}' class_id=10 method_id=30"
+    return Change(scenario, _END, f"a0< {close}\n{_END}")
+
+
+def _unknown_type(scenario: str, text: str) -> Change:
+    return Change(
+        scenario,
+        f'a0< connection.close reply_code=503 reply_text="COMMAND_INVALID - {text}" class_id=40 method_id=10\n{_END}',
+        f'a1< channel.close reply_code=406 reply_text="PRECONDITION_FAILED - {text}" class_id=40 method_id=10',
+    )
+
+
+DIFFERENCES = (
+    Difference(
+        "ANONYMOUS is offered",
+        "RabbitMQ 4.0 offers it; we let it in as guest.",
+        tuple(
+            Change(scenario, "mechanisms='PLAIN AMQPLAIN'", "mechanisms='PLAIN AMQPLAIN ANONYMOUS'")
+            for scenario in (
+                "a_connection_opens_and_closes",
+                "the_header_of_amqp_0_9_means_0_9_1",
+                "a_header_in_two_pieces_is_accepted",
+            )
+        ),
+    ),
+    Difference(
+        "AMQP 0-8 is refused",
+        "RabbitMQ 4.0 removed it.",
+        (
+            Change(
+                "the_header_of_amqp_0_8_is_refused",
+                "a0< connection.start version_major=8 version_minor=0 server_properties={capabilities: F{}, "
+                "cluster_name: S<any>, copyright: S<any>, information: S<any>, platform: S<any>, "
+                "product: S'RabbitMQ', version: S<any>} mechanisms='PLAIN AMQPLAIN' locales='en_US'",
+                r"a0< protocol header b'AMQP\x00\x00\t\x01'",
+            ),
+        ),
+    ),
+    Difference(
+        "Limits that are refused are told",
+        "RabbitMQ 4 sends connection.close 530 where 3.10 is silent for three seconds. The smallest frame_max is 8192.",
+        (
+            _limit_is_told(
+                "a_channel_max_above_the_offer_is_refused",
+                "channel_max = 2048 is higher than the maximum allowed value (2047)",
+            ),
+            _limit_is_told(
+                "a_channel_max_without_limit_is_refused",
+                "channel_max = 0 (no limit) is higher than the maximum allowed value (2047)",
+            ),
+            _limit_is_told(
+                "a_frame_max_above_the_offer_is_refused",
+                "frame_max = 131073 is higher than the maximum allowed value (131072)",
+            ),
+            _limit_is_told(
+                "a_frame_max_without_limit_is_refused",
+                "frame_max = 0 is higher than the maximum allowed value (131072)",
+            ),
+            _limit_is_told(
+                "a_frame_max_below_the_minimum_is_refused",
+                "frame_max = 4095 is lower than the minimum allowed value (8192)",
+            ),
+        ),
+    ),
+    Difference(
+        "A body larger than announced is refused at once",
+        "Newer versions of RabbitMQ answer 501; 3.10 waits for the next method and then answers 505.",
+        tuple(
+            Change(
+                scenario,
+                "reply_code=505 reply_text='UNEXPECTED_FRAME - expected content body, "
+                "got non content body frame instead'",
+                f"reply_code=501 reply_text='FRAME_ERROR - {text}'",
+            )
+            for scenario, text in (
+                ("a_body_longer_than_announced_is_refused", "content body frame exceeds remaining content size"),
+                (
+                    "a_content_announced_larger_than_any_is_refused",
+                    "content body size 536870913 exceeds maximum allowed size 536870912",
+                ),
+            )
+        ),
+    ),
+    Difference(
+        "A message has no more than 16 MiB",
+        "RabbitMQ 4.0 has lowered the default of max_message_size from 128 MiB.",
+        (
+            Change(
+                "a_body_of_more_than_16_mebibytes_is_too_large",
+                "a1< basic.qos-ok",
+                "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - message size 16777217 "
+                "is larger than configured max size 16777216' class_id=60 method_id=40",
+            ),
+        ),
+    ),
+    Difference(
+        "A classic queue may have x-queue-leader-locator",
+        "Accepted since RabbitMQ 4.0; 3.10 refuses it as an argument of other queue types.",
+        (
+            Change(
+                "a_classic_queue_may_have_a_leader_locator",
+                'a1< channel.close reply_code=406 reply_text="PRECONDITION_FAILED - '
+                "invalid arg 'x-queue-leader-locator' for queue 'q' in vhost '/' "
+                'of queue type rabbit_classic_queue" class_id=50 method_id=10',
+                "a1< queue.declare-ok queue='q' message_count=0 consumer_count=0",
+            ),
+        ),
+    ),
+    Difference(
+        "An unknown exchange type closes the channel",
+        "RabbitMQ 3.13 and later: 406 for the channel; 3.10: 503 for the connection.",
+        (
+            _unknown_type("an_unknown_exchange_type_is_refused", "unknown exchange type 'nonsense'"),
+            _unknown_type("the_type_of_an_exchange_is_checked_before_its_name", "unknown exchange type 'nonsense'"),
+            _unknown_type(
+                "an_unknown_type_is_refused_although_the_exchange_exists", "unknown exchange type 'nonsense'"
+            ),
+            _unknown_type("an_empty_exchange_type_is_unknown", "invalid exchange type ''"),
+        ),
+    ),
+    Difference(
+        "A whole float is no whole number",
+        "The headers exchange of RabbitMQ 4 compares with =:=, that of 3.10 with ==.",
+        (
+            Change(
+                "a_whole_float_is_a_whole_number",
+                "a1< basic.return reply_code=312 reply_text='NO_ROUTE' exchange='x' routing_key=''\n"
+                "a1<     headers={a: d1.5} body=b''\n"
+                "a1> (pulls q empty)\n"
+                "a1< basic.get-ok delivery_tag=1 redelivered=false exchange='x' routing_key='' message_count=0\n"
+                "a1<     headers={a: d1.0} body=b''\n",
+                "a1< basic.return reply_code=312 reply_text='NO_ROUTE' exchange='x' routing_key=''\n"
+                "a1<     headers={a: d1.0} body=b''\n"
+                "a1< basic.return reply_code=312 reply_text='NO_ROUTE' exchange='x' routing_key=''\n"
+                "a1<     headers={a: d1.5} body=b''\n"
+                "a1> (pulls q empty)\n",
+            ),
+        ),
+    ),
+    Difference(
+        "The expiration is checked before the user id",
+        "RabbitMQ 4 checks the expiration, CC and BCC, and then the user id; 3.10 begins with the user id.",
+        (
+            Change(
+                "of_several_wrong_properties_one_is_told",
+                "user_id property set to 'somebody' but authenticated user was 'guest'",
+                "invalid expiration 'abc': no_integer",
+            ),
+        ),
+    ),
+    Difference(
+        "An unknown delivery mode is accepted",
+        "RabbitMQ 4 takes any other than 2 as transient; 3.10 refuses the message.",
+        (
+            Change(
+                "a_delivery_mode_may_be_unknown",
+                "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - invalid message: "
+                "{delivery_mode_unknown,3}' class_id=60 method_id=40",
+                "a1< queue.declare-ok queue='q' message_count=1 consumer_count=0",
+            ),
+        ),
+    ),
+    Difference(
+        "Long Erlang terms are not wrapped",
+        "RabbitMQ breaks a term that reaches column 80 of a reply text; we keep it on its line.",
+        (
+            Change(
+                "a_long_erlang_term_in_a_reply_text_is_wrapped",
+                r"{value_too_large,\n                                            99999999999999999999}",
+                "{value_too_large,99999999999999999999}",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,147 @@
+"""What a scenario is given, how scenarios are registered, and how one is run against one broker."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pamqp import commands
+from pamqp.commands import Basic, Confirm, Exchange, Queue
+
+from compat.differential.channel import Channel
+from compat.differential.connection import Connection
+from compat.differential.received import Stopped
+from compat.differential.transcript import Transcript
+
+Address = tuple[str, int]
+STOPPED = "STOPPED:"
+
+
+class Lab:
+    """One run of a scenario: its connections (a, b, c ... in the transcript), its names and its transcript."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        # Scenarios share a broker, and a broker may be used for many runs.
+        self.prefix = secrets.token_hex(4) + "."
+        self.transcript = Transcript(self.prefix)
+        self._connections: list[Connection] = []
+        self._names: set[str] = set()
+        self._feeder: Channel | None = None
+
+    def name(self, name: str) -> str:
+        """A queue or exchange name of this run's own; the transcript shows `name`."""
+        self._names.add(self.prefix + name)
+        return self.prefix + name
+
+    def dial(self) -> Connection:
+        """A socket on which nothing has been said."""
+        label = chr(ord("a") + len(self._connections))
+        connection = Connection(self.address, label, self.transcript)
+        self._connections.append(connection)
+        return connection
+
+    def connect(self, *, capabilities: dict[str, bool] | None = None, **tune: int) -> Connection:
+        """An open connection of guest to vhost `/`; its opening is not recorded."""
+        with self.transcript.muted():
+            return _open(self.dial(), capabilities, **tune)
+
+    def channel(self) -> Channel:
+        """A channel of a connection of its own."""
+        return self.connect().channel()
+
+    def queue(self, name: str = "q", **flags: Any) -> str:
+        """A queue that is there already: declared on a connection that is not recorded."""
+        queue = self.name(name)
+        with self.transcript.muted():
+            self._feed().call(Queue.Declare, queue=queue, **flags)
+        return queue
+
+    def put(self, queue: str, *bodies: bytes, **properties: Any) -> None:
+        """Put messages into a queue and wait until they are in it; from a connection that is not recorded."""
+        self.transcript.record(f"lab> puts {', '.join(map(repr, bodies))} into {queue}")
+        with self.transcript.muted():
+            for body in bodies:
+                self._feed().publish(body, routing_key=queue, mandatory=True, **properties)
+                if self._feed().expect(Basic.Ack, Basic.Return).method is not Basic.Ack:
+                    raise Stopped(f"{queue} does not take messages")
+
+    def _feed(self) -> Channel:
+        if self._feeder is None:
+            self._feeder = _open(Connection(self.address, "lab", self.transcript)).channel()
+            self._feeder.call(Confirm.Select)
+        return self._feeder
+
+    def finish(self) -> None:
+        """Record what nobody has waited for, and close the connections."""
+        for connection in self._connections:
+            connection.flush()
+        with self.transcript.muted():  # what one connection leaves unsettled goes to the next: of no interest
+            for connection in self._connections:
+                connection.finish()
+
+    def clean_up(self) -> None:
+        """Leave nothing behind in the broker, whatever has happened."""
+        for connection in self._connections:
+            connection.hang_up()
+        with self.transcript.muted():
+            for name in sorted(self._names):
+                self._feed().send(Queue.Delete, queue=name, nowait=True)
+                self._feed().send(Exchange.Delete, exchange=name, nowait=True)
+            if self._feeder is not None:
+                self._feeder.connection.finish()
+
+
+def _open(connection: Connection, capabilities: dict[str, bool] | None = None, **tune: int) -> Connection:
+    connection.send_header()
+    connection.start_ok(capabilities=capabilities)
+    connection.tune_ok(**tune)
+    if connection.open().method is not commands.Connection.OpenOk:
+        raise Stopped("the connection was refused")
+    return connection
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A behaviour: its sentence, the area it belongs to, and the function that plays it."""
+
+    name: str
+    area: str
+    play: Callable[[Lab], None]
+    # Waits for seconds (RabbitMQ's silence after a refused login, heartbeats), so it is run beside others.
+    is_slow: bool = False
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(play: Callable[[Lab], None]) -> Callable[[Lab], None]:
+    """Register a function; its name is the sentence of the behaviour."""
+    return _register(play, is_slow=False)
+
+
+def slow_scenario(play: Callable[[Lab], None]) -> Callable[[Lab], None]:
+    """Register a function that waits for seconds."""
+    return _register(play, is_slow=True)
+
+
+def _register(play: Callable[[Lab], None], *, is_slow: bool) -> Callable[[Lab], None]:
+    name = play.__name__
+    assert name not in SCENARIOS, f"two scenarios are called {name}"
+    SCENARIOS[name] = Scenario(name, play.__module__.rpartition(".")[2], play, is_slow)
+    return play
+
+
+def run(scenario: Scenario, address: Address) -> str:
+    """Play a scenario against one broker and return the transcript."""
+    lab = Lab(address)
+    try:
+        scenario.play(lab)
+        lab.finish()
+    except Stopped as why:
+        lab.transcript.record(f"{STOPPED} {why}")
+    finally:
+        lab.clean_up()
+    return str(lab.transcript)

@@ -1,0 +1,45 @@
+"""All scenarios: importing this package registers them. A new file is added here. A scenario is short:
+
+    @scenario
+    def a_passive_declare_of_a_missing_queue_is_refused(lab: Lab) -> None:
+        lab.channel().call(Queue.Declare, queue=lab.name("q"), passive=True)
+
+`call` sends a method and waits for the answer, `expect` waits for more; all is recorded. That nothing arrives is shown
+by `sync`, a round trip, never by waiting. Names come from `lab.name`. Sleep never.
+"""
+
+from compat.differential.scenarios import (
+    arguments,
+    channels,
+    clients,
+    confirming,
+    connections,
+    consuming,
+    exchanges,
+    frames,
+    handshake,
+    properties,
+    publishing,
+    queues,
+    routing,
+    settling,
+    sharing,
+)
+
+__all__ = [
+    "arguments",
+    "channels",
+    "clients",
+    "confirming",
+    "connections",
+    "consuming",
+    "exchanges",
+    "frames",
+    "handshake",
+    "properties",
+    "publishing",
+    "queues",
+    "routing",
+    "settling",
+    "sharing",
+]

@@ -1,0 +1,90 @@
+"""What a scenario said and heard, as readable lines in which nothing depends on the machine, the time or the run.
+
+`a1> ` is what connection a sent on channel 1, `a1< ` what it received there, channel 0 is the connection itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from compat.differential.wire import Field, Method, Pairs
+
+BODY_SHOWN_MAX = 64
+
+# Names that a broker makes up, by their exact shape: another shape is not masked and shows as a difference.
+_GENERATED = re.compile(r"amq\.(?:gen|ctag)-[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
+_SERVER_PROPERTY = re.compile(r"\b(cluster_name|copyright|information|platform|version): S'[^']*'")
+_ERLANG_PID = re.compile(r"<\d+\.\d+\.\d+>")
+
+
+class Transcript:
+    """The lines of one run of one scenario against one broker."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.lines: list[str] = []
+        self.is_muted = False
+        self._generated: dict[str, str] = {}
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+    def record(self, line: str) -> None:
+        if not self.is_muted:
+            self.lines.append(self._mask(line))
+
+    @contextmanager
+    def muted(self) -> Iterator[None]:
+        """Record nothing meanwhile: for steps that are not what the scenario is about."""
+        before, self.is_muted = self.is_muted, True
+        try:
+            yield
+        finally:
+            self.is_muted = before
+
+    def _mask(self, line: str) -> str:
+        line = _GENERATED.sub(self._numbered, line.replace(self.prefix, ""))
+        line = _ERLANG_PID.sub("<pid>", line)
+        if "connection.start " in line:
+            line = _SERVER_PROPERTY.sub(r"\1: S<any>", line)
+        return line
+
+    def _numbered(self, match: re.Match[str]) -> str:
+        """Generated names are numbered, so that the same name twice is seen as the same name."""
+        name = match.group()
+        kind = name.split("-")[0]
+        return self._generated.setdefault(name, f"{kind}-<{len(self._generated) + 1}>")
+
+
+def show_method(method: Method) -> str:
+    """`Queue.DeclareOk` as the specification spells it: queue.declare-ok."""
+    class_name, name = method.name.split(".")
+    return class_name.lower() + "." + re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+def show_fields(fields: Mapping[str, Any]) -> str:
+    return "".join(f" {name}={show(value)}" for name, value in fields.items())
+
+
+def show_content(properties: Mapping[str, Any], body: bytes) -> str:
+    if len(body) <= BODY_SHOWN_MAX:
+        return f"{show_fields(properties)} body={body!r}"
+    return f"{show_fields(properties)} body={len(body)} bytes, sha1 {hashlib.sha1(body).hexdigest()[:12]}"
+
+
+def show(value: Any) -> str:
+    """A decoded method field, property or table value; table values with their tags: `{n: I5, s: S'x', deep: F{}}`."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case Field(tag, inner):
+            return tag + ("" if inner is None else show(inner))
+        case Pairs():
+            return "{" + ", ".join(f"{key}: {show(item)}" for key, item in value) + "}"
+        case list():
+            return "[" + ", ".join(show(item) for item in value) + "]"
+    return repr(value)
