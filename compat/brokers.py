@@ -6,6 +6,7 @@ restarted by the tests and by `make bench`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -101,10 +102,8 @@ class BrokerProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self.process is None:
             return
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            pass
         self.process.wait(timeout=30)
         self.process = None
 

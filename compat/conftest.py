@@ -9,7 +9,6 @@ import pytest
 
 from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
 
-
 # What clients already ask of us and the broker has not yet; each must fail until it has, then leave this list.
 NOT_YET = {
     "single active consumer": ["test_single_active_consumer_hands_over_when_it_is_cancelled"],
