@@ -26,6 +26,7 @@ cli.add_command(serve)
 
 def main() -> None:
     """Run the program; whatever goes wrong is one sentence on stderr and an exit code."""
+    _open_standard_files()
     try:
         cli.main(prog_name="amqp-broker", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -42,6 +43,13 @@ def main() -> None:
     except BrokenPipeError:
         # Whoever read our output has gone; the interpreter would complain about it while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_standard_files() -> None:
+    """Whoever started us may have closed some of them, and libuv aborts if a socket takes their number."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
 
 
 def _fail(sentence: str, code: int) -> None:

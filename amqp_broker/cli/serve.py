@@ -99,7 +99,8 @@ def _command_error(config: Config, error: OSError) -> CommandError:
         return CommandError(f"{where} is in use by another program.", EX_UNAVAILABLE)
     if error.errno in (errno.EACCES, errno.EPERM):
         return CommandError(f"{where} is not for this user to listen on.", EX_NOPERM)
-    reason = os.strerror(error.errno) if error.errno else str(error)  # asyncio's and socket's texts say more than wanted
+    # socket's own text repeats where.
+    reason = os.strerror(error.errno) if error.errno else str(error)
     return CommandError(f"cannot listen on {where}: {reason}.", EX_NOHOST)
 
 

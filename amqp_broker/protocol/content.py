@@ -7,8 +7,8 @@ The texts are those of rabbit_command_assembler; whatever frame is wrong, the me
 from __future__ import annotations
 
 from amqp_broker.errors import FrameError, UnexpectedFrame
-from amqp_broker.message import CONTENT, FRAME_BODY, FRAME_HEADER, content_frames
-from amqp_broker.protocol.wire import BODY_BYTES_LIMIT, PUBLISH
+from amqp_broker.message import CONTENT, FRAME, FRAME_BODY, FRAME_END_BYTE, FRAME_HEADER, content_frames
+from amqp_broker.protocol.wire import BODY_BYTES_LIMIT, FRAME_OVERHEAD, PUBLISH
 
 
 class ContentAssembly:
@@ -65,4 +65,11 @@ class ContentAssembly:
 
     def content(self, channel: int, frame_max: int) -> bytes:
         """The content in frames of `frame_max` octets, however the publisher had cut it."""
-        return content_frames(channel, self.header, b"".join(self._pieces), frame_max)
+        step = frame_max - FRAME_OVERHEAD
+        pieces = self._pieces
+        if any(len(piece) != step for piece in pieces[:-1]) or (pieces and len(pieces[-1]) > step):
+            return content_frames(channel, self.header, b"".join(pieces), frame_max)
+        frames = [FRAME.pack(FRAME_HEADER, channel, len(self.header)), self.header, FRAME_END_BYTE]
+        for piece in pieces:
+            frames += (FRAME.pack(FRAME_BODY, channel, len(piece)), piece, FRAME_END_BYTE)
+        return b"".join(frames)

@@ -213,6 +213,9 @@ class Channel:
         """basic.qos global: limit what may be unacked on the channel; 0 lifts the limit."""
         self.prefetch_total = prefetch
         self.in_flight = len(self.unacked)
+        if self.transaction is not None:
+            # What is not committed is not settled.
+            self.in_flight += len(self.transaction.acks) + len(self.transaction.rejects)
         self.in_flight_since_tag = self.last_tag
         self.suspend_consumers()
         self.resume_consumers()

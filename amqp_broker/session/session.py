@@ -66,8 +66,8 @@ _PUBLISH_START: Final = wire.METHOD_ID.pack(wire.PUBLISH)
 _ACK_START: Final = wire.METHOD_ID.pack(wire.ACK)
 _NACK_START: Final = wire.METHOD_ID.pack(wire.NACK)
 _REJECT_START: Final = wire.METHOD_ID.pack(wire.REJECT)
-# The least that a header frame and a body frame together can have, behind the method frame.
-_CONTENT_BYTES_MIN: Final = HEADER_START_BYTES + 2 + 1 + FRAME_OVERHEAD
+# A header frame without any properties.
+_HEADER_FRAME_BYTES_MIN: Final = HEADER_START_BYTES + 2 + 1
 
 
 class Session(Connection):
@@ -171,7 +171,7 @@ class Session(Connection):
                     kind, number, size = unpack_frame(data, at)
                     if size > payload_max:
                         raise wire.frame_too_large(kind, size, self.frame_max)
-                    stop = at + 7 + size
+                    start, stop = at, at + 7 + size
                     if stop >= end:
                         self._needed_bytes = size + FRAME_OVERHEAD
                         return at
@@ -193,23 +193,33 @@ class Session(Connection):
                         else:
                             self._on_method(channel, payload)
                         continue
-                    if end - at >= _CONTENT_BYTES_MIN:
-                        kind2, number2, size2, class_id, weight, body_bytes = unpack_header(data, at)
-                        body = at + FRAME_OVERHEAD + size2
-                        if body + FRAME_OVERHEAD <= end:
-                            kind3, number3, size3 = unpack_frame(data, body)
-                            tail = body + FRAME_OVERHEAD + size3
-                            if (
-                                tail <= end
-                                and 0 < size3 == body_bytes <= body_max
-                                and size2 <= payload_max
-                                and data[tail - 1] == FRAME_END == data[body - 1]
-                                and kind3 == FRAME_BODY
-                                and kind2 == FRAME_HEADER
-                                and number3 == number == number2
-                                and class_id == 60
-                                and weight == 0
-                            ):
+                    # The content follows; if it is not all here yet, the whole publish waits for the next read.
+                    if end - at < _HEADER_FRAME_BYTES_MIN:
+                        if end - at < FRAME.size or end - at < FRAME_OVERHEAD + unpack_frame(data, at)[2]:
+                            self._needed_bytes = end - start + 1
+                            return start
+                        channel.assembly = ContentAssembly(payload)
+                        continue
+                    kind2, number2, size2, class_id, weight, body_bytes = unpack_header(data, at)
+                    body = at + FRAME_OVERHEAD + size2
+                    if (
+                        kind2 == FRAME_HEADER
+                        and number2 == number
+                        and class_id == 60
+                        and weight == 0
+                        and size2 <= payload_max
+                        and 0 < body_bytes <= body_max
+                    ):
+                        tail = body + FRAME_OVERHEAD + body_bytes
+                        if tail > end and body + FRAME.size > end:
+                            self._needed_bytes = tail - start
+                            return start
+                        kind3, number3, size3 = unpack_frame(data, body)
+                        if kind3 == FRAME_BODY and number3 == number and size3 == body_bytes:
+                            if tail > end:
+                                self._needed_bytes = tail - start
+                                return start
+                            if data[tail - 1] == FRAME_END == data[body - 1]:
                                 property_list = data[at + HEADER_START_BYTES : body - 1]
                                 content = data[at:tail]
                                 at = tail

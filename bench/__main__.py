@@ -1,0 +1,117 @@
+"""python -m bench: our broker beside RabbitMQ, and our cost per message in several settings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import report
+from bench.compare import BROKERS, QUICK, Brokers, Effort, Figures, compare
+from bench.flat import FLAT_ROWS, FlatFigures, measure_flat
+from bench.generator import MissingToolError, build_generator
+from bench.rows import ROWS
+from compat.brokers import RABBITMQ_SERVER, RabbitMQ
+
+UNAVAILABLE = 69  # sysexits.h: something this needs is not here
+OPEN_FILES = 4096  # a thousand connections, on both ends
+
+
+def parse_arguments() -> argparse.Namespace:
+    names = [row.name for row in (*ROWS, *FLAT_ROWS)]
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one run of each with fewer messages: a glance")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="runs of each, of which the median (5)")
+    parser.add_argument("--rows", metavar="NAME,...", help=f"only these: {', '.join(names)}")
+    parser.add_argument("--only", choices=sorted(BROKERS), help="measure only this broker")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a goal is missed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to a file")
+    arguments = parser.parse_args()
+    arguments.rows = arguments.rows.split(",") if arguments.rows else names
+    if unknown := set(arguments.rows) - set(names):
+        parser.error(f"no row is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if arguments.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    return arguments
+
+
+def brokers_for(only: str | None) -> Brokers:
+    brokers = {name: make for name, make in BROKERS.items() if only in (None, name)}
+    if "rabbitmq" in brokers and not RabbitMQ.is_installed():
+        raise MissingToolError(
+            "RabbitMQ is not installed: install it (Debian: rabbitmq-server), or measure with --only ours."
+        )
+    return brokers
+
+
+def rabbitmq_version() -> str:
+    """From the folders of Debian's package, for the caption."""
+    found = [path.name for path in RABBITMQ_SERVER.parents[1].glob("lib/rabbitmq_server-*")]
+    return match[0] if found and (match := re.search(r"[\d.]+$", found[0])) else ""
+
+
+def allow_open_files() -> None:
+    """Brokers and generator inherit it."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now != resource.RLIM_INFINITY and now < OPEN_FILES:
+        wanted = OPEN_FILES if most == resource.RLIM_INFINITY else min(OPEN_FILES, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    effort = QUICK if arguments.quick else Effort(repeats=arguments.repeats)
+    rows = [row for row in ROWS if row.name in arguments.rows]
+    flat_rows = [row for row in FLAT_ROWS if row.name in arguments.rows and arguments.only != "rabbitmq"]
+    try:
+        brokers = brokers_for(arguments.only)
+        build_generator()
+    except MissingToolError as error:
+        print(error, file=sys.stderr)
+        return UNAVAILABLE
+    allow_open_files()
+    # So that the brokers are ended, too, when this is asked to end.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - started:4.0f} s  {text}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        figures = compare(rows, brokers, effort, Path(folder), say) if rows else Figures()
+        flat = measure_flat(flat_rows, effort, Path(folder), say) if flat_rows else FlatFigures()
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report.as_json(rows, figures, flat_rows, flat), indent=1) + "\n")
+    return print_report(arguments, figures, flat)
+
+
+def print_report(arguments: argparse.Namespace, figures: Figures, flat: FlatFigures) -> int:
+    machine = report.machine()
+    print(f"\n{machine['cores']} x {machine['cpu']}, {machine['system']}; CPython {machine['python']}", end="")
+    print(f"; RabbitMQ {rabbitmq_version() or 'absent'}; {'one short run' if arguments.quick else 'medians'}\n")
+    are_all_met = True
+    if rows := [row for row in ROWS if row.name in arguments.rows]:
+        print(report.comparison_table(rows, figures), end="\n\n")
+        text, are_all_met = report.goals_table(rows, figures)
+        if arguments.only != "rabbitmq":
+            print("Goals\n" + text, end="\n\n")
+    flat_rows = [row for row in FLAT_ROWS if row.name in arguments.rows]
+    if flat_rows and arguments.only != "rabbitmq":
+        text, is_flat = report.flat_table(flat_rows, flat)
+        are_all_met = are_all_met and is_flat
+        print("Stays flat: our CPU per message\n" + text, end="\n\n")
+    for failure in figures.failures + flat.failures:
+        print("failed:", failure)
+    is_failed = bool(figures.failures or flat.failures) or (arguments.check and not are_all_met)
+    return 1 if is_failed else os.EX_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

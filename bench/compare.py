@@ -1,0 +1,164 @@
+"""Runs the rows on both brokers in turn, so that what else the machine does meets both alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench.generator import Load, LoadError, Outcome, run_load
+from bench.rows import MICROSECONDS, QUEUED_MESSAGES, Row, Sample, median
+from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
+
+Brokers = dict[str, Callable[[Path], BrokerProcess]]
+BROKERS: Brokers = {"ours": OurBroker, "rabbitmq": RabbitMQ}
+
+SETTLE_S = 1.0  # until a broker's memory is what it will stay
+PAUSE_S = 0.3  # for a broker to get rid of what the last run left
+ROW_S = 60.0  # a row that takes longer is repeated no more
+FILLS = 3  # memory hardly varies, and a million messages take RabbitMQ long
+
+
+@dataclass
+class Figures:
+    """All samples so far: by row, then by broker."""
+
+    samples: dict[str, dict[str, list[Sample]]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, row: Row, broker: str, sample: Sample) -> None:
+        self.samples.setdefault(row.name, {}).setdefault(broker, []).append(sample)
+
+    def median(self, row: Row, broker: str) -> Sample | None:
+        samples = self.samples.get(row.name, {}).get(broker)
+        return median(samples) if samples else None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often and how long: the whole measurement, or a glance at it."""
+
+    repeats: int = 5
+    divisor: int = 1
+
+    def cut(self, load: Load) -> Load:
+        """The load with fewer messages."""
+        return replace(load, messages=load.messages // self.divisor, receive=load.receive // self.divisor)
+
+
+QUICK = Effort(repeats=1, divisor=2)
+
+Say = Callable[[str], None]
+
+
+def compare(rows: Iterable[Row], brokers: Brokers, effort: Effort, folder: Path, say: Say) -> Figures:
+    figures = Figures()
+    rows = list(rows)
+    fresh = {row.name: row for row in rows if row.load is None}
+    for repeat in range(effort.repeats if fresh else 0):
+        for name, make in brokers.items():
+            _measure_fresh(fresh, name, make(folder / f"{name}-fresh-{repeat}"), effort, repeat, figures, say)
+    loaded = [row for row in rows if row.load is not None]
+    if loaded:
+        running = {name: make(folder / name) for name, make in brokers.items()}
+        try:
+            for broker in running.values():
+                broker.start()
+                warm_up(broker)
+            for row in loaded:
+                _measure_loaded(row, running, effort, figures, say)
+        except LoadError as error:
+            figures.failures.append(f"a first load: {error}")
+        finally:
+            for broker in running.values():
+                broker.kill()
+    return figures
+
+
+def _measure_fresh(
+    rows: dict[str, Row], name: str, broker: BrokerProcess, effort: Effort, repeat: int, figures: Figures, say: Say
+) -> None:
+    """What a new process shows: how soon it is ready, its memory when idle, and with a full queue."""
+    try:
+        started = time.monotonic()
+        broker.start()
+        ready_s = time.monotonic() - started
+        if "ready" in rows:
+            figures.add(rows["ready"], name, Sample(ready_s))
+            say(f"{name}: ready after {ready_s:.2f} s")
+        if rows.keys() <= {"ready"}:
+            return
+        time.sleep(SETTLE_S)
+        idle_bytes = memory_bytes(broker.pid)
+        if "idle" in rows:
+            figures.add(rows["idle"], name, Sample(idle_bytes / 1e6))
+            say(f"{name}: idle with {idle_bytes / 1e6:.0f} MB")
+        if "queued" in rows and repeat < FILLS:
+            messages = QUEUED_MESSAGES // effort.divisor
+            fill(broker, messages)
+            time.sleep(SETTLE_S)
+            each = (memory_bytes(broker.pid) - idle_bytes) / messages
+            figures.add(rows["queued"], name, Sample(each))
+            say(f"{name}: {each:.0f} B for each of {messages} queued messages")
+    except LoadError as error:
+        figures.failures.append(f"queued, {name}: {error}")
+    finally:
+        broker.kill()
+
+
+def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort, figures: Figures, say: Say) -> None:
+    assert row.load is not None
+    load = effort.cut(row.load)
+    pids = {name: broker.pid for name, broker in brokers.items()}
+    deadline = time.monotonic() + ROW_S
+    for repeat in range(effort.repeats):
+        if repeat and time.monotonic() > deadline:
+            break
+        for name, broker in brokers.items():
+            time.sleep(PAUSE_S)
+            try:
+                outcome = run_load(load, broker, pids[name])
+            except LoadError as error:
+                figures.failures.append(f"{row.name}, {name}: {error}")
+                say(f"{name}: {row.title}: {error}")
+                continue
+            sample = sample_of(outcome, row)
+            figures.add(row, name, sample)
+            say(f"{name}: {row.title}: {row.unit.text(sample.value)}")
+
+
+def sample_of(outcome: Outcome, row: Row) -> Sample:
+    value = outcome.receive_rate
+    is_paced = row.unit is MICROSECONDS
+    if is_paced:
+        assert outcome.latency_p99_us is not None
+        value = outcome.latency_p99_us
+    return Sample(
+        value,
+        cpu_us=outcome.broker_cpu_us_per_message,
+        # Flat out, the time a message takes is the time it waits, which says nothing about the broker.
+        p50_us=outcome.latency_p50_us if is_paced else None,
+        p99_us=outcome.latency_p99_us if is_paced else None,
+        generator_cpu_us=outcome.own_cpu_us_per_message,
+        generator_share=outcome.own_cpu_share,
+        elsewhere_share=outcome.elsewhere_share,
+    )
+
+
+def warm_up(broker: BrokerProcess) -> None:
+    """What a process does only for its first messages is not what a message costs."""
+    run_load(Load(messages=20_000, window=1000, ack=1, prefetch=200), broker, broker.pid)
+
+
+def fill(broker: BrokerProcess, messages: int, prefix: str = "full") -> None:
+    """Leave a queue with so many messages in the broker."""
+    load = Load(consumers=0, messages=messages, window=10_000, prefix=prefix, keep=True, seconds=120)
+    run_load(load, broker, broker.pid)
+
+
+def memory_bytes(pid: int) -> int:
+    """Resident memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024

@@ -1,0 +1,152 @@
+"""Whether our cost per message stays the same, however many queues, connections, bindings and messages there are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench.compare import PAUSE_S, Effort, Say, fill, warm_up
+from bench.generator import Load, LoadError, run_load
+from bench.rows import Sample, median
+from compat.brokers import BrokerProcess, OurBroker
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The row's traffic in another setting; with a backlog, the queue used holds so many messages all the while."""
+
+    title: str
+    load: Load
+    backlog: int = 0
+
+
+@dataclass(frozen=True)
+class FlatRow:
+    """The same traffic in several settings: the last ones may cost at most so many times what the first costs."""
+
+    name: str
+    title: str
+    variants: tuple[Variant, ...]
+    most: float = 1.3
+
+
+_PLAIN = Load(messages=300_000)
+_SMALL_BATCHES = Load(messages=200_000, batch=10, window=10)
+_TOPIC = Load(messages=300_000)
+_SETTLED = Load(messages=200_000, window=1000, ack=1, prefetch=200, receive=200_000)
+
+FLAT_ROWS = (
+    FlatRow(
+        "queues",
+        "16 B, no ack, one connection in turn to",
+        tuple(
+            Variant(f"{count} queue{'s' * (count > 1)}", replace(_PLAIN, queues=count, spread=True))
+            for count in (1, 10, 1000)
+        ),
+    ),
+    FlatRow(
+        "connections",
+        "16 B, no ack, beside",
+        (Variant("no other connection", _PLAIN), Variant("1000 idle connections", replace(_PLAIN, idle=1000))),
+    ),
+    # Each batch waits for its confirms, so that the broker reads the same ten messages at a time from one connection
+    # as from a thousand: otherwise the one would fill its buffer, and reads of many messages are cheaper.
+    FlatRow(
+        "publishers",
+        "16 B, batches of 10, each confirmed before the next, from",
+        (
+            Variant("1 connection", _SMALL_BATCHES),
+            Variant("1000 connections", replace(_SMALL_BATCHES, publishers=1000, messages=200)),
+        ),
+    ),
+    FlatRow(
+        "bindings",
+        "16 B, no ack, topic exchange, one match, 10 routing keys,",
+        (
+            Variant("10 bindings", replace(_TOPIC, topic_bindings=10)),
+            Variant("10 000 bindings", replace(_TOPIC, topic_bindings=10_000, topic_keys=10)),
+        ),
+    ),
+    # No cache of bounded size holds 10 000 keys: this shows what matching itself costs, so more is allowed.
+    FlatRow(
+        "keys",
+        "16 B, no ack, topic exchange, one match, 10 000 bindings,",
+        (
+            Variant("10 routing keys", replace(_TOPIC, topic_bindings=10_000, topic_keys=10)),
+            Variant("10 000 routing keys", replace(_TOPIC, topic_bindings=10_000)),
+        ),
+        most=2.5,
+    ),
+    FlatRow(
+        "backlog",
+        "16 B, confirms, ack each, in a queue with a backlog of",
+        (Variant("0", _SETTLED), Variant("1 000 000", _SETTLED, backlog=1_000_000)),
+    ),
+)
+
+
+@dataclass
+class FlatFigures:
+    """All samples so far, by row and setting."""
+
+    samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def median(self, row: FlatRow, variant: Variant) -> Sample | None:
+        samples = self.samples.get((row.name, variant.title))
+        return median(samples) if samples else None
+
+    def factor(self, row: FlatRow, variant: Variant) -> float | None:
+        """CPU per message compared with the row's first variant."""
+        first, this = self.median(row, row.variants[0]), self.median(row, variant)
+        if first is None or this is None or not first.cpu_us or this.cpu_us is None:
+            return None
+        return this.cpu_us / first.cpu_us
+
+
+def measure_flat(rows: Iterable[FlatRow], effort: Effort, folder: Path, say: Say) -> FlatFigures:
+    figures = FlatFigures()
+    for row in rows:
+        # A broker for each variant: what one leaves behind must not burden the other.
+        brokers: list[OurBroker] = []
+        try:
+            for number, variant in enumerate(row.variants):
+                broker = OurBroker(folder / f"flat-{row.name}-{number}")
+                brokers.append(broker)
+                broker.start()
+                warm_up(broker)
+                if variant.backlog:
+                    fill(broker, variant.backlog // effort.divisor, prefix=_BACKLOG)
+            for _ in range(effort.repeats):
+                for broker, variant in zip(brokers, row.variants, strict=True):
+                    _measure(row, variant, broker, effort, figures, say)
+        except LoadError as error:
+            figures.failures.append(f"{row.name}: {error}")
+        finally:
+            for broker in brokers:
+                broker.kill()
+    return figures
+
+
+_BACKLOG = "backlog"
+
+
+def _measure(
+    row: FlatRow, variant: Variant, broker: BrokerProcess, effort: Effort, figures: FlatFigures, say: Say
+) -> None:
+    time.sleep(PAUSE_S)
+    load = effort.cut(variant.load)
+    if variant.backlog:
+        load = replace(load, prefix=_BACKLOG, keep=True)
+    outcome = run_load(load, broker, broker.pid)
+    sample = Sample(
+        outcome.receive_rate,
+        cpu_us=outcome.broker_cpu_us_per_message,
+        generator_cpu_us=outcome.own_cpu_us_per_message,
+        generator_share=outcome.own_cpu_share,
+        elsewhere_share=outcome.elsewhere_share,
+    )
+    figures.samples.setdefault((row.name, variant.title), []).append(sample)
+    say(f"ours: {row.title} {variant.title}: {outcome.broker_cpu_us_per_message:.2f} µs/message")

@@ -1,0 +1,132 @@
+"""The load generator: built from load/*.c when needed, and run as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from compat.brokers import BrokerProcess
+
+SOURCES = Path(__file__).parent / "load"
+PROGRAM = Path(__file__).parents[1] / ".cache" / "bench" / "load"
+SETUP_S = 120  # for what a run does outside its timed part
+
+
+class MissingToolError(Exception):
+    """Something this machine lacks; the text says what to do."""
+
+
+class LoadError(Exception):
+    """A run that failed, or that did not get all its messages through in time."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to put on a broker: each field is the generator's option of that name, which its usage text explains."""
+
+    publishers: int = 1
+    consumers: int = 1
+    queues: int = 1
+    messages: int = 100_000
+    body: int = 16
+    window: int = 0
+    ack: int = 0
+    prefetch: int = 0
+    rate: int = 0
+    batch: int = 0
+    fanout: bool = False
+    spread: bool = False
+    topic_bindings: int = 0
+    topic_keys: int = 0
+    idle: int = 0
+    receive: int = 0
+    prefix: str = ""
+    keep: bool = False
+    seconds: float = 60
+
+    def options(self) -> list[str]:
+        options = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                options.append("--" + field.name.replace("_", "-"))
+                if value is not True:
+                    options.append(str(value))
+        return options
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the generator saw; a message is one published or one delivered, whichever were more."""
+
+    sent: int
+    confirmed: int
+    received: int
+    is_complete: bool
+    seconds: float
+    publish_rate: float
+    receive_rate: float
+    latency_p50_us: float | None
+    latency_p99_us: float | None
+    latency_max_us: float | None
+    own_cpu_us_per_message: float
+    own_cpu_share: float
+    broker_cpu_us_per_message: float
+    elsewhere_share: float  # of one core, taken by neither the generator nor the broker
+
+
+def build_generator() -> Path:
+    """Compile the generator unless it is newer than its sources."""
+    sources = sorted(SOURCES.glob("*.c"))
+    newest = max(path.stat().st_mtime for path in [*sources, *SOURCES.glob("*.h")])
+    if PROGRAM.exists() and PROGRAM.stat().st_mtime > newest:
+        return PROGRAM
+    compiler = next(filter(None, map(shutil.which, [os.environ.get("CC", "cc"), "gcc", "clang"])), None)
+    if compiler is None:
+        raise MissingToolError("The load generator needs a C compiler: install one (Debian: gcc libc6-dev) or set CC.")
+    PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", str(PROGRAM), *map(str, sources)], check=True, timeout=120)
+    return PROGRAM
+
+
+def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
+    """Put the load on a broker, which is process `pid`, and say what came of it."""
+    before = _cpu_seconds(pid)
+    started = time.monotonic()
+    command = [str(build_generator()), "--host", broker.host, "--port", str(broker.port), "--pid", str(pid)]
+    try:
+        done = subprocess.run(
+            [*command, *load.options()], capture_output=True, text=True, timeout=load.seconds + SETUP_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LoadError(f"the broker did not answer for {error.timeout:.0f} s") from None
+    if not done.stdout:
+        raise LoadError(done.stderr.strip() or f"the load generator ended with {done.returncode}")
+    figures: dict[str, Any] = json.loads(done.stdout)
+    elsewhere = (_cpu_seconds(pid) - before) / (time.monotonic() - started)
+    outcome = Outcome(**figures, elsewhere_share=max(elsewhere, 0))
+    if not outcome.is_complete:
+        raise LoadError(
+            f"after {load.seconds:g} s: {outcome.sent} sent, {outcome.confirmed} confirmed, {outcome.received} received"
+        )
+    if done.returncode:
+        raise LoadError(done.stderr.strip())
+    return outcome
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU time of the machine without what the broker, this process and its children that ended have used."""
+    ticks = [int(field) for field in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]]
+    machine = sum(ticks) - ticks[3] - ticks[4]  # proc(5): the fourth is idle, the fifth is idle while disks work
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        raise LoadError("the broker is not running") from None
+    own = os.times()
+    return (machine - int(fields[11]) - int(fields[12])) / os.sysconf("SC_CLK_TCK") - sum(own[:4])

@@ -1,0 +1,183 @@
+/* The parts of the load generator and what they share. One thread, one epoll loop, no allocation per message. */
+#ifndef LOAD_H
+#define LOAD_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- options.c ---- */
+
+struct options {
+  const char *host, *user, *password, *prefix;
+  int64_t port, publishers, consumers, queues, messages, body, window, ack, prefetch, rate, batch;
+  int64_t topic_bindings, topic_keys, idle, receive, pid;
+  int fanout, spread, keep;
+  double seconds;
+};
+extern struct options options;
+
+void parse_options(int count, char **arguments);
+
+/* ---- wire.c: AMQP 0-9-1 as bytes ---- */
+
+enum { FRAME_METHOD = 1, FRAME_HEADER = 2, FRAME_BODY = 3, FRAME_HEARTBEAT = 8, FRAME_END = 0xCE };
+enum { FRAME_OVERHEAD = 8, FRAME_MAX = 128 * 1024, STAMP_BYTES = 8, CARRY_BYTES = 4096 };
+
+/* A method's id is its class in the upper and its number in the lower half. */
+#define METHOD(class, number) ((uint32_t)(class) << 16 | (number))
+enum {
+  CONNECTION_START = METHOD(10, 10),
+  CONNECTION_START_OK = METHOD(10, 11),
+  CONNECTION_TUNE = METHOD(10, 30),
+  CONNECTION_TUNE_OK = METHOD(10, 31),
+  CONNECTION_OPEN = METHOD(10, 40),
+  CONNECTION_OPEN_OK = METHOD(10, 41),
+  CONNECTION_CLOSE = METHOD(10, 50),
+  CHANNEL_OPEN = METHOD(20, 10),
+  CHANNEL_OPEN_OK = METHOD(20, 11),
+  CHANNEL_CLOSE = METHOD(20, 40),
+  EXCHANGE_DECLARE = METHOD(40, 10),
+  EXCHANGE_DECLARE_OK = METHOD(40, 11),
+  EXCHANGE_DELETE = METHOD(40, 20),
+  EXCHANGE_DELETE_OK = METHOD(40, 21),
+  QUEUE_DECLARE = METHOD(50, 10),
+  QUEUE_DECLARE_OK = METHOD(50, 11),
+  QUEUE_BIND = METHOD(50, 20),
+  QUEUE_BIND_OK = METHOD(50, 21),
+  QUEUE_DELETE = METHOD(50, 40),
+  QUEUE_DELETE_OK = METHOD(50, 41),
+  BASIC_QOS = METHOD(60, 10),
+  BASIC_QOS_OK = METHOD(60, 11),
+  BASIC_CONSUME = METHOD(60, 20),
+  BASIC_CONSUME_OK = METHOD(60, 21),
+  BASIC_PUBLISH = METHOD(60, 40),
+  BASIC_DELIVER = METHOD(60, 60),
+  BASIC_ACK = METHOD(60, 80),
+  BASIC_NACK = METHOD(60, 120),
+  CONFIRM_SELECT = METHOD(85, 10),
+  CONFIRM_SELECT_OK = METHOD(85, 11),
+};
+
+struct bytes {
+  uint8_t *at;
+  size_t length, capacity;
+};
+
+void put(struct bytes *to, const void *from, size_t length);
+
+/* Appends a method frame. `format` has a letter for each argument: b octet, s short, l long, L long long (int64_t),
+ * t short string, T long string (pointer and length), e an empty table, which has no argument. */
+void put_method(struct bytes *to, int channel, uint32_t id, const char *format, ...);
+void put_method_list(struct bytes *to, int channel, uint32_t id, const char *format, va_list arguments);
+
+/* Appends a publish of `body` zero bytes on channel 1; returns where the body begins. */
+size_t put_message(struct bytes *to, const char *exchange, const char *key, int64_t body);
+
+uint32_t get32(const uint8_t *at);
+uint64_t get64(const uint8_t *at);
+void set64(uint8_t *at, uint64_t value);
+
+/* ---- peer.c: a connection with one channel, and what it sends cut into frames ---- */
+
+/* A frame as it stands in the read buffer. Of a body perhaps only the first bytes are there: at least STAMP_BYTES. */
+struct frame {
+  int kind;
+  uint32_t size;
+  const uint8_t *payload;
+};
+
+struct peer {
+  int fd;
+  uint32_t interest;    /* what epoll watches it for */
+  const uint8_t *out;   /* what is still to be written */
+  size_t out_left;
+  int64_t skip;         /* bytes still to come of a body that has been given out */
+  size_t carried;       /* the beginning of a frame, kept until its end arrives */
+  uint8_t carry[CARRY_BYTES];
+};
+
+void connect_peer(struct peer *peer);
+/* Sends a method on the channel and waits for the answer, while the socket still blocks. */
+void call(struct peer *peer, uint32_t answer, uint32_t id, const char *format, ...);
+
+/* Reads once; then next_frame gives what came, and false at its end. False when there was nothing to read. */
+bool read_frames(struct peer *peer);
+bool next_frame(struct peer *peer, struct frame *frame);
+uint32_t method_of(const struct frame *frame);
+
+/* Writes what it can of `out`; the loop calls again when more fits. */
+void write_out(struct peer *peer);
+void watch(struct peer *peer, uint32_t interest);
+
+_Noreturn void fail(const char *format, ...);
+_Noreturn void fail_unexpected(const struct frame *frame);
+
+/* ---- topology.c: what is declared, and who publishes and consumes where ---- */
+
+/* All names have the same length, so that all messages of a publisher have. */
+struct name {
+  char text[64];
+};
+
+struct name queue_name(int64_t queue);
+const char *exchange_name(void);
+struct name routing_key(int64_t publisher, int64_t turn);
+int64_t routing_keys(void); /* a publisher uses so many in turn */
+int64_t copies(void);       /* into how many queues a message goes */
+void declare_topology(struct peer *peer);
+void delete_topology(struct peer *peer);
+
+/* ---- histogram.c: latencies ---- */
+
+void add_latency(int64_t ns);
+/* The microseconds that this share of all latencies does not exceed; negative without any. */
+double latency_us(double share);
+
+/* ---- publisher.c and consumer.c ---- */
+
+struct publisher {
+  struct peer peer; /* first: the loop knows a publisher or consumer by its peer */
+  struct bytes block;
+  int64_t block_messages, message_bytes, body_at, batch;
+  int64_t next;     /* message of the block to be sent next */
+  int64_t handed;   /* messages given to the socket, the last of them perhaps in part */
+  int64_t confirmed, confirmed_below;
+  uint64_t *seen; /* a bit for each confirmed message */
+};
+
+struct consumer {
+  struct peer peer;
+  int64_t queues, registered;
+  uint64_t body_left, tag;
+  bool is_first; /* the next body frame is the first of its message */
+  int64_t unacked;
+  struct bytes acks;
+  size_t acks_sent;
+};
+
+void open_publisher(struct publisher *publisher, int64_t number);
+void publish(struct publisher *publisher);
+void read_confirms(struct publisher *publisher);
+
+void open_consumer(struct consumer *consumer, int64_t number);
+void consume(struct consumer *consumer);
+void send_acks(struct consumer *consumer);
+
+/* ---- main.c ---- */
+
+/* What the run has done so far. */
+struct run {
+  int epoll;
+  bool has_started;
+  int64_t started_ns, last_event_ns;
+  int64_t sent, confirmed, received, registered;
+  int64_t expected; /* deliveries */
+};
+extern struct run run;
+
+int64_t now_ns(void);
+
+#endif

@@ -1,0 +1,82 @@
+#include "load.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+
+struct options options = {
+  .host = "127.0.0.1", .user = "guest", .password = "guest", .port = 5672,
+  .publishers = 1, .consumers = 1, .queues = 1, .messages = 100000, .body = 16, .seconds = 60,
+};
+
+struct option_row {
+  const char *name;
+  int64_t *number;
+  const char **text;
+  int *fact;
+  const char *help;
+};
+
+static const struct option_row rows[] = {
+  {"host", .text = &options.host, .help = "the broker's host (127.0.0.1)"},
+  {"port", .number = &options.port, .help = "the broker's port (5672)"},
+  {"user", .text = &options.user, .help = "(guest)"},
+  {"password", .text = &options.password, .help = "(guest)"},
+  {"publishers", .number = &options.publishers, .help = "publishing connections (1)"},
+  {"consumers", .number = &options.consumers, .help = "consuming connections (1)"},
+  {"queues", .number = &options.queues, .help = "queues; publisher i publishes to queue i modulo this (1)"},
+  {"messages", .number = &options.messages, .help = "messages per publisher (100000)"},
+  {"body", .number = &options.body, .help = "bytes per body; latency is measured from 8 on (16)"},
+  {"window", .number = &options.window, .help = "publisher confirms, at most so many outstanding (0: no confirms)"},
+  {"ack", .number = &options.ack, .help = "ack every so many deliveries (0: consume without acks)"},
+  {"prefetch", .number = &options.prefetch, .help = "unacked messages per consumer (0: no limit)"},
+  {"rate", .number = &options.rate, .help = "messages per second and publisher (0: as fast as possible)"},
+  {"batch", .number = &options.batch, .help = "most messages per write (0: what 256 KiB hold)"},
+  {"fanout", .fact = &options.fanout, .help = "publish to a fanout exchange that every queue is bound to"},
+  {"spread", .fact = &options.spread, .help = "every publisher publishes to all queues in turn"},
+  {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with so many bindings (0)"},
+  {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},
+  {"idle", .number = &options.idle, .help = "further connections that do nothing (0)"},
+  {"receive", .number = &options.receive, .help = "end with so many deliveries (0: one per message and queue)"},
+  {"prefix", .text = &options.prefix, .help = "what names of queues and exchanges begin with (a new one)"},
+  {"keep", .fact = &options.keep, .help = "leave queues and exchanges, with what is in them"},
+  {"pid", .number = &options.pid, .help = "the broker's process, to report its CPU time"},
+  {"seconds", .help = "give up after so many seconds (60)"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static _Noreturn void show_usage(const char *mistake) {
+  if (mistake) fprintf(stderr, "load: %s\n", mistake);
+  for (int i = 0; i < ROWS; i++) fprintf(stderr, "  --%-15s %s\n", rows[i].name, rows[i].help);
+  exit(2);
+}
+
+static void check_options(void) {
+  const struct options *o = &options;
+  if (o->publishers < 0 || o->consumers < 0 || o->queues < 1 || o->messages < 1 || o->body < 0 || o->seconds <= 0)
+    show_usage("counts must be positive");
+  if (o->prefetch && o->ack > o->prefetch) show_usage("--ack beyond --prefetch would wait for ever");
+  if (o->receive && !(o->ack && o->prefetch)) show_usage("--receive needs --ack and --prefetch to end there");
+  if (o->fanout && o->topic_bindings) show_usage("--fanout and --topic-bindings exclude each other");
+  if (o->topic_keys > o->topic_bindings) show_usage("--topic-keys beyond --topic-bindings would match nothing");
+}
+
+void parse_options(int count, char **arguments) {
+  struct option known[ROWS + 1] = {0};
+  for (int i = 0; i < ROWS; i++)
+    known[i] = (struct option){rows[i].name, rows[i].fact ? no_argument : required_argument, rows[i].fact, 1};
+  int row, at;
+  while ((row = getopt_long(count, arguments, "", known, &at)) != -1) {
+    if (row == '?') show_usage(NULL);
+    if (rows[at].fact) continue;
+    char *end = optarg;
+    if (rows[at].text) {
+      *rows[at].text = optarg;
+      continue;
+    }
+    if (rows[at].number) *rows[at].number = strtoll(optarg, &end, 10);
+    else options.seconds = strtod(optarg, &end);
+    if (*end || end == optarg) show_usage("a number is needed");
+  }
+  if (!options.topic_keys) options.topic_keys = options.topic_bindings;
+  check_options();
+}

@@ -1,0 +1,162 @@
+"""The figures as tables for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.compare import Figures
+from bench.flat import FlatFigures, FlatRow
+from bench.rows import Row, Sample, cpu_advantage
+
+
+def comparison_table(rows: Iterable[Row], figures: Figures) -> str:
+    """Everything about both brokers; x says how many times better ours is."""
+    lines = []
+    for row in rows:
+        ours, theirs = figures.median(row, "ours"), figures.median(row, "rabbitmq")
+        lines.append(
+            [
+                row.title,
+                row.unit.text(ours.value) if ours else "",
+                row.unit.text(theirs.value) if theirs else "",
+                _times(row.advantage(ours, theirs) if ours else None),
+                _cpu_text(ours),
+                _cpu_text(theirs),
+                _times(cpu_advantage(row, ours, theirs) if ours else None),
+                _latency_text(ours),
+                _latency_text(theirs),
+                _load_text(ours),
+                _load_text(theirs),
+                _elsewhere_text(ours, theirs),
+            ]
+        )
+    header = ["", "ours", "RabbitMQ", "x", "CPU µs/msg", "RabbitMQ", "x", "p50/p99 µs", "RabbitMQ"]
+    return _table([*header, "load µs/msg", "RabbitMQ", "elsewhere"], lines)
+
+
+def goals_table(rows: Iterable[Row], figures: Figures) -> tuple[str, bool]:
+    """Each goal with its figure, and whether all were met."""
+    lines, are_all_met = [], True
+    for row in rows:
+        ours, theirs = figures.median(row, "ours"), figures.median(row, "rabbitmq")
+        for goal in row.goals:
+            figure = goal.figure(row, ours, theirs) if ours else None
+            if figure is None:
+                verdict, text = "not measured", ""
+            else:
+                verdict = "met" if goal.is_met(figure) else "MISSED"
+                are_all_met = are_all_met and goal.is_met(figure)
+                text = _times(figure) if goal.at_least is not None else row.unit.text(figure)
+            lines.append([row.title, goal.wants, text, verdict])
+    return _table(["", "goal", "measured", ""], lines, left=2), are_all_met
+
+
+def flat_table(rows: Iterable[FlatRow], figures: FlatFigures) -> tuple[str, bool]:
+    """Our CPU per message in each setting beside the first, and whether all stay as flat as they should."""
+    lines, are_all_met = [], True
+    for row in rows:
+        for variant in row.variants:
+            sample, factor = figures.median(row, variant), figures.factor(row, variant)
+            is_first = variant is row.variants[0]
+            verdict = ""
+            if factor is not None and not is_first:
+                verdict = "met" if factor <= row.most else "MISSED"
+                are_all_met = are_all_met and factor <= row.most
+            lines.append(
+                [
+                    row.title if is_first else "",
+                    variant.title,
+                    _cpu_text(sample),
+                    _times(None if is_first else factor),
+                    "" if is_first else f"at most {row.most:g}x",
+                    verdict,
+                    f"{sample.value / 1000:.0f} k/s" if sample else "",
+                ]
+            )
+    return _table(["", "setting", "CPU µs/msg", "of the first", "goal", "", "rate"], lines, left=2), are_all_met
+
+
+def as_json(rows: Iterable[Row], figures: Figures, flat_rows: Iterable[FlatRow], flat: FlatFigures) -> dict[str, Any]:
+    """All samples and their medians."""
+    return {
+        "machine": machine(),
+        "rows": {
+            row.name: {
+                broker: {"median": _plain(figures.median(row, broker)), "samples": [_plain(one) for one in samples]}
+                for broker, samples in figures.samples.get(row.name, {}).items()
+            }
+            for row in rows
+        },
+        "flat": {
+            row.name: {
+                variant.title: {
+                    "median": _plain(flat.median(row, variant)),
+                    "samples": [_plain(one) for one in flat.samples.get((row.name, variant.title), [])],
+                    "factor": flat.factor(row, variant),
+                }
+                for variant in row.variants
+            }
+            for row in flat_rows
+        },
+        "failures": figures.failures + flat.failures,
+    }
+
+
+def machine() -> dict[str, str | int]:
+    """What the figures depend on beside the brokers."""
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
+        "cores": os.cpu_count() or 0,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def _plain(sample: Sample | None) -> dict[str, float]:
+    return {name: value for name, value in asdict(sample).items() if value is not None} if sample else {}
+
+
+def _times(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:.2f}x" if figure < 2 else f"{figure:.1f}x"
+
+
+def _cpu_text(sample: Sample | None) -> str:
+    return "" if sample is None or sample.cpu_us is None else f"{sample.cpu_us:.2f}"
+
+
+def _latency_text(sample: Sample | None) -> str:
+    if sample is None or sample.p50_us is None or sample.p99_us is None:
+        return ""
+    return f"{sample.p50_us:.0f}/{sample.p99_us:.0f}"
+
+
+def _load_text(sample: Sample | None) -> str:
+    """The generator's CPU per message and share of a core: near 100 % it would be the limit, not the broker."""
+    if sample is None or sample.generator_cpu_us is None or sample.generator_share is None:
+        return ""
+    return f"{sample.generator_cpu_us:.2f} ({sample.generator_share:.0%})"
+
+
+def _elsewhere_text(*samples: Sample | None) -> str:
+    """The share of a core that other programs took: much of it, and the rates are those of a busy machine."""
+    shares = [sample.elsewhere_share for sample in samples if sample and sample.elsewhere_share is not None]
+    return f"{max(shares):.0%}" if shares else ""
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Lines of columns: the first ones are words and begin at the left, the others are figures."""
+    every = [header, *lines]
+    widths = [max(len(line[column]) for line in every) for column in range(len(header))]
+    texts = []
+    for line in every:
+        columns = zip(line, widths, strict=True)
+        cells = [cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in enumerate(columns)]
+        texts.append("  ".join(cells).rstrip())
+    texts.insert(1, "-" * max(map(len, texts)))
+    return "\n".join(texts)

@@ -1,0 +1,151 @@
+"""What is compared, and what is wanted of each: the one list of rows."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+from bench.generator import Load
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measurement of a row on one broker; `value` is in the row's unit, the rest is there where it applies."""
+
+    value: float
+    cpu_us: float | None = None
+    p50_us: float | None = None
+    p99_us: float | None = None
+    generator_cpu_us: float | None = None
+    generator_share: float | None = None
+    elsewhere_share: float | None = None
+
+
+def median(samples: Sequence[Sample]) -> Sample:
+    """The median of each figure for itself."""
+    figures: dict[str, float] = {}
+    for field in fields(Sample):
+        measured = [value for sample in samples if (value := getattr(sample, field.name)) is not None]
+        if measured:
+            figures[field.name] = statistics.median(measured)
+    return Sample(**figures)
+
+
+@dataclass(frozen=True)
+class Unit:
+    text: Callable[[float], str]
+    is_more_better: bool = False
+
+
+def _rate_text(value: float) -> str:
+    return f"{value / 1000:.1f} k/s" if value < 99_950 else f"{value / 1000:.0f} k/s"
+
+
+RATE = Unit(_rate_text, is_more_better=True)
+MICROSECONDS = Unit(lambda value: f"{value:.0f} µs")
+SECONDS = Unit(lambda value: f"{value:.2f} s")
+MEGABYTES = Unit(lambda value: f"{value:.0f} MB")
+BYTES = Unit(lambda value: f"{value:.0f} B")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A limit for a figure of ours, or for how many times better than RabbitMQ we are."""
+
+    wants: str
+    figure: Callable[[Row, Sample, Sample | None], float | None]
+    at_least: float | None = None
+    below: float | None = None
+
+    def is_met(self, figure: float) -> bool:
+        return figure >= self.at_least if self.at_least is not None else figure < (self.below or 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. With a load it is measured on running brokers, else on one freshly started."""
+
+    name: str
+    title: str
+    unit: Unit
+    load: Load | None = None
+    goals: tuple[Goal, ...] = ()
+
+    def advantage(self, ours: Sample, theirs: Sample | None) -> float | None:
+        """How many times better our value is than RabbitMQ's."""
+        if theirs is None:
+            return None
+        better, worse = (ours, theirs) if self.unit.is_more_better else (theirs, ours)
+        return better.value / worse.value
+
+
+def cpu_advantage(row: Row, ours: Sample, theirs: Sample | None) -> float | None:
+    """How many times less CPU time a message costs us than RabbitMQ."""
+    if theirs is None or theirs.cpu_us is None or not ours.cpu_us:
+        return None
+    return theirs.cpu_us / ours.cpu_us
+
+
+def _faster(times: float) -> Goal:
+    return Goal(f"at least {times:g} x RabbitMQ's rate", Row.advantage, at_least=times)
+
+
+def _cheaper(times: float) -> Goal:
+    return Goal(f"at most 1/{times:g} of RabbitMQ's CPU per message", cpu_advantage, at_least=times)
+
+
+def _below(limit: float, text: str) -> Goal:
+    return Goal(f"below {text}", lambda row, ours, theirs: ours.value, below=limit)
+
+
+QUEUED_MESSAGES = 1_000_000
+
+ROWS = (
+    Row(
+        "plain",
+        "16 B, no ack, no confirm",
+        RATE,
+        Load(messages=400_000),
+        (_faster(3), _cheaper(5)),
+    ),
+    Row("plain-1k", "1 KiB, no ack, no confirm", RATE, Load(messages=250_000, body=1024)),
+    Row(
+        "confirm",
+        "16 B, confirms (window 1000), ack each, prefetch 200",
+        RATE,
+        Load(messages=200_000, window=1000, ack=1, prefetch=200),
+        (_faster(3.5), _cheaper(6)),
+    ),
+    Row(
+        "plain-64k",
+        "64 KiB, no ack, no confirm",
+        RATE,
+        Load(messages=20_000, body=65_536),
+        (_faster(1.3),),
+    ),
+    Row(
+        "many",
+        "10 publishers, consumers and queues, confirms, ack each",
+        RATE,
+        Load(publishers=10, consumers=10, queues=10, messages=20_000, window=1000, ack=1, prefetch=200),
+        (_faster(4),),
+    ),
+    Row(
+        "fanout",
+        "fanout to 10 queues (deliveries)",
+        RATE,
+        Load(consumers=10, queues=10, messages=40_000, fanout=True),
+        (_faster(4),),
+    ),
+    Row(
+        "latency",
+        "p99 latency at 1 000 msg/s",
+        MICROSECONDS,
+        Load(messages=4_000, rate=1000),
+        (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
+    ),
+    Row("ready", "process start to ready", SECONDS, goals=(_below(0.4, "0.4 s"),)),
+    Row("idle", "memory when idle", MEGABYTES, goals=(_below(45, "45 MB"),)),
+    Row("queued", "memory per queued 16 B message", BYTES, goals=(_below(400, "400 B"),)),
+)

@@ -1,0 +1,107 @@
+"""The load generator says what happened, and fails when it is not all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.generator import Load, LoadError, build_generator, run_load
+from compat.brokers import OurBroker
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    process = OurBroker(tmp_path_factory.mktemp("broker"))
+    process.start()
+    yield process
+    process.kill()
+
+
+CONFIRMED = Load(messages=2000, window=100, ack=1, prefetch=50, seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("load", "received"),
+    [
+        (Load(messages=2000), 2000),
+        (Load(messages=2000, body=0), 2000),
+        (Load(messages=20, body=300_000), 20),
+        (CONFIRMED, 2000),
+        (replace(CONFIRMED, ack=7), 2000),
+        (replace(CONFIRMED, publishers=3, consumers=5, queues=4), 6000),
+        (Load(messages=500, consumers=3, queues=10, fanout=True), 5000),
+        (Load(messages=2000, queues=100, spread=True), 2000),
+        (Load(messages=2000, queues=3, topic_bindings=50, topic_keys=5), 2000),
+        (Load(messages=50, publishers=20, batch=10, window=10, idle=5), 1000),
+        (Load(messages=200, rate=1000), 200),
+    ],
+    ids=lambda value: " ".join(value.options()) if isinstance(value, Load) else None,
+)
+def test_all_messages_arrive(broker: OurBroker, load: Load, received: int) -> None:
+    outcome = run_load(load, broker, broker.pid)
+    assert outcome.is_complete
+    assert outcome.sent == load.messages * load.publishers
+    assert outcome.confirmed == (outcome.sent if load.window else 0)
+    assert outcome.received == received
+
+
+def test_latency_needs_room_for_the_time_in_the_body(broker: OurBroker) -> None:
+    outcome = run_load(Load(messages=100, body=8), broker, broker.pid)
+    assert outcome.latency_p50_us is not None
+    assert outcome.latency_p99_us is not None
+    assert outcome.latency_max_us is not None
+    assert 0 < outcome.latency_p50_us <= outcome.latency_p99_us <= outcome.latency_max_us
+    assert run_load(Load(messages=100, body=7), broker, broker.pid).latency_p50_us is None
+
+
+def test_work_of_other_programs_is_seen(broker: OurBroker) -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        outcome = run_load(Load(messages=500, rate=1000), broker, broker.pid)
+        other.kill()
+    assert outcome.elsewhere_share > 0.3
+
+
+def test_a_wanted_rate_is_kept(broker: OurBroker) -> None:
+    assert run_load(Load(messages=500, rate=1000), broker, broker.pid).publish_rate == pytest.approx(1000, rel=0.05)
+
+
+def test_a_backlog_stays_as_long_as_it_is(broker: OurBroker) -> None:
+    filled = Load(messages=3000, consumers=0, window=100, prefix="backlog", keep=True)
+    run_load(filled, broker, broker.pid)
+    through = run_load(replace(CONFIRMED, prefix="backlog", receive=2000, keep=True), broker, broker.pid)
+    assert 2000 <= through.received <= 2000 + CONFIRMED.prefetch
+    # All of it is still there: 3000 and nothing published now.
+    rest = run_load(replace(CONFIRMED, publishers=0, prefix="backlog", receive=2900), broker, broker.pid)
+    assert rest.received >= 2900
+
+
+def test_a_run_that_is_too_slow_is_an_error_with_its_counts(broker: OurBroker) -> None:
+    with pytest.raises(LoadError, match=r"after 0.2 s: \d+ sent"):
+        run_load(Load(messages=5000, rate=1000, seconds=0.2), broker, broker.pid)
+
+
+def test_what_the_broker_says_is_in_the_error(broker: OurBroker) -> None:
+    run_load(Load(messages=1, consumers=0, prefix="taken", topic_bindings=1, keep=True), broker, broker.pid)
+    with pytest.raises(LoadError, match="PRECONDITION_FAILED"):
+        run_load(Load(messages=1, prefix="taken", fanout=True), broker, broker.pid)
+
+
+def test_a_broker_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="not running"):
+        run_load(Load(), OurBroker(tmp_path), pid=2**30)
+    with pytest.raises(LoadError, match="connecting"):
+        run_load(Load(), OurBroker(tmp_path), pid=os.getpid())
+
+
+def test_it_is_built_only_when_its_sources_are_newer() -> None:
+    before = build_generator().stat().st_mtime_ns
+    assert build_generator().stat().st_mtime_ns == before

@@ -1,0 +1,58 @@
+"""Tables say what was measured, and leave out what was not."""
+
+from __future__ import annotations
+
+from bench.compare import Figures
+from bench.flat import FlatFigures, FlatRow, Variant
+from bench.generator import Load
+from bench.report import as_json, comparison_table, flat_table, goals_table
+from bench.rows import RATE, Goal, Row, Sample
+
+ROW = Row("speed", "16 B", RATE, Load(), (Goal("at least 3 x", Row.advantage, at_least=3),))
+FLAT = FlatRow("queues", "to", (Variant("1 queue", Load()), Variant("10 queues", Load())))
+
+
+def figures(ours: float, theirs: float | None) -> Figures:
+    both = Figures()
+    both.add(ROW, "ours", Sample(ours, cpu_us=2.0))
+    if theirs is not None:
+        both.add(ROW, "rabbitmq", Sample(theirs, cpu_us=12.0))
+    return both
+
+
+def test_the_table_has_both_rates_and_how_many_times_better_ours_is() -> None:
+    line = comparison_table([ROW], figures(400_000, 100_000)).splitlines()[-1]
+    assert line.split() == ["16", "B", "400", "k/s", "100", "k/s", "4.0x", "2.00", "12.00", "6.0x"]
+
+
+def test_a_missed_goal_is_shown_and_told() -> None:
+    assert goals_table([ROW], figures(400_000, 100_000))[1]
+    text, are_all_met = goals_table([ROW], figures(200_000, 100_000))
+    assert "MISSED" in text
+    assert not are_all_met
+
+
+def test_a_goal_without_rabbitmq_is_not_measured_and_not_missed() -> None:
+    text, are_all_met = goals_table([ROW], figures(200_000, None))
+    assert "not measured" in text
+    assert are_all_met
+
+
+def test_settings_are_compared_with_the_first() -> None:
+    flat = FlatFigures(
+        {("queues", "1 queue"): [Sample(1.0, cpu_us=2.0)], ("queues", "10 queues"): [Sample(1.0, cpu_us=3.0)]}
+    )
+    text, is_flat = flat_table([FLAT], flat)
+    assert "1.50x" in text
+    assert not is_flat
+
+
+def test_json_has_every_sample_and_failure() -> None:
+    both = figures(400_000, 100_000)
+    both.failures.append("speed, ours: why")
+    saved = as_json([ROW], both, [FLAT], FlatFigures())
+    assert saved["rows"]["speed"]["ours"] == {
+        "median": {"value": 400_000, "cpu_us": 2.0},
+        "samples": [{"value": 400_000, "cpu_us": 2.0}],
+    }
+    assert saved["failures"] == ["speed, ours: why"]

@@ -1,0 +1,51 @@
+"""The trie against trying every pattern."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amqp_broker.broker.topic import TopicTrie, words
+from tests.properties.strategies import examples
+
+WORDS = st.sampled_from(["a", "b", "", "*", "#"])
+KEYS = st.lists(WORDS, max_size=6).map(".".join)
+
+
+def matches(pattern: list[str], key: list[str]) -> bool:
+    """Whether a key matches a pattern, word by word."""
+    if not pattern:
+        return not key
+    if pattern[0] == "#":
+        return matches(pattern[1:], key) or (bool(key) and matches(pattern, key[1:]))
+    return bool(key) and pattern[0] in ("*", key[0]) and matches(pattern[1:], key[1:])
+
+
+@settings(max_examples=examples(5))
+@given(st.lists(st.tuples(KEYS, st.integers(0, 3)), max_size=10), st.lists(KEYS, min_size=1, max_size=10))
+def test_the_trie_finds_what_trying_every_pattern_finds(bound: list[tuple[str, int]], keys: list[str]) -> None:
+    trie: TopicTrie[int] = TopicTrie()
+    for pattern, value in bound:
+        trie.add(pattern, value)
+    for key in keys:
+        assert trie.match(key) == {value for pattern, value in bound if matches(words(pattern), words(key))}
+
+
+@settings(max_examples=examples(3))
+@given(st.data())
+def test_removing_leaves_exactly_the_rest(data: st.DataObject) -> None:
+    trie: TopicTrie[int] = TopicTrie()
+    bound: list[tuple[str, int]] = []
+    for _ in range(data.draw(st.integers(1, 20))):
+        if bound and data.draw(st.booleans()):
+            trie.remove(*bound.pop(data.draw(st.integers(0, len(bound) - 1))))
+        else:
+            pattern, value = data.draw(KEYS), data.draw(st.integers(0, 2))
+            trie.add(pattern, value)
+            bound.append((pattern, value))
+        key = data.draw(KEYS)
+        assert trie.match(key) == {value for pattern, value in bound if matches(words(pattern), words(key))}
+    for pattern, value in bound:
+        trie.remove(pattern, value)
+    assert not trie._root.children
+    assert not trie._root.values

@@ -1,0 +1,400 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.server.server import Address, Server, addresses_of, open_sockets, write_ports
+from compat.brokers import free_port
+from compat.waiting import wait_until
+from tests.client import PROTOCOL_HEADER, Client
+from tests.peer import publish_bytes
+from tests.running import RunningServer
+from tests.server.stalling import BODY_BYTES, MESSAGES, stalled_consumer, transport_of
+
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+
+IPV4: Address = (socket.AF_INET, "127.0.0.1")
+IPV6: Address = (socket.AF_INET6, "::1")
+# An address for documentation (RFC 5737): no machine has it.
+NOWHERE: Address = (socket.AF_INET, "192.0.2.1")
+SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+
+
+def accepts(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def throttled(client: Client) -> Callable[[Server], bool]:
+    """Has a client wait for the sockets of consumers; whether it is read all the same."""
+    find = transport_of(client)
+
+    def throttle(server: Server) -> bool:
+        transport = find(server)
+        server.throttle(transport)
+        return transport.is_reading
+
+    return throttle
+
+
+# Where to listen
+
+
+def test_an_address_stands_for_itself() -> None:
+    assert addresses_of("127.0.0.1") == [IPV4]
+    assert addresses_of("::1") == [IPV6]
+
+
+def test_localhost_is_this_machine_in_all_its_families() -> None:
+    addresses = addresses_of("localhost")
+    assert addresses
+    assert set(addresses) <= {IPV4, IPV6}
+    assert len(addresses) == len(set(addresses))
+
+
+def test_two_colons_are_every_interface_in_both_families() -> None:
+    assert addresses_of("::")[0] == (socket.AF_INET6, "::")
+    sockets = open_sockets(addresses_of("::"), 0)
+    port = sockets[0].getsockname()[1]
+    assert accepts("127.0.0.1", port)
+    assert accepts("::1", port) or not has_ipv6()
+    for listener in sockets:
+        listener.close()
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "..", "a" * 64 + ".example", "256.1.1.1", "1:2"])
+def test_what_is_no_host_is_said_to_be_none(host: str) -> None:
+    with pytest.raises(socket.gaierror):
+        addresses_of(host)
+
+
+def test_a_given_port_is_the_port() -> None:
+    port = free_port()
+    [listener] = open_sockets([IPV4], port)
+    assert listener.getsockname()[:2] == ("127.0.0.1", port)
+    listener.close()
+
+
+@needs_ipv6
+@pytest.mark.parametrize("addresses", [[IPV4, IPV6], [IPV6, IPV4]])
+def test_port_0_is_one_port_on_all_addresses(addresses: list[Address]) -> None:
+    for _ in range(20):
+        one, other = open_sockets(addresses, 0)
+        assert one.getsockname()[1] == other.getsockname()[1] != 0
+        assert [one.family, other.family] == [family for family, _ in addresses]
+        one.close()
+        other.close()
+
+
+@needs_ipv6
+@pytest.mark.parametrize("addresses", [[IPV4, IPV6], [IPV6, IPV4]])
+@pytest.mark.parametrize("taken", [IPV4, IPV6])
+def test_a_port_taken_on_one_address_is_taken(addresses: list[Address], taken: Address) -> None:
+    [other] = open_sockets([taken], free_port())
+    port = other.getsockname()[1]
+    with pytest.raises(OSError) as caught:
+        open_sockets(addresses, port)
+    assert caught.value.errno == errno.EADDRINUSE
+    other.close()
+    # Nothing was left open by the attempt.
+    for listener in open_sockets(addresses, port):
+        listener.close()
+
+
+@pytest.mark.parametrize("addresses", [[IPV4, NOWHERE], [NOWHERE, IPV4]])
+def test_one_address_that_exists_is_enough(addresses: list[Address]) -> None:
+    [listener] = open_sockets(addresses, 0)
+    assert listener.getsockname()[0] == "127.0.0.1"
+    listener.close()
+
+
+def test_no_address_that_exists_is_too_few() -> None:
+    with pytest.raises(OSError) as caught:
+        open_sockets([NOWHERE], 0)
+    assert caught.value.errno == errno.EADDRNOTAVAIL
+
+
+def test_a_port_is_free_again_at_once() -> None:
+    port = free_port()
+    for _ in range(3):
+        [listener] = open_sockets([IPV4], port)
+        with socket.create_connection(("127.0.0.1", port)):
+            listener.accept()[0].close()
+        listener.close()
+
+
+# The ports file
+
+
+def test_the_ports_are_written_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "ports.json"
+    write_ports(path, {"amqp": 5672})
+    assert json.loads(path.read_text()) == {"amqp": 5672}
+
+
+def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "ports.json"
+    path.write_text("x" * 1000)
+    with path.open() as old:
+        write_ports(path, {"amqp": 5672})
+        # Whoever reads the old file reads all of it: it is another one.
+        assert old.read() == "x" * 1000
+    assert json.loads(path.read_text()) == {"amqp": 5672}
+    assert os.listdir(tmp_path) == ["ports.json"]
+
+
+def test_a_link_to_the_file_stays_a_link(tmp_path: Path) -> None:
+    link, path = tmp_path / "link", tmp_path / "ports.json"
+    link.symlink_to(path)
+    write_ports(link, {"amqp": 1})
+    assert link.is_symlink()
+    assert json.loads(path.read_text()) == {"amqp": 1}
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    write_ports(path, {"amqp": 1})
+    assert json.loads(os.read(reader, 1000)) == {"amqp": 1}
+    os.close(reader)
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize("name", ["missing/ports.json", "", "file/ports.json"])
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / name
+    with pytest.raises(OSError) as caught:
+        write_ports(path, {"amqp": 1})
+    assert caught.value.filename == str(path)
+    assert os.listdir(tmp_path) == ["file"]
+    assert os.listdir(tmp_path.parent).count(tmp_path.name) == 1
+
+
+# Starting
+
+
+def test_a_started_server_accepts_and_says_where(running: RunningServer) -> None:
+    assert running.server.ports.keys() == {"amqp"}
+    assert accepts("127.0.0.1", running.port)
+
+
+@needs_ipv6
+def test_every_listener_serves(new_loop: NewLoop) -> None:
+    with RunningServer(new_loop, host="::") as running:
+        for host in ("127.0.0.1", "::1"):
+            Client(running.port, host).open().close()
+
+
+def test_the_ports_file_is_there_when_clients_are_served(new_loop: NewLoop, tmp_path: Path) -> None:
+    path = tmp_path / "ports.json"
+    with RunningServer(new_loop, ports_file=str(path)) as running:
+        assert json.loads(path.read_text()) == running.server.ports
+
+
+def test_a_server_that_cannot_write_its_ports_file_listens_no_more(new_loop: NewLoop, tmp_path: Path) -> None:
+    port = free_port()
+    running = RunningServer(new_loop, port=port, ports_file=str(tmp_path / "missing" / "ports.json"))
+    with pytest.raises(FileNotFoundError), running:
+        pass
+    wait_until(lambda: not accepts("127.0.0.1", port))
+
+
+def test_a_server_says_that_its_port_is_taken(running: RunningServer, new_loop: NewLoop) -> None:
+    with pytest.raises(OSError) as caught, RunningServer(new_loop, port=running.port):
+        pass
+    assert caught.value.errno == errno.EADDRINUSE
+    Client(running.port).open().close()
+
+
+# Time and backlogs
+
+
+def test_an_unfinished_handshake_ends_in_time(new_loop: NewLoop) -> None:
+    with RunningServer(new_loop, handshake_timeout_ms=50) as running:
+        silent, begun, logged_in = Client(running.port), Client(running.port), Client(running.port)
+        begun.send_bytes(PROTOCOL_HEADER)
+        begun.expect(commands.Connection.Start, channel=0)
+        logged_in.log_in()
+        for client in (silent, begun, logged_in):
+            assert client.expect_end() == b""
+        running.until(lambda server: not server.transports)
+
+
+def test_an_earlier_deadline_moves_the_timer(new_loop: NewLoop) -> None:
+    # The first deadline is an hour away; the heartbeats' come after it was set, and before it.
+    with RunningServer(new_loop, handshake_timeout_ms=3_600_000) as running:
+        waiting = Client(running.port)
+        with Client(running.port).open(heartbeat=1) as client:
+            assert client.socket.recv(100)[:1] == b"\x08"
+        waiting.close()
+
+
+def test_deadlines_follow_the_brokers_clock(running: RunningServer, client: Client) -> None:
+    with Client(running.port) as silent:
+        running.until(lambda server: len(server.transports) == 2)
+        running.advance(running.config.handshake_timeout_ms - 5000)
+        assert running.ask(lambda server: len(server.transports)) == 2
+        running.advance(5000)
+        assert silent.expect_end() == b""
+    client.sync()
+
+
+def test_a_backlog_of_many_portions_is_handed_out_whole(client: Client) -> None:
+    count = 20_000
+    client.declare("q")
+    client.send_bytes(b"".join(publish_bytes("q", b"%d" % number) for number in range(count)))
+    client.sync()
+    client.consume("q", no_ack=True)
+    assert [client.expect_delivery()[1] for _ in range(count)] == [b"%d" % number for number in range(count)]
+
+
+def test_others_are_served_while_a_backlog_is_handed_out(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    for _ in range(16):
+        client.publish("q", bytes(1_000_000))
+    client.consume("q", no_ack=True)
+    with Client(running.port).open() as other:
+        # `client` has read nothing of it yet, so its backlog is not over.
+        assert other.ready_count("q") > 0
+    assert [len(client.expect_delivery()[1]) for _ in range(16)] == [1_000_000] * 16
+
+
+# Publishers that outrun their consumers
+
+
+def test_a_publisher_is_not_read_while_its_consumers_socket_is_full(running: RunningServer, client: Client) -> None:
+    find = transport_of(client)
+
+    def publish(server: Server) -> bool:
+        server.end_throttle()
+        transport = find(server)
+        transport.data_received(publish_bytes("q", b"one more"))
+        return transport.is_reading
+
+    with stalled_consumer(running, client, "q"):
+        assert not running.ask(publish)
+        # The consumer goes on reading nothing, so the publisher waits a moment only.
+        client.sync()
+
+
+def test_publishers_do_not_wait_again_for_consumers_that_are_stuck(running: RunningServer, client: Client) -> None:
+    assert not running.ask(throttled(client))
+    client.sync()
+    assert running.ask(throttled(client))
+
+
+def test_room_in_a_consumers_socket_ends_the_wait(running: RunningServer, client: Client) -> None:
+    assert not running.ask(throttled(client))
+
+    def make_room(server: Server) -> bool:
+        server.end_throttle()
+        return transport_of(client)(server).is_reading
+
+    assert running.ask(make_room)
+    assert not running.ask(throttled(client))
+    client.sync()
+
+
+def test_the_end_of_a_wait_does_not_read_peers_that_do_not_read(running: RunningServer, client: Client) -> None:
+    find = transport_of(client)
+
+    def wait_and_go_on(server: Server) -> bool:
+        transport = find(server)
+        transport.stop_reading()
+        server.throttle(transport)
+        server.end_throttle()
+        return transport.is_reading
+
+    assert not running.ask(wait_and_go_on)
+
+
+def test_a_publisher_may_go_while_it_waits(running: RunningServer, client: Client) -> None:
+    with Client(running.port).open() as publisher:
+        running.ask(lambda server: (throttled(publisher)(server), transport_of(publisher)(server).socket.abort()))
+    running.until(lambda server: len(server.transports) == 1)
+    running.ask(lambda server: server.end_throttle())
+    client.sync()
+
+
+# Stopping
+
+
+def stop(running: RunningServer) -> None:
+    running.stop()
+    assert not accepts("127.0.0.1", running.port)
+
+
+def test_clients_are_told_of_a_shutdown(running: RunningServer) -> None:
+    clients = [Client(running.port).open() for _ in range(3)]
+
+    def answer(client: Client) -> None:
+        close = client.expect(commands.Connection.Close, channel=0)
+        assert (close.reply_code, close.reply_text, close.class_id, close.method_id) == (320, SHUTDOWN, 0, 0)
+        client.send(commands.Connection.CloseOk(), channel=0)
+        assert client.expect_end() == b""
+
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(answer, client) for client in clients]
+        stop(running)
+        for each in answers:
+            each.result()
+
+
+def test_a_shutdown_does_not_wait_for_clients_that_do_not_answer(running: RunningServer, client: Client) -> None:
+    stop(running)
+    close = client.expect(commands.Connection.Close, channel=0)
+    assert (close.reply_code, close.reply_text) == (320, SHUTDOWN)
+    assert client.expect_end() == b""
+
+
+def test_a_shutdown_drops_clients_that_have_not_logged_in(running: RunningServer) -> None:
+    silent, begun, logged_in = Client(running.port), Client(running.port), Client(running.port)
+    begun.send_bytes(PROTOCOL_HEADER)
+    begun.expect(commands.Connection.Start, channel=0)
+    logged_in.log_in()
+    running.until(lambda server: len(server.transports) == 3)
+    stop(running)
+    for client in (silent, begun, logged_in):
+        assert client.expect_end() == b""
+
+
+def test_a_shutdown_does_not_wait_for_a_full_socket(running: RunningServer, client: Client) -> None:
+    stalled = stalled_consumer(running, client, "q")
+    stop(running)
+    assert len(stalled.expect_end()) < MESSAGES * BODY_BYTES
+
+
+def test_a_shutdown_ends_connections_that_are_closing(running: RunningServer, client: Client) -> None:
+    client.send_bytes(b"\x01\x00\x00\x00\x00\x00\x00\x00")
+    assert client.expect(commands.Connection.Close, channel=0).reply_code == 501
+    stop(running)
+    assert client.expect_end() == b""
+
+
+def test_a_server_without_clients_stops(running: RunningServer) -> None:
+    stop(running)

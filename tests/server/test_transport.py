@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pytest
+from pamqp import commands, frame
+
+from amqp_broker.server.transport import LINGER_MS, UNREAD_REPLIES_BYTES_MAX, WRITE_BUFFER_BYTES_HIGH
+from tests.client import PROTOCOL_HEADER, Client
+from tests.peer import publish_bytes
+from tests.running import RunningServer
+from tests.server.stalling import BODY_BYTES, MESSAGES, is_paused, stalled_consumer, transport_of
+
+# Bytes in
+
+
+def test_frames_arrive_however_the_network_cuts_them(running: RunningServer) -> None:
+    client = Client(running.port)
+    for octet in PROTOCOL_HEADER:
+        client.send_bytes(bytes([octet]))
+    client.expect(commands.Connection.Start, channel=0)
+    client.close()
+    client = Client(running.port).open()
+    client.declare("q")
+    for octet in publish_bytes("q", b"hello"):
+        client.send_bytes(bytes([octet]))
+    client.call(commands.Basic.Get(queue="q"))
+    assert client.expect_body() == b"hello"
+
+
+def test_the_session_knows_both_ends_of_its_socket(running: RunningServer, client: Client) -> None:
+    name = running.ask(lambda server: transport_of(client)(server).session.name)
+    here, there = client.socket.getsockname(), client.socket.getpeername()
+    assert name == f"{here[0]}:{here[1]} -> {there[0]}:{there[1]}"
+
+
+def test_what_one_read_brought_is_answered_in_order(client: Client) -> None:
+    client.send(*(commands.Queue.Declare(queue=f"q{number}") for number in range(100)))
+    assert [client.expect(commands.Queue.DeclareOk).queue for _ in range(100)] == [f"q{n}" for n in range(100)]
+
+
+# Bytes out
+
+
+@pytest.mark.parametrize("body_bytes", [0, 1, 15_000, 17_000, 200_000, 3_000_000])
+def test_messages_of_all_sizes_arrive_whole(client: Client, body_bytes: int) -> None:
+    bodies = [bytes([number]) * body_bytes for number in range(4)]
+    client.declare("q")
+    for body in bodies:
+        client.publish("q", body)
+    client.consume("q", no_ack=True)
+    assert [client.expect_delivery()[1] for _ in bodies] == bodies
+
+
+def test_a_full_socket_holds_up_its_own_consumer_only(running: RunningServer, client: Client) -> None:
+    stalled = stalled_consumer(running, client, "slow")
+    with Client(running.port).open() as other:
+        other.declare("fast")
+        other.consume("fast", no_ack=True)
+        for number in range(100):
+            client.publish("fast", str(number).encode())
+        assert [other.expect_delivery()[1] for _ in range(100)] == [str(number).encode() for number in range(100)]
+    assert running.ask(is_paused(stalled))
+
+
+def test_what_a_full_socket_cannot_take_stays_in_the_queue(running: RunningServer, client: Client) -> None:
+    stalled = stalled_consumer(running, client, "q")
+    ready = client.ready_count("q")
+    assert ready > 0
+    buffered = running.ask(lambda server: transport_of(stalled)(server).socket.get_write_buffer_size())
+    assert WRITE_BUFFER_BYTES_HIGH < buffered < MESSAGES * BODY_BYTES // 4
+    client.publish("q", bytes(BODY_BYTES))
+    assert client.ready_count("q") == ready + 1
+
+
+def test_a_consumer_that_reads_again_gets_the_rest_in_order(running: RunningServer, client: Client) -> None:
+    stalled = stalled_consumer(running, client, "q")
+    client.publish("q", b"last")
+    received = [stalled.expect_delivery() for _ in range(MESSAGES + 1)]
+    assert [delivery.delivery_tag for delivery, _ in received] == list(range(1, len(received) + 1))
+    assert {len(body) for _, body in received[:-1]} == {BODY_BYTES}
+    assert received[-1][1] == b"last"
+    running.until(lambda server: not is_paused(stalled)(server))
+
+
+def test_another_consumer_gets_what_the_stalled_one_cannot_take(running: RunningServer, client: Client) -> None:
+    with stalled_consumer(running, client, "q"), Client(running.port).open() as other:
+        ready = client.ready_count("q")
+        other.consume("q", no_ack=True)
+        assert [len(other.expect_delivery()[1]) for _ in range(ready)] == [BODY_BYTES] * ready
+
+
+def test_a_peer_that_does_not_read_its_replies_is_not_read_any_more(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    for _ in range(8):
+        client.publish("q", bytes(UNREAD_REPLIES_BYTES_MAX // 4))
+    client.sync()
+    find = transport_of(client)
+    client.send(*(commands.Basic.Get(queue="q", no_ack=True) for _ in range(8)))
+    running.until(lambda server: not find(server).is_reading)
+    request = frame.marshal(commands.Queue.Declare(queue="after"), 1)
+    client.send_bytes(request)
+    for _ in range(8):
+        client.expect(commands.Basic.GetOk)
+        client.expect_body()
+    # Now that it has read them, it is heard again.
+    assert client.expect(commands.Queue.DeclareOk).queue == "after"
+    running.until(lambda server: find(server).is_reading)
+
+
+# Ends
+
+
+def test_a_client_that_hangs_up_gives_back_what_it_has_not_settled(running: RunningServer, client: Client) -> None:
+    with Client(running.port).open() as consumer:
+        consumer.declare("q")
+        client.publish("q", b"work")
+        consumer.consume("q")
+        consumer.expect_delivery()
+        assert client.ready_count("q") == 0
+    running.until(lambda server: len(server.transports) == 1)
+    assert client.ready_count("q") == 1
+
+
+def test_a_client_that_half_closes_is_gone(running: RunningServer, client: Client) -> None:
+    with Client(running.port).open() as consumer:
+        consumer.declare("q")
+        client.publish("q", b"work")
+        consumer.consume("q")
+        consumer.expect_delivery()
+        consumer.socket.shutdown(1)
+        assert consumer.expect_end() == b""
+    assert client.ready_count("q") == 1
+
+
+def test_a_half_closed_client_that_reads_nothing_holds_no_message(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    stalled = stalled_consumer(running, client, "q", no_ack=False)
+    held = MESSAGES - client.ready_count("q")
+    assert held > 0
+    stalled.socket.shutdown(1)
+    running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == MESSAGES)
+
+
+def test_what_was_said_before_the_end_is_written_first(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    stalled = stalled_consumer(running, client, "q")
+    taken = MESSAGES - client.ready_count("q")
+    stalled.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+    running.until(lambda server: len(server.broker.connections) == 1)
+    assert [len(stalled.expect_delivery()[1]) for _ in range(taken)] == [BODY_BYTES] * taken
+    stalled.expect(commands.Connection.CloseOk, channel=0)
+    assert stalled.expect_end() == b""
+
+
+def test_a_socket_that_never_empties_is_closed_all_the_same(running: RunningServer, client: Client) -> None:
+    stalled = stalled_consumer(running, client, "q")
+    stalled.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+    running.until(lambda server: len(server.broker.connections) == 1)
+    running.advance(LINGER_MS - 1000)
+    assert running.ask(lambda server: len(server.transports)) == 2
+    running.advance(1000)
+    running.until(lambda server: len(server.transports) == 1)
+
+
+def test_a_socket_that_empties_in_time_needs_no_timer(running: RunningServer, client: Client) -> None:
+    with Client(running.port).open() as other:
+        other.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+        other.expect(commands.Connection.CloseOk, channel=0)
+        assert other.expect_end() == b""
+    running.until(lambda server: len(server.transports) == 1)
+    running.advance(LINGER_MS)
+    client.sync()

@@ -1,0 +1,201 @@
+"""ack, nack and reject: what is settled, what goes back where, and which tags there are."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp import base
+from pamqp.commands import Basic, Channel, Queue
+
+from tests.peer import Lab, Peer
+
+TAG_MAX = 2**63 - 1  # pamqp's
+
+
+@pytest.fixture
+def holder(lab: Lab) -> Peer:
+    """A client that holds 1 to 4 of 5 messages of queue q."""
+    peer = lab.connect()
+    peer.declare("q")
+    for body in (b"1", b"2", b"3", b"4", b"5"):
+        peer.publish("q", body)
+    for _ in range(4):
+        assert peer.get("q", no_ack=False) is not None
+    return peer
+
+
+def counts(lab: Lab) -> tuple[int, int]:
+    """Ready and unacked of q."""
+    queue = lab.vhost.queues["q"]
+    return queue.ready_count, queue.unacked_count
+
+
+def left(peer: Peer) -> str:
+    """What is in q, redelivered in brackets."""
+    text = ""
+    while (got := peer.get("q")) is not None:
+        answer, content = got
+        text += f"({content.body.decode()})" if answer.redelivered else content.body.decode()
+    return text
+
+
+@pytest.mark.parametrize(
+    ("methods", "unacked"),
+    [
+        ([Basic.Ack(1), Basic.Ack(3)], 2),
+        ([Basic.Ack(3, multiple=True)], 1),
+        ([Basic.Ack(0, multiple=True)], 0),
+        ([Basic.Ack(2), Basic.Ack(3, multiple=True)], 1),
+        ([Basic.Reject(1, requeue=False)], 3),
+        ([Basic.Reject(1, requeue=False), Basic.Nack(3, multiple=True, requeue=False)], 1),
+        ([Basic.Nack(0, multiple=True, requeue=False)], 0),
+        ([Basic.Ack(4), Basic.Ack(1), Basic.Ack(3), Basic.Ack(2)], 0),
+    ],
+    ids=str,
+)
+def test_what_is_settled_is_gone(lab: Lab, holder: Peer, methods: list[base.Frame], unacked: int) -> None:
+    holder.send(*methods)
+    holder.expect_nothing()
+    assert counts(lab) == (1, unacked)
+    holder.call(Channel.Close(200, "bye", 0, 0))
+    assert counts(lab) == (1 + unacked, 0)
+
+
+@pytest.mark.parametrize(
+    ("methods", "queue"),
+    [
+        ([Basic.Nack(2, requeue=True), Basic.Reject(4, requeue=True)], "(2)(4)5"),
+        ([Basic.Reject(tag, requeue=True) for tag in (3, 1, 4, 2)], "(1)(2)(3)(4)5"),
+        ([Basic.Nack(3, multiple=True, requeue=True)], "(1)(2)(3)5"),
+        ([Basic.Nack(0, multiple=True, requeue=True)], "(1)(2)(3)(4)5"),
+        ([Basic.Recover(requeue=True)], "(1)(2)(3)(4)5"),
+        ([Basic.Ack(2), Basic.Recover(requeue=True)], "(1)(3)(4)5"),
+    ],
+    ids=str,
+)
+def test_what_goes_back_takes_its_original_place(lab: Lab, holder: Peer, methods: list[base.Frame], queue: str) -> None:
+    holder.send(*methods)
+    if isinstance(methods[-1], Basic.Recover):
+        holder.expect(Basic.RecoverOk)
+    assert left(holder) == queue
+
+
+def test_the_old_recover_is_not_answered(holder: Peer) -> None:
+    with pytest.deprecated_call():
+        recover = Basic.RecoverAsync(requeue=True)
+    holder.send(recover)
+    assert left(holder) == "(1)(2)(3)(4)5"
+
+
+def test_what_goes_back_twice_keeps_its_place(holder: Peer) -> None:
+    holder.send(Basic.Nack(0, multiple=True, requeue=True))
+    holder.send(
+        Basic.Get(queue="q"), Basic.Get(queue="q"), Basic.Reject(6, requeue=True), Basic.Reject(5, requeue=True)
+    )
+    for _ in range(2):
+        holder.expect(Basic.GetOk)
+        holder.expect_content()
+    assert left(holder) == "(1)(2)(3)(4)5"
+
+
+def test_what_goes_back_comes_before_what_came_since(holder: Peer) -> None:
+    holder.publish("q", b"6")
+    holder.send(Basic.Nack(0, multiple=True, requeue=True))
+    assert left(holder) == "(1)(2)(3)(4)56"
+
+
+@pytest.mark.parametrize("tag", [0, 5, 42, TAG_MAX])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (Basic.Ack, {"multiple": False}),
+        (Basic.Nack, {"multiple": False, "requeue": True}),
+        (Basic.Reject, {"requeue": False}),
+    ],
+)
+def test_an_unknown_tag_closes_the_channel(
+    lab: Lab, holder: Peer, tag: int, kind: type[base.Frame], options: dict[str, bool]
+) -> None:
+    holder.send(kind(delivery_tag=tag, **options))
+    close = holder.expect(Channel.Close)
+    assert (close.reply_code, close.reply_text) == (406, f"PRECONDITION_FAILED - unknown delivery tag {tag}")
+    assert close.class_id << 16 | close.method_id == kind.index
+    assert counts(lab) == (5, 0)
+
+
+def test_the_largest_tag_is_unknown_too(peer: Peer) -> None:
+    peer.send_bytes(b"\x01\x00\x01\x00\x00\x00\x0d\x00\x3c\x00\x50" + b"\xff" * 8 + b"\x00\xce")
+    assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 18446744073709551615"
+
+
+@pytest.mark.parametrize("kind", [Basic.Ack, Basic.Nack])
+@pytest.mark.parametrize("tag", [5, TAG_MAX])
+def test_an_unknown_tag_is_unknown_although_it_stands_for_several(
+    lab: Lab, holder: Peer, kind: type[base.Frame], tag: int
+) -> None:
+    holder.send(kind(delivery_tag=tag, multiple=True))
+    assert holder.expect_channel_close(406) == f"PRECONDITION_FAILED - unknown delivery tag {tag}"
+    assert counts(lab) == (5, 0)
+
+
+@pytest.mark.parametrize("again", [Basic.Ack(2), Basic.Ack(2, multiple=True), Basic.Reject(2), Basic.Nack(2)], ids=str)
+@pytest.mark.parametrize("first", [Basic.Ack(2), Basic.Reject(2, requeue=True)], ids=str)
+def test_a_tag_is_settled_once(holder: Peer, first: base.Frame, again: base.Frame) -> None:
+    holder.send(first)
+    holder.expect_nothing()
+    holder.send(again)
+    assert holder.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 2"
+
+
+def test_settling_all_of_nothing_is_fine(peer: Peer) -> None:
+    peer.send(Basic.Ack(0, multiple=True), Basic.Nack(0, multiple=True))
+    peer.expect_nothing()
+
+
+def test_a_tag_belongs_to_its_channel(lab: Lab, holder: Peer) -> None:
+    holder.open_channel(2)
+    holder.send(Basic.Ack(1), channel=2)
+    holder.expect_channel_close(406, channel=2)
+    assert counts(lab) == (1, 4)
+    holder.send(Basic.Ack(1))
+    assert counts(lab) == (1, 3)
+
+
+def test_what_needs_no_ack_cannot_be_acked(peer: Peer) -> None:
+    peer.declare("q")
+    peer.publish("q", b"1")
+    assert peer.get("q", no_ack=True) is not None
+    peer.send(Basic.Ack(1))
+    peer.expect_channel_close(406)
+
+
+def test_what_was_requeued_is_delivered_under_a_new_tag(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q")
+    peer.publish("q", b"1")
+    for tag in (1, 2, 3):
+        deliver, content = peer.expect_delivery()
+        assert (deliver.delivery_tag, deliver.redelivered, content.body) == (tag, tag > 1, b"1")
+        peer.send(Basic.Reject(tag, requeue=True) if tag % 2 else Basic.Nack(tag, requeue=True))
+
+
+def test_one_ack_of_many_queues_and_consumers_counts_for_each(lab: Lab, peer: Peer) -> None:
+    peer.call(Basic.Qos(prefetch_count=2))
+    for queue in ("p", "q"):
+        peer.declare(queue)
+        for _ in range(4):
+            peer.publish(queue)
+    for queue in ("p", "q"):
+        peer.send(Basic.Consume(queue=queue, consumer_tag=queue, nowait=True))
+    assert len(peer.deliveries()) == 4
+    peer.send(Basic.Ack(3, multiple=True))
+    assert [deliver.consumer_tag for deliver, _ in peer.deliveries()] == ["p", "p", "q"]
+    assert [lab.vhost.queues[name].unacked_count for name in ("p", "q")] == [2, 2]
+
+
+def test_what_a_deleted_queue_has_delivered_can_still_be_settled(lab: Lab, holder: Peer, other: Peer) -> None:
+    other.call(Queue.Delete(queue="q"))
+    holder.declare("q")
+    holder.send(Basic.Ack(1), Basic.Nack(2, requeue=True), Basic.Reject(3, requeue=False))
+    holder.expect_nothing()
+    holder.call(Channel.Close(200, "bye", 0, 0))
+    assert counts(lab) == (0, 0)

@@ -1,0 +1,347 @@
+"""basic.consume and cancel: who gets which message, when, and what else is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp import frame
+from pamqp.commands import Basic, Channel, Connection, Queue
+
+from amqp_broker.broker.queue import DRAIN_MESSAGES_MAX
+from tests.peer import CAPABILITIES, Lab, Peer, publish_bytes
+
+
+def fill(peer: Peer, *bodies: bytes, queue: str = "q") -> None:
+    for body in bodies:
+        peer.publish(queue, body)
+
+
+def tags_and_bodies(peer: Peer, channel: int = 1) -> list[tuple[str, bytes]]:
+    return [(deliver.consumer_tag, content.body) for deliver, content in peer.deliveries(channel)]
+
+
+# Subscribing
+
+
+def test_a_consumer_gets_what_is_there_and_what_comes(peer: Peer) -> None:
+    peer.declare("q")
+    fill(peer, b"there")
+    peer.consume("q")
+    fill(peer, b"later")
+    assert peer.bodies() == [b"there", b"later"]
+
+
+def test_consume_ok_comes_before_the_first_delivery(peer: Peer) -> None:
+    peer.declare("q")
+    fill(peer, b"1")
+    peer.send(Basic.Consume(queue="q", consumer_tag="c"))
+    assert peer.expect(Basic.ConsumeOk).consumer_tag == "c"
+    assert peer.bodies() == [b"1"]
+
+
+def test_a_delivery_tells_all_there_is_to_tell(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", "my tag")
+    peer.publish("q", b"1", content_type="text/plain")
+    deliver, content = peer.expect_delivery()
+    assert dict(deliver) == {
+        "consumer_tag": "my tag",
+        "delivery_tag": 1,
+        "redelivered": False,
+        "exchange": "",
+        "routing_key": "q",
+    }
+    assert content.properties.content_type == "text/plain"
+
+
+def test_delivery_tags_count_for_the_channel(peer: Peer) -> None:
+    peer.open_channel(2)
+    for queue in ("p", "q"):
+        peer.declare(queue)
+        peer.consume(queue, queue)
+    fill(peer, b"1", queue="p")
+    fill(peer, b"2", queue="q")
+    assert [deliver.delivery_tag for deliver, _ in peer.deliveries()] == [1, 2]
+    peer.declare("r")
+    fill(peer, b"3", queue="r")
+    got = peer.get("r")
+    assert got is not None
+    assert got[0].delivery_tag == 3
+    peer.consume("r", channel=2)
+    fill(peer, b"4", queue="r")
+    assert peer.expect_delivery(channel=2)[0].delivery_tag == 1
+
+
+def test_the_broker_chooses_a_tag_where_there_is_none(peer: Peer) -> None:
+    peer.declare("q")
+    tags = {peer.call(Basic.Consume(queue="q")).consumer_tag for _ in range(3)}
+    assert len(tags) == 3
+    assert all(tag.startswith("amq.ctag-") and len(tag) == len("amq.ctag-") + 22 for tag in tags)
+
+
+@pytest.mark.parametrize("tag", ["x" * 255, "é" * 127, " ", "amq.ctag-mine"])
+def test_a_tag_may_be_anything(peer: Peer, tag: str) -> None:
+    peer.declare("q")
+    peer.consume("q", tag)
+    fill(peer, b"1")
+    assert tags_and_bodies(peer) == [(tag, b"1")]
+
+
+def test_a_tag_in_use_on_the_channel_closes_the_connection_whatever_the_queue(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", "same")
+    peer.send(Basic.Consume(queue="missing", consumer_tag="same"))
+    assert peer.expect_connection_close(530) == "NOT_ALLOWED - attempt to reuse consumer tag 'same'"
+
+
+def test_a_tag_may_be_used_on_several_channels_and_again_after_a_cancel(peer: Peer) -> None:
+    peer.open_channel(2)
+    peer.declare("q")
+    for _ in range(2):
+        peer.consume("q", "same", channel=1)
+        peer.consume("q", "same", channel=2)
+        for number in (1, 2):
+            peer.call(Basic.Cancel("same"), channel=number)
+
+
+def test_a_message_published_on_the_same_connection_is_delivered_in_spite_of_no_local(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", no_local=True)
+    fill(peer, b"mine")
+    assert peer.bodies() == [b"mine"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("high", "longstr"), (1.5, "float"), (True, "bool"), (None, "void"), ([], "array")]
+)
+def test_a_priority_must_be_a_number(peer: Peer, value: Any, kind: str) -> None:
+    peer.declare("q")
+    peer.send(Basic.Consume(queue="q", arguments={"x-priority": value}))
+    text = (
+        f"PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': \"expected integer, got {kind}\""
+    )
+    assert peer.expect_channel_close(406) == text
+
+
+def test_unknown_arguments_are_ignored(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", arguments={"x-unknown": 1, "unknown": "x"})
+
+
+# Turns
+
+
+def test_consumers_take_turns(lab: Lab, peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.open_channel(2)
+    peer.consume("q", "one", channel=1)
+    other.consume("q", "two")
+    peer.consume("q", "three", channel=2)
+    fill(lab.connect(), b"1", b"2", b"3", b"4")
+    assert tags_and_bodies(other) == [("two", b"2")]
+    assert peer.expect_delivery(channel=1)[1].body == b"1"
+    assert peer.expect_delivery(channel=2)[1].body == b"3"
+    assert peer.expect_delivery(channel=1)[1].body == b"4"
+
+
+def test_consumers_take_turns_at_a_backlog_too(peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.send_bytes(publish_bytes("q", b"portion") * DRAIN_MESSAGES_MAX)
+    fill(peer, b"1", b"2", b"3", b"4")
+    peer.consume("q")
+    assert peer.bodies() == [b"portion"] * DRAIN_MESSAGES_MAX
+    other.consume("q")
+    assert (peer.bodies(), other.bodies()) == ([b"1", b"3"], [b"2", b"4"])
+
+
+def test_consumers_of_higher_priority_come_first(peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", "low", arguments={"x-priority": -1})
+    peer.consume("q", "middle")
+    other.call(Basic.Qos(prefetch_count=2))
+    other.consume("q", "high", arguments={"x-priority": 1_000_000})
+    fill(peer, b"1", b"2", b"3", b"4")
+    assert tags_and_bodies(other) == [("high", b"1"), ("high", b"2")]
+    assert tags_and_bodies(peer) == [("middle", b"3"), ("middle", b"4")]
+    other.send(Basic.Ack(1))
+    peer.call(Basic.Cancel("middle"))
+    fill(peer, b"5", b"6")
+    assert tags_and_bodies(other) == [("high", b"5")]
+    assert tags_and_bodies(peer) == [("low", b"6")]
+
+
+def test_consumers_of_equal_priority_take_turns(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", "low")
+    for tag in ("a", "b"):
+        peer.consume("q", tag, arguments={"x-priority": 5})
+    fill(peer, b"1", b"2", b"3")
+    assert [tag for tag, _ in tags_and_bodies(peer)] == ["a", "b", "a"]
+
+
+# Exclusive
+
+
+def test_an_exclusive_consumer_keeps_others_out_until_it_leaves(peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", exclusive=True)
+    for exclusive in (False, True):
+        other.send(Basic.Consume(queue="q", exclusive=exclusive))
+        assert other.expect_channel_close(403) == "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use"
+        other.open_channel(1)
+    assert other.get("q") is None
+    peer.call(Basic.Cancel("c"))
+    other.consume("q", exclusive=True)
+
+
+def test_a_queue_with_consumers_takes_no_exclusive_one(peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q")
+    other.send(Basic.Consume(queue="q", exclusive=True))
+    assert other.expect_channel_close(403) == "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use"
+
+
+def test_a_lost_client_is_no_longer_exclusive(peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q", exclusive=True)
+    peer.disconnect()
+    other.consume("q")
+
+
+# Cancelling
+
+
+def test_a_cancelled_consumer_gets_nothing_more_but_keeps_what_it_has(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q")
+    fill(peer, b"1", b"2")
+    assert peer.bodies() == [b"1", b"2"]
+    assert peer.call(Basic.Cancel("c")).consumer_tag == "c"
+    fill(peer, b"3")
+    peer.expect_nothing()
+    peer.send(Basic.Ack(1), Basic.Nack(2, requeue=True))
+    got = peer.get("q")
+    assert got is not None
+    assert (got[0].redelivered, got[1].body) == (True, b"2")
+    assert lab.vhost.queues["q"].unacked_count == 0
+
+
+@pytest.mark.parametrize("tag", ["unknown", ""])
+def test_cancelling_an_unknown_consumer_is_fine(peer: Peer, tag: str) -> None:
+    assert peer.call(Basic.Cancel(tag)).consumer_tag == tag
+
+
+def test_a_consumer_of_another_channel_is_unknown(peer: Peer) -> None:
+    peer.open_channel(2)
+    peer.declare("q")
+    peer.consume("q", channel=1)
+    peer.call(Basic.Cancel("c"), channel=2)
+    fill(peer, b"1")
+    assert peer.bodies() == [b"1"]
+
+
+def test_nothing_is_delivered_behind_cancel_ok(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q")
+    peer.send_bytes(publish_bytes("q", b"1") + frame.marshal(Basic.Cancel("c"), 1) + publish_bytes("q", b"2"))
+    assert peer.expect_delivery()[1].body == b"1"
+    peer.expect(Basic.CancelOk)
+    peer.expect_nothing()
+
+
+# The broker cancels
+
+
+def test_a_deleted_queue_cancels_its_consumers(peer: Peer, other: Peer) -> None:
+    other.declare("q")
+    peer.open_channel(2)
+    peer.consume("q", "one", channel=1)
+    peer.consume("q", "two", channel=2)
+    other.call(Queue.Delete(queue="q"))
+    for tag, number in (("one", 1), ("two", 2)):
+        cancel = peer.expect(Basic.Cancel, number)
+        assert (cancel.consumer_tag, cancel.nowait) == (tag, True)
+    other.expect_nothing()
+
+
+@pytest.mark.parametrize(
+    "capabilities", [{}, {"consumer_cancel_notify": False}, {**CAPABILITIES, "consumer_cancel_notify": False}]
+)
+def test_a_client_that_does_not_know_cancels_gets_none(lab: Lab, other: Peer, capabilities: dict[str, bool]) -> None:
+    peer = lab.connect(capabilities=capabilities)
+    other.declare("q")
+    peer.consume("q")
+    other.call(Queue.Delete(queue="q"))
+    peer.expect_nothing()
+    other.declare("q")
+    peer.consume("q")
+
+
+def test_delete_ok_comes_before_the_cancel_of_ones_own_consumer(peer: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q")
+    peer.send(Queue.Delete(queue="q"))
+    peer.expect(Queue.DeleteOk)
+    peer.expect(Basic.Cancel)
+
+
+def test_a_consumer_that_was_cancelled_can_begin_again(peer: Peer, other: Peer) -> None:
+    other.declare("q")
+    peer.consume("q")
+    other.call(Queue.Delete(queue="q"))
+    peer.expect(Basic.Cancel)
+    peer.declare("q")
+    peer.consume("q")
+    fill(peer, b"1")
+    assert peer.bodies() == [b"1"]
+
+
+def test_answering_the_brokers_cancel_closes_the_connection(peer: Peer, other: Peer) -> None:
+    other.declare("q")
+    peer.consume("q")
+    other.call(Queue.Delete(queue="q"))
+    peer.expect(Basic.Cancel)
+    peer.send(Basic.CancelOk("c"))
+    assert peer.expect_connection_close(503) == "COMMAND_INVALID - unimplemented method"
+
+
+def test_a_queue_that_goes_with_its_owner_cancels_nobody_else(lab: Lab, peer: Peer, other: Peer) -> None:
+    peer.declare("q", exclusive=True)
+    peer.consume("q")
+    peer.session.force_close("shutdown", lab.now)
+    assert peer.expect_connection_close(320)
+    peer.expect_nothing()
+
+
+def test_what_a_deleted_queue_had_delivered_is_not_given_back(lab: Lab, peer: Peer, other: Peer) -> None:
+    peer.declare("q")
+    peer.consume("q")
+    fill(other, b"1")
+    peer.deliveries()
+    other.call(Queue.Delete(queue="q"))
+    peer.expect(Basic.Cancel)
+    other.declare("q")
+    peer.call(Channel.Close(200, "bye", 0, 0))
+    assert lab.vhost.queues["q"].ready_count == 0
+
+
+# No acks
+
+
+def test_without_acks_nothing_is_unacked(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.call(Basic.Qos(prefetch_count=1))
+    peer.consume("q", no_ack=True)
+    fill(peer, b"1", b"2", b"3")
+    assert peer.bodies() == [b"1", b"2", b"3"]
+    assert lab.vhost.queues["q"].unacked_count == 0
+    peer.disconnect()
+    assert lab.vhost.queues["q"].ready_count == 0
+
+
+def test_a_consumer_of_a_queue_that_is_gone_is_gone(lab: Lab, peer: Peer) -> None:
+    peer.send(Basic.Consume(queue="missing", consumer_tag="c"))
+    assert peer.expect_channel_close(404) == "NOT_FOUND - no queue 'missing' in vhost '/'"
+    peer.call(Connection.UpdateSecret("x", "y"), channel=0)
+    assert not peer.session.channels

@@ -1,0 +1,94 @@
+"""connection.tune: limits, the heartbeat, and how long all this may take."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp.commands import Connection
+
+from tests.peer import Lab, Peer
+
+
+def tuning(lab: Lab) -> tuple[Peer, Connection.Tune]:
+    """A client that has logged in, and what it was offered."""
+    peer = lab.peer()
+    peer.send_bytes(b"AMQP\x00\x00\x09\x01")
+    peer.expect(Connection.Start, channel=0)
+    peer.send(Connection.StartOk({}, "PLAIN", "\0guest\0guest"), channel=0)
+    return peer, peer.expect(Connection.Tune, channel=0)
+
+
+def test_the_limits_of_the_configuration_are_offered() -> None:
+    _, tune = tuning(Lab(channel_max=10, frame_max=16384, heartbeat_s=7))
+    assert (tune.channel_max, tune.frame_max, tune.heartbeat) == (10, 16384, 7)
+
+
+def test_rabbitmqs_limits_are_the_defaults(lab: Lab) -> None:
+    _, tune = tuning(lab)
+    assert (tune.channel_max, tune.frame_max, tune.heartbeat) == (2047, 131072, 60)
+
+
+@pytest.mark.parametrize(
+    ("channel_max", "frame_max", "wrong"),
+    [
+        (2048, 131072, "channel_max = 2048 is higher than the maximum allowed value (2047)"),
+        (0, 131072, "channel_max = 0 (no limit) is higher than the maximum allowed value (2047)"),
+        (2047, 131073, "frame_max = 131073 is higher than the maximum allowed value (131072)"),
+        (2047, 0, "frame_max = 0 is higher than the maximum allowed value (131072)"),
+        (2047, 8191, "frame_max = 8191 is lower than the minimum allowed value (8192)"),
+        (2047, 1, "frame_max = 1 is lower than the minimum allowed value (8192)"),
+        (0, 0, "frame_max = 0 is higher than the maximum allowed value (131072)"),
+    ],
+)
+def test_limits_beyond_the_offer_are_refused(lab: Lab, channel_max: int, frame_max: int, wrong: str) -> None:
+    peer, _ = tuning(lab)
+    peer.send(Connection.TuneOk(channel_max, frame_max, 0), channel=0)
+    close = peer.expect(Connection.Close, channel=0)
+    assert (close.reply_code, close.reply_text) == (530, f"NOT_ALLOWED - negotiated {wrong}")
+    # RabbitMQ names the method that it asked with.
+    assert (close.class_id, close.method_id) == (10, 30)
+
+
+@pytest.mark.parametrize(("channel_max", "frame_max"), [(2047, 131072), (1, 8192), (10, 100_000)])
+def test_limits_within_the_offer_are_accepted(lab: Lab, channel_max: int, frame_max: int) -> None:
+    peer = lab.peer()
+    peer.open(channel_max=channel_max, frame_max=frame_max)
+    assert (peer.session.channel_max, peer.session.frame_max) == (channel_max, frame_max)
+
+
+@pytest.mark.parametrize("heartbeat", [0, 1, 60, 61, 65535])
+def test_the_heartbeat_is_the_clients_to_decide(lab: Lab, heartbeat: int) -> None:
+    peer = lab.peer()
+    peer.open(heartbeat=heartbeat)
+    assert peer.session.heartbeat_s == heartbeat
+
+
+# Time
+
+
+def test_a_client_that_says_nothing_is_dropped_after_ten_seconds(lab: Lab) -> None:
+    peer = lab.peer()
+    lab.advance(9999)
+    assert not peer.is_dropped
+    lab.advance(1)
+    assert peer.is_dropped
+    peer.expect_nothing()
+
+
+def test_the_handshake_timeout_counts_up_to_open(lab: Lab) -> None:
+    peer, _ = tuning(lab)
+    peer.send(Connection.TuneOk(2047, 131072, 0), channel=0)
+    lab.advance(10_000)
+    assert peer.is_dropped
+
+
+def test_an_open_connection_stays(lab: Lab) -> None:
+    peer = lab.connect()
+    lab.advance(3_600_000)
+    assert not peer.is_dropped
+
+
+def test_the_handshake_timeout_is_a_setting() -> None:
+    lab = Lab(handshake_timeout_ms=500)
+    peer = lab.peer()
+    lab.advance(500)
+    assert peer.is_dropped

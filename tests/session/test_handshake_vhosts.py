@@ -1,0 +1,158 @@
+"""connection.open: which vhosts a user may open, how many connections there may be, and what is checked first."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp import commands
+from pamqp.commands import Connection
+
+from amqp_broker.broker.access import Permission, User
+from tests.peer import Lab, Peer
+
+
+def add_user(lab: Lab, name: str, *vhosts: str) -> User:
+    user = lab.broker.add_user(name, "secret")
+    for vhost in vhosts:
+        lab.broker.set_permission(user, vhost, Permission())
+    return user
+
+
+def ask_for(lab: Lab, vhost: str, user: str = "guest", password: str = "guest") -> Peer:
+    """A client that has just sent connection.open."""
+    peer = lab.peer()
+    peer.send_bytes(b"AMQP\x00\x00\x09\x01")
+    peer.expect(Connection.Start, channel=0)
+    peer.send(Connection.StartOk({}, "PLAIN", f"\0{user}\0{password}"), channel=0)
+    peer.expect(Connection.Tune, channel=0)
+    peer.send(Connection.TuneOk(2047, 131072, 0), Connection.Open(vhost), channel=0)
+    return peer
+
+
+def refusal(lab: Lab, vhost: str, user: str = "guest", password: str = "guest") -> str:
+    peer = ask_for(lab, vhost, user, password)
+    close = peer.expect(Connection.Close, channel=0)
+    assert close.reply_code == 530
+    assert (close.class_id, close.method_id) == (10, 40)
+    assert peer.session not in lab.broker.connections
+    name, _, explanation = close.reply_text.partition(" - ")
+    assert name == "NOT_ALLOWED"
+    return explanation
+
+
+def test_a_vhost_opens(lab: Lab) -> None:
+    peer = ask_for(lab, "/")
+    assert peer.expect(Connection.OpenOk, channel=0).known_hosts == ""
+    assert lab.broker.connections == lab.vhost.connections == {peer.session}
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", "//"])
+def test_a_missing_vhost_is_refused(lab: Lab, name: str) -> None:
+    assert refusal(lab, name) == f"vhost {name} not found"
+
+
+def test_a_vhost_without_permissions_is_refused(lab: Lab) -> None:
+    add_user(lab, "maria")
+    assert refusal(lab, "/", "maria", "secret") == "access to vhost '/' refused for user 'maria'"
+
+
+def test_permissions_that_permit_nothing_open_the_vhost(lab: Lab) -> None:
+    lab.broker.set_permission(add_user(lab, "maria"), "/", Permission("", "", ""))
+    ask_for(lab, "/", "maria", "secret").expect(Connection.OpenOk, channel=0)
+
+
+def test_vhosts_do_not_see_each_other(lab: Lab) -> None:
+    lab.broker.add_vhost("blue")
+    add_user(lab, "maria", "/", "blue")
+    here, there = lab.connect(), lab.connect(user="maria", password="secret", vhost="blue")
+    here.declare("q")
+    there.declare("q", durable=True)
+    here.publish("q", b"for the first")
+    assert there.get("q") is None
+    there.send(commands.Queue.Delete(queue="q"))
+    assert here.get("q") is not None
+
+
+def test_users_do_not_share_what_they_may(lab: Lab) -> None:
+    lab.broker.set_permission(add_user(lab, "maria"), "/", Permission(".*", "", ".*"))
+    guest, maria = lab.connect(), lab.connect(user="maria", password="secret")
+    guest.declare("q")
+    guest.publish("q", b"1")
+    maria.publish("q", b"2")
+    assert maria.expect_channel_close(403).endswith("refused for user 'maria'")
+    guest.publish("q", b"3")
+    assert guest.declare("q").message_count == 2
+
+
+# Limits
+
+
+def test_the_node_takes_so_many_connections() -> None:
+    lab = Lab(connection_max=1)
+    first = lab.connect()
+    assert refusal(lab, "/") == "connection refused: node connection limit (1) is reached"
+    first.disconnect()
+    lab.connect()
+
+
+def test_a_vhost_takes_so_many_connections(lab: Lab) -> None:
+    lab.broker.add_vhost("blue")
+    lab.broker.set_permission(lab.broker.users["guest"], "blue", Permission())
+    lab.vhost.connection_max = 1
+    first = lab.connect()
+    assert refusal(lab, "/") == "access to vhost '/' refused for user 'guest': connection limit (1) is reached"
+    lab.connect(vhost="blue")
+    first.disconnect()
+    lab.connect()
+
+
+def test_a_user_has_so_many_connections(lab: Lab) -> None:
+    add_user(lab, "maria", "/").connection_max = 1
+    first = lab.connect(user="maria", password="secret")
+    text = refusal(lab, "/", "maria", "secret")
+    assert text == "connection refused for user 'maria': user connection limit (1) is reached"
+    lab.connect()
+    first.call(Connection.Close(200, "bye", 0, 0), channel=0)
+    lab.connect(user="maria", password="secret")
+
+
+def test_a_limit_of_0_lets_nobody_in(lab: Lab) -> None:
+    lab.vhost.connection_max = 0
+    assert refusal(lab, "/") == "access to vhost '/' refused for user 'guest': connection limit (0) is reached"
+
+
+def test_clients_that_have_not_opened_a_vhost_do_not_count() -> None:
+    lab = Lab(connection_max=1)
+    for _ in range(3):
+        lab.peer().send_bytes(b"AMQP\x00\x00\x09\x01")
+    lab.connect()
+
+
+def test_limits_are_checked_in_rabbitmqs_order() -> None:
+    lab = Lab(connection_max=1)
+    lab.broker.add_vhost("blue").connection_max = 0
+    add_user(lab, "maria").connection_max = 0
+    lab.connect()
+    texts = [refusal(lab, "blue", "maria", "secret")]
+    lab.broker.config = Lab().broker.config
+    texts.append(refusal(lab, "blue", "maria", "secret"))
+    texts.append(refusal(lab, "missing", "maria", "secret"))
+    lab.broker.vhosts["blue"].connection_max = None
+    texts.append(refusal(lab, "blue", "maria", "secret"))
+    lab.broker.users["maria"].connection_max = None
+    texts.append(refusal(lab, "blue", "maria", "secret"))
+    assert texts == [
+        "connection refused: node connection limit (1) is reached",
+        "access to vhost 'blue' refused for user 'maria': connection limit (0) is reached",
+        "vhost missing not found",
+        "connection refused for user 'maria': user connection limit (0) is reached",
+        "access to vhost 'blue' refused for user 'maria'",
+    ]
+
+
+def test_a_connection_that_was_refused_can_say_no_more(lab: Lab) -> None:
+    peer = ask_for(lab, "nowhere")
+    peer.expect(Connection.Close, channel=0)
+    peer.send(Connection.Open("/"), channel=0)
+    peer.expect_nothing()
+    peer.send(Connection.CloseOk(), channel=0)
+    assert peer.is_dropped

@@ -1,0 +1,211 @@
+"""A socket that is full holds up its own consumers only, and a backlog leaves in portions."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp.commands import Basic, Channel, Queue
+
+from amqp_broker.broker.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+from tests.peer import Lab, Peer
+
+
+def fill(peer: Peer, queue: str, *bodies: bytes) -> None:
+    peer.declare(queue)
+    for body in bodies:
+        peer.publish(queue, body)
+
+
+# Pause and resume
+
+
+def test_a_paused_client_gets_nothing_until_it_is_resumed(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q")
+    peer.consume("q")
+    peer.session.pause()
+    other.publish("q", b"1")
+    other.publish("q", b"2")
+    peer.expect_nothing()
+    assert lab.vhost.queues["q"].ready_count == 2
+    peer.session.resume(lab.now)
+    assert peer.bodies() == [b"1", b"2"]
+
+
+def test_messages_pass_a_paused_client_by(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q")
+    peer.consume("q")
+    other.consume("q")
+    peer.session.pause()
+    for body in (b"1", b"2", b"3"):
+        other.publish("q", body)
+    assert other.bodies() == [b"1", b"2", b"3"]
+    peer.session.resume(lab.now)
+    other.publish("q", b"4")
+    other.publish("q", b"5")
+    assert sorted(peer.bodies() + other.bodies()) == [b"4", b"5"]
+
+
+def test_a_paused_client_is_still_heard_and_answered(lab: Lab, peer: Peer) -> None:
+    fill(peer, "q", b"1", b"2")
+    peer.session.pause()
+    peer.send(Basic.Get(queue="q", no_ack=True), Queue.Declare(queue="q", passive=True))
+    peer.expect(Basic.GetOk)
+    peer.expect_content()
+    assert peer.expect(Queue.DeclareOk).message_count == 1
+
+
+def test_a_consumer_that_subscribes_while_paused_gets_its_messages_when_resumed(lab: Lab, peer: Peer) -> None:
+    fill(peer, "q", b"1")
+    peer.session.pause()
+    peer.consume("q")
+    peer.expect_nothing()
+    peer.session.resume(lab.now)
+    assert peer.bodies() == [b"1"]
+
+
+def test_an_ack_while_paused_frees_the_consumer_for_later(lab: Lab, peer: Peer) -> None:
+    fill(peer, "q", b"1", b"2")
+    peer.call(Basic.Qos(prefetch_count=1))
+    peer.consume("q")
+    assert peer.bodies() == [b"1"]
+    peer.session.pause()
+    peer.send(Basic.Ack(1))
+    peer.expect_nothing()
+    peer.session.resume(lab.now)
+    assert peer.bodies() == [b"2"]
+
+
+def test_what_a_paused_client_rejects_goes_to_another(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q", b"1")
+    peer.consume("q")
+    assert peer.bodies() == [b"1"]
+    other.consume("q")
+    peer.session.pause()
+    peer.send(Basic.Reject(1, requeue=True))
+    assert other.bodies() == [b"1"]
+
+
+def test_prefetch_counts_after_a_pause_as_before(lab: Lab, peer: Peer) -> None:
+    fill(peer, "q", b"1", b"2", b"3")
+    peer.call(Basic.Qos(prefetch_count=2))
+    peer.consume("q")
+    assert peer.bodies() == [b"1", b"2"]
+    peer.session.pause()
+    peer.session.resume(lab.now)
+    peer.expect_nothing()
+    peer.send(Basic.Ack(1))
+    assert peer.bodies() == [b"3"]
+
+
+# Publishers are slowed down for consumers whose sockets are full, and for nobody else
+
+
+def test_a_backlog_behind_a_full_socket_is_told_to_the_shell(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q", b"1")
+    assert not lab.broker.is_congested
+    peer.consume("q")
+    peer.session.pause()
+    other.publish("q", b"2")
+    assert lab.broker.is_congested
+
+
+def test_a_backlog_without_consumers_is_no_congestion(lab: Lab, peer: Peer) -> None:
+    fill(peer, "q", b"1", b"2")
+    assert not lab.broker.is_congested
+
+
+@pytest.mark.parametrize("end", ["resume", "cancel", "channel close", "channel error", "disconnect", "queue"])
+def test_a_consumer_that_is_gone_clogs_nothing(lab: Lab, peer: Peer, other: Peer, end: str) -> None:
+    fill(other, "q")
+    peer.call(Basic.Qos(prefetch_count=1))
+    peer.consume("q")
+    peer.session.pause()
+    match end:
+        case "resume":
+            peer.session.resume(lab.now)
+        case "cancel":
+            peer.call(Basic.Cancel("c"))
+        case "channel close":
+            peer.call(Channel.Close(200, "bye", 0, 0))
+        case "channel error":
+            peer.send(Basic.Ack(42))
+        case "disconnect":
+            peer.disconnect()
+        case "queue":
+            other.send(Queue.Delete(queue="q"))
+            other.expect(Queue.DeleteOk)
+            other.declare("q")
+    other.publish("q", b"1")
+    other.publish("q", b"2")
+    assert not lab.broker.is_congested
+
+
+def test_a_consumer_that_came_during_a_pause_clogs_until_its_end(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q")
+    peer.call(Basic.Qos(prefetch_count=1))
+    peer.session.pause()
+    peer.consume("q")
+    other.publish("q", b"1")
+    assert lab.broker.is_congested
+    lab.broker.is_congested = False
+    peer.session.resume(lab.now)
+    other.publish("q", b"2")
+    assert not lab.broker.is_congested
+
+
+# Portions
+
+
+def outbox_bytes(peer: Peer) -> int:
+    return sum(map(len, peer.session.outbox))
+
+
+def test_a_big_backlog_to_a_no_ack_consumer_never_puts_more_than_a_portion_into_the_outbox(
+    lab: Lab, peer: Peer, other: Peer
+) -> None:
+    size, count = 10_000, 200
+    fill(other, "q", *[bytes(size)] * count)
+    peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True))
+    received = 0
+    while True:
+        assert outbox_bytes(peer) <= DRAIN_BYTES_MAX + 2 * size
+        received += b"".join(peer.session.take_output()).count(b"\x00\x3c\x00\x3c")
+        if not lab.broker.undrained:
+            break
+        lab.broker.drain_on()
+    assert received == count
+
+
+def test_small_messages_leave_in_portions_too(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q", *[b""] * (2 * DRAIN_MESSAGES_MAX + 1))
+    peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
+    portions = [len(peer.deliveries())]
+    while lab.broker.drain_on():
+        portions.append(len(peer.deliveries()))
+    assert portions[:2] == [DRAIN_MESSAGES_MAX] * 2
+    assert sum(portions) + len(peer.deliveries()) == 2 * DRAIN_MESSAGES_MAX + 1
+
+
+def test_what_comes_between_two_portions_waits_for_its_turn(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q", *[b"old"] * (DRAIN_MESSAGES_MAX + 1))
+    peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
+    other.publish("q", b"new")
+    lab.drain()
+    assert peer.bodies() == [b"old"] * (DRAIN_MESSAGES_MAX + 1) + [b"new"]
+
+
+def test_a_queue_that_is_deleted_between_two_portions_is_forgotten(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q", *[b""] * (DRAIN_MESSAGES_MAX + 1))
+    peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
+    other.send(Queue.Delete(queue="q"))
+    assert not lab.broker.drain_on()
+    assert len(peer.session.outbox) <= 4 * DRAIN_MESSAGES_MAX + 1
+
+
+def test_a_consumer_that_pauses_between_two_portions_gets_the_rest_later(lab: Lab, peer: Peer, other: Peer) -> None:
+    fill(other, "q", *[b""] * (DRAIN_MESSAGES_MAX + 5))
+    peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
+    peer.session.pause()
+    lab.drain()
+    assert len(peer.deliveries()) == DRAIN_MESSAGES_MAX
+    peer.session.resume(lab.now)
+    assert len(peer.deliveries()) == 5

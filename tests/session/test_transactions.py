@@ -1,0 +1,238 @@
+"""Class tx: nothing takes effect before the commit, and what is rolled back never was."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp import base
+from pamqp.commands import Basic, Channel, Connection, Queue, Tx
+
+from tests.peer import Lab, Peer
+
+
+@pytest.fixture
+def worker(peer: Peer) -> Peer:
+    """A client with the queue q in a transaction."""
+    peer.declare("q")
+    peer.call(Tx.Select())
+    return peer
+
+
+def counts(lab: Lab) -> tuple[int, int]:
+    """Ready and unacked of q."""
+    queue = lab.vhost.queues["q"]
+    return queue.ready_count, queue.unacked_count
+
+
+def bodies(peer: Peer) -> list[bytes]:
+    found = []
+    while (got := peer.get("q")) is not None:
+        found.append(got[1].body)
+    return found
+
+
+def pull(worker: Peer, other: Peer, *messages: bytes) -> None:
+    """Have the worker hold messages, under the tags from 1 on."""
+    for message in messages:
+        other.publish("q", message)
+        assert worker.get("q", no_ack=False) is not None
+
+
+# Publishing
+
+
+def test_what_is_published_comes_with_the_commit_in_its_order(worker: Peer, other: Peer) -> None:
+    worker.publish("q", b"1")
+    worker.publish("q", b"23", frame_size=1)
+    worker.publish("q", b"4", delivery_mode=2, headers={"n": 1})
+    assert other.get("q") is None
+    worker.call(Tx.Commit())
+    assert bodies(other) == [b"1", b"23", b"4"]
+
+
+def test_what_is_published_goes_with_the_rollback(worker: Peer, other: Peer) -> None:
+    worker.publish("q", b"lost")
+    worker.call(Tx.Rollback())
+    worker.publish("q", b"kept")
+    worker.call(Tx.Commit())
+    assert bodies(other) == [b"kept"]
+
+
+@pytest.mark.parametrize("end", ["channel close", "channel error", "connection close", "disconnect"])
+def test_what_was_not_committed_goes_with_the_channel(lab: Lab, worker: Peer, other: Peer, end: str) -> None:
+    pull(worker, other, b"1", b"2", b"3")
+    worker.publish("q", b"lost")
+    worker.send(Basic.Ack(1), Basic.Reject(2, requeue=False))
+    match end:
+        case "channel close":
+            worker.call(Channel.Close(200, "bye", 0, 0))
+        case "channel error":
+            worker.send(Queue.Declare(queue="missing", passive=True))
+        case "connection close":
+            worker.call(Connection.Close(200, "bye", 0, 0), channel=0)
+        case "disconnect":
+            worker.disconnect()
+    assert counts(lab) == (3, 0)
+    assert bodies(other) == [b"1", b"2", b"3"]
+
+
+def test_a_committed_message_counts_once(worker: Peer, other: Peer) -> None:
+    worker.publish("q", b"1")
+    for _ in range(3):
+        worker.call(Tx.Commit())
+    assert bodies(other) == [b"1"]
+
+
+def test_what_is_mandatory_and_unroutable_is_returned_at_the_commit(worker: Peer) -> None:
+    worker.publish("missing", b"back", mandatory=True)
+    worker.expect_nothing()
+    worker.send(Tx.Commit())
+    assert worker.expect(Basic.Return).reply_code == 312
+    assert worker.expect_content().body == b"back"
+    worker.expect(Tx.CommitOk)
+
+
+def test_a_queue_deleted_before_the_commit_gets_nothing_and_others_do(lab: Lab, worker: Peer, other: Peer) -> None:
+    other.declare("p")
+    for queue in ("p", "q"):
+        other.call(Queue.Bind(queue=queue, exchange="amq.fanout"))
+    worker.publish(exchange="amq.fanout", message=b"1", mandatory=True)
+    other.call(Queue.Delete(queue="p"))
+    worker.call(Tx.Commit())
+    assert bodies(other) == [b"1"]
+
+
+def test_what_a_full_queue_refuses_makes_the_commit_partial(lab: Lab, worker: Peer) -> None:
+    worker.declare("limited", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    for queue in ("limited", "limited", "q"):
+        worker.publish(queue)
+    worker.send(Tx.Commit())
+    assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - partial tx completion"
+    assert lab.vhost.queues["limited"].ready_count == lab.vhost.queues["q"].ready_count == 1
+
+
+def test_a_fault_of_a_publish_is_told_at_once(worker: Peer) -> None:
+    worker.publish(exchange="missing")
+    assert worker.expect_channel_close(404) == "NOT_FOUND - no exchange 'missing' in vhost '/'"
+
+
+# Settling
+
+
+@pytest.mark.parametrize(
+    ("methods", "after"),
+    [
+        ([Basic.Ack(1)], (0, 2)),
+        ([Basic.Ack(2, multiple=True)], (0, 1)),
+        ([Basic.Ack(0, multiple=True)], (0, 0)),
+        ([Basic.Reject(1, requeue=False), Basic.Nack(3, requeue=False)], (0, 1)),
+        ([Basic.Reject(1, requeue=True), Basic.Nack(3, requeue=True)], (2, 1)),
+        ([Basic.Nack(0, multiple=True, requeue=True)], (3, 0)),
+        ([Basic.Ack(2), Basic.Reject(1, requeue=True), Basic.Ack(3)], (1, 0)),
+    ],
+    ids=str,
+)
+def test_settling_takes_effect_at_the_commit_or_never(
+    lab: Lab, worker: Peer, other: Peer, methods: list[base.Frame], after: tuple[int, int]
+) -> None:
+    pull(worker, other, b"1", b"2", b"3")
+    worker.send(*methods)
+    assert counts(lab) == (0, 3)
+    worker.call(Tx.Rollback())
+    assert counts(lab) == (0, 3)
+    worker.send(*methods)
+    worker.call(Tx.Commit())
+    assert counts(lab) == after
+    worker.expect_nothing()
+
+
+def test_a_tag_is_settled_once_though_not_committed(worker: Peer, other: Peer) -> None:
+    pull(worker, other, b"1")
+    worker.send(Basic.Ack(1), Basic.Ack(1))
+    assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 1"
+
+
+def test_after_a_rollback_a_tag_can_be_settled_again_and_in_order(lab: Lab, worker: Peer, other: Peer) -> None:
+    pull(worker, other, b"1", b"2", b"3")
+    worker.send(Basic.Ack(3), Basic.Reject(1, requeue=True))
+    worker.call(Tx.Rollback())
+    worker.send(Basic.Ack(2, multiple=True))
+    worker.call(Tx.Commit())
+    assert counts(lab) == (0, 1)
+    worker.call(Channel.Close(200, "bye", 0, 0))
+    assert bodies(other) == [b"3"]
+
+
+def test_an_unknown_tag_is_told_at_once(worker: Peer) -> None:
+    worker.send(Basic.Ack(99))
+    assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 99"
+
+
+def test_what_is_committed_comes_back_to_its_place_before_what_was_published(worker: Peer, other: Peer) -> None:
+    pull(worker, other, b"old")
+    worker.publish("q", b"new")
+    worker.send(Basic.Nack(1, requeue=True))
+    worker.call(Tx.Commit())
+    assert bodies(other) == [b"old", b"new"]
+
+
+def test_prefetch_is_freed_by_the_commit(worker: Peer, other: Peer) -> None:
+    worker.call(Basic.Qos(prefetch_count=1))
+    worker.consume("q")
+    for body in (b"1", b"2"):
+        other.publish("q", body)
+    assert worker.bodies() == [b"1"]
+    worker.send(Basic.Ack(1))
+    worker.expect_nothing()
+    worker.send(Tx.Commit())
+    worker.expect(Tx.CommitOk)
+    assert worker.bodies() == [b"2"]
+
+
+def test_a_prefetch_for_the_channel_counts_what_is_not_committed(lab: Lab, worker: Peer, other: Peer) -> None:
+    worker.consume("q")
+    for _ in range(4):
+        other.publish("q")
+    worker.deliveries()
+    worker.send(Basic.Ack(1), Basic.Ack(2))
+    worker.call(Basic.Qos(prefetch_count=2, global_=True))
+    other.publish("q", b"5")
+    worker.call(Tx.Commit())
+    # 3 and 4 are still unacked, and that is as many as may be.
+    worker.expect_nothing()
+    worker.send(Basic.Ack(3))
+    worker.expect_nothing()
+    worker.send(Tx.Commit())
+    assert counts(lab) == (0, 2)
+
+
+# Modes
+
+
+@pytest.mark.parametrize("method", [Tx.Commit(), Tx.Rollback()], ids=lambda method: method.name)
+def test_without_a_transaction_there_is_nothing_to_end(peer: Peer, method: base.Frame) -> None:
+    peer.send(method)
+    close = peer.expect(Channel.Close)
+    assert (close.reply_code, close.reply_text) == (406, "PRECONDITION_FAILED - channel is not transactional")
+    assert close.class_id << 16 | close.method_id == method.index
+
+
+def test_an_empty_transaction_can_be_ended(worker: Peer) -> None:
+    for method in (Tx.Commit(), Tx.Rollback(), Tx.Select(), Tx.Commit()):
+        worker.call(method)
+
+
+def test_selecting_again_keeps_what_was_done(worker: Peer, other: Peer) -> None:
+    worker.publish("q", b"1")
+    worker.call(Tx.Select())
+    worker.call(Tx.Commit())
+    assert bodies(other) == [b"1"]
+
+
+def test_transactions_of_channels_are_apart(worker: Peer, other: Peer) -> None:
+    worker.open_channel(2)
+    worker.call(Tx.Select(), channel=2)
+    worker.publish("q", b"1", channel=1)
+    worker.publish("q", b"2", channel=2)
+    worker.call(Tx.Rollback(), channel=1)
+    worker.call(Tx.Commit(), channel=2)
+    assert bodies(other) == [b"2"]
