@@ -33,6 +33,7 @@ class Client:
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         if receive_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(TIMEOUT_S)
         self.socket.connect((host, port))
         self._received = bytearray()
@@ -61,7 +62,8 @@ class Client:
         self.send(method, channel=channel)
         answer, number = self.next()
         assert number == channel
-        assert isinstance(answer, base.Frame) and answer.name in method.valid_responses, show(answer)
+        assert isinstance(answer, base.Frame), show(answer)
+        assert answer.name in method.valid_responses, show(answer)
         return answer
 
     def log_in(self, user: str = "guest", password: str = "guest", *, heartbeat: int = 0) -> Client:
@@ -75,9 +77,7 @@ class Client:
         self.send(commands.Connection.TuneOk(2047, 131072, heartbeat), channel=0)
         return self
 
-    def open(
-        self, user: str = "guest", password: str = "guest", vhost: str = "/", *, heartbeat: int = 0
-    ) -> Client:
+    def open(self, user: str = "guest", password: str = "guest", vhost: str = "/", *, heartbeat: int = 0) -> Client:
         """The handshake, and channel 1."""
         self.log_in(user, password, heartbeat=heartbeat)
         self.call(commands.Connection.Open(vhost), channel=0)

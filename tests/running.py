@@ -3,6 +3,8 @@
     with RunningServer(handshake_timeout_ms=50) as running:
         Client(running.port).open()
         running.until(lambda server: len(server.broker.connections) == 1)
+
+It reads no signals, and logs where the test does.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.exchange import Destination, Exchange
 from amqp_broker.broker.journal import Journal
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.vhost import VHost
@@ -141,8 +142,24 @@ def new_vhost(journal: Journal | None = None) -> VHost:
 
 def new_queue(vhost: VHost | None = None, name: str = "q", **attributes: Any) -> Queue:
     """A queue of that name, declared as transient and for everybody if nothing else is said."""
-    given = {"is_durable": False, "is_auto_delete": False, "owner": None, "connection": None, "arguments_": {}}
+    given: dict[str, Any] = {
+        "is_durable": False,
+        "is_auto_delete": False,
+        "owner": None,
+        "connection": None,
+        "arguments_": {},
+    }
     return (vhost or new_vhost()).declare_queue(name, **{**given, **attributes})
+
+
+def new_exchange(vhost: VHost, name: str, kind: str = "fanout", **attributes: Any) -> Exchange:
+    """An exchange of that name, declared as transient if nothing else is said."""
+    given: dict[str, Any] = {"is_durable": False, "is_auto_delete": False, "is_internal": False, "arguments_": {}}
+    return vhost.declare_exchange(name, kind, **{**given, **attributes})
+
+
+def bind(source: Exchange, destination: Destination, vhost: VHost, key: str = "", **arguments: Any) -> None:
+    vhost.bind(source, destination, key, arguments)
 
 
 def new_connection() -> Connection:
@@ -151,3 +168,16 @@ def new_connection() -> Connection:
 
 def new_message(body: bytes = b"", routing_key: str = "q", **properties: Any) -> Message:
     return Message.build(Address("", routing_key), Properties(**properties), body)
+
+
+def push(queue: Queue, *bodies: bytes) -> None:
+    for body in bodies:
+        queue.push(new_message(body))
+
+
+def pulled(queue: Queue) -> list[tuple[bytes, int, bool]]:
+    """All that is ready, taken out: body, position, and whether it was delivered before."""
+    found = []
+    while (got := queue.pull()) is not None:
+        found.append((got[0].body, got[1], got[2]))
+    return found

@@ -37,8 +37,9 @@ class Broker:
         self.vhosts: dict[str, VHost] = {}
         self.users: dict[str, User] = {}
         self.connections: set[Connection] = set()
-        self.undrained: dict[Queue, None] = {}
-        # Set when a message had to wait for a consumer's full socket; the shell then slows its publisher down.
+        self.undrained: list[Queue] = []
+        # Set when a message had to wait for a consumer's socket, though the consumer would have taken it; the shell
+        # then slows its publisher down.
         self.is_congested = False
 
     def unique_name(self, prefix: str) -> str:
@@ -111,8 +112,7 @@ class Broker:
 
     def drain_on(self) -> bool:
         """Hand out the next portion of each backlog; returns whether there is more to come."""
-        queues, self.undrained = self.undrained, {}
+        queues, self.undrained = self.undrained, []
         for queue in queues:
-            if not queue.is_deleted:
-                queue.drain()
+            queue.drain_on()
         return bool(self.undrained)

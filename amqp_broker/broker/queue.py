@@ -70,6 +70,8 @@ class Queue:
         self.has_priorities = False
         self.exclusive_consumer: Consumer | None = None
         # Consumers that would take more, were their sockets not full.
+        # Whether a drain stopped at its portion, and goes on when the sockets were flushed.
+        self.is_undrained = False
         self.clogged: set[Consumer] = set()
 
         self.journal = vhost.broker.journal if is_durable and vhost.broker.is_durable else None
@@ -101,7 +103,7 @@ class Queue:
             if self.is_limited:
                 self._count_bytes(message)
                 self._drop_overflow()
-            if self.clogged:
+            if self.clogged or self.is_undrained:
                 self.vhost.broker.is_congested = True
 
     def will_reject(self, message: Message) -> bool:
@@ -172,8 +174,16 @@ class Queue:
             bytes_left -= len(message.content)
             messages_left -= 1
             if bytes_left < 0 or not messages_left:
-                self.vhost.broker.undrained[self] = None
+                if not self.is_undrained:
+                    self.is_undrained = True
+                    self.vhost.broker.undrained.append(self)
                 return
+
+    def drain_on(self) -> None:
+        """Hand out the next portion."""
+        self.is_undrained = False
+        if not self.is_deleted:
+            self.drain()
 
     def forget(self, position: int, message: Message) -> None:
         """A message that left the queue will not come back."""

@@ -225,7 +225,7 @@ class VHost:
     def _unlink(self, binding: Binding) -> None:
         self._remove_binding(binding)
         source = binding.source
-        if source.is_auto_delete and not source.bindings and source.name in self.exchanges:
+        if source.is_auto_delete and not source.bindings:
             self._remove_exchange(source)
 
     def _remove_binding(self, binding: Binding) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import errno
 import gc
@@ -71,10 +72,8 @@ def serve(**given: Any) -> None:
     start_logging(config.log_level)
     server = Server(config)
     tune_memory()
-    try:
-        run_loop(_serve(server))
-    except socket.gaierror as error:
-        raise CommandError(f"cannot listen on '{config.host}': {error.strerror}.", EX_NOHOST) from None
+    raise_file_limit()
+    run_loop(_serve(server))
 
 
 async def _serve(server: Server) -> None:
@@ -83,15 +82,16 @@ async def _serve(server: Server) -> None:
         loop.add_signal_handler(number, stopped.set)
     try:
         await server.start()
-    except socket.gaierror:
-        raise
     except OSError as error:
-        raise _command_error(server.config, error) from None
+        raise explain(server.config, error) from None
     await stopped.wait()
     await server.stop()
 
 
-def _command_error(config: Config, error: OSError) -> CommandError:
+def explain(config: Config, error: OSError) -> CommandError:
+    """Why the broker did not start."""
+    if isinstance(error, socket.gaierror):
+        return CommandError(f"cannot listen on '{config.host}': {error.strerror}.", EX_NOHOST)
     if error.filename is not None:
         return CommandError(f"cannot write the ports file '{config.ports_file}': {error.strerror}.", EX_CANTCREAT)
     where = f"port {config.port} of '{config.host}'"
@@ -123,6 +123,17 @@ def start_logging(level: str) -> None:
     # Nobody may read our log (any more); then there is nobody to tell that either.
     logging.raiseExceptions = False
     logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
+
+
+def raise_file_limit() -> None:
+    """Take as many clients as the system allows: the soft limit is low for the sake of programs that use select(2)."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def tune_memory() -> None:

@@ -21,12 +21,14 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.transport import Transport
-from amqp_broker.session.session import Session
+from amqp_broker.session.session import REST_BYTES_MAX, Session
 
 logger = logging.getLogger("amqp_broker.server")
 
 # How long clients may take to answer the connection.close of a shutdown.
 SHUTDOWN_GRACE_S: Final = 0.2
+# One read: large enough to be worth its overhead, small enough not to hold up other clients.
+READ_BYTES_MAX: Final = 256 * 1024
 BACKLOG: Final = 1024
 FREE_PORT_ATTEMPTS: Final = 20
 
@@ -34,8 +36,9 @@ FREE_PORT_ATTEMPTS: Final = 20
 Address: TypeAlias = "tuple[socket.AddressFamily, str]"
 IPV6_ANY: Final = (socket.AF_INET6, "::")
 IPV4_ANY: Final = (socket.AF_INET, "0.0.0.0")
-# How long a publisher waits for a consumer's full socket to empty.
-THROTTLE_S_MAX: Final = 0.02
+# How long a publisher waits for a consumer's full socket to empty: a third of the system's buffers, some MB, has to
+# be read for that, so less would take a consumer of 50 MB/s for a stuck one.
+THROTTLE_S_MAX: Final = 0.1
 
 
 class Server:
@@ -49,6 +52,8 @@ class Server:
         self.ports: dict[str, int] = {}
         self.dirty: list[Session] = []
         self.transports: dict[Session, Transport] = {}
+        # Reads of all sockets go through this one; what a session does not use up at once, it keeps itself.
+        self.read_view = memoryview(bytearray(READ_BYTES_MAX + REST_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
@@ -98,7 +103,9 @@ class Server:
             self._set_timer()
 
     def throttle(self, transport: Transport) -> None:
-        """Do not read a publisher that outruns the sockets of its consumers, until one of these has room again.
+        """Do not read a publisher that outruns the sockets of its consumers, until one of these gets on.
+
+        While a backlog is handed out in portions that makes one read for two of them, so that the backlog shrinks.
 
         If that takes longer than a moment the consumers are not slow but stuck, and publishers need not wait for them.
         """
@@ -109,7 +116,7 @@ class Server:
             self._throttled.append(transport)
 
     def end_throttle(self) -> None:
-        """A consumer's socket has room again."""
+        """A consumer's socket has room again, or has got the next portion of a backlog."""
         self._is_throttling = True
         if self._throttled:
             self._throttle_timer.cancel()
@@ -128,6 +135,7 @@ class Server:
         self._is_draining = False
         self.broker.drain_on()
         self.flush()
+        self.end_throttle()
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -18,11 +18,13 @@ WRITE_BUFFER_BYTES_LOW: Final = 64 * 1024
 UNREAD_REPLIES_BYTES_MAX: Final = 4 * 1024 * 1024
 # How long a peer whose connection is over may take to read the rest of what was written to it.
 LINGER_MS: Final = 15_000
+# After such a read the next one goes right behind what is left of it.
+READ_BYTES_LARGE: Final = 16 * 1024
 # Pieces are joined into one write, unless they are so large that the system may better gather them itself.
 GATHER_BYTES_MIN: Final = 16 * 1024
 
 
-class Transport(asyncio.Protocol):
+class Transport(asyncio.BufferedProtocol):
     """The protocol object of one AMQP connection."""
 
     def __init__(self, server: Server) -> None:
@@ -30,6 +32,9 @@ class Transport(asyncio.Protocol):
         self.socket: asyncio.Transport
         self.session: Session
         self.is_reading = True
+        # How much the last read brought, and how much of the read buffer before it was left over by the session.
+        self.read_bytes = 0
+        self.rest_bytes = 0
         self.linger: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -43,9 +48,22 @@ class Transport(asyncio.Protocol):
         server.transports[self.session] = self
         server.flush()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, size_hint: int) -> memoryview:
+        """Where the next read goes: into the server's one buffer, right behind what this session has left over.
+
+        So a large frame is put together by reading, not by copying what has been read. A peer that sends it in tiny
+        pieces must not make us copy it for each of them, though: its session collects them.
+        """
+        rest = self.session.take_rest() if self.read_bytes >= READ_BYTES_LARGE else b""
+        view = self.server.read_view
+        self.rest_bytes = len(rest)
+        view[: self.rest_bytes] = rest
+        return view[self.rest_bytes :]
+
+    def buffer_updated(self, count: int) -> None:
         server = self.server
-        self.session.receive(data, server.clock.now())
+        self.read_bytes = count
+        self.session.receive(bytes(server.read_view[: self.rest_bytes + count]), server.clock.now())
         server.flush()
         if server.broker.is_congested:
             server.broker.is_congested = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amqp_broker.session.session import Session
 
 # Beyond these sizes the caches start anew: publishers with ever new keys must not grow them without bound.
-ROUTES_MAX: Final = 4096
+ROUTES_MAX: Final = 16_384
 TRAITS_MAX: Final = 256
 TRAITS_BYTES_MAX: Final = 256
 

@@ -62,12 +62,16 @@ SILENCE_MS: Final = 3000
 # How long we wait for connection.close-ok (CLOSING_TIMEOUT).
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
 
+# The most that `take_rest` gives out.
+REST_BYTES_MAX: Final = 256 * 1024
+
 _PUBLISH_START: Final = wire.METHOD_ID.pack(wire.PUBLISH)
 _ACK_START: Final = wire.METHOD_ID.pack(wire.ACK)
 _NACK_START: Final = wire.METHOD_ID.pack(wire.NACK)
 _REJECT_START: Final = wire.METHOD_ID.pack(wire.REJECT)
-# A header frame without any properties.
+# A content header without any properties: its frame, and the payload of that.
 _HEADER_FRAME_BYTES_MIN: Final = HEADER_START_BYTES + 2 + 1
+_HEADER_BYTES_MIN: Final = _HEADER_FRAME_BYTES_MIN - FRAME_OVERHEAD
 
 
 class Session(Connection):
@@ -144,6 +148,13 @@ class Session(Connection):
             self._pending.append(rest)
             self._pending_bytes = len(rest)
 
+    def take_rest(self) -> bytes:
+        """What is left of the last read, for a shell that puts the next read right behind it; b"" if it stays here."""
+        if len(self._pending) != 1 or self._pending_bytes > REST_BYTES_MAX:
+            return b""
+        self._pending_bytes = 0
+        return self._pending.pop()
+
     def _run(self, data: bytes) -> int:
         """Act on all whole frames in `data`; returns the offset behind them.
 
@@ -182,8 +193,8 @@ class Session(Connection):
                     channel = channels.get(number)
                     if kind != FRAME_METHOD or channel is None or channel.assembly is not None:
                         self._on_frame(kind, number, payload)
-                        if self.is_deaf or self.routes is not routes:
-                            break
+                        if number == 0:
+                            break  # limits and routes may be others now, or this the end
                         continue
                     route = routes.get(payload)
                     if route is None and not payload.startswith(_PUBLISH_START):
@@ -207,12 +218,13 @@ class Session(Connection):
                         and number2 == number
                         and class_id == 60
                         and weight == 0
-                        and size2 <= payload_max
+                        and _HEADER_BYTES_MIN <= size2 <= payload_max
                         and 0 < body_bytes <= body_max
                     ):
                         tail = body + FRAME_OVERHEAD + body_bytes
                         if tail > end and body + FRAME.size > end:
-                            self._needed_bytes = tail - start
+                            # No more than the start of the next frame: it may be another channel's, and want an answer.
+                            self._needed_bytes = body + FRAME.size - start
                             return start
                         kind3, number3, size3 = unpack_frame(data, body)
                         if kind3 == FRAME_BODY and number3 == number and size3 == body_bytes:

@@ -86,7 +86,7 @@ def reached(vhost: VHost, exchange: Exchange, key: str, seen: set[Exchange]) -> 
     if exchange in seen:
         return set()
     seen.add(exchange)
-    names = set()
+    names: set[str] = set()
     destinations = destinations_of(exchange, key)
     for destination in destinations:
         names |= reached(vhost, destination, key, seen) if isinstance(destination, Exchange) else {destination.name}

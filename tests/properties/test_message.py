@@ -70,7 +70,7 @@ def test_content_is_the_same_for_every_channel_and_frame_size(
 ) -> None:
     message = Message.build(Address("x", "key"), Properties(**values), text, sent_max)
     content = message.content_for(channel, received_max)
-    frames = []
+    frames: list[tuple[int, Any]] = []
     while content:
         size, number, value = frame.unmarshal(content)
         assert number == channel

@@ -33,7 +33,7 @@ OURS = COMMON | {
     "table": TABLES,
 }
 KINDS = [pytest.param(kind, id=kind.name) for kind in METHODS.values()]
-PAMQPS = [pytest.param(kind, id=kind.name) for kind in commands.INDEX_MAPPING.values()]
+PAMQPS = [pytest.param(kind, id=METHODS[number].name) for number, kind in commands.INDEX_MAPPING.items()]
 
 
 def types_of(kind: type[base.Frame]) -> dict[str, str]:

@@ -37,7 +37,8 @@ def test_removing_leaves_exactly_the_rest(data: st.DataObject) -> None:
     trie: TopicTrie[int] = TopicTrie()
     bound: list[tuple[str, int]] = []
     for _ in range(data.draw(st.integers(1, 20))):
-        if bound and data.draw(st.booleans()):
+        is_removal: bool = data.draw(st.booleans())
+        if bound and is_removal:
             trie.remove(*bound.pop(data.draw(st.integers(0, len(bound) - 1))))
         else:
             pattern, value = data.draw(KEYS), data.draw(st.integers(0, 2))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pamqp import commands, frame
+from pamqp import base, commands, frame
 from pamqp.heartbeat import Heartbeat
 
 from amqp_broker.errors import FrameError, UnexpectedFrame, UnreadableFrame
@@ -26,15 +26,15 @@ def test_the_heartbeat_frame_is_pamqps() -> None:
         (wire.NACK, commands.Basic.Nack),
     ],
 )
-def test_the_methods_of_the_hot_path_have_their_numbers(number: int, kind: type) -> None:
+def test_the_methods_of_the_hot_path_have_their_numbers(number: int, kind: type[base.Frame]) -> None:
     assert kind.index == number
 
 
-@pytest.mark.parametrize("kind", [commands.Basic.Ack, commands.Basic.Nack, commands.Basic.Reject])
-def test_a_settling_method_is_thirteen_octets(kind: type) -> None:
-    payload = frame.marshal(kind(delivery_tag=7), 1)[FRAME.size : -1]
+@pytest.mark.parametrize("method", [commands.Basic.Ack(7), commands.Basic.Nack(7), commands.Basic.Reject(7)])
+def test_a_settling_method_is_thirteen_octets(method: base.Frame) -> None:
+    payload = frame.marshal(method, 1)[FRAME.size : -1]
     assert len(payload) == wire.SETTLE.size == 13
-    assert wire.SETTLE.unpack(payload)[:2] == (kind.index, 7)
+    assert wire.SETTLE.unpack(payload)[:2] == (method.index, 7)
 
 
 def test_a_method_frame_surrounds_its_payload() -> None:

@@ -145,13 +145,14 @@ def test_consumers_take_turns(lab: Lab, peer: Peer, other: Peer) -> None:
     assert peer.expect_delivery(channel=1)[1].body == b"4"
 
 
-def test_consumers_take_turns_at_a_backlog_too(peer: Peer, other: Peer) -> None:
+def test_consumers_take_turns_at_a_backlog_too(lab: Lab, peer: Peer, other: Peer) -> None:
     peer.declare("q")
     peer.send_bytes(publish_bytes("q", b"portion") * DRAIN_MESSAGES_MAX)
     fill(peer, b"1", b"2", b"3", b"4")
     peer.consume("q")
     assert peer.bodies() == [b"portion"] * DRAIN_MESSAGES_MAX
     other.consume("q")
+    lab.drain()
     assert (peer.bodies(), other.bodies()) == ([b"1", b"3"], [b"2", b"4"])
 
 

@@ -117,6 +117,26 @@ def test_the_rest_of_a_read_waits_for_its_end_only(peer: Peer) -> None:
     peer.expect(Basic.QosOk)
 
 
+def test_a_shell_may_take_the_rest_of_a_read_and_put_the_next_one_behind_it(peer: Peer) -> None:
+    whole = frame.marshal(Basic.Qos(), 1)
+    peer.send_bytes(whole + whole[:5])
+    peer.expect(Basic.QosOk)
+    rest = peer.session.take_rest()
+    assert rest == whole[:5]
+    assert not peer.session.take_rest()
+    peer.send_bytes(rest + whole[5:])
+    peer.expect(Basic.QosOk)
+
+
+def test_a_rest_of_several_reads_stays_in_the_session(peer: Peer) -> None:
+    whole = frame.marshal(Basic.Qos(), 1)
+    for octet in whole[:-1]:
+        peer.send_bytes(bytes([octet]))
+    assert not peer.session.take_rest()
+    peer.send_bytes(whole[-1:])
+    peer.expect(Basic.QosOk)
+
+
 def test_a_large_frame_may_come_in_many_small_reads(peer: Peer) -> None:
     peer.declare("q")
     data = publish_bytes("q", bytes(100_000))

@@ -124,6 +124,12 @@ CLOSES = [
         Basic.Publish.index,
     ),
     (
+        PUBLISH + content_header(1, properties=b"\0") + wire(BODY, b"x"),
+        505,
+        "UNEXPECTED_FRAME - expected content header for class 60, got non content header frame instead",
+        Basic.Publish.index,
+    ),
+    (
         PUBLISH + content_header(5, class_id=10),
         505,
         "UNEXPECTED_FRAME - expected content header for class 60, got one for class 10 instead",

@@ -34,6 +34,8 @@ class QueueModel:
     length_max: int | None = None
     rejects_publish: bool = False
     consumer_count: int = 0
+    # Then it is the only one.
+    has_exclusive_consumer: bool = False
     arrived: int = 0
     places: dict[Number, int] = field(default_factory=dict)
     unacked: set[Number] = field(default_factory=set)
@@ -121,10 +123,10 @@ class Topology:
         self.queues: dict[str, QueueModel] = {}
         self.bindings: set[BindingModel] = set()
 
-    def route(self, exchange: str, key: str) -> set[QueueModel]:
-        """The queues that a message goes to."""
+    def route(self, exchange: str, keys: list[str]) -> set[QueueModel]:
+        """The queues that a message goes to; with CC and BCC it has several keys."""
         if exchange == "":
-            return {self.queues[key]} if key in self.queues else set()
+            return {self.queues[key] for key in keys if key in self.queues}
         found: set[QueueModel] = set()
         seen: set[str] = set()
         pending = [exchange]
@@ -134,7 +136,9 @@ class Topology:
                 continue
             seen.add(name)
             kind = self.exchanges[name].kind
-            matching = [binding for binding in self.bindings if binding.source == name and binding.matches(kind, key)]
+            matching = [
+                binding for binding in self.bindings_from(name) if any(binding.matches(kind, key) for key in keys)
+            ]
             for binding in matching:
                 if isinstance(binding.destination, QueueModel):
                     found.add(binding.destination)

@@ -35,8 +35,8 @@ KEYS = ["a", "b", "a.b", "a.b.c", "", "q1"]
 PATTERNS = [*KEYS, "#", "*", "a.#", "*.b", "#.c", "*.*"]
 CLIENTS_MAX = 5
 CHANNELS_MAX = 3
-# More than one portion of a drain now and then: that is 256 KiB.
-BODY_BYTES = [0, 0, 0, 10, 100, 9000, 70_000]
+# Two of the largest are more than one portion of a drain.
+BODY_BYTES = [0, 0, 0, 0, 10, 100, 100, 9000, 150_000]
 
 
 class Simulation:
@@ -131,6 +131,7 @@ class Simulation:
         """Consumers of these queues are gone; an auto-delete queue goes with its last one."""
         for queue in queues:
             queue.consumer_count -= 1
+            queue.has_exclusive_consumer = False
             if queue.is_auto_delete and not queue.consumer_count and not queue.is_deleted:
                 self.delete_queue(queue)
 
@@ -187,9 +188,10 @@ class Simulation:
         key = chance.choice(QUEUES if to_queue else KEYS)
         mandatory = chance.random() < 0.2
         body = b"%d " % self.numbers + bytes(chance.choice(BODY_BYTES))
-        properties = chance.choice(
-            [{}, {}, {"delivery_mode": 2}, {"headers": {"n": 1}}, {"message_id": str(self.numbers)}]
-        )
+        copies = [chance.choice(QUEUES)] if chance.random() < 0.1 else []
+        properties = chance.choice([{}, {}, {"delivery_mode": 2}, {"message_id": str(self.numbers)}])
+        if copies:
+            properties = {**properties, "headers": {chance.choice(["CC", "BCC"]): copies}}
         data = publish_bytes(
             key,
             body,
@@ -199,7 +201,7 @@ class Simulation:
             frame_size=chance.choice([8184, 8184, 3000]),
             **properties,
         )
-        return Publish(self.numbers, self.topology.route(exchange, key), mandatory), data
+        return Publish(self.numbers, self.topology.route(exchange, [key, *copies]), mandatory), data
 
 
 def take_effect(channel: ChannelModel, publish: Publish) -> None:
@@ -236,7 +238,7 @@ def close_connection(sim: Simulation) -> None:
 
 def lose_some(sim: Simulation) -> None:
     if len(sim.clients) > 2:
-        sim.chance.choice([disconnect, close_connection, force_close])(sim)
+        sim.chance.choice([disconnect, close_connection, force_close, break_protocol])(sim)
 
 
 def force_close(sim: Simulation) -> None:
@@ -246,6 +248,15 @@ def force_close(sim: Simulation) -> None:
     client.listen()
     demand(client.answer(0, Connection.Close).reply_code == 320, f"{client} is closed otherwise")
     client.send(frame.marshal(Connection.CloseOk(), 0))
+
+
+def break_protocol(sim: Simulation) -> None:
+    client = sim.chance.choice(sim.clients)
+    sim.forget(client)
+    client.send(b"\x09\x00\x00\x00\x00\x00\x00\xce")
+    client.listen()
+    demand(client.answer(0, Connection.Close).reply_code == 501, f"{client} is closed otherwise")
+    client.peer.disconnect()
 
 
 def open_channel(sim: Simulation) -> None:
@@ -439,9 +450,13 @@ def consume(sim: Simulation) -> None:
     tag = sim.chance.choice("abcd")
     if tag in channel.consumers or any(at == channel.number and c.tag == tag for at, c in client.bereft):
         return
-    no_ack = sim.chance.random() < 0.3
+    no_ack, exclusive = sim.chance.random() < 0.3, sim.chance.random() < 0.1
     arguments = sim.chance.choice([{}, {}, {"x-priority": sim.chance.randrange(-2, 3)}])
-    method = Basic.Consume(queue=queue.name, consumer_tag=tag, no_ack=no_ack, arguments=arguments)
+    method = Basic.Consume(queue=queue.name, consumer_tag=tag, no_ack=no_ack, exclusive=exclusive, arguments=arguments)
+    if queue.has_exclusive_consumer or (exclusive and queue.consumer_count):
+        sim.close_by_error(client, channel, method, 403)
+        return
+    queue.has_exclusive_consumer = exclusive
     channel.consumers[tag] = ConsumerModel(tag, queue, no_ack, 0 if no_ack else channel.prefetch)
     queue.consumer_count += 1
     sim.ask(client, channel, method, Basic.ConsumeOk)
@@ -604,9 +619,9 @@ ACTIONS_AND_WEIGHTS: list[tuple[Callable[[Simulation], None], int]] = [
     (pass_time, 4),
     (connect, 4),
     (declare_exchange, 3),
-    (select, 3),
-    (commit, 4),
-    (roll_back, 2),
+    (select, 5),
+    (commit, 8),
+    (roll_back, 3),
     (recover, 2),
     (look_at_queue, 2),
     (purge, 1),

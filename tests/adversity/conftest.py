@@ -1,0 +1,25 @@
+"""One broker, in a process of its own, for all tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat.brokers import OurBroker
+from tests.client import Client
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    process = OurBroker(tmp_path_factory.mktemp("broker"))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def client(broker: OurBroker) -> Iterator[Client]:
+    """A client that behaves, whatever the others do."""
+    with Client(broker.port).open() as client:
+        yield client

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker import fields
+from amqp_broker.broker.exchange import Destination, Exchange
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.errors import PreconditionFailed
+from tests.taker import Taker, bind, new_exchange, new_queue, new_vhost
+
+
+@pytest.fixture
+def vhost() -> VHost:
+    return new_vhost()
+
+
+def unbind(source: Exchange, destination: Destination, vhost: VHost, key: str = "", **arguments: Any) -> None:
+    binding = source.binding(destination, key, arguments)
+    assert binding is not None
+    vhost.unbind(binding)
+
+
+def routed(vhost: VHost, exchange: Exchange, *keys: str, headers: fields.Table | None = None) -> list[str]:
+    queues, _ = vhost.route(exchange, keys or ("",), headers or {})
+    return sorted(queue.name for queue in queues)
+
+
+# Bindings
+
+
+def test_binding_twice_makes_one_binding(vhost: VHost) -> None:
+    exchange, queue = vhost.exchange("amq.direct"), new_queue(vhost)
+    for _ in range(2):
+        bind(exchange, queue, vhost, "key", a=1)
+    assert len(exchange.bindings) == len(queue.incoming) == 1
+    unbind(exchange, queue, vhost, "key", a=1)
+    assert routed(vhost, exchange, "key") == []
+
+
+def test_bindings_with_other_arguments_are_others(vhost: VHost) -> None:
+    exchange, queue = vhost.exchange("amq.direct"), new_queue(vhost)
+    bind(exchange, queue, vhost, "key", a=1)
+    bind(exchange, queue, vhost, "key", a=2)
+    unbind(exchange, queue, vhost, "key", a=1)
+    assert routed(vhost, exchange, "key") == ["q"]
+
+
+def test_a_binding_that_the_exchange_cannot_have_is_not_made(vhost: VHost) -> None:
+    exchange, queue = vhost.exchange("amq.headers"), new_queue(vhost)
+    with pytest.raises(PreconditionFailed, match="Invalid x-match"):
+        vhost.bind(exchange, queue, "", {"x-match": "some"})
+    assert (exchange.bindings, queue.incoming) == ({}, {})
+
+
+def test_an_auto_delete_exchange_goes_with_its_last_binding(vhost: VHost) -> None:
+    exchange, queue = new_exchange(vhost, "x", is_auto_delete=True), new_queue(vhost)
+    bind(exchange, queue, vhost, "a")
+    bind(exchange, queue, vhost, "b")
+    unbind(exchange, queue, vhost, "a")
+    assert "x" in vhost.exchanges
+    unbind(exchange, queue, vhost, "b")
+    assert "x" not in vhost.exchanges
+
+
+def test_an_auto_delete_exchange_goes_with_the_last_queue_bound_to_it(vhost: VHost) -> None:
+    exchange, queue = new_exchange(vhost, "x", is_auto_delete=True), new_queue(vhost)
+    bind(exchange, queue, vhost, "a")
+    bind(exchange, queue, vhost, "b")
+    vhost.remove_queue(queue)
+    assert "x" not in vhost.exchanges
+
+
+def test_an_auto_delete_exchange_that_was_never_bound_stays(vhost: VHost) -> None:
+    exchange = new_exchange(vhost, "x", is_auto_delete=True)
+    bind(vhost.exchange("amq.fanout"), exchange, vhost)
+    unbind(vhost.exchange("amq.fanout"), exchange, vhost)
+    assert "x" in vhost.exchanges
+
+
+def test_a_chain_of_auto_delete_exchanges_goes_with_its_end(vhost: VHost) -> None:
+    chain = [new_exchange(vhost, f"x{number}", is_auto_delete=True) for number in range(3)]
+    queue = new_queue(vhost)
+    bind(chain[0], chain[1], vhost)
+    bind(chain[1], chain[2], vhost)
+    bind(chain[2], queue, vhost)
+    vhost.remove_queue(queue)
+    assert not any(exchange.name in vhost.exchanges for exchange in chain)
+
+
+def test_a_ring_of_auto_delete_exchanges_can_be_deleted(vhost: VHost) -> None:
+    ring = [new_exchange(vhost, f"x{number}", is_auto_delete=True) for number in range(3)]
+    for number in range(3):
+        bind(ring[number], ring[(number + 1) % 3], vhost)
+    bind(ring[0], ring[0], vhost)
+    vhost.delete_exchange("x0", if_unused=False)
+    assert not any(exchange.name in vhost.exchanges for exchange in ring)
+
+
+# Routing
+
+
+def test_the_default_exchange_goes_to_the_queue_of_that_name(vhost: VHost) -> None:
+    new_queue(vhost, "a")
+    new_queue(vhost, "b")
+    assert routed(vhost, vhost.default_exchange, "a") == ["a"]
+    assert routed(vhost, vhost.default_exchange, "c") == []
+    assert routed(vhost, vhost.default_exchange, "a", "b", "a", "c") == ["a", "b"]
+
+
+def test_a_queue_gets_one_copy_however_many_ways_lead_to_it(vhost: VHost) -> None:
+    queue, direct, fanout = new_queue(vhost), vhost.exchange("amq.direct"), vhost.exchange("amq.fanout")
+    bind(direct, queue, vhost, "a")
+    bind(direct, queue, vhost, "b")
+    bind(direct, fanout, vhost, "a")
+    bind(fanout, queue, vhost)
+    queues, _ = vhost.route(direct, ("a", "b"), {})
+    assert queues == [queue]
+
+
+def test_exchanges_may_lead_in_a_circle(vhost: VHost) -> None:
+    one, other, queue = new_exchange(vhost, "one"), new_exchange(vhost, "other"), new_queue(vhost)
+    bind(one, other, vhost)
+    bind(other, one, vhost)
+    bind(one, one, vhost)
+    bind(other, queue, vhost)
+    assert routed(vhost, one) == ["q"]
+
+
+def test_what_matches_nothing_goes_to_the_alternate_exchange(vhost: VHost) -> None:
+    exchange = new_exchange(vhost, "x", "direct", arguments_={"alternate-exchange": "amq.fanout"})
+    bound, unrouted = new_queue(vhost, "bound"), new_queue(vhost, "unrouted")
+    bind(exchange, bound, vhost, "key")
+    bind(vhost.exchange("amq.fanout"), unrouted, vhost)
+    assert routed(vhost, exchange, "key") == ["bound"]
+    assert routed(vhost, exchange, "other") == ["unrouted"]
+
+
+def test_one_match_among_several_keys_is_enough_to_bypass_the_alternate_exchange(vhost: VHost) -> None:
+    exchange = new_exchange(vhost, "x", "direct", arguments_={"alternate-exchange": "amq.fanout"})
+    bind(exchange, new_queue(vhost, "bound"), vhost, "key")
+    bind(vhost.exchange("amq.fanout"), new_queue(vhost, "unrouted"), vhost)
+    assert routed(vhost, exchange, "other", "key") == ["bound"]
+
+
+def test_alternate_exchanges_may_lead_on_and_in_a_circle(vhost: VHost) -> None:
+    first = new_exchange(vhost, "first", "direct", arguments_={"alternate-exchange": "second"})
+    second = new_exchange(vhost, "second", "direct", arguments_={"alternate-exchange": "first"})
+    assert routed(vhost, first, "key") == []
+    bind(second, new_queue(vhost), vhost, "key")
+    assert routed(vhost, first, "key") == ["q"]
+
+
+def test_an_alternate_exchange_that_is_missing_takes_nothing(vhost: VHost) -> None:
+    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "missing"})
+    assert routed(vhost, exchange, "key") == []
+
+
+def test_the_default_exchange_as_an_alternate_takes_nothing(vhost: VHost) -> None:
+    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": ""})
+    new_queue(vhost, "key")
+    assert routed(vhost, exchange, "key") == []
+
+
+def test_a_match_that_leads_nowhere_is_a_match(vhost: VHost) -> None:
+    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "amq.direct"})
+    bind(exchange, new_exchange(vhost, "dead end"), vhost)
+    bind(vhost.exchange("amq.direct"), new_queue(vhost), vhost, "key")
+    assert routed(vhost, exchange, "key") == []
+
+
+def test_routing_tells_whether_headers_had_a_say(vhost: VHost) -> None:
+    direct, headers, queue = vhost.exchange("amq.direct"), vhost.exchange("amq.headers"), new_queue(vhost)
+    bind(direct, headers, vhost, "key")
+    bind(headers, queue, vhost, a=1)
+    assert vhost.route(direct, ("other",), {"a": 1}) == ([], False)
+    assert vhost.route(direct, ("key",), {"a": 1}) == ([queue], True)
+    assert vhost.route(direct, ("key",), {}) == ([], True)
+
+
+def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None:
+    cache: dict[bytes, Any] = {}
+    vhost.route_caches["guest"] = cache
+    exchange = vhost.exchange("amq.fanout")
+    auto_delete = new_queue(vhost, "auto", is_auto_delete=True)
+    taker = Taker(auto_delete).start()
+
+    def delete_queue() -> None:
+        vhost.remove_queue(vhost.queues["q"])
+
+    changes = [
+        lambda: new_queue(vhost),
+        lambda: new_exchange(vhost, "x"),
+        lambda: bind(exchange, vhost.queues["q"], vhost),
+        lambda: unbind(exchange, vhost.queues["q"], vhost),
+        lambda: vhost.delete_exchange("x", if_unused=True),
+        delete_queue,
+        taker.stop,
+    ]
+    for change in changes:
+        cache[b"route"] = object()
+        change()
+        assert cache == {}, change
+
+
+def test_what_changes_nothing_leaves_the_route_caches_alone(vhost: VHost) -> None:
+    queue, exchange = new_queue(vhost), vhost.exchange("amq.fanout")
+    bind(exchange, queue, vhost)
+    cache: dict[bytes, Any] = {b"route": object()}
+    vhost.route_caches["guest"] = cache
+    new_queue(vhost)
+    bind(exchange, queue, vhost)
+    vhost.delete_exchange("missing", if_unused=False)
+    assert cache

@@ -1,0 +1,91 @@
+"""The program as its users run it: a process of its own, with arguments and an environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from compat.waiting import wait_until
+from tests.client import Client
+
+MODULE = (sys.executable, "-m", "amqp_broker")
+SCRIPT = (str(Path(sys.executable).with_name("amqp-broker")),)
+TIMEOUT_S = 30.0
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's environment without settings of the broker, and with `variables`."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AMQP_BROKER_", "RABBITMQ_"))
+    }
+    return {**inherited, **variables}
+
+
+def run(*arguments: str, program: tuple[str, ...] = MODULE, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the program to its end."""
+    return subprocess.run(
+        [*program, *arguments],
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+class Serving:
+    """A running `amqp-broker serve`, its ports and its output so far."""
+
+    def __init__(self, command: tuple[str, ...], folder: Path, variables: dict[str, str]) -> None:
+        self.ports_file = folder / "ports.json"
+        self._output = folder / "output"
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*command, "--ports-file", str(self.ports_file)],
+                env=environment(**variables),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        wait_until(lambda: self.ports_file.exists() or self.process.poll() is not None)
+        assert self.ports_file.exists(), self.output
+
+    @property
+    def ports(self) -> dict[str, int]:
+        ports: dict[str, int] = json.loads(self.ports_file.read_text())
+        return ports
+
+    @property
+    def port(self) -> int:
+        return self.ports["amqp"]
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    def client(self, host: str = "127.0.0.1") -> Client:
+        return Client(self.port, host)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT_S)
+
+
+@contextmanager
+def serving(folder: Path, *options: str, program: tuple[str, ...] = MODULE, **variables: str) -> Iterator[Serving]:
+    """A broker that runs, on a free port unless the options say another."""
+    port = () if "--port" in options or any(name.endswith("_PORT") for name in variables) else ("--port", "0")
+    broker = Serving((*program, "serve", *port, *options), folder, variables)
+    try:
+        yield broker
+    finally:
+        broker.process.kill()
+        broker.process.wait(TIMEOUT_S)

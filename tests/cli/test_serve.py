@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.cli.serve import explain
+from amqp_broker.config import Config
+from compat.brokers import free_port
+from compat.waiting import wait_until
+from tests.cli.program import MODULE, SCRIPT, Serving, environment, serving
+from tests.client import PROTOCOL_HEADER, Client
+from tests.server.test_server import needs_ipv6
+
+SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
+READY = "Server startup complete"
+
+both_signals = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+
+
+def messages(broker: Serving) -> list[str]:
+    """The log's lines without their times and levels."""
+    lines = broker.output.splitlines()
+    pattern = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[(debug|info|warning|error)\] ")
+    assert all(pattern.match(line) for line in lines), lines
+    return [pattern.sub("", line) for line in lines]
+
+
+# Starting
+
+
+@pytest.mark.parametrize("program", [MODULE, SCRIPT], ids=["module", "script"])
+def test_a_broker_serves_on_a_free_port(tmp_path: Path, program: tuple[str, ...]) -> None:
+    with serving(tmp_path, "--port", "0", program=program) as broker:
+        client = broker.client().open()
+        assert client.declare("q").queue == "q"
+
+
+def test_the_ports_file_has_a_port_for_each_kind_of_listener(tmp_path: Path) -> None:
+    with serving(tmp_path, "--port", "0") as broker:
+        assert broker.ports.keys() == {"amqp"}
+        assert 0 < broker.port < 65536
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["output", "ports.json"]
+
+
+def test_whoever_reads_the_ports_file_is_served(tmp_path: Path) -> None:
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        with serving(folder) as broker:
+            # No waiting and no second try: the port accepts since before the file was there.
+            broker.client().open().close()
+
+
+def test_the_log_says_once_and_last_that_the_broker_is_ready(tmp_path: Path) -> None:
+    with serving(tmp_path, "--host", "127.0.0.1") as broker:
+        wait_until(lambda: READY in broker.output)
+        for _ in range(3):
+            broker.client().open().close()
+        assert broker.end() == 0
+        logged = messages(broker)
+        assert logged[:2] == [
+            f"started TCP listener on 127.0.0.1:{broker.port}",
+            "Server startup complete; 0 plugins started.",
+        ]
+        assert broker.output.count(READY) == 1
+
+
+def test_the_ports_file_is_written_before_the_log_says_ready(tmp_path: Path) -> None:
+    # A pipe that nobody reads yet holds the broker up at its ports file.
+    ports_file, output = tmp_path / "pipe", tmp_path / "output"
+    os.mkfifo(ports_file)
+    command = [*MODULE, "serve", "--host", "127.0.0.1", "--port", "0", "--ports-file", str(ports_file)]
+    with output.open("wb") as file, subprocess.Popen(command, env=environment(), stdout=file) as process:
+        wait_until(lambda: "started TCP listener" in output.read_text())
+        assert READY not in output.read_text()
+        port = json.loads(ports_file.read_text())["amqp"]
+        Client(port).open().close()
+        wait_until(lambda: READY in output.read_text())
+        process.kill()
+
+
+def test_a_debug_log_has_lines_like_any_other(tmp_path: Path) -> None:
+    with serving(tmp_path, "--log-level", "debug") as broker:
+        broker.client().open().close()
+        broker.end()
+        assert any(READY in message for message in messages(broker))
+
+
+def test_a_log_of_errors_only_is_empty(tmp_path: Path) -> None:
+    with serving(tmp_path, "--log-level", "error") as broker:
+        broker.client().open().close()
+        broker.end()
+        assert broker.output == ""
+
+
+# Where it listens
+
+
+def test_an_address_is_listened_on_alone(tmp_path: Path) -> None:
+    with serving(tmp_path, "--host", "127.0.0.2") as broker:
+        broker.client("127.0.0.2").open().close()
+        with pytest.raises(ConnectionRefusedError):
+            broker.client("127.0.0.1")
+
+
+@needs_ipv6
+def test_two_colons_take_ipv4_and_ipv6(tmp_path: Path) -> None:
+    with serving(tmp_path, "--host", "::") as broker:
+        for host in ("127.0.0.1", "::1"):
+            broker.client(host).open().close()
+        assert f"started TCP listener on [::]:{broker.port}" in messages(broker)
+
+
+def test_localhost_is_every_address_that_is_called_so(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        for *_, address in socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM):
+            broker.client(str(address[0])).open().close()
+
+
+# The environment
+
+
+def test_every_setting_has_a_variable_of_our_name(tmp_path: Path) -> None:
+    port = free_port()
+    variables = {
+        "AMQP_BROKER_HOST": "127.0.0.2",
+        "AMQP_BROKER_PORT": str(port),
+        "AMQP_BROKER_LOG_LEVEL": "error",
+        "AMQP_BROKER_DEFAULT_USER": "anna",
+        "AMQP_BROKER_DEFAULT_PASS": "secret",
+        "AMQP_BROKER_DEFAULT_VHOST": "test",
+        "AMQP_BROKER_HEARTBEAT_S": "7",
+        "AMQP_BROKER_FRAME_MAX": "10000",
+        "AMQP_BROKER_CHANNEL_MAX": "5",
+    }
+    with serving(tmp_path, **variables) as broker:
+        assert broker.port == port
+        client = broker.client("127.0.0.2")
+        client.send_bytes(PROTOCOL_HEADER)
+        client.expect(commands.Connection.Start, channel=0)
+        client.send(commands.Connection.StartOk({}, "PLAIN", "\0anna\0secret"), channel=0)
+        tune = client.expect(commands.Connection.Tune, channel=0)
+        assert (tune.channel_max, tune.frame_max, tune.heartbeat) == (5, 10000, 7)
+        client.send(commands.Connection.TuneOk(5, 10000, 0), channel=0)
+        client.call(commands.Connection.Open("test"), channel=0)
+        assert broker.output == ""
+
+
+def test_the_variables_of_rabbitmq_work(tmp_path: Path) -> None:
+    port = free_port()
+    variables = {
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.2",
+        "RABBITMQ_DEFAULT_USER": "anna",
+        "RABBITMQ_DEFAULT_PASS": "secret",
+        "RABBITMQ_DEFAULT_VHOST": "test",
+    }
+    with serving(tmp_path, **variables) as broker:
+        assert broker.port == port
+        broker.client("127.0.0.2").open("anna", "secret", "test").close()
+
+
+def test_an_option_comes_before_the_environment(tmp_path: Path) -> None:
+    port = free_port()
+    with serving(tmp_path, "--port", str(port), RABBITMQ_NODE_PORT=str(free_port())) as broker:
+        assert broker.port == port
+
+
+def test_a_switch_may_come_from_the_environment(tmp_path: Path) -> None:
+    with serving(tmp_path, AMQP_BROKER_REMOTE_GUEST="true", AMQP_BROKER_EPHEMERAL="1") as broker:
+        broker.client().open().close()
+
+
+# Stopping
+
+
+@both_signals
+def test_a_signal_ends_a_broker_without_clients(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as broker:
+        assert broker.end(number) == 0
+
+
+@both_signals
+def test_a_signal_ends_the_broker_and_clients_are_told(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as broker:
+        client = broker.client().open()
+        broker.process.send_signal(number)
+        close = client.expect(commands.Connection.Close, channel=0)
+        assert (close.reply_code, close.reply_text) == (320, SHUTDOWN)
+        client.send(commands.Connection.CloseOk(), channel=0)
+        assert client.expect_end() == b""
+        assert broker.process.wait(30) == 0
+
+
+def test_clients_that_do_not_answer_do_not_keep_it_running(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        clients = [broker.client().open() for _ in range(5)]
+        assert broker.end() == 0
+        for client in clients:
+            assert client.expect(commands.Connection.Close, channel=0).reply_text == SHUTDOWN
+
+
+def test_unfinished_handshakes_do_not_keep_it_running(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        silent, begun, logged_in = broker.client(), broker.client(), broker.client()
+        silent.send_bytes(PROTOCOL_HEADER[:3])
+        begun.send_bytes(PROTOCOL_HEADER)
+        begun.expect(commands.Connection.Start, channel=0)
+        logged_in.log_in()
+        assert broker.end() == 0
+        for client in (silent, begun, logged_in):
+            assert client.expect_end() == b""
+
+
+def test_a_client_with_a_full_socket_does_not_keep_it_running(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        stalled, publisher = Client(broker.port, receive_bytes=16 * 1024).open(), broker.client().open()
+        publisher.declare("q")
+        stalled.consume("q", no_ack=True)
+        for _ in range(32):
+            publisher.publish("q", bytes(1_000_000))
+        assert publisher.ready_count("q") > 0
+        assert broker.end() == 0
+        assert len(stalled.expect_end()) < 32_000_000
+
+
+def test_a_second_signal_changes_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        client = broker.client().open()
+        broker.process.send_signal(signal.SIGTERM)
+        client.expect(commands.Connection.Close, channel=0)
+        assert broker.end(signal.SIGINT) == 0
+
+
+def test_an_ended_broker_has_nothing_to_complain_about(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        clients = [broker.client().open(), broker.client()]
+        assert broker.end() == 0
+        assert "Traceback" not in broker.output
+        assert not any("error" in line or "warning" in line for line in broker.output.splitlines())
+        assert len(clients) == 2
+
+
+def test_a_broker_starts_again_on_its_port_at_once(tmp_path: Path) -> None:
+    port = free_port()
+    clients: list[Client] = []
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        with serving(folder, "--port", str(port)) as broker:
+            # Connections that are open when it is killed leave their traces on the port.
+            clients += [broker.client().open() for _ in range(3)]
+            assert broker.end(signal.SIGKILL) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("streams", [[0], [1], [2], [0, 1, 2]])
+def test_a_broker_runs_without_standard_streams(tmp_path: Path, streams: list[int]) -> None:
+    closed = " ".join(f"{number}<&-" for number in streams)
+    shell = ("sh", "-c", f'exec "$@" {closed}', "sh", *MODULE)
+    with serving(tmp_path, program=shell) as broker:
+        for _ in range(3):
+            broker.client().open().close()
+        assert broker.end() == 0
+
+
+# In words
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (OSError(errno.EADDRINUSE, "..."), 69, "port 5672 of 'localhost' is in use by another program."),
+        (OSError(errno.EACCES, "..."), 77, "port 5672 of 'localhost' is not for this user to listen on."),
+        (OSError(errno.EPERM, "..."), 77, "port 5672 of 'localhost' is not for this user to listen on."),
+        (socket.gaierror(1, "Unknown"), 68, "cannot listen on 'localhost': Unknown."),
+        (OSError("strange"), 68, "cannot listen on port 5672 of 'localhost': strange."),
+    ],
+)
+def test_what_the_system_refuses_is_put_into_words(error: OSError, code: int, sentence: str) -> None:
+    said = explain(Config(), error)
+    assert (str(said), said.exit_code) == (sentence, code)

@@ -1,0 +1,117 @@
+"""A short run of the fuzzer with a fixed seed, and whether it sees what it looks for.
+
+Bugs are planted by replacing methods of classes, so this needs the interpreted code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.broker import Broker
+from amqp_broker.message import Traits
+from amqp_broker.protocol import wire
+from amqp_broker.session.channel import Channel
+from amqp_broker.session.consuming import ChannelConsumer
+from amqp_broker.session.session import Session
+from tests.fuzz import Failure, case, fuzz, try_case
+from tests.mutations import mutate, streams
+
+SEED = 1
+
+
+def test_sessions_survive_a_second_of_mutated_bytes() -> None:
+    assert fuzz(SEED, seconds=1.5) > 20
+
+
+@pytest.mark.parametrize("number", range(len(streams())))
+def test_the_streams_themselves_are_fine(number: int) -> None:
+    try_case(streams()[number], Random(SEED))
+
+
+def test_a_case_is_the_same_every_time() -> None:
+    bases = streams()
+    assert case(SEED, 7, bases)[0] == case(SEED, 7, bases)[0] != case(SEED, 8, bases)[0]
+
+
+def test_most_mutated_streams_are_not_what_they_were() -> None:
+    bases, chance = streams(), Random(SEED)
+    assert sum(mutate(chance, bases[0], bases) != bases[0] for _ in range(100)) > 70
+
+
+def forget_unfinished(receive: Callable[[Session, bytes, int], None]) -> Any:
+    def wrong(self: Session, data: bytes, now: int) -> None:
+        if len(self._pending) > 20:
+            self._pending.clear()
+        receive(self, data, now)
+
+    return wrong
+
+
+def never_forget(receive: Callable[[Session, bytes, int], None]) -> Any:
+    def wrong(self: Session, data: bytes, now: int) -> None:
+        receive(self, data, now)
+        if not self.traits and not self.is_over:
+            self.traits.update({number.to_bytes(9, "big"): Traits(b"\0\0") for number in range(300)})
+
+    return wrong
+
+
+def confirm_twice(send_confirms: Callable[[Channel], None]) -> Any:
+    def wrong(self: Channel) -> None:
+        confirmed = self.confirmed_count
+        send_confirms(self)
+        self.confirmed_count = confirmed
+        send_confirms(self)
+
+    return wrong
+
+
+def stumble(deliver: Callable[..., None]) -> Any:
+    def wrong(self: ChannelConsumer, *arguments: Any) -> None:
+        raise ValueError("a bug")
+
+    return wrong
+
+
+def send_garbage(send_bytes: Callable[..., None]) -> Any:
+    def wrong(self: Session, *pieces: bytes) -> None:
+        send_bytes(self, *(piece[:-1] for piece in pieces))
+
+    return wrong
+
+
+def keep_connections(dismiss: Callable[..., None]) -> Any:
+    return lambda self, connection: None
+
+
+def go_on_after_close(teardown: Callable[[Session], None]) -> Any:
+    def wrong(self: Session) -> None:
+        teardown(self)
+        for number in self.closing_channels:
+            self.send_bytes(wire.ack_frame(number, 1, False))
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "make"),
+    [
+        (Session, "receive", forget_unfinished),
+        (Session, "receive", never_forget),
+        (Channel, "send_confirms", confirm_twice),
+        (ChannelConsumer, "deliver", stumble),
+        (Session, "send_bytes", send_garbage),
+        (Broker, "dismiss", keep_connections),
+        (Session, "teardown", go_on_after_close),
+    ],
+)
+def test_a_planted_bug_is_found(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, make: Callable[[Any], Any]
+) -> None:
+    monkeypatch.setattr(owner, name, make(getattr(owner, name)))
+    with pytest.raises(Failure, match=r"again: python -m tests\.fuzz --seed 1 --case "):
+        fuzz(SEED, seconds=10)

@@ -1,0 +1,42 @@
+"""Each module has its test module at the same path; a large one may have several, `test_<module>_<aspect>.py`.
+
+What a document promises is tested by `tests/test_<document>.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "amqp_broker"
+
+FOLDERS = sorted(path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py"))
+
+
+def names(folder: Path, pattern: str) -> list[str]:
+    return sorted(path.stem for path in folder.glob(pattern) if not path.stem.startswith("__"))
+
+
+def test_the_packages_are_found() -> None:
+    assert {Path(), Path("protocol"), Path("broker"), Path("session")} <= set(FOLDERS)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_every_module_has_a_test_module(folder: Path) -> None:
+    tests = names(TESTS / folder, "test_*.py")
+    assert [name for name in names(PACKAGE / folder, "*.py") if f"test_{name}" not in tests] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_every_test_module_has_a_module(folder: Path) -> None:
+    expected = [f"test_{name}" for name in names(PACKAGE / folder, "*.py")]
+    if folder == Path():
+        expected += [f"test_{name.lower()}" for name in names(TESTS.parent, "*.md")]
+    strays = [
+        name
+        for name in names(TESTS / folder, "test_*.py")
+        if name not in expected and not name.startswith(tuple(f"{start}_" for start in expected))
+    ]
+    assert strays == []

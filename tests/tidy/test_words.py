@@ -1,0 +1,138 @@
+"""Words that do not belong here. They are put together from pieces, so that this file does not contain them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (".ci", "amqp_broker", "bench", "compat", "docs", "tests")
+
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
+# Where packages come from is the business of pip and its like, and of who runs them.
+REGISTRIES = re.compile(
+    r"\b(" + "|".join(["py" + r"pi\.org", "python" + "hosted", r"npm" + r"js\.", "crates" + r"\.io"]) + ")"
+)
+# Folders that only one machine has: `/tmp/x` may be an example, these are leaks.
+MACHINES = re.compile(r"(?<![\w.~$}])/(" + "|".join(["wo" + "rk", "ro" + "ot", "ho" + r"me/\w+", "Us" + "ers"]) + r")/")
+
+# A module is named for the noun it serves.
+VAGUE = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "base", "lib"}
+
+# One word per thing, and units and bounds last: what a name of ours may not contain, and what it is called instead.
+VOCABULARY = {
+    r"enqueue": "push",
+    r"dequeue": "pull",
+    r"^(max|min|num|n)_": "…_max, …_min, …_count",
+    r"_(secs?|seconds)$": "…_s",
+    r"_(millis|msec|milliseconds)$": "…_ms",
+    r"^(get|set)_": "a property, or the verb that it is",
+    r"_(flag|obj|info|data)$": "a fact (is_…) or a noun",
+}
+# Names that others gave, and exceptions to the above with their reasons.
+FOREIGN = {
+    "get_loop": "asyncio's",
+    "get_running_loop": "asyncio's",
+    "get_extra_info": "asyncio's",
+    "get_write_buffer_size": "asyncio's",
+    "set_write_buffer_limits": "asyncio's",
+    "get_ok_frame": "the frame of basic.get-ok",
+    "set_permission": "RabbitMQ's set_permissions",
+}
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Path and text of every file that belongs to the project."""
+    files = [path for path in ROOT.iterdir() if path.is_file()]
+    for folder in FOLDERS:
+        files += [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    for path in sorted(files):
+        try:
+            yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue  # not text
+
+
+def places(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{path}:{number}: {line.strip()}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_the_files_are_found() -> None:
+    found = {path for path, _ in texts()}
+    assert {"pyproject.toml", "amqp_broker/errors.py", "tests/tidy/test_words.py"} <= found
+
+
+def test_nothing_is_marked_as_unfinished() -> None:
+    assert places(UNFINISHED) == []
+
+
+def test_no_registry_is_named() -> None:
+    assert places(REGISTRIES) == []
+
+
+def test_no_folder_of_one_machine_is_named() -> None:
+    assert places(MACHINES) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (UNFINISHED, "# TO" + "DO: later"),
+        (REGISTRIES, "https://py" + "pi.org/simple"),
+        (MACHINES, "open('/ro" + "ot/x')"),
+        (MACHINES, "PYTHON=/ho" + "me/anna/bin/python"),
+    ],
+)
+def test_what_does_not_belong_here_is_found(pattern: re.Pattern[str], text: str) -> None:
+    assert pattern.search(text)
+
+
+@pytest.mark.parametrize("text", ["docs.example/wo" + "rk/x", "$HOME/wo" + "rk/", "the net" + "work/loop", "/workers/"])
+def test_other_paths_are_passed_over(text: str) -> None:
+    assert not MACHINES.search(text)
+
+
+def test_every_module_is_named_for_what_it_serves() -> None:
+    assert [path for path, _ in texts() if path.endswith(".py") and Path(path).stem in VAGUE] == []
+
+
+def defined_names(source: str) -> Iterator[str]:
+    """Names that a module gives to functions, classes, arguments and attributes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+
+
+def unusual(source: str) -> list[str]:
+    return [
+        f"{name}: say {instead}"
+        for name in sorted(set(defined_names(source)) - set(FOREIGN))
+        for pattern, instead in VOCABULARY.items()
+        if re.search(pattern, name)
+    ]
+
+
+def test_the_same_thing_has_the_same_word_everywhere() -> None:
+    found = {path: unusual(text) for path, text in texts() if path.startswith("amqp_broker/") and path.endswith(".py")}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_unusual_names_are_found() -> None:
+    assert unusual("class A:\n    def enqueue(self, max_size):\n        self.timeout_seconds = 1") == [
+        "enqueue: say push",
+        "max_size: say …_max, …_min, …_count",
+        "timeout_seconds: say …_s",
+    ]
