@@ -2,7 +2,7 @@
 
 pamqp's codec forgets which of the seven integer types a value had, and RabbitMQ's error texts name it (`of type
 'signedint'`); it also reads past the end of a truncated value. So tables are decoded here: strictly, and so that
-`encode_table(decode_table(data))` is `data` again (but for duplicate keys).
+`encode_table(decode_table(data))` is `data` again (but for duplicate keys, `L`, and a bool of neither 0 nor 1).
 
     S str (octets that are not UTF-8 survive as surrogate escapes)   x bytes      V None     t bool
     I int   b Byte   B UnsignedByte   s Short   u UnsignedShort   i UnsignedInt   l, L Long

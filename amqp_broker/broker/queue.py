@@ -69,9 +69,9 @@ class Queue:
         self.takers: deque[Consumer] = deque()
         self.has_priorities = False
         self.exclusive_consumer: Consumer | None = None
-        # Consumers that would take more, were their sockets not full.
         # Whether a drain stopped at its portion, and goes on when the sockets were flushed.
         self.is_undrained = False
+        # Consumers that would take more, were their sockets not full.
         self.clogged: set[Consumer] = set()
 
         self.journal = vhost.broker.journal if is_durable and vhost.broker.is_durable else None

@@ -32,9 +32,9 @@ class Transport(asyncio.BufferedProtocol):
         self.socket: asyncio.Transport
         self.session: Session
         self.is_reading = True
-        # How much the last read brought, and how much of the read buffer before it was left over by the session.
+        # How much the last read brought, and what the session had left over that the next one goes behind.
         self.read_bytes = 0
-        self.rest_bytes = 0
+        self.rest = b""
         self.linger: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -54,16 +54,19 @@ class Transport(asyncio.BufferedProtocol):
         So a large frame is put together by reading, not by copying what has been read. A peer that sends it in tiny
         pieces must not make us copy it for each of them, though: its session collects them.
         """
-        rest = self.session.take_rest() if self.read_bytes >= READ_BYTES_LARGE else b""
-        view = self.server.read_view
-        self.rest_bytes = len(rest)
-        view[: self.rest_bytes] = rest
-        return view[self.rest_bytes :]
+        # A read may bring nothing; others use the buffer then, before the next one.
+        if not self.rest and self.read_bytes >= READ_BYTES_LARGE:
+            self.rest = self.session.take_rest()
+        view, rest = self.server.read_view, self.rest
+        view[: len(rest)] = rest
+        return view[len(rest) :]
 
     def buffer_updated(self, count: int) -> None:
         server = self.server
         self.read_bytes = count
-        self.session.receive(bytes(server.read_view[: self.rest_bytes + count]), server.clock.now())
+        data = bytes(server.read_view[: len(self.rest) + count])
+        self.rest = b""
+        self.session.receive(data, server.clock.now())
         server.flush()
         if server.broker.is_congested:
             server.broker.is_congested = False

@@ -190,6 +190,30 @@ def test_what_is_pushed_between_two_portions_of_requeued_messages_waits_too() ->
     assert [delivery.position for delivery in taker.taken] == list(range(DRAIN_MESSAGES_MAX + 2))
 
 
+def test_a_queue_waits_for_its_next_portion_once() -> None:
+    queue = new_queue()
+    message = new_message(b"x")
+    for _ in range(2 * DRAIN_MESSAGES_MAX + 1):
+        queue.push(message)
+    taker = Taker(queue).start()
+    queue.drain()
+    assert queue.vhost.broker.undrained == [queue]
+    queue.vhost.broker.drain_on()
+    assert len(taker.taken) == 2 * DRAIN_MESSAGES_MAX + 1
+    assert queue.vhost.broker.undrained == []
+
+
+def test_a_message_that_waits_for_a_backlog_is_told_to_the_broker() -> None:
+    queue = new_queue()
+    message = new_message(b"x")
+    for _ in range(DRAIN_MESSAGES_MAX + 1):
+        queue.push(message)
+    assert not queue.vhost.broker.is_congested
+    Taker(queue).start()
+    queue.push(message)
+    assert queue.vhost.broker.is_congested
+
+
 def test_a_message_that_waits_for_a_full_socket_is_told_to_the_broker() -> None:
     queue = new_queue()
     broker = queue.vhost.broker

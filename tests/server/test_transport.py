@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from pamqp import commands, frame
 
+from amqp_broker.server.server import Server
 from amqp_broker.server.transport import LINGER_MS, UNREAD_REPLIES_BYTES_MAX, WRITE_BUFFER_BYTES_HIGH
 from tests.client import PROTOCOL_HEADER, Client
 from tests.peer import publish_bytes
@@ -24,6 +25,38 @@ def test_frames_arrive_however_the_network_cuts_them(running: RunningServer) -> 
         client.send_bytes(bytes([octet]))
     client.call(commands.Basic.Get(queue="q"))
     assert client.expect_body() == b"hello"
+
+
+def test_a_read_that_brings_nothing_loses_nothing(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    data = publish_bytes("q", bytes(range(256)) * 300)
+    half = len(data) // 2
+
+    def read(server: Server) -> None:
+        transport, other = transport_of(client)(server), transport_of(bystander)(server)
+        for piece in (data[:half], data[half:]):
+            # The system has nothing after all, and the buffer is another's next.
+            transport.get_buffer(-1)
+            other.get_buffer(-1)[:1000] = bytes(1000)
+            transport.get_buffer(-1)[: len(piece)] = piece
+            transport.buffer_updated(len(piece))
+
+    with Client(running.port).open() as bystander:
+        running.ask(read)
+    client.call(commands.Basic.Get(queue="q"))
+    assert client.expect_body() == bytes(range(256)) * 300
+
+
+@pytest.mark.parametrize("piece_bytes", [1000, 20_000, 300_000, 700_000])
+def test_a_large_body_arrives_whole_in_pieces_of_any_size(client: Client, piece_bytes: int) -> None:
+    body = bytes(range(256)) * 4000
+    client.declare("q")
+    data = publish_bytes("q", body) * 2
+    for start in range(0, len(data), piece_bytes):
+        client.send_bytes(data[start : start + piece_bytes])
+    for _ in range(2):
+        client.call(commands.Basic.Get(queue="q"))
+        assert client.expect_body() == body
 
 
 def test_the_session_knows_both_ends_of_its_socket(running: RunningServer, client: Client) -> None:

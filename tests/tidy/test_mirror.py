@@ -1,6 +1,6 @@
 """Each module has its test module at the same path; a large one may have several, `test_<module>_<aspect>.py`.
 
-What a document promises is tested by `tests/test_<document>.py`.
+What a document promises is tested by `tests/test_<document>.py`, and what the tests are made of by a test beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_every_module_has_a_test_module(folder: Path) -> None:
 def test_every_test_module_has_a_module(folder: Path) -> None:
     expected = [f"test_{name}" for name in names(PACKAGE / folder, "*.py")]
     if folder == Path():
-        expected += [f"test_{name.lower()}" for name in names(TESTS.parent, "*.md")]
+        expected += [f"test_{name.lower()}" for name in (*names(TESTS.parent, "*.md"), *names(TESTS, "*.py"))]
     strays = [
         name
         for name in names(TESTS / folder, "test_*.py")

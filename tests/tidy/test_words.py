@@ -30,18 +30,7 @@ VOCABULARY = {
     r"^(max|min|num|n)_": "…_max, …_min, …_count",
     r"_(secs?|seconds)$": "…_s",
     r"_(millis|msec|milliseconds)$": "…_ms",
-    r"^(get|set)_": "a property, or the verb that it is",
     r"_(flag|obj|info|data)$": "a fact (is_…) or a noun",
-}
-# Names that others gave, and exceptions to the above with their reasons.
-FOREIGN = {
-    "get_loop": "asyncio's",
-    "get_running_loop": "asyncio's",
-    "get_extra_info": "asyncio's",
-    "get_write_buffer_size": "asyncio's",
-    "set_write_buffer_limits": "asyncio's",
-    "get_ok_frame": "the frame of basic.get-ok",
-    "set_permission": "RabbitMQ's set_permissions",
 }
 
 
@@ -119,7 +108,7 @@ def defined_names(source: str) -> Iterator[str]:
 def unusual(source: str) -> list[str]:
     return [
         f"{name}: say {instead}"
-        for name in sorted(set(defined_names(source)) - set(FOREIGN))
+        for name in sorted(set(defined_names(source)))
         for pattern, instead in VOCABULARY.items()
         if re.search(pattern, name)
     ]
