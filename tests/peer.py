@@ -121,7 +121,8 @@ class Peer:
         self.send(method, channel=channel)
         answer, number = self.next()
         assert number == channel, f"{answer} on channel {number}"
-        assert isinstance(answer, base.Frame) and answer.name in method.valid_responses, show(answer)
+        assert isinstance(answer, base.Frame), show(answer)
+        assert answer.name in method.valid_responses, show(answer)
         return answer
 
     def open(
