@@ -58,9 +58,11 @@ class ChannelConsumer(Consumer):
         if not outbox:
             session.dirty.append(session)
         outbox += (prefix, TAG.pack(tag), suffix, content)
-        if self.no_ack:
-            return
         queue = self.queue
+        if self.no_ack:
+            if queue.journal is not None:
+                queue.forget(position, message)
+            return
         channel.unacked[tag] = (queue, self, position, message)
         queue.unacked_count += 1
         in_flight = self.in_flight = self.in_flight + 1

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.timeout(400)
 
 def find_go() -> str | None:
     """The `go` command: of the system, of its usual folder, or from the wheel in this environment."""
-    folders = [os.environ.get("PATH", ""), "/usr/local/go/bin", str(Path(sys.prefix) / "bin")]
+    # The environment's own first: it is there where the system's is too old.
+    folders = [str(Path(sys.prefix) / "bin"), os.environ.get("PATH", ""), "/usr/local/go/bin"]
     return shutil.which("go", path=os.pathsep.join(folders))
 
 

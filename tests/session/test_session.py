@@ -22,6 +22,7 @@ LIFE = (
     + publish_bytes("q", b"")
     + publish_bytes("q", b"1", headers={"n": 1}, delivery_mode=2)
     + publish_bytes("q", BODY, frame_size=100)
+    + publish_bytes("q", bytes(10_000))
     + publish_bytes("missing", b"back", mandatory=True)
     + frame.marshal(Basic.Consume(queue="q", consumer_tag="c"), 1)
     + frame.marshal(Basic.Ack(2), 1)
@@ -47,7 +48,7 @@ def test_it_does_not_matter_how_the_bytes_of_a_whole_life_are_cut(step: int) -> 
     whole, _ = live(len(LIFE))
     cut, lab = live(step)
     assert cut == whole
-    assert lab.vhost.queues["q"].ready_count == 1
+    assert lab.vhost.queues["q"].ready_count == 2
     assert not lab.broker.connections
 
 
@@ -248,8 +249,10 @@ def test_consumers_of_a_lost_client_get_nothing_of_what_it_gives_back(lab: Lab, 
 
 def test_a_lost_connection_may_be_lost_again(lab: Lab, peer: Peer) -> None:
     peer.declare("mine", exclusive=True)
+    peer.send_bytes(b"half")
     for _ in range(2):
         peer.disconnect()
+    assert not peer.session._pending
     peer.send(Queue.Declare(queue="q"))
     peer.expect_nothing()
     assert not lab.vhost.queues

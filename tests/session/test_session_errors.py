@@ -160,6 +160,12 @@ CLOSES = [
         Basic.Publish.index,
     ),
     (
+        PUBLISH + content_header(5) + wire(BODY, b"hello", channel=2),
+        505,
+        "UNEXPECTED_FRAME - expected method frame, got non method frame instead",
+        0,
+    ),
+    (
         PUBLISH + content_header(0) + wire(BODY),
         505,
         "UNEXPECTED_FRAME - expected method frame, got non method frame instead",
@@ -173,6 +179,7 @@ CLOSES = [
 def test_a_wrong_frame_closes_the_connection(
     lab: Lab, peer: Peer, data: bytes, code: int, text: str, method_id: int, step: int
 ) -> None:
+    peer.open_channel(2)
     for start in range(0, len(data), step):
         peer.send_bytes(data[start : start + step])
     close = peer.expect(Connection.Close, channel=0)
