@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from pamqp.commands import Basic, Channel, Queue, Tx
 
@@ -11,82 +9,81 @@ from tests.peer import Lab, Peer
 from tests.taker import RecordingJournal
 
 
+@pytest.fixture
+def journal(lab: Lab) -> RecordingJournal:
+    """What the lab's broker tells its journal."""
+    journal = lab.broker.journal = RecordingJournal()
+    lab.broker.is_durable = True
+    return journal
+
+
 def hold(peer: Peer) -> None:
     """Get the message, unacked."""
     assert peer.get("q", no_ack=False) is not None
 
 
-def commit(peer: Peer, settle: Basic.Ack | Basic.Reject) -> None:
-    peer.call(Tx.Select())
+LEAVES = [
+    [Basic.Ack(1)],
+    [Basic.Ack(0, multiple=True)],
+    [Basic.Reject(1, requeue=False)],
+    [Basic.Nack(1, requeue=False)],
+    [Tx.Select(), Basic.Ack(1), Tx.Commit()],
+    [Tx.Select(), Basic.Reject(1, requeue=False), Tx.Commit()],
+]
+STAYS = [
+    [],
+    [Basic.Reject(1, requeue=True)],
+    [Basic.Recover(requeue=True)],
+    [Tx.Select(), Basic.Ack(1)],
+    [Tx.Select(), Basic.Ack(1), Tx.Rollback()],
+    [Tx.Select(), Basic.Reject(1, requeue=False), Channel.Close(200, "bye", 0, 0)],
+    [Channel.Close(200, "bye", 0, 0)],
+    [Basic.Ack(99)],
+]
+
+
+@pytest.mark.parametrize("methods", LEAVES, ids=str)
+def test_what_was_settled_is_forgotten(journal: RecordingJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
+    peer.declare("q", durable=True)
+    peer.publish("q", delivery_mode=2)
     hold(peer)
-    peer.send(settle)
-    peer.call(Tx.Commit())
+    peer.send(*methods)
+    assert journal.records == [("put", "q", 0), ("remove", "q", 0)]
 
 
-def send(*methods: Basic.Ack | Basic.Nack | Basic.Reject) -> Callable[[Peer], None]:
-    def act(peer: Peer) -> None:
-        hold(peer)
-        peer.send(*methods)
-
-    return act
-
-
-WAYS_TO_LEAVE: dict[str, Callable[[Peer], None]] = {
-    "ack": send(Basic.Ack(1)),
-    "ack multiple": send(Basic.Ack(1, multiple=True)),
-    "reject": send(Basic.Reject(1, requeue=False)),
-    "nack": send(Basic.Nack(1, requeue=False)),
-    "get without ack": lambda peer: peer.get("q", no_ack=True) and None,
-    "consume without ack": lambda peer: peer.consume("q", no_ack=True),
-    "committed ack": lambda peer: commit(peer, Basic.Ack(1)),
-    "committed reject": lambda peer: commit(peer, Basic.Reject(1, requeue=False)),
-    "purge": lambda peer: peer.call(Queue.Purge(queue="q")),
-}
-WAYS_TO_STAY: dict[str, Callable[[Peer], None]] = {
-    "nothing": lambda peer: None,
-    "get": hold,
-    "consume": lambda peer: peer.consume("q"),
-    "requeue": send(Basic.Nack(1, requeue=True)),
-    "uncommitted ack": lambda peer: (peer.call(Tx.Select()), hold(peer), peer.send(Basic.Ack(1))) and None,
-    "closed channel": lambda peer: (hold(peer), peer.call(Channel.Close(200, "bye", 0, 0))) and None,
-    "lost connection": lambda peer: (hold(peer), peer.disconnect()) and None,
-}
-
-
-def live(way: Callable[[Peer], None], **properties: int) -> list[tuple[str, str, int]]:
-    """What the journal was told about a message."""
-    lab = Lab()
-    journal = lab.broker.journal = RecordingJournal()
-    lab.broker.is_durable = True
-    peer = lab.connect()
+@pytest.mark.parametrize("methods", STAYS, ids=str)
+def test_what_may_come_back_is_kept(journal: RecordingJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
     peer.declare("q", durable=True)
-    peer.publish("q", b"1", **properties)
-    way(peer)
-    return journal.records
+    peer.publish("q", delivery_mode=2)
+    hold(peer)
+    peer.send(*methods)
+    peer.disconnect()
+    assert journal.records == [("put", "q", 0)]
 
 
-@pytest.mark.parametrize("way", WAYS_TO_LEAVE)
-def test_what_left_for_good_is_forgotten(way: str) -> None:
-    assert live(WAYS_TO_LEAVE[way], delivery_mode=2) == [("put", "q", 0), ("remove", "q", 0)]
-
-
-@pytest.mark.parametrize("way", WAYS_TO_STAY)
-def test_what_may_come_back_is_kept(way: str) -> None:
-    assert live(WAYS_TO_STAY[way], delivery_mode=2) == [("put", "q", 0)]
-
-
-@pytest.mark.parametrize("way", WAYS_TO_LEAVE)
-def test_a_transient_message_is_none_of_its_business(way: str) -> None:
-    assert live(WAYS_TO_LEAVE[way]) == []
-
-
-def test_a_message_that_passes_through_to_a_consumer_without_acks_is_forgotten_at_once() -> None:
-    lab = Lab()
-    journal = lab.broker.journal = RecordingJournal()
-    lab.broker.is_durable = True
-    peer = lab.connect()
+def test_what_is_pulled_without_ack_or_purged_is_forgotten(journal: RecordingJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
-    peer.consume("q", no_ack=True)
     for _ in range(2):
         peer.publish("q", delivery_mode=2)
+    assert peer.get("q", no_ack=True) is not None
+    peer.call(Queue.Purge(queue="q"))
+    assert journal.records == [("put", "q", 0), ("put", "q", 1), ("remove", "q", 0), ("remove", "q", 1)]
+
+
+def test_what_is_delivered_to_a_consumer_without_acks_is_forgotten(journal: RecordingJournal, peer: Peer) -> None:
+    peer.declare("q", durable=True)
+    peer.publish("q", delivery_mode=2)
+    peer.consume("q", no_ack=True)
+    peer.publish("q", delivery_mode=2)
     assert journal.records == [("put", "q", 0), ("remove", "q", 0), ("put", "q", 1), ("remove", "q", 1)]
+
+
+@pytest.mark.parametrize(("durable", "mode"), [(True, 1), (False, 2), (False, 1)])
+def test_other_messages_are_none_of_its_business(
+    journal: RecordingJournal, peer: Peer, durable: bool, mode: int
+) -> None:
+    peer.declare("q", durable=durable)
+    peer.publish("q", delivery_mode=mode)
+    hold(peer)
+    peer.send(Basic.Ack(1))
+    assert journal.records == []
