@@ -83,8 +83,8 @@ class Properties:
         """Decode property flags and list from `data[offset:]`. Raises MalformedProperties."""
         try:
             properties, end = cls._decode(data, offset)
-        except (struct.error, IndexError, fields.MalformedTable) as error:
-            raise MalformedProperties(f"malformed property list: {error}") from None
+        except (struct.error, IndexError, fields.MalformedTable):
+            raise MalformedProperties("malformed property list") from None
         if end != len(data):
             raise MalformedProperties("octets are left behind the property list")
         return properties

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import platform
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,8 +44,12 @@ CAPABILITIES: Final = {
 }
 
 
+@cache
 def server_properties() -> fields.Table:
-    """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version."""
+    """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version.
+
+    Looking up our own version costs as much as the rest of a login, so it is done once.
+    """
     return {
         "capabilities": CAPABILITIES,
         "cluster_name": f"rabbit@{platform.node()}",

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 
 from tests.peer import Lab, Peer
+
+
+@pytest.fixture(autouse=True)
+def _no_internal_error(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever a client does, it is never the broker's own code that fails."""
+    yield
+    assert [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR] == []
 
 
 @pytest.fixture

@@ -242,6 +242,16 @@ def test_a_login_that_is_none_is_met_with_silence_whatever_was_announced(
     peer.expect_nothing()
 
 
+@pytest.mark.parametrize("capabilities", ["all", True, [], None])
+def test_capabilities_that_are_no_table_are_none(lab: Lab, capabilities: object) -> None:
+    peer = lab.peer()
+    start(peer)
+    peer.send(Connection.StartOk({"capabilities": capabilities}, "PLAIN", "\0guest\0wrong"), channel=0)
+    lab.advance(3000)
+    assert peer.is_dropped
+    peer.expect_nothing()
+
+
 def test_nothing_is_heard_during_the_silence(lab: Lab) -> None:
     peer = lab.peer()
     log_in(peer, "\0guest\0wrong", capabilities={})

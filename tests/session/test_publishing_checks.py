@@ -61,6 +61,12 @@ def test_the_size_is_checked_before_everything_else() -> None:
     assert refusal(peer) == "message size 1001 is larger than configured max size 1000"
 
 
+def test_a_publish_that_is_none_is_told_before_its_size() -> None:
+    peer = Lab(message_bytes_max=1000).connect()
+    peer.send_bytes(publish_bytes("q", bytes(2000), immediate=True))
+    assert peer.expect_connection_close(540) == "NOT_IMPLEMENTED - immediate=true"
+
+
 # Exchange and permission
 
 
@@ -146,7 +152,7 @@ def test_an_empty_expiration_or_user_id_is_none(peer: Peer, flags: bytes, text: 
     assert refusal(peer) == text
 
 
-@pytest.mark.parametrize("expiration", ["60000", "060000", "+60000", "315360000000"])
+@pytest.mark.parametrize("expiration", ["60000", "060000", "+60000", "-0", "315360000000"])
 def test_an_expiration_that_is_a_number_is_passed_on(peer: Peer, expiration: str) -> None:
     peer.declare("q")
     peer.publish("q", b"x", expiration=expiration)

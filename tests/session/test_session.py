@@ -302,6 +302,7 @@ def test_everything_is_ignored_between_the_brokers_close_and_close_ok(lab: Lab, 
     peer.publish("q", b"lost")
     peer.send(commands.Channel.Open(), channel=2)
     peer.send_bytes(b"\x08\x00\x00\x00\x00\x00\x00\xce")
+    peer.send(Connection.CloseOk(), channel=1)
     peer.expect_nothing()
     assert not lab.vhost.queues
     assert not peer.is_dropped

@@ -19,8 +19,12 @@ def wire(kind: int, payload: bytes = b"", channel: int = 1, end: int = 0xCE) -> 
     return bytes([kind]) + channel.to_bytes(2, "big") + len(payload).to_bytes(4, "big") + payload + bytes([end])
 
 
-def content_header(size: int, class_id: int = 60, weight: int = 0, properties: bytes = b"\0\0") -> bytes:
-    return wire(HEADER, class_id.to_bytes(2, "big") + weight.to_bytes(2, "big") + size.to_bytes(8, "big") + properties)
+def content_header(
+    size: int, class_id: int = 60, weight: int = 0, properties: bytes = b"\0\0", channel: int = 1
+) -> bytes:
+    return wire(
+        HEADER, class_id.to_bytes(2, "big") + weight.to_bytes(2, "big") + size.to_bytes(8, "big") + properties, channel
+    )
 
 
 def close_of(peer: Peer, data: bytes) -> Connection.Close:
@@ -157,6 +161,24 @@ CLOSES = [
         PUBLISH + content_header(536_870_913),
         501,
         "FRAME_ERROR - content body size 536870913 exceeds maximum allowed size 536870912",
+        Basic.Publish.index,
+    ),
+    (
+        PUBLISH + content_header(5, channel=2) + wire(BODY, b"hello"),
+        505,
+        "UNEXPECTED_FRAME - expected method frame, got non method frame instead",
+        0,
+    ),
+    (
+        content_header(5, channel=7),
+        505,
+        "UNEXPECTED_FRAME - expected method frame, got non method frame instead",
+        0,
+    ),
+    (
+        PUBLISH + content_header(1, weight=1) + wire(BODY, b"x"),
+        505,
+        "UNEXPECTED_FRAME - expected content header for class 60, got non content header frame instead",
         Basic.Publish.index,
     ),
     (

@@ -71,9 +71,7 @@ class Client:
         self.answers: list[tuple[int, base.Frame]] = []
         self.last_places: dict[QueueModel, int] = {}
         self.is_paused = False
-        self.is_open = True
         self.spoke_at = lab.now
-        self.unread = b""
 
     def __str__(self) -> str:
         return self.name
@@ -86,7 +84,7 @@ class Client:
 
     def listen(self) -> None:
         """Read everything that the broker has written, and check it."""
-        data = self.unread + b"".join(self.peer.session.take_output())
+        data = b"".join(self.peer.session.take_output())
         content: list[Any] = []
         while len(data) >= 8:
             size, number, value = frame.unmarshal(data)

@@ -12,3 +12,16 @@ STEPS = 300
 @pytest.mark.parametrize("seed", range(40))
 def test_everything_is_as_it_must_be_after_every_step(seed: int) -> None:
     Simulation(seed).run(STEPS)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = [Simulation(1) for _ in range(2)]
+    for run in runs:
+        run.run(STEPS)
+    one, other = runs
+    assert one.story == other.story
+    assert one.numbers == other.numbers
+    assert one.lab.now == other.lab.now
+    assert {name: queue.places for name, queue in one.topology.queues.items()} == {
+        name: queue.places for name, queue in other.topology.queues.items()
+    }

@@ -16,7 +16,6 @@ REASONS = {
     "amqp_broker/session/session.py": "the frame loop, and what it decides by: parts of one state machine",
     "amqp_broker/session/session.py:Session._run": "the hot path: a call per frame costs more than its length",
     "tests/mutations.py:streams": "a table of byte streams, one life of a client after the other",
-    "tests/simulation/simulation.py": "what can happen to a simulated world: one short action after the other",
 }
 
 
