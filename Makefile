@@ -4,6 +4,8 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
+# What .venv has comes before what the machine has: .ci/tools puts a Go there where there is none, or an old one.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test check bench fuzz clean
@@ -13,7 +15,8 @@ help: ## List these commands
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer is needed; install it or pass PYTHON=/path/to/python" >&2; exit 69; }
-	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); .ci/apt python3-venv && $(PYTHON) -m venv $(VENV); }
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); .ci/apt python3-venv && $(PYTHON) -m venv $(VENV); }
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
