@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from amqp_broker.compat import DEFAULT, PROFILES, Profile
 
 
 class ConfigError(ValueError):
@@ -34,15 +36,22 @@ class Config:
     default_user: str = setting("guest", "Name of the first user.", env=("RABBITMQ_DEFAULT_USER",), flag=False)
     default_pass: str = setting("guest", "Password of the first user.", env=("RABBITMQ_DEFAULT_PASS",), flag=False)
     default_vhost: str = setting("/", "Name of the first vhost.", env=("RABBITMQ_DEFAULT_VHOST",), flag=False)
+    compat: str = setting(DEFAULT, f"The version of RabbitMQ to imitate: {', '.join(PROFILES)}.")
     auth_mechanisms: str = setting(
-        "PLAIN AMQPLAIN ANONYMOUS", "SASL mechanisms; RABBIT-CR-DEMO is there, too.", flag=False
+        "", "SASL mechanisms, if not those of that version; RABBIT-CR-DEMO is there, too.", flag=False
     )
     channel_max: int = setting(2047, "Channels that a connection may open.", flag=False)
     frame_max: int = setting(131072, "Largest frame, in octets.", flag=False)
     heartbeat_s: int = setting(60, "Heartbeat that the broker proposes, in seconds.", flag=False)
     handshake_timeout_ms: int = setting(10_000, "How long a client may take until connection.open.", flag=False)
-    message_bytes_max: int = setting(16_777_216, "Largest message body, in octets.", flag=False)
+    message_bytes_max: int = setting(0, "Largest message body, in octets, if not that version's.", flag=False)
+    consumer_timeout_ms: int = setting(
+        1_800_000, "How long a consumer may take to settle a message; 0 is for ever.", flag=False
+    )
     connection_max: int | None = setting(None, "Connections that the broker takes.", flag=False)
+    exchange_max: int | None = setting(
+        None, "Exchanges in all vhosts together, those that are there from the start among them.", flag=False
+    )
 
     @classmethod
     def load(cls, given: Mapping[str, Any], environment: Mapping[str, str]) -> Config:
@@ -60,10 +69,25 @@ class Config:
         config.check()
         return config
 
+    @property
+    def profile(self) -> Profile:
+        """The version of RabbitMQ that is imitated."""
+        return PROFILES[self.compat]
+
+    def resolved(self) -> Config:
+        """These settings, with the values of that version where none is given."""
+        return replace(
+            self,
+            auth_mechanisms=self.auth_mechanisms or self.profile.auth_mechanisms,
+            message_bytes_max=self.message_bytes_max or self.profile.message_bytes_max,
+        )
+
     def check(self) -> None:
         """Raise ConfigError for a value out of range."""
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"port {self.port} is not between 0 and 65535")
+        if self.compat not in PROFILES:
+            raise ConfigError(f"compat '{self.compat}' is none of {', '.join(PROFILES)}")
         if self.log_level not in ("debug", "info", "warning", "error"):
             raise ConfigError(f"log level '{self.log_level}' is none of debug, info, warning, error")
 

@@ -4,6 +4,8 @@
       ChannelError       soft: closes the channel (spec 1.2, "soft-error")
       ConnectionError_   hard: closes the connection (spec 1.2, "hard-error")
     Disconnect           the socket is dropped; no frame tells the peer why
+    InvalidParameter, DoesNotExist
+                         for those who administrate; no client of AMQP causes one
 
 The core and the session raise; `Session._run` is the only place that turns an error into a close. The code is on the
 class, the explanation is RabbitMQ's text.
@@ -111,3 +113,11 @@ class InternalError(ConnectionError_):
 
 class Disconnect(Exception):
     """Drop the socket without a closing frame, as RabbitMQ does with peers that do not speak AMQP."""
+
+
+class InvalidParameter(ValueError):
+    """A policy, limit, permission or name that cannot be set so. Management answers 400 with its text."""
+
+
+class DoesNotExist(LookupError):
+    """What is to be changed or removed is not there. Management answers 404."""

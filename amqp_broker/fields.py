@@ -123,6 +123,17 @@ def erlang_term(value: Value | bytes) -> str:
     return f"<<{','.join(map(str, value))}>>"
 
 
+def json_term(value: object) -> str:
+    """A value that came as JSON, as Erlang prints it into RabbitMQ's texts."""
+    if value is None:
+        return "null"
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(json_term, value))}]"
+    if isinstance(value, dict):
+        return f"#{{{','.join(f'{json_term(key)} => {json_term(item)}' for key, item in value.items())}}}"
+    return erlang_term(value) if isinstance(value, (str, int, float)) else str(value)
+
+
 def is_integer(value: Value) -> bool:
     """Whether a value has one of the integer types (a bool and a timestamp have not)."""
     return isinstance(value, int) and not isinstance(value, (bool, Timestamp))

@@ -224,6 +224,10 @@ class Message:
         """Decode the properties (a copy on every call: the message itself stays as it arrived)."""
         return Properties.decode(self.header, CONTENT.size)
 
+    def with_properties(self, properties: Properties) -> Message:
+        """The same message with other properties."""
+        return Message.build(self.address, properties, self.body)
+
     def content_for(self, channel: int, frame_max: int) -> bytes:
         """The content's frames for another channel, re-cut where the peer's frames must be smaller."""
         pieces = self.body_pieces()
@@ -236,6 +240,47 @@ class Message:
         for piece in pieces:
             frames += (FRAME.pack(FRAME_BODY, channel, len(piece)), piece, FRAME_END_BYTE)
         return b"".join(frames)
+
+
+class SpecialMessage(Message):
+    """A message that carries more than its content.
+
+    That is its expiration, the keys of a BCC header that was taken out, whether its x-death header is ours, and the
+    number it has in a trace (0: none).
+    """
+
+    __slots__ = ("blind_keys", "expiration_ms", "has_died", "number")
+
+    expiration_ms: int | None
+    blind_keys: list[str]
+    has_died: bool
+    number: int
+
+    def __init__(self, address: Address, content: bytes, channel: int, is_persistent: bool) -> None:
+        super().__init__(address, content, channel, is_persistent)
+        self.expiration_ms = None
+        self.blind_keys = []
+        self.has_died = False
+        self.number = 0
+
+    @classmethod
+    def of(cls, message: Message) -> SpecialMessage:
+        """A message of one's own that can carry more; what it carries already is kept."""
+        special = cls(message.address, message.content, message.channel, message.is_persistent)
+        if isinstance(message, SpecialMessage):
+            special._carry(message)
+        return special
+
+    def with_properties(self, properties: Properties) -> Message:
+        special = SpecialMessage.of(super().with_properties(properties))
+        special._carry(self)
+        return special
+
+    def _carry(self, other: SpecialMessage) -> None:
+        self.expiration_ms = other.expiration_ms
+        self.blind_keys = other.blind_keys
+        self.has_died = other.has_died
+        self.number = other.number
 
 
 def content_frames(channel: int, header: bytes, body: bytes, frame_max: int) -> bytes:

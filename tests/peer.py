@@ -66,7 +66,7 @@ class Lab:
         timers = self.broker.timers
         while (deadline := timers.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
-            timers.run_due(self.now)
+            self.broker.tick(self.now)
         self.now = end
 
     def drain(self) -> None:

@@ -194,3 +194,18 @@ def test_nothing_else_is_an_integer(value: Any) -> None:
 )
 def test_values_are_shown_as_erlang_prints_them(value: Any, term: str) -> None:
     assert fields.erlang_term(value) == term
+
+
+@pytest.mark.parametrize(
+    ("value", "term"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (1.5, "1.5"),
+        ("x", '<<"x">>'),
+        ([1, "x"], '[1,<<"x">>]'),
+        ({"a": 1}, '#{<<"a">> => 1}'),
+    ],
+)
+def test_values_of_json_are_shown_as_erlang_prints_them(value: Any, term: str) -> None:
+    assert fields.json_term(value) == term

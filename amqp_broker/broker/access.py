@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from amqp_broker.broker import patterns
+from amqp_broker.broker.limits import Limits, user_limits
 from amqp_broker.errors import AccessRefused
 
 IMPERSONATOR: Final = "impersonator"
@@ -24,8 +25,32 @@ class Permission:
 
     def allows(self, action: str, name: str) -> bool:
         pattern: str = getattr(self, action)
-        # The empty pattern permits nothing (it would match everything).
-        return bool(pattern) and (pattern == ".*" or re.search(pattern, name) is not None)
+        return bool(pattern) and patterns.permits(pattern, name)
+
+    def check(self) -> None:
+        """Raise InvalidParameter for a pattern that is none."""
+        for pattern in (self.configure, self.write, self.read):
+            patterns.check(pattern)
+
+
+@dataclass(frozen=True)
+class TopicPermission:
+    """What a user may do at one topic exchange: patterns over the routing keys of messages and of bindings.
+
+    They may name `{username}` and `{vhost}`; `{client_id}` is a variable of MQTT, and stands for itself in AMQP.
+    """
+
+    write: str = ".*"
+    read: str = ".*"
+
+    def allows(self, action: str, routing_key: str, user: str, vhost: str) -> bool:
+        pattern: str = getattr(self, action)
+        return patterns.permits(pattern.replace("{username}", user).replace("{vhost}", vhost), routing_key)
+
+    def check(self) -> None:
+        """Raise InvalidParameter for a pattern that is none."""
+        patterns.check(self.write)
+        patterns.check(self.read)
 
 
 @dataclass
@@ -36,8 +61,9 @@ class User:
     password_hash: bytes = b""
     tags: frozenset[str] = frozenset()
     permissions: dict[str, Permission] = field(default_factory=dict)
-    connection_max: int | None = None
-    channel_max: int | None = None
+    # By vhost and exchange.
+    topic_permissions: dict[tuple[str, str], TopicPermission] = field(default_factory=dict)
+    limits: Limits = field(default_factory=user_limits)
 
     def accepts(self, password: bytes) -> bool:
         if not self.password_hash or not password:
@@ -56,6 +82,25 @@ class User:
             raise AccessRefused(
                 f"{action} access to {kind} '{shown}' in vhost '{vhost}' refused for user '{self.name}'"
             )
+
+    def may_topic(self, action: str, vhost: str, exchange: str, routing_key: str) -> bool:
+        """Whether the user may `write` or `read` a routing key of a topic exchange; where nothing is set he may."""
+        permission = self.topic_permissions.get((vhost, exchange))
+        return permission is None or permission.allows(action, routing_key, self.name, vhost)
+
+    def require_topic(self, action: str, vhost: str, exchange: str, routing_key: str) -> None:
+        """Raise AccessRefused unless `may_topic`."""
+        if not self.may_topic(action, vhost, exchange, routing_key):
+            raise AccessRefused(
+                f"{action} access to topic '{routing_key}' in exchange '{exchange}' in vhost '{vhost}' "
+                f"refused for user '{self.name}'"
+            )
+
+    def forget_vhost(self, vhost: str) -> None:
+        """A vhost is no more, and neither are the permissions there."""
+        self.permissions.pop(vhost, None)
+        for key in [key for key in self.topic_permissions if key[0] == vhost]:
+            del self.topic_permissions[key]
 
 
 def hash_password(password: bytes, salt: bytes) -> bytes:

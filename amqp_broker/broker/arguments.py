@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from amqp_broker import fields
+from amqp_broker.compat import Profile
 from amqp_broker.errors import PreconditionFailed
 
 EXPIRES_MS_MAX: Final = 315_360_000_000
 PRIORITY_MAX: Final = 255
 OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
 QUEUE_MODES: Final = ("default", "lazy")
-QUEUE_TYPES: Final = ("classic", "")
+QUEUE_TYPES: Final = ("classic", "quorum", "")
 
 # A validator returns what is wrong as an Erlang term, or None.
 Validator = Callable[[Any, fields.Table], "str | None"]
@@ -59,6 +60,11 @@ def _dead_letter_routing_key(value: Any, arguments: fields.Table) -> str | None:
     return wrong or (None if "x-dead-letter-exchange" in arguments else "routing_key_but_no_dlx_defined")
 
 
+def _dead_letter_strategy(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in ("at-most-once", "at-least-once") else "invalid_dlx_strategy")
+
+
 def _overflow(value: Any, arguments: fields.Table) -> str | None:
     wrong = _string(value, arguments)
     return wrong or (None if value in OVERFLOWS else "invalid_overflow")
@@ -79,6 +85,11 @@ def _queue_version(value: Any, arguments: fields.Table) -> str | None:
     return wrong or (None if value in (1, 2) else f"\"unsupported queue version '{value}'\"")
 
 
+def _queue_version_2(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    return wrong or (None if value == 2 else f"\"unsupported queue version '{value}'\"")
+
+
 def _bool(value: Any, _: fields.Table) -> str | None:
     return None if isinstance(value, bool) else f"{{unacceptable_type,{fields.type_name(value)}}}"
 
@@ -92,12 +103,26 @@ QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-max-length": _non_negative,
     "x-max-length-bytes": _non_negative,
     "x-max-priority": _max_priority,
+    "x-delivery-limit": _integer,
+    "x-dead-letter-strategy": _dead_letter_strategy,
     "x-overflow": _overflow,
     "x-queue-mode": _queue_mode,
     "x-queue-version": _queue_version,
     "x-single-active-consumer": _bool,
     "x-queue-type": _queue_type,
 }
+
+
+def queue_arguments(profile: Profile) -> dict[str, Validator]:
+    """The arguments that one version of RabbitMQ looks at."""
+    known = dict(QUEUE_ARGUMENTS)
+    if not profile.has_queue_modes:
+        del known["x-queue-mode"]
+    if not profile.has_queue_version_1:
+        known["x-queue-version"] = _queue_version_2
+    return known
+
+
 # Known to RabbitMQ, but not for this type of queue.
 NOT_CLASSIC_ARGUMENTS: Final = (
     "x-max-in-memory-length",
@@ -105,6 +130,15 @@ NOT_CLASSIC_ARGUMENTS: Final = (
     "x-delivery-limit",
     "x-dead-letter-strategy",
     "x-quorum-initial-group-size",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+)
+NOT_QUORUM_ARGUMENTS: Final = (
+    "x-max-priority",
+    "x-queue-mode",
+    "x-queue-version",
     "x-max-age",
     "x-stream-max-segment-size-bytes",
     "x-stream-filter-size-bytes",
@@ -121,11 +155,11 @@ def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -
             raise PreconditionFailed(f"invalid arg '{name}' for {resource}: {wrong}")
 
 
-def check_type(foreign: tuple[str, ...], arguments: fields.Table, resource: str) -> None:
+def check_type(foreign: tuple[str, ...], arguments: fields.Table, resource: str, queue_type: str = "classic") -> None:
     """Raise PreconditionFailed for an argument that only other types of queues have."""
     for name in foreign:
         if name in arguments:
-            raise PreconditionFailed(f"invalid arg '{name}' for {resource} of queue type rabbit_classic_queue")
+            raise PreconditionFailed(f"invalid arg '{name}' for {resource} of queue type rabbit_{queue_type}_queue")
 
 
 def require_equal(resource: str, name: str, current: Any, received: Any) -> None:

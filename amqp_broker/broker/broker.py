@@ -7,19 +7,24 @@ source of random octets.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from amqp_broker.broker.access import SALT_BYTES, Permission, User, hash_password
+from amqp_broker.broker.access import SALT_BYTES, Permission, TopicPermission, User, hash_password
 from amqp_broker.broker.connection import Connection
+from amqp_broker.broker.dead_letter import dead_letter
+from amqp_broker.broker.events import EVENT_EXCHANGE, Events, event_exchange
 from amqp_broker.broker.journal import Journal, NullJournal
+from amqp_broker.broker.limits import MAX_CONNECTIONS
 from amqp_broker.broker.timers import Timers
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.errors import NotAllowed
+from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queue import Queue
     from amqp_broker.config import Config
+    from amqp_broker.message import Message
 
 
 class Broker:
@@ -29,7 +34,8 @@ class Broker:
     """
 
     def __init__(self, config: Config, entropy: Callable[[int], bytes], journal: Journal | None = None) -> None:
-        self.config = config
+        self.config = config.resolved()
+        self.profile = config.profile
         self.entropy = entropy
         self.journal = journal or NullJournal()
         self.is_durable = journal is not None
@@ -38,32 +44,162 @@ class Broker:
         self.users: dict[str, User] = {}
         self.connections: set[Connection] = set()
         self.undrained: list[Queue] = []
+        # What time it is, as the shell said last (ms since the epoch).
+        self.now = 0
+        # The same, read as exactly as a trace wants it (µs); a shell with a clock puts its own here.
+        self.now_us: Callable[[], int] = lambda: self.now * 1000
+        self.node = "rabbit@localhost"
+        self.events = Events(self)
+        self._message_count = 0
+        self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
+        self._is_dead_lettering = False
         # Set when a message had to wait for a consumer's socket, though the consumer would have taken it; the shell
         # then slows its publisher down.
         self.is_congested = False
+        # What the node is short of: "memory", "disk".
+        self.alarms: set[str] = set()
 
     def unique_name(self, prefix: str) -> str:
         """A name that no other has: `prefix` and 22 characters, as RabbitMQ makes them."""
         return prefix + base64.urlsafe_b64encode(self.entropy(16)).decode().rstrip("=")
+
+    def next_message_number(self) -> int:
+        """A number for a message that is traced."""
+        self._message_count += 1
+        return self._message_count
+
+    def tick(self, now: int) -> None:
+        """Run what is due at `now`."""
+        self.now = now
+        self.timers.run_due(now)
+
+    def set_alarm(self, resource: str, is_on: bool) -> None:
+        """The node is short of memory or disk, or no longer: connections that publish wait meanwhile."""
+        if is_on:
+            self.alarms.add(resource)
+        else:
+            self.alarms.discard(resource)
+        for connection in list(self.connections):
+            connection.follow_alarms()
 
     # Users and vhosts
 
     def add_vhost(self, name: str) -> VHost:
         """The vhost of that name, created if there is none."""
         if name not in self.vhosts:
-            self.vhosts[name] = VHost(self, name)
+            vhost = self.vhosts[name] = VHost(self, name)
+            if name == self.config.default_vhost:
+                vhost.exchanges[EVENT_EXCHANGE] = event_exchange(name)
+            self.events.vhost_created(vhost)
         return self.vhosts[name]
 
     def add_user(self, name: str, password: str, *, tags: frozenset[str] = frozenset()) -> User:
         """Create or replace a user, who has no permissions yet."""
         user = User(name, hash_password(password.encode(), self.entropy(SALT_BYTES)), tags)
         self.users[name] = user
+        self.events.user_created(user)
         return user
 
+    def delete_vhost(self, name: str) -> None:
+        """Delete a vhost with all that is in it, and close the connections to it. Raises DoesNotExist."""
+        vhost = self.vhosts.get(name)
+        if vhost is None:
+            raise DoesNotExist(f"Virtual host '{name}' does not exist")
+        for connection in list(vhost.connections):
+            connection.force_close(f"vhost '{name}' is deleted", self.now)
+        for queue in list(vhost.queues.values()):
+            vhost.remove_queue(queue)
+        del self.vhosts[name]
+        for user in self.users.values():
+            user.forget_vhost(name)
+        self.events.emit_action("vhost.deleted", name=name)
+
+    def user(self, name: str) -> User:
+        """The user of that name. Raises DoesNotExist."""
+        user = self.users.get(name)
+        if user is None:
+            raise DoesNotExist(f"User '{name}' does not exist")
+        return user
+
+    def delete_user(self, name: str) -> None:
+        """Delete a user, and close all connections that he has. Raises DoesNotExist."""
+        user = self.user(name)
+        del self.users[name]
+        # Who is just logging in finds no vhost open any more.
+        user.permissions.clear()
+        for connection in [connection for connection in self.connections if connection.user is user]:
+            connection.force_close(f"user '{name}' is deleted", self.now)
+        self._permissions_changed()
+        self.events.emit_action("user.deleted", name=name)
+
+    def change_password(self, user: User, password: str) -> None:
+        """Who is logged in stays so."""
+        user.password_hash = hash_password(password.encode(), self.entropy(SALT_BYTES))
+        self.events.emit_action("user.password.changed", name=user.name)
+
+    def set_tags(self, user: User, tags: Iterable[str]) -> None:
+        """`administrator`, `monitoring`, `policymaker`, `management`, `impersonator`, or what means nothing here."""
+        user.tags = frozenset(tag.strip() for tag in tags)
+        self.events.emit_action("user.tags.set", name=user.name, tags=sorted(user.tags))
+
+    def set_user_limit(self, user: User, name: str, value: object) -> None:
+        """Set `max-connections` or `max-channels`; negative is no limit. Raises InvalidParameter."""
+        user.limits.set(name, value)
+        self.events.emit_action("user.limits.set", name="limits", username=user.name, **user.limits.given)
+
+    def clear_user_limit(self, user: User, name: str) -> None:
+        user.limits.clear(name)
+        self.events.emit_action("user.limits.cleared", name="limits", username=user.name)
+
+    # Permissions: they count at once, for open connections, too
+
     def set_permission(self, user: User, vhost: str, permission: Permission) -> None:
+        """Raises InvalidParameter for a pattern that is none. The vhost need not be there yet."""
+        permission.check()
         user.permissions[vhost] = permission
-        if vhost in self.vhosts:
-            self.vhosts[vhost].topology_changed()
+        self._permissions_changed()
+        self.events.permission_created(user, vhost, permission)
+
+    def clear_permission(self, user: User, vhost: str) -> None:
+        """The user may do nothing more in a vhost; his connections stay open."""
+        user.permissions.pop(vhost, None)
+        self._permissions_changed()
+        self.events.emit_action("permission.deleted", user=user.name, vhost=vhost)
+
+    def set_topic_permission(self, user: User, vhost: str, exchange: str, permission: TopicPermission) -> None:
+        """Raises InvalidParameter for a pattern that is none. Neither vhost nor exchange need be there yet."""
+        permission.check()
+        user.topic_permissions[vhost, exchange] = permission
+        self._permissions_changed()
+        self.events.emit_action(
+            "topic.permission.created",
+            user=user.name,
+            vhost=vhost,
+            exchange=exchange,
+            write=permission.write,
+            read=permission.read,
+        )
+
+    def clear_topic_permission(self, user: User, vhost: str, exchange: str | None = None) -> None:
+        """Lift what was set for an exchange, or for all of a vhost."""
+        for key in list(user.topic_permissions):
+            if key[0] == vhost and exchange in (key[1], None):
+                del user.topic_permissions[key]
+        self._permissions_changed()
+        self.events.emit_action("topic.permission.deleted", user=user.name, vhost=vhost)
+
+    def _permissions_changed(self) -> None:
+        for vhost in self.vhosts.values():
+            vhost.topology_changed()
+
+    def check_exchange_limit(self, resource: str) -> None:
+        """Raise PreconditionFailed if there may be no further exchange.
+
+        RabbitMQ's only limit to them (4.1) is one of the cluster, and counts those that are there from the start.
+        """
+        limit = self.config.exchange_max
+        if limit is not None and sum(len(vhost.exchanges) for vhost in self.vhosts.values()) >= limit:
+            raise PreconditionFailed(f"cannot declare {resource}: exchange limit of {limit} is reached")
 
     def add_defaults(self) -> None:
         """The vhost and the administrator that a fresh RabbitMQ has, named as the configuration says."""
@@ -80,19 +216,16 @@ class Broker:
         if limit is not None and len(self.connections) >= limit:
             raise NotAllowed(f"connection refused: node connection limit ({limit}) is reached")
         vhost = self.vhosts.get(vhost_name)
-        if vhost is not None and vhost.connection_max is not None and len(vhost.connections) >= vhost.connection_max:
+        if vhost is not None and vhost.limits.is_reached(MAX_CONNECTIONS, len(vhost.connections)):
             raise NotAllowed(
                 f"access to vhost '{vhost_name}' refused for user '{name}': "
-                f"connection limit ({vhost.connection_max}) is reached"
+                f"connection limit ({vhost.limits[MAX_CONNECTIONS]}) is reached"
             )
         if vhost is None:
             raise NotAllowed(f"vhost {vhost_name} not found")
-        if user.connection_max is not None:
-            count = sum(other.user is user for other in self.connections)
-            if count >= user.connection_max:
-                raise NotAllowed(
-                    f"connection refused for user '{name}': user connection limit ({user.connection_max}) is reached"
-                )
+        user_limit = user.limits[MAX_CONNECTIONS]
+        if user_limit is not None and sum(other.user is user for other in self.connections) >= user_limit:
+            raise NotAllowed(f"connection refused for user '{name}': user connection limit ({user_limit}) is reached")
         if not user.can_open(vhost_name):
             raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{name}'")
         connection.vhost = vhost
@@ -102,11 +235,26 @@ class Broker:
 
     def dismiss(self, connection: Connection) -> None:
         """A connection is over: what lives with it goes, what it counted for is free again."""
+        was_here = connection in self.connections
         self.connections.discard(connection)
         if connection.vhost is not None:
             connection.vhost.connections.discard(connection)
             for queue in list(connection.exclusive_queues):
                 connection.vhost.remove_queue(queue)
+        if was_here:
+            self.events.connection_closed(connection)
+
+    # Dead letters
+
+    def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
+        """Dead-letter a message, and after it those that die of that in the next queue: no chain is too long."""
+        self._dead_letters.append((queue, message, reason))
+        if self._is_dead_lettering:
+            return
+        self._is_dead_lettering = True
+        while self._dead_letters:
+            dead_letter(*self._dead_letters.popleft(), self.now)
+        self._is_dead_lettering = False
 
     # Work that was put off
 

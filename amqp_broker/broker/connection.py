@@ -20,6 +20,8 @@ class Connection:
     def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
         self.peer_host = peer_host
         self.peer_port = peer_port
+        self.host = host
+        self.port = port
         self.name = f"{peer_host}:{peer_port} -> {host}:{port}"
         self.connected_at_ms = connected_at_ms
         self.user: User | None = None
@@ -27,6 +29,10 @@ class Connection:
         self.client_properties: fields.Table = {}
         self.channels: dict[int, Any] = {}
         self.exclusive_queues: set[Queue] = set()
+
+    def follow_alarms(self) -> None:
+        """The alarms of the broker have changed: who publishes waits while there is one."""
+        raise NotImplementedError
 
     def force_close(self, explanation: str, now: int) -> None:
         """Close it from the broker's side with 320 CONNECTION_FORCED."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Consumer:
     """A subscription to a queue. It stands in `queue.takers` exactly while `is_taking`.
 
-    `prefetch` is how many unacked deliveries it may have (0: any number), `in_flight` how many it has;
-    `is_full` says that these are equal.
+    `number` is its channel's. `prefetch` is how many unacked deliveries it may have (0: any number), `in_flight` how
+    many it has; `is_full` says that these are equal.
     """
 
     __slots__ = (
@@ -26,6 +26,7 @@ class Consumer:
         "is_full",
         "is_taking",
         "no_ack",
+        "number",
         "prefetch",
         "priority",
         "queue",
@@ -52,6 +53,7 @@ class Consumer:
         self.prefetch = 0 if no_ack else prefetch
         self.priority = priority
         self.arguments = arguments
+        self.number = 0
         self.in_flight = 0
         self.is_taking = False
         self.is_full = False

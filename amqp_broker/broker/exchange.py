@@ -14,6 +14,7 @@ from amqp_broker.broker.topic import TopicTrie
 from amqp_broker.errors import PreconditionFailed
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.policies import Policy
     from amqp_broker.broker.queue import Queue
 
 Destination: TypeAlias = "Queue | Exchange"
@@ -49,14 +50,19 @@ class Exchange:
     arguments: fields.Table = field(default_factory=dict)
     bindings: dict[BindingKey, Binding] = field(default_factory=dict)
     incoming: dict[Binding, None] = field(default_factory=dict)
+    policy: Policy | None = None
+    operator_policy: Policy | None = None
 
     def __str__(self) -> str:
         return f"exchange '{self.name}' in vhost '{self.vhost}'"
 
     @property
     def alternate(self) -> str | None:
-        """Name of the exchange that takes what matches no binding here."""
-        return self.arguments.get("alternate-exchange")
+        """Name of the exchange that takes what matches no binding here; the argument counts before the policy."""
+        name = self.arguments.get("alternate-exchange")
+        if name is None and self.policy is not None:
+            name = self.policy.definition.get("alternate-exchange")
+        return name
 
     def check(self, binding: Binding) -> None:
         """Raise PreconditionFailed for a binding that this type cannot have."""

@@ -9,30 +9,42 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from amqp_broker.errors import AccessRefused, ResourceLocked
+from amqp_broker.broker.dead_letter import EXPIRED, MAXLEN, REJECTED
+from amqp_broker.broker.policies import Policy, definition_of
+from amqp_broker.broker.settings import QueueSettings, effective
+from amqp_broker.broker.turns import Turns
+from amqp_broker.errors import AccessRefused, PreconditionFailed, ResourceLocked
+from amqp_broker.message import Message, SpecialMessage
 
 if TYPE_CHECKING:
     from amqp_broker import fields
     from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.exchange import Binding
+    from amqp_broker.broker.timers import Timer
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.message import Message
 
 # A backlog is handed out in portions, with the sockets flushed in between: about one socket buffer each.
 DRAIN_BYTES_MAX: Final = 256 * 1024
 DRAIN_MESSAGES_MAX: Final = 2048
 
 
-class Queue:
+class Queue(Turns):
     """A classic queue. `ready_count` and `unacked_count` are exact at any time.
 
     `consumers` are all subscriptions; `takers` those that can take a message now, next in turn first, those of
     higher priority before others. Takers and ready messages never wait for each other, but for a drain that stopped
     at its portion, and for takers that have become full since they had their turn.
     """
+
+    # What RabbitMQ calls this kind of queue.
+    type: ClassVar[str] = "classic"
+
+    # Whether a channel's limit (basic.qos global) may hold for its consumers.
+    takes_global_prefetch = True
 
     def __init__(
         self,
@@ -44,6 +56,7 @@ class Queue:
         owner: Connection | None,
         arguments: fields.Table,
     ) -> None:
+        super().__init__(is_single_active=arguments.get("x-single-active-consumer") is True)
         self.vhost = vhost
         self.name = name
         self.is_durable = is_durable
@@ -58,23 +71,24 @@ class Queue:
         self.returned: list[tuple[int, Message]] = []
         self.unacked_count = 0
 
-        self.length_max: int | None = arguments.get("x-max-length")
-        self.bytes_max: int | None = arguments.get("x-max-length-bytes")
-        self.is_limited = self.length_max is not None or self.bytes_max is not None
-        self.rejects_publish = self.is_limited and arguments.get("x-overflow", "drop-head") != "drop-head"
+        self.settings = QueueSettings()
+        self.policy: Policy | None = None
+        self.operator_policy: Policy | None = None
+        # When messages expire, by position: ready and unacked ones. Only those that do stand here.
+        self.deadlines: dict[int, int] = {}
+        self._expiry_timer: Timer | None = None
+        self._unused_timer: Timer | None = None
+        self._last_used_ms = vhost.broker.now
         # Body octets of what is ready; kept only where there is a limit to them.
         self.ready_bytes = 0
 
-        self.consumers: list[Consumer] = []
-        self.takers: deque[Consumer] = deque()
-        self.has_priorities = False
-        self.exclusive_consumer: Consumer | None = None
         # Whether a drain stopped at its portion, and goes on when the sockets were flushed.
         self.is_undrained = False
-        # Consumers that would take more, were their sockets not full.
-        self.clogged: set[Consumer] = set()
 
         self.journal = vhost.broker.journal if is_durable and vhost.broker.is_durable else None
+        # Whether there is more to a message than being handed on: the one question that the plain path asks.
+        self.has_extras = False
+        self.apply(effective(arguments, {}, {}))
 
     def __str__(self) -> str:
         return f"queue '{self.name}' in vhost '{self.vhost.name}'"
@@ -84,12 +98,54 @@ class Queue:
         """How many messages wait for a consumer."""
         return len(self.ready) + len(self.returned)
 
+    def follow(self, policy: Policy | None, operator_policy: Policy | None) -> None:
+        """These policies apply to the queue from now on."""
+        if (policy, operator_policy) != (self.policy, self.operator_policy):
+            self.policy, self.operator_policy = policy, operator_policy
+            # A queue is as good as used when its time to be unused changes.
+            self._last_used_ms = self.vhost.broker.now
+            self.apply(effective(self.arguments, definition_of(policy), definition_of(operator_policy)))
+
+    def apply(self, settings: QueueSettings) -> None:
+        """Follow other settings from now on: at declaration, and when a policy changes.
+
+        What is in the queue keeps the time to live that it came with; a limit to the length counts at once. Source:
+        rabbit_amqqueue_process.erl, process_args_policy, where a new limit meets the old overflow before the new one:
+        unless it was and is to reject, the queue drops.
+        """
+        drops = "drop-head" in (self.settings.overflow, settings.overflow)
+        self.settings = settings
+        self._update_extras()
+        if settings.bytes_max is not None:
+            self.ready_bytes = sum(message.body_bytes for message in self.messages())
+        if drops:
+            self._drop_beyond_limits()
+        self._start_unused_timer()
+
+    def _update_extras(self) -> None:
+        settings = self.settings
+        self.has_extras = (
+            self.journal is not None
+            or self.vhost.trace is not None
+            or bool(self.deadlines)
+            or settings.message_ttl_ms is not None
+            or settings.length_max is not None
+            or settings.bytes_max is not None
+        )
+
     # Messages
+
+    def messages(self) -> Iterator[Message]:
+        """What is ready, in the order in which it will be delivered."""
+        for _, message in sorted(self.returned):
+            yield message
+        yield from self.ready
 
     def push(self, message: Message) -> None:
         """Take a message: hand it to the consumer whose turn it is, or keep it."""
-        if self.journal is not None and message.is_persistent:
-            self.journal.put(self, self.head + len(self.ready), message)
+        if self.has_extras:
+            self.push_with_extras(message)
+            return
         takers = self.takers
         if takers and not self.ready and not self.returned and (not takers[0].is_full or self._pass_over_full()):
             position = self.head
@@ -100,56 +156,116 @@ class Queue:
                 self._give_turn()
         else:
             self.ready.append(message)
-            if self.is_limited:
-                self._count_bytes(message)
-                self._drop_overflow()
             if self.clogged or self.is_undrained:
                 self.vhost.broker.is_congested = True
 
+    def push_with_extras(self, message: Message, expiration_ms: int | None = None) -> None:
+        """Take a message that may expire, that the journal must know of, or that may be one too many."""
+        if self.deadlines:
+            self.expire()
+        position = self._append(message)
+        if self.journal is not None and message.is_persistent:
+            self.journal.put(self, position, message)
+        if self.settings.bytes_max is not None:
+            self.ready_bytes += message.body_bytes
+        ttl_ms = self.settings.message_ttl_ms
+        if expiration_ms is not None:
+            ttl_ms = expiration_ms if ttl_ms is None else min(ttl_ms, expiration_ms)
+        if ttl_ms is not None:
+            self.deadlines[position] = self.vhost.broker.now + ttl_ms
+            self.has_extras = True
+        self.drain(with_expired=True)
+        self._drop_overflow()
+        if self.deadlines:
+            self.expire()
+        if self.clogged and self.ready_count:
+            self.vhost.broker.is_congested = True
+
+    def accept(self, message: Message) -> bool:
+        """Take a message unless the queue is full and says so; a message's own expiration counts.
+
+        Returns False if it was refused.
+        """
+        if self.will_reject(message):
+            if self.settings.overflow == "reject-publish-dlx":
+                self.give_up(message, MAXLEN)
+            return False
+        if isinstance(message, SpecialMessage):
+            self.push_with_extras(message, message.expiration_ms)
+        else:
+            self.push(message)
+        return True
+
     def will_reject(self, message: Message) -> bool:
         """Whether the message is one too many for a queue that says so to its publisher (x-overflow)."""
-        if not self.rejects_publish:
+        settings = self.settings
+        if not settings.rejects_publish:
             return False
-        is_too_long = self.length_max is not None and self.ready_count + 1 > self.length_max
-        return is_too_long or (self.bytes_max is not None and self.ready_bytes + message.body_bytes > self.bytes_max)
+        is_too_long = settings.length_max is not None and self.ready_count + 1 > settings.length_max
+        return is_too_long or (
+            settings.bytes_max is not None and self.ready_bytes + message.body_bytes > settings.bytes_max
+        )
 
     def _drop_overflow(self) -> None:
         """Drop from the head what is beyond the limits, unless publishers are to be refused instead."""
-        if self.rejects_publish:
-            return
+        if not self.settings.rejects_publish:
+            self._drop_beyond_limits()
+
+    def _drop_beyond_limits(self) -> None:
+        settings = self.settings
         while self.ready_count and (
-            (self.length_max is not None and self.ready_count > self.length_max)
-            or (self.bytes_max is not None and self.ready_bytes > self.bytes_max)
+            (settings.length_max is not None and self.ready_count > settings.length_max)
+            or (settings.bytes_max is not None and self.ready_bytes > settings.bytes_max)
         ):
-            pulled = self.pull()
-            assert pulled is not None
-            self.forget(pulled[1], pulled[0])
-
-    def _count_bytes(self, message: Message) -> None:
-        if self.bytes_max is not None:
-            self.ready_bytes += message.body_bytes
-
-    def _discount_bytes(self, message: Message) -> None:
-        if self.bytes_max is not None:
-            self.ready_bytes -= message.body_bytes
+            self._give_up_head(MAXLEN)
 
     def pull(self) -> tuple[Message, int, bool] | None:
         """Take the next message out: it, its position, and whether it was delivered before. None if there is none."""
+        if self.deadlines:
+            self.expire()
+        if not self.ready_count:
+            return None
+        pulled = self._take_head()
+        if self.deadlines:
+            # What stood behind it may have expired before: it goes uncounted.
+            self.expire()
+        return pulled
+
+    # The order of what is ready: the four that a queue with another order has its own of
+
+    def _append(self, message: Message) -> int:
+        """Put a new message behind the others; returns its position."""
+        self.ready.append(message)
+        return self.head + len(self.ready) - 1
+
+    def _head_position(self) -> int:
+        return self.returned[0][0] if self.returned else self.head
+
+    def _pop_head(self) -> tuple[Message, int, bool]:
         if self.returned:
             position, message = heapq.heappop(self.returned)
-            redelivered = True
-        elif self.ready:
-            message, position = self.ready.popleft(), self.head
-            self.head = position + 1
-            redelivered = False
-        else:
-            return None
-        if self.is_limited:
-            self._discount_bytes(message)
+            return message, position, True
+        position = self.head
+        self.head = position + 1
+        return self.ready.popleft(), position, False
+
+    def _put_back(self, position: int, message: Message) -> None:
+        heapq.heappush(self.returned, (position, message))
+
+    def _take_head(self) -> tuple[Message, int, bool]:
+        message, position, redelivered = self._pop_head()
+        if self.settings.bytes_max is not None:
+            self.ready_bytes -= message.body_bytes
         return message, position, redelivered
 
-    def drain(self) -> None:
-        """Hand out ready messages while somebody takes them, a portion at a time."""
+    def drain(self, with_expired: bool = False) -> None:
+        """Hand out ready messages while somebody takes them, a portion at a time.
+
+        What has expired is given up instead, but for a message that comes just now (`with_expired`).
+        """
+        if self.has_extras:
+            self._drain_with_extras(with_expired)
+            return
         takers, ready, returned = self.takers, self.ready, self.returned
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
         while takers:
@@ -165,8 +281,6 @@ class Queue:
                 message, position = ready.popleft(), self.head
                 self.head = position + 1
                 redelivered = False
-            if self.is_limited:
-                self._discount_bytes(message)
             taker = takers[0]
             taker.deliver(message, position, redelivered)
             if len(takers) > 1 and takers[0] is taker:
@@ -174,10 +288,43 @@ class Queue:
             bytes_left -= len(message.content)
             messages_left -= 1
             if bytes_left < 0 or not messages_left:
-                if not self.is_undrained:
-                    self.is_undrained = True
-                    self.vhost.broker.undrained.append(self)
+                self._stop_at_portion()
                 return
+
+    def _drain_with_extras(self, with_expired: bool) -> None:
+        takers, trace = self.takers, self.vhost.trace
+        bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+        while takers:
+            if self.deadlines and not with_expired:
+                self.expire()
+            if not self.ready_count:
+                return
+            if takers[0].is_full:
+                self.suspend(takers[0])
+                continue
+            message, position, redelivered = self._take_head()
+            taker = takers[0]
+            delivered = self.as_delivered(message, position)
+            taker.deliver(delivered, position, redelivered)
+            if len(takers) > 1 and takers[0] is taker:
+                self._give_turn()
+            if trace is not None:
+                trace.delivered(self, delivered, redelivered, taker.connection, taker.number, taker.no_ack)
+            bytes_left -= len(message.content)
+            messages_left -= 1
+            if bytes_left < 0 or not messages_left:
+                self._stop_at_portion()
+                return
+
+    def as_delivered(self, message: Message, position: int) -> Message:
+        """The message as its consumer sees it."""
+        return message
+
+    def _stop_at_portion(self) -> None:
+        """The sockets are to be flushed before more is handed out."""
+        if not self.is_undrained:
+            self.is_undrained = True
+            self.vhost.broker.undrained.append(self)
 
     def drain_on(self) -> None:
         """Hand out the next portion."""
@@ -189,27 +336,108 @@ class Queue:
         """A message that left the queue will not come back."""
         if self.journal is not None and message.is_persistent:
             self.journal.remove(self, position)
+        if self.deadlines:
+            self.deadlines.pop(position, None)
 
     def requeue(self, position: int, message: Message) -> None:
         """A delivered message comes back to its place; the caller drains when all have come."""
         self.unacked_count -= 1
         if not self.is_deleted:
-            heapq.heappush(self.returned, (position, message))
-            if self.is_limited:
-                self._count_bytes(message)
+            self._put_back(position, message)
+            if self.has_extras:
+                if self.settings.bytes_max is not None:
+                    self.ready_bytes += message.body_bytes
                 self._drop_overflow()
+                if self.deadlines:
+                    self.expire()
+
+    def reject(self, position: int, message: Message) -> None:
+        """A delivered message is refused for good."""
+        self.unacked_count -= 1
+        self.forget(position, message)
+        self.give_up(message, REJECTED)
+
+    def give_up(self, message: Message, reason: str) -> None:
+        """Dead-letter a message that the queue no longer has."""
+        if self.vhost.trace is not None:
+            self.vhost.trace.given_up(self, message, reason)
+        if self.settings.dead_letter_exchange is not None and not self.is_deleted:
+            self.vhost.broker.dead_letter(self, message, reason)
+
+    def _give_up_head(self, reason: str) -> None:
+        message, position, _ = self._take_head()
+        self.forget(position, message)
+        self.give_up(message, reason)
 
     def purge(self) -> int:
         """Drop what is ready; returns how many that were."""
         count = self.ready_count
-        if self.journal is not None:
-            for position, message in (*self.returned, *enumerate(self.ready, self.head)):
+        if self.has_extras:
+            trace = self.vhost.trace
+            while self.ready_count:
+                message, position, _ = self._take_head()
                 self.forget(position, message)
+                if trace is not None:
+                    trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
         self.head += len(self.ready)
         self.ready.clear()
         self.returned.clear()
-        self.ready_bytes = 0
         return count
+
+    # Time
+
+    def expire(self) -> None:
+        """Give up what has expired at the head, and wake up for the next that will.
+
+        Only the head expires: what waits behind a message that does not is counted and kept, as in RabbitMQ.
+        """
+        now = self.vhost.broker.now
+        while self.ready_count:
+            deadline = self.deadlines.get(self._head_position())
+            if deadline is None:
+                return
+            if deadline > now:
+                self._wake_at(deadline)
+                return
+            self._give_up_head(EXPIRED)
+
+    def _wake_at(self, deadline: int) -> None:
+        timer = self._expiry_timer
+        if timer is not None and timer.callback is not None:
+            if timer.deadline_ms <= deadline:
+                return
+            timer.cancel()
+        self._expiry_timer = self.vhost.broker.timers.at(deadline, self._on_expiry)
+
+    def _on_expiry(self, now: int) -> None:
+        if not self.is_deleted:
+            self.expire()
+
+    def use(self) -> None:
+        """The queue was declared, read or consumed from: what counts as use for x-expires."""
+        self._last_used_ms = self.vhost.broker.now
+        if self._unused_timer is None:
+            self._start_unused_timer()
+
+    def _start_unused_timer(self) -> None:
+        """Look again when the queue would be due if nobody used it until then; each use need not move the timer."""
+        expires_ms = self.settings.expires_ms
+        if self._unused_timer is not None:
+            self._unused_timer.cancel()
+            self._unused_timer = None
+        if expires_ms is not None:
+            self._unused_timer = self.vhost.broker.timers.at(self._last_used_ms + expires_ms, self._on_unused)
+
+    def _on_unused(self, now: int) -> None:
+        self._unused_timer = None
+        expires_ms = self.settings.expires_ms
+        if self.is_deleted or self.consumers or expires_ms is None:
+            # The last consumer to leave is a use, and starts the timer again.
+            return
+        if now >= self._last_used_ms + expires_ms:
+            self.vhost.remove_queue(self)
+        else:
+            self._start_unused_timer()
 
     # Consumers
 
@@ -224,65 +452,52 @@ class Queue:
             "connection or the exclusive property value does not match that of the original declaration."
         )
 
+    def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
+        """Raise PreconditionFailed if the queue must not be deleted."""
+        if if_empty and self.ready_count:
+            raise PreconditionFailed(f"{self} not empty")
+        if if_unused and self.consumers:
+            raise PreconditionFailed(f"{self} in use")
+
     def subscribe(self, consumer: Consumer) -> None:
         """Add a consumer, which gets nothing until `resume`. Raises AccessRefused where one has the queue alone."""
-        is_shared = bool(self.consumers) or self.arguments.get("x-single-active-consumer") is True
+        self._check_exclusive(consumer)
+        self.consumers.append(consumer)
+        self.has_priorities = self.has_priorities or consumer.priority != 0
+        if self.is_single_active and self.active_consumer is None:
+            self.active_consumer = consumer
+        self.vhost.broker.events.consumer_created(consumer)
+
+    def _check_exclusive(self, consumer: Consumer) -> None:
+        is_shared = bool(self.consumers) or self.is_single_active
         if self.exclusive_consumer is not None or (consumer.is_exclusive and is_shared):
             raise AccessRefused(f"{self} in exclusive use")
         if consumer.is_exclusive:
             self.exclusive_consumer = consumer
-        self.consumers.append(consumer)
-        self.has_priorities = self.has_priorities or consumer.priority != 0
 
     def unsubscribe(self, consumer: Consumer) -> None:
         """Remove a consumer; an auto-delete queue goes with its last one."""
         self.suspend(consumer)
         self.clogged.discard(consumer)
         self.consumers.remove(consumer)
+        self.vhost.broker.events.consumer_deleted(consumer)
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None
-        if self.is_auto_delete and not self.consumers and not self.is_deleted:
-            self.vhost.remove_queue(self)
-
-    def suspend(self, consumer: Consumer) -> None:
-        """The consumer can take nothing for now."""
-        if consumer.is_taking:
-            consumer.is_taking = False
-            if self.takers[0] is consumer:
-                self.takers.popleft()
-            else:
-                self.takers.remove(consumer)
+        if self.is_deleted:
+            return
+        if not self.consumers:
+            self.use()
+            if self.is_auto_delete:
+                self.vhost.remove_queue(self)
+        if self.active_consumer is consumer:
+            self.active_consumer = self._next_active()
+            if self.active_consumer is not None and self.active_consumer.can_take():
+                self.resume(self.active_consumer)
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer can take messages (again): it queues up behind those of its priority."""
-        if not consumer.is_taking:
+        if not consumer.is_taking and (not self.is_single_active or consumer is self.active_consumer):
             consumer.is_taking = True
             self._line_up(consumer)
-            if self.ready or self.returned:
+            if self.ready_count:
                 self.drain()
-
-    def _pass_over_full(self) -> bool:
-        """A message is there, but who has the turn has no room: it loses its place. Returns whether anybody is left.
-
-        Until then it keeps the place, in case it gets room before the next message comes, as in RabbitMQ.
-        """
-        takers = self.takers
-        while takers and takers[0].is_full:
-            self.suspend(takers[0])
-        return bool(takers)
-
-    def _give_turn(self) -> None:
-        """The first of the takers has had its turn."""
-        if self.has_priorities:
-            self._line_up(self.takers.popleft())
-        else:
-            self.takers.rotate(-1)
-
-    def _line_up(self, consumer: Consumer) -> None:
-        takers = self.takers
-        if self.has_priorities:
-            for index, other in enumerate(takers):
-                if other.priority < consumer.priority:
-                    takers.insert(index, consumer)
-                    return
-        takers.append(consumer)

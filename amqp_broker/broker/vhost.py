@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from amqp_broker import fields
 from amqp_broker.broker import arguments
 from amqp_broker.broker.exchange import EXCHANGE_TYPES, Binding, Destination, DirectExchange, Exchange
+from amqp_broker.broker.limits import MAX_QUEUES, vhost_limits
+from amqp_broker.broker.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy
+from amqp_broker.broker.priority_queue import PriorityQueue
 from amqp_broker.broker.queue import Queue
-from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
+from amqp_broker.broker.quorum_queue import QuorumQueue
+from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO, ReplyQueue
+from amqp_broker.broker.trace import TRACE_EXCHANGE, Trace
+from amqp_broker.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -24,7 +30,7 @@ PREDECLARED: Final = (
     ("amq.topic", "topic", False),
     ("amq.headers", "headers", False),
     ("amq.match", "headers", False),
-    ("amq.rabbitmq.trace", "topic", True),
+    (TRACE_EXCHANGE, "topic", True),
 )
 
 
@@ -37,15 +43,19 @@ class VHost:
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
         self.name = name
+        # Set while its messages are traced.
+        self.trace: Trace | None = None
         self.default_exchange = DirectExchange(name, "")
         self.exchanges: dict[str, Exchange] = {"": self.default_exchange}
         for exchange, kind, is_internal in PREDECLARED:
             self.exchanges[exchange] = EXCHANGE_TYPES[kind](name, exchange, is_internal=is_internal)
         self.queues: dict[str, Queue] = {}
+        # Where direct replies go, by the names that they are published to.
+        self.reply_queues: dict[str, ReplyQueue] = {}
         self.connections: set[Connection] = set()
-        self.connection_max: int | None = None
-        self.queue_max: int | None = None
-        self.exchange_max: int | None = None
+        self.limits = vhost_limits()
+        self.policies = Policies(POLICY_VALUES)
+        self.operator_policies = Policies(OPERATOR_KEYS)
         self.route_caches: dict[str, dict[bytes, Any]] = {}
 
     def __str__(self) -> str:
@@ -55,6 +65,69 @@ class VHost:
         """What publishers know about routes is no longer true."""
         for cache in self.route_caches.values():
             cache.clear()
+
+    # Tracing
+
+    def start_trace(self, extended: bool = False) -> None:
+        """Copy what is published and delivered to `amq.rabbitmq.trace`; `extended` tells more of it than RabbitMQ."""
+        self._trace_with(Trace(self, extended))
+
+    def stop_trace(self) -> None:
+        self._trace_with(None)
+
+    def _trace_with(self, trace: Trace | None) -> None:
+        """A traced vhost has no plain route and no plain queue, so that where there is no trace nobody asks for it."""
+        self.trace = trace
+        for queue in self.queues.values():
+            queue.apply(queue.settings)
+        self.topology_changed()
+
+    # Policies and limits
+
+    def set_policy(self, policy: Policy) -> None:
+        """Set a policy, instead of the one of that name; it is in force at once. Raises InvalidParameter."""
+        self.policies.put(policy)
+        self._policies_changed("policy.set", policy.as_event())
+
+    def clear_policy(self, name: str) -> None:
+        """Raises DoesNotExist."""
+        self.policies.remove(name)
+        self._policies_changed("policy.cleared", {"name": name})
+
+    def set_operator_policy(self, policy: Policy) -> None:
+        """As `set_policy`, for what the users of the vhost may not lift. Raises InvalidParameter."""
+        self.operator_policies.put(policy)
+        self._policies_changed("policy.set", policy.as_event())
+
+    def clear_operator_policy(self, name: str) -> None:
+        """Raises DoesNotExist."""
+        self.operator_policies.remove(name)
+        self._policies_changed("operator.policy.cleared", {"name": name})
+
+    def _policies_changed(self, event: str, headers: dict[str, Any]) -> None:
+        """Look again at what applies to what. Queues come last: they may drop messages, which then find their way."""
+        for exchange in self.exchanges.values():
+            self._find_policies_of_exchange(exchange)
+        self.topology_changed()
+        for queue in list(self.queues.values()):
+            self._find_policies_of_queue(queue)
+        self.broker.events.emit_action(event, vhost=self.name, **headers)
+
+    def _find_policies_of_exchange(self, exchange: Exchange) -> None:
+        exchange.policy = self.policies.for_exchange(exchange)
+        exchange.operator_policy = self.operator_policies.for_exchange(exchange)
+
+    def _find_policies_of_queue(self, queue: Queue) -> None:
+        queue.follow(self.policies.for_queue(queue), self.operator_policies.for_queue(queue))
+
+    def set_limit(self, name: str, value: object) -> None:
+        """Set `max-connections` or `max-queues`; negative is no limit. Raises InvalidParameter."""
+        self.limits.set(name, value)
+        self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
+
+    def clear_limit(self, name: str) -> None:
+        self.limits.clear(name)
+        self.broker.events.emit_action("vhost.limits.cleared", name="limits")
 
     # Exchanges
 
@@ -88,10 +161,7 @@ class VHost:
                     f"invalid type '{fields.type_name(alternate)}' for arg 'alternate-exchange' "
                     f"in exchange '{name}' in {self}"
                 )
-            if self.exchange_max is not None and len(self.exchanges) >= self.exchange_max:
-                raise PreconditionFailed(
-                    f"cannot declare exchange '{name}' in {self}: exchange limit of {self.exchange_max} is reached"
-                )
+            self.broker.check_exchange_limit(f"exchange '{name}' in {self}")
             exchange = self.exchanges[name] = EXCHANGE_TYPES[kind](
                 self.name,
                 name,
@@ -100,7 +170,9 @@ class VHost:
                 is_internal=is_internal,
                 arguments=arguments_,
             )
+            self._find_policies_of_exchange(exchange)
             self.topology_changed()
+            self.broker.events.exchange_created(exchange)
             return exchange
         resource = str(exchange)
         arguments.require_equal(resource, "type", exchange.type, kind)
@@ -122,6 +194,7 @@ class VHost:
 
     def _remove_exchange(self, exchange: Exchange) -> None:
         del self.exchanges[exchange.name]
+        self.broker.events.exchange_deleted(exchange)
         for binding in list(exchange.bindings.values()):
             self._remove_binding(binding)
         self._remove_incoming(exchange)
@@ -155,13 +228,15 @@ class VHost:
         is_durable = is_durable and owner is None
         queue = self.queues.get(name)
         if queue is None:
-            if self.queue_max is not None and len(self.queues) >= self.queue_max:
+            if self.limits.is_reached(MAX_QUEUES, len(self.queues)):
                 raise PreconditionFailed(
-                    f"cannot declare queue '{name}': queue limit in {self} ({self.queue_max}) is reached"
+                    f"cannot declare queue '{name}': queue limit in {self} ({self.limits[MAX_QUEUES]}) is reached"
                 )
-            arguments.check(arguments.QUEUE_ARGUMENTS, arguments_, f"queue '{name}' in {self}")
-            arguments.check_type(arguments.NOT_CLASSIC_ARGUMENTS, arguments_, f"queue '{name}' in {self}")
-            queue = self.queues[name] = Queue(
+            known = arguments.queue_arguments(self.broker.profile)
+            arguments.check(known, arguments_, f"queue '{name}' in {self}")
+            self._check_deprecated(is_durable, owner, arguments_)
+            self._check_queue_type(name, arguments_, is_durable, is_auto_delete, owner)
+            queue = self.queues[name] = queue_class(arguments_)(
                 self,
                 name,
                 is_durable=is_durable,
@@ -171,7 +246,9 @@ class VHost:
             )
             if owner is not None:
                 owner.exclusive_queues.add(queue)
+            self._find_policies_of_queue(queue)
             self.topology_changed()
+            self.broker.events.queue_created(queue)
             return queue
         resource = str(queue)
         queue.check_owner(connection)
@@ -180,14 +257,36 @@ class VHost:
         if queue.owner is not owner:
             raise queue.locked()
         arguments.require_equivalent(resource, list(arguments.QUEUE_ARGUMENTS), queue.arguments, arguments_)
+        queue.use()
         return queue
 
-    def check_deletable(self, queue: Queue, *, if_unused: bool, if_empty: bool) -> None:
-        """Raise PreconditionFailed if a queue must not be deleted."""
-        if if_empty and queue.ready_count:
-            raise PreconditionFailed(f"{queue} not empty")
-        if if_unused and queue.consumers:
-            raise PreconditionFailed(f"{queue} in use")
+    def _check_queue_type(
+        self,
+        name: str,
+        arguments_: fields.Table,
+        is_durable: bool,
+        is_auto_delete: bool,
+        owner: Connection | None,
+    ) -> None:
+        resource = f"queue '{name}' in {self}"
+        if arguments_.get("x-queue-type") != "quorum":
+            arguments.check_type(arguments.NOT_CLASSIC_ARGUMENTS, arguments_, resource)
+            return
+        arguments.check_type(arguments.NOT_QUORUM_ARGUMENTS, arguments_, resource, "quorum")
+        if not is_durable and owner is None:
+            raise PreconditionFailed(f"invalid property 'non-durable' for {resource}")
+        if is_auto_delete:
+            raise PreconditionFailed(f"invalid property 'auto-delete' for {resource}")
+        if owner is not None:
+            raise PreconditionFailed(f"invalid property 'exclusive-owner' for {resource}")
+
+    def _check_deprecated(self, is_durable: bool, owner: Connection | None, arguments_: fields.Table) -> None:
+        """Raise InternalError, as RabbitMQ 4.3 does, for what it does not permit any more."""
+        profile = self.broker.profile
+        if "x-queue-master-locator" in arguments_ and not profile.has_master_locator:
+            raise deprecated("queue_master_locator")
+        if not is_durable and owner is None and not profile.has_transient_queues:
+            raise deprecated("transient_nonexcl_queues")
 
     def remove_queue(self, queue: Queue) -> None:
         """Take a queue out of the vhost, with its messages, bindings and consumers."""
@@ -201,6 +300,17 @@ class VHost:
         for consumer in list(queue.consumers):
             queue.unsubscribe(consumer)
             consumer.on_queue_deleted()
+        self.broker.events.queue_deleted(queue)
+
+    def add_reply_queue(self) -> ReplyQueue:
+        """A name for direct replies, and what it stands for."""
+        name = self.broker.unique_name(REPLY_PREFIX)
+        queue = self.reply_queues[name] = ReplyQueue(self, name)
+        return queue
+
+    def remove_reply_queue(self, queue: ReplyQueue) -> None:
+        del self.reply_queues[queue.name]
+        self.topology_changed()
 
     # Bindings
 
@@ -212,6 +322,7 @@ class VHost:
             source.add(binding)
             destination.incoming[binding] = None
             self.topology_changed()
+            self.broker.events.binding_created(binding)
 
     def unbind(self, binding: Binding) -> None:
         """Remove a binding; an auto-delete exchange goes with its last."""
@@ -231,6 +342,7 @@ class VHost:
     def _remove_binding(self, binding: Binding) -> None:
         binding.source.remove(binding)
         del binding.destination.incoming[binding]
+        self.broker.events.binding_deleted(binding)
 
     # Routing
 
@@ -247,7 +359,7 @@ class VHost:
         while pending:
             exchange = pending.pop()
             if exchange is self.default_exchange:
-                queues.update((self.queues[key], None) for key in keys if key in self.queues)
+                queues.update((queue, None) for key in keys if (queue := self._queue_named(key)) is not None)
                 continue
             used_headers = used_headers or exchange.routes_by_headers
             has_match = False
@@ -266,6 +378,30 @@ class VHost:
                     seen.add(alternate)
                     pending.append(alternate)
         return list(queues), used_headers
+
+    def _queue_named(self, name: str) -> Queue | None:
+        """What the default exchange finds under a routing key."""
+        queue = self.queues.get(name)
+        if queue is not None or not name.startswith(REPLY_PREFIX):
+            return queue
+        reply_queue = self.reply_queues.get(name)
+        if reply_queue is None and not self.broker.profile.returns_late_replies:
+            # Lost, but not unroutable: the client that asked has gone, and its node would know, not ours.
+            return ReplyQueue(self, REPLY_TO)
+        return reply_queue
+
+
+def queue_class(arguments_: fields.Table) -> type[Queue]:
+    """The class of a queue with these arguments."""
+    if arguments_.get("x-queue-type") == "quorum":
+        return QuorumQueue
+    return PriorityQueue if arguments_.get("x-max-priority") else Queue
+
+
+def deprecated(feature: str) -> InternalError:
+    return InternalError(
+        f"Feature `{feature}` is deprecated. By default, this feature is not permitted anymore.", method_id=0
+    )
 
 
 def check_reserved(kind: str, name: str) -> None:

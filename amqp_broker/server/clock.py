@@ -20,6 +20,12 @@ class Clock:
             return self._frozen_at_ms
         return _monotonic_ms() + self._offset_ms
 
+    def now_us(self) -> int:
+        """The same time, in microseconds."""
+        if self._frozen_at_ms is not None:
+            return self._frozen_at_ms * 1000
+        return time.monotonic_ns() // 1000 + self._offset_ms * 1000
+
     def advance(self, duration_ms: int) -> None:
         """Move time forward. Raises ValueError for a negative duration: time never goes back."""
         if duration_ms < 0:

@@ -12,6 +12,7 @@ import errno
 import json
 import logging
 import os
+import platform
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,6 +49,8 @@ class Server:
         self.config = config
         self.clock = Clock()
         self.broker = Broker(config, os.urandom)
+        self.broker.now_us = self.clock.now_us
+        self.broker.node = f"rabbit@{platform.node()}"
         self.broker.add_defaults()
         self.ports: dict[str, int] = {}
         self.dirty: list[Session] = []
@@ -93,6 +96,8 @@ class Server:
                 continue
             if output:
                 transport.write(output)
+            if session.is_blocked is not transport.is_held:
+                transport.hold(session.is_blocked)
             if session.is_over:
                 transport.close()
         broker = self.broker
@@ -149,7 +154,7 @@ class Server:
     def _on_timer(self) -> None:
         self._timer = None
         self._timer_deadline_ms = None
-        self.broker.timers.run_due(self.clock.now())
+        self.broker.tick(self.clock.now())
         self.flush()
 
     def forget(self, session: Session) -> None:

@@ -32,6 +32,8 @@ class Transport(asyncio.BufferedProtocol):
         self.socket: asyncio.Transport
         self.session: Session
         self.is_reading = True
+        # Whether an alarm keeps it from being read.
+        self.is_held = False
         # How much the last read brought, and what the session had left over that the next one goes behind.
         self.read_bytes = 0
         self.rest = b""
@@ -109,9 +111,17 @@ class Transport(asyncio.BufferedProtocol):
             self.socket.pause_reading()
 
     def read_on(self) -> None:
-        if not self.is_reading and not self.socket.is_closing():
+        if not self.is_reading and not self.is_held and not self.socket.is_closing():
             self.is_reading = True
             self.socket.resume_reading()
+
+    def hold(self, is_held: bool) -> None:
+        """Do not read the socket until that is over, whatever else would let it be read."""
+        self.is_held = is_held
+        if is_held:
+            self.stop_reading()
+        else:
+            self.read_on()
 
     def write(self, pieces: list[bytes]) -> None:
         """Write the pieces of an outbox."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from amqp_broker.protocol.methods import AccessRequest, AccessRequestOk
 if TYPE_CHECKING:
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.reply_queue import ReplyQueue
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.protocol.content import ContentAssembly
     from amqp_broker.session.publishing import Route
@@ -47,8 +49,12 @@ class Channel:
         self.last_queue = ""
 
         self.last_tag = 0
+        # (when, the last tag then), for the consumer timeout.
+        self.tag_marks: deque[tuple[int, int]] = deque()
         self.unacked: dict[int, Delivery] = {}
         self.consumers: dict[str, Consumer] = {}
+        # What direct replies come through, from when the channel first consumed them.
+        self.reply_queue: ReplyQueue | None = None
         self.prefetch = 0
         self.prefetch_total = 0
         # Counted only while there is a `prefetch_total`; gets count if they were before it.
@@ -60,6 +66,8 @@ class Channel:
         self.confirmed_count = 0
         # Publish numbers of this read that a queue would not take.
         self.rejected: list[int] = []
+        # What is unconfirmed, by publish number; kept only for a trace.
+        self.traced: dict[int, Message] = {}
         self.transaction: Transaction | None = None
 
     # Publishing
@@ -81,11 +89,20 @@ class Channel:
     def send_confirms(self) -> None:
         """Confirm all that was published: one ack, multiple if it stands for several."""
         count = self.publish_count - self.confirmed_count
+        if self.traced:
+            self._trace_confirms()
         if self.rejected:
             self._send_mixed_confirms()
         elif count:
             self.session.send_bytes(wire.ack_frame(self.number, self.publish_count, count > 1))
         self.confirmed_count = self.publish_count
+
+    def _trace_confirms(self) -> None:
+        traced, self.traced = self.traced, {}
+        trace = self.vhost.trace
+        if trace is not None:
+            for number, message in traced.items():
+                trace.confirmed(self.session, self.number, message, number, number not in self.rejected)
 
     def _send_mixed_confirms(self) -> None:
         """Acks, then nacks, in the shape that RabbitMQ gives them (rabbit_channel.erl, coalesce_and_send)."""
@@ -125,8 +142,10 @@ class Channel:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
         queue, consumer, position, message = delivery
         queue.unacked_count -= 1
-        if queue.journal is not None:
+        if queue.has_extras:
             queue.forget(position, message)
+            if queue.vhost.trace is not None:
+                queue.vhost.trace.acked(queue, message, self.session, self.number)
         if self.prefetch_total:
             self._leave_flight(tag, consumer)
         if consumer is not None:
@@ -143,9 +162,12 @@ class Channel:
         self.settle_rejected(deliveries, requeue)
 
     def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:
+        if self.vhost.trace is not None:
+            for _, (queue, _, _, message) in deliveries:
+                self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)
         if not requeue:
-            for _, delivery in deliveries:
-                self.finish(delivery)
+            for _, (queue, _, position, message) in deliveries:
+                queue.reject(position, message)
             self.let_consumers_take(deliveries)
             return
         for _, (queue, _, position, message) in deliveries:
@@ -158,8 +180,9 @@ class Channel:
         """The message is done with."""
         queue, _, position, message = delivery
         queue.unacked_count -= 1
-        if queue.journal is not None:
-            queue.forget(position, message)
+        queue.forget(position, message)
+        if self.vhost.trace is not None:
+            self.vhost.trace.acked(queue, message, self.session, self.number)
 
     def let_consumers_take(self, deliveries: list[tuple[int, Delivery]]) -> None:
         """These deliveries no longer count against anybody's prefetch."""
@@ -234,6 +257,12 @@ class Channel:
             if not consumer.is_taking and consumer.can_take():
                 consumer.queue.resume(consumer)
 
+    @property
+    def reply_name(self) -> str | None:
+        """Where direct replies to this channel must be published to; None if it does not consume them."""
+        queue = self.reply_queue
+        return None if queue is None or queue.is_deleted else queue.name
+
     def remove_consumers(self) -> None:
         """End all subscriptions of the channel."""
         while self.consumers:
@@ -245,6 +274,7 @@ class Channel:
     def close(self) -> None:
         self.remove_consumers()
         self.give_back()
+        self.session.broker.events.channel_closed(self.session, self.number)
 
     def give_back(self) -> None:
         """All that is unacked goes back to its place."""

@@ -9,7 +9,8 @@ from pamqp import commands
 from amqp_broker.broker import arguments
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.queue import Queue
-from amqp_broker.errors import NotAllowed, NotImplemented_
+from amqp_broker.broker.reply_queue import REPLY_TO
+from amqp_broker.errors import NotAllowed, NotImplemented_, PreconditionFailed
 from amqp_broker.message import Message
 from amqp_broker.protocol import wire
 from amqp_broker.protocol.wire import TAG
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class ChannelConsumer(Consumer):
     """A consumer of a channel: delivering is appending to its session's outbox."""
 
-    __slots__ = ("channel", "frame_max", "number", "prefixes", "session")
+    __slots__ = ("channel", "frame_max", "prefixes", "session")
 
     def __init__(self, channel: Channel, queue: Queue, tag: str, **attributes: Any) -> None:
         super().__init__(channel.session, queue, tag, **attributes)
@@ -60,7 +61,7 @@ class ChannelConsumer(Consumer):
         outbox += (prefix, TAG.pack(tag), suffix, content)
         queue = self.queue
         if self.no_ack:
-            if queue.journal is not None:
+            if queue.has_extras:
                 queue.forget(position, message)
             return
         channel.unacked[tag] = (queue, self, position, message)
@@ -78,11 +79,22 @@ class ChannelConsumer(Consumer):
             self.session.send(self.number, commands.Basic.Cancel(self.tag, True))
 
 
+class ReplyConsumer(ChannelConsumer):
+    """A consumer of direct replies."""
+
+    __slots__ = ()
+
+    def deliver(self, message: Message, position: int, redelivered: bool) -> None:
+        super().deliver(message, position, redelivered)
+        if not self.session.broker.profile.reply_tags_count:
+            self.channel.last_tag -= 1
+
+
 def qos(channel: Channel, method: commands.Basic.Qos) -> None:
     if method.prefetch_size:
         raise NotImplemented_(f"prefetch_size!=0 ({method.prefetch_size})")
     channel.session.send(channel.number, commands.Basic.QosOk())
-    if method.global_:
+    if method.global_ and channel.session.broker.profile.has_global_prefetch:
         channel.limit_total(method.prefetch_count)
     else:
         # RabbitMQ's meaning: the limit of each consumer that comes, and no more a limit of the channel.
@@ -93,12 +105,17 @@ def qos(channel: Channel, method: commands.Basic.Qos) -> None:
 
 def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     session, tag = channel.session, method.consumer_tag
+    if method.queue == REPLY_TO:
+        _consume_replies(channel, method)
+        return
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     name = queue_name(channel, method.queue)
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
     given: Any = method.arguments
+    if channel.prefetch_total and not queue.takes_global_prefetch:
+        raise NotImplemented_(f"{queue} does not support global qos")
     arguments.check(arguments.CONSUMER_ARGUMENTS, given, str(queue))
     arguments.check_type(arguments.NOT_CLASSIC_CONSUMER_ARGUMENTS, given, str(queue))
     consumer = ChannelConsumer(
@@ -112,8 +129,39 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         arguments=given,
     )
     queue.subscribe(consumer)
+    _start(consumer, method.nowait)
+
+
+def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
+    """Consume direct replies: whatever is asked for beside no_ack does not matter."""
+    tag, is_consuming = method.consumer_tag, channel.reply_name is not None
+    known = channel.consumers.get(tag)
+    if known is not None and not isinstance(known, ReplyConsumer):
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if not method.no_ack:
+        raise PreconditionFailed("reply consumer cannot acknowledge")
+    if is_consuming:
+        raise PreconditionFailed("reply consumer already set")
+    queue = channel.reply_queue = channel.vhost.add_reply_queue()
+    consumer = ReplyConsumer(
+        channel,
+        queue,
+        tag or channel.session.broker.unique_name("amq.ctag-"),
+        no_ack=True,
+        is_exclusive=False,
+        prefetch=0,
+        priority=0,
+        arguments={},
+    )
+    queue.subscribe(consumer)
+    _start(consumer, method.nowait)
+
+
+def _start(consumer: ChannelConsumer, nowait: bool) -> None:
+    """Answer first, then deliver."""
+    channel, session, queue = consumer.channel, consumer.session, consumer.queue
     channel.consumers[consumer.tag] = consumer
-    if not method.nowait:
+    if not nowait:
         session.send(channel.number, commands.Basic.ConsumeOk(consumer.tag))
     if session.is_paused:
         queue.clogged.add(consumer)
@@ -135,21 +183,25 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     name = queue_name(channel, method.queue)
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
+    queue.use()
     pulled = queue.pull()
     if pulled is None:
         session.send(channel.number, commands.Basic.GetEmpty(""))
         return
     message, position, redelivered = pulled
+    delivered = queue.as_delivered(message, position)
     tag = channel.last_tag = channel.last_tag + 1
     session.send_bytes(
         wire.get_ok_frame(channel.number, tag, message.address, redelivered, queue.ready_count),
-        message.content_for(channel.number, session.frame_max),
+        delivered.content_for(channel.number, session.frame_max),
     )
     if method.no_ack:
         queue.forget(position, message)
     else:
         channel.unacked[tag] = (queue, None, position, message)
         queue.unacked_count += 1
+    if channel.vhost.trace is not None:
+        channel.vhost.trace.delivered(queue, delivered, redelivered, session, channel.number, method.no_ack)
 
 
 def recover(channel: Channel, method: commands.Basic.Recover) -> None:

@@ -12,6 +12,7 @@ from pamqp import base, commands
 
 from amqp_broker import fields
 from amqp_broker.broker.access import User
+from amqp_broker.broker.limits import MAX_CHANNELS
 from amqp_broker.errors import (
     ChannelNumberError,
     CommandInvalid,
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
     from amqp_broker.session.session import Session
 
 PRODUCT: Final = "RabbitMQ"
-VERSION: Final = "4.2.1"
 LOCALES: Final = "en_US"
 CHALLENGE: Final = "Please tell me your password"
 CHALLENGE_ANSWER: Final = b"My password is "
-FRAME_MAX_LOWEST: Final = 8192
 CAPABILITIES: Final = {
     "publisher_confirms": True,
     "exchange_exchange_bindings": True,
@@ -45,7 +44,7 @@ CAPABILITIES: Final = {
 
 
 @cache
-def server_properties() -> fields.Table:
+def server_properties(version: str) -> fields.Table:
     """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version.
 
     Looking up our own version costs as much as the rest of a login, so it is done once.
@@ -57,7 +56,7 @@ def server_properties() -> fields.Table:
         "information": f"Licensed under Apache-2.0. amqp-broker {metadata.version('amqp-minibroker')}",
         "platform": f"{platform.python_implementation()} {platform.python_version()}",
         "product": PRODUCT,
-        "version": VERSION,
+        "version": version,
     }
 
 
@@ -68,7 +67,10 @@ def on_protocol_header(session: Session, header: bytes) -> None:
         session.drop()
         return
     session.send(
-        0, commands.Connection.Start(0, 9, server_properties(), session.broker.config.auth_mechanisms, LOCALES)
+        0,
+        commands.Connection.Start(
+            0, 9, server_properties(session.broker.profile.version), session.broker.config.auth_mechanisms, LOCALES
+        ),
     )
 
 
@@ -100,15 +102,18 @@ def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
 
 def login(session: Session, name: bytes, password: bytes) -> None:
     """Check the credentials and go on to tuning. Raises LoginRefused."""
-    config = session.broker.config
-    user = session.broker.users.get(name.decode("utf-8", "surrogateescape"))
+    config, events = session.broker.config, session.broker.events
+    user_name = name.decode("utf-8", "surrogateescape")
+    user = session.broker.users.get(user_name)
     if user is None or not user.accepts(password) or not _is_welcome(session, user):
+        events.authenticated(session, user_name, session.mechanism, f"user '{user_name}' - invalid credentials")
         raise LoginRefused(
             f"Login was refused using authentication mechanism {session.mechanism}. "
             "For details see the broker logfile.",
             method_id=0,
         )
     session.user = user
+    events.authenticated(session, user_name, session.mechanism)
     session.send(0, commands.Connection.Tune(config.channel_max, config.frame_max, config.heartbeat_s))
 
 
@@ -146,7 +151,7 @@ def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
 
 def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
     config = session.broker.config
-    _check_tuned("frame_max", method.frame_max, FRAME_MAX_LOWEST, config.frame_max)
+    _check_tuned("frame_max", method.frame_max, config.profile.frame_max_lowest, config.frame_max)
     _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
     session.channel_max = method.channel_max
     session.frame_max = method.frame_max
@@ -173,7 +178,15 @@ def open_(session: Session, method: commands.Connection.Open) -> None:
     vhost = session.broker.admit(session, session.user, method.virtual_host)
     session.routes = vhost.route_caches.setdefault(session.user.name, {})
     session.handshake_timer.cancel()
+    session.start_ack_timeouts()
     session.send(0, commands.Connection.OpenOk())
+    session.broker.events.connection_created(
+        session,
+        auth_mechanism=session.mechanism,
+        channel_max=session.channel_max,
+        frame_max=session.frame_max,
+        timeout=session.heartbeat_s,
+    )
 
 
 def update_secret(session: Session, method: commands.Connection.UpdateSecret) -> None:
@@ -203,12 +216,13 @@ def check_channel_limits(session: Session) -> None:
             method_id=0,
         )
     user = session.user
-    if user is not None and user.channel_max is not None:
+    limit = user.limits[MAX_CHANNELS] if user is not None else None
+    if user is not None and limit is not None:
         opened = sum(len(other.channels) for other in session.broker.connections if other.user is user)
-        if opened >= user.channel_max:
+        if opened >= limit:
             raise NotAllowed(
                 f"number of channels opened for user '{user.name}' has reached "
-                f"the maximum allowed user limit of {user.channel_max}",
+                f"the maximum allowed user limit of {limit}",
                 method_id=0,
             )
 

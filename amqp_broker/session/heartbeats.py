@@ -26,8 +26,8 @@ class Heartbeats:
         self._flush_count = session.flush_count
         session.has_received = True
         timers = session.broker.timers
-        timers.at(session.now + self._interval_ms // 2, self._check_sent)
-        timers.at(session.now + self._interval_ms, self._check_received)
+        timers.at(session.broker.now + self._interval_ms // 2, self._check_sent)
+        timers.at(session.broker.now + self._interval_ms, self._check_received)
 
     def _check_sent(self, now: int) -> None:
         session = self._session
@@ -44,11 +44,12 @@ class Heartbeats:
         session = self._session
         if session.is_over:
             return
-        self._quiet_intervals = 0 if session.has_received else self._quiet_intervals + 1
+        # Nobody reads a blocked connection, so nothing can be heard of it.
+        is_heard = session.has_received or session.is_blocked
+        self._quiet_intervals = 0 if is_heard else self._quiet_intervals + 1
         session.has_received = False
         if self._quiet_intervals < QUIET_INTERVALS_MAX:
             session.broker.timers.at(now + self._interval_ms, self._check_received)
         else:
             logger.info("%s: missed heartbeats from client, timeout: %ds", session.name, self._interval_ms // 1000)
-            session.now = now
             session.drop()

@@ -12,8 +12,18 @@ from amqp_broker import fields
 from amqp_broker.broker.access import IMPERSONATOR
 from amqp_broker.broker.exchange import Exchange
 from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.reply_queue import REPLY_TO
 from amqp_broker.errors import AccessRefused, FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
-from amqp_broker.message import CONTENT, FRAME, Address, MalformedProperties, Message, Properties, Traits
+from amqp_broker.message import (
+    CONTENT,
+    FRAME,
+    Address,
+    MalformedProperties,
+    Message,
+    Properties,
+    SpecialMessage,
+    Traits,
+)
 from amqp_broker.protocol import wire
 from amqp_broker.session.channel import CONFIRMING, TRANSACTIONAL
 
@@ -50,6 +60,9 @@ class Route:
 
 def read_traits(session: Session, property_list: bytes) -> Traits:
     """What a property list says about publishing. Raises SyntaxError_ if it is none."""
+    if not session.has_published:
+        session.has_published = True
+        session.follow_alarms()
     traits = session.traits.get(property_list)
     if traits is None:
         try:
@@ -78,12 +91,22 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         if len(routes) >= ROUTES_MAX:
             routes.clear()
         route = routes[method] = _resolve(channel, method)
-    queues = route.queues
+    queues, expiration = route.queues, None
+    blind_keys: list[str] = []
     if traits.special is not None:
-        content, queues = _publish_special(channel, route, traits.special, content)
+        content, queues, blind_keys = _publish_special(channel, route, traits.special, content)
+        expiration = traits.special.expiration
     elif route.exchange.routes_by_headers or not route.is_plain:
+        _check_topics(channel, route.exchange, (route.address.routing_key,))
         queues = tuple(channel.vhost.route(route.exchange, (route.address.routing_key,), {})[0])
     message = Message(route.address, content, channel.number, traits.is_persistent)
+    if expiration is not None or blind_keys:
+        message = SpecialMessage(route.address, content, channel.number, traits.is_persistent)
+        message.expiration_ms = None if expiration is None else int(expiration)
+        message.blind_keys = blind_keys
+    trace = channel.vhost.trace
+    if trace is not None:
+        message = trace.published(channel.session, channel.number, message, queues)
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
         channel.transaction.publishes.append((message, queues, route.mandatory))
@@ -93,6 +116,8 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         channel.count_publish()
         if not is_taken:
             channel.rejected.append(channel.publish_count)
+        if trace is not None:
+            channel.traced[channel.publish_count] = message
 
 
 def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> bool:
@@ -102,13 +127,13 @@ def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandator
     """
     is_taken = True
     for queue in queues:
-        if queue.will_reject(message):
+        if not queue.accept(message):
             is_taken = False
-        else:
-            queue.push(message)
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
         channel.session.send_bytes(frame, message.content_for(channel.number, channel.session.frame_max))
+        if channel.vhost.trace is not None:
+            channel.vhost.trace.returned(channel.session, channel.number, message, NO_ROUTE, "NO_ROUTE")
     return is_taken
 
 
@@ -139,25 +164,43 @@ def _resolve(channel: Channel, method: bytes) -> Route:
     if exchange.is_internal:
         raise AccessRefused(f"cannot publish to internal {exchange}")
     queues, by_headers = vhost.route(exchange, (routing_key,), {})
-    is_plain = bool(queues or not mandatory) and not by_headers and not any(queue.rejects_publish for queue in queues)
+    # With a policy the answer can change, which empties the route caches.
+    is_plain = (
+        bool(queues or not mandatory)
+        and not by_headers
+        and (exchange.type != "topic" or user.may_topic("write", vhost.name, name, routing_key))
+        and vhost.trace is None
+        and not any(queue.settings.rejects_publish for queue in queues)
+    )
     return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
 
 
 def _publish_special(
     channel: Channel, route: Route, properties: Properties, content: bytes
-) -> tuple[bytes, tuple[Queue, ...]]:
-    """Check the properties that say something about publishing; returns the content to keep and the queues."""
+) -> tuple[bytes, tuple[Queue, ...], list[str]]:
+    """Check the properties that say something about publishing; returns content to keep, queues and BCC keys."""
+    reply_to = _reply_to(channel, properties.reply_to)
     _check_expiration(properties.expiration)
     headers = properties.headers or {}
     carbon_copies = _routing_keys(headers, "CC")
     blind_copies = _routing_keys(headers, "BCC")
-    _check_user_id(channel, properties.user_id)
-    if "BCC" in headers:
-        content = _without_bcc(content)
-    if route.is_plain and not carbon_copies and not blind_copies:
-        return content, route.queues
     keys = (route.address.routing_key, *carbon_copies, *blind_copies)
-    return content, tuple(channel.vhost.route(route.exchange, keys, headers)[0])
+    _check_topics(channel, route.exchange, keys)
+    _check_user_id(channel, properties.user_id)
+    if reply_to is not None or "BCC" in headers:
+        content = _rewritten(content, reply_to)
+    if route.is_plain and not carbon_copies and not blind_copies:
+        return content, route.queues, []
+    return content, tuple(channel.vhost.route(route.exchange, keys, headers)[0]), blind_copies
+
+
+def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
+    """The name that takes the place of the pseudo-queue for direct replies; None if it is not given as reply-to."""
+    if reply_to != REPLY_TO:
+        return None
+    if channel.reply_name is None:
+        raise PreconditionFailed("fast reply consumer does not exist")
+    return channel.reply_name
 
 
 def _check_expiration(expiration: str | None) -> None:
@@ -191,6 +234,15 @@ def _routing_keys(headers: fields.Table, name: str) -> list[str]:
     return [key for key in value if isinstance(key, str)]
 
 
+def _check_topics(channel: Channel, exchange: Exchange, routing_keys: tuple[str, ...]) -> None:
+    """Raise AccessRefused for a routing key that the user may not write; CC and BCC are routing keys, too (4.0)."""
+    if exchange.type == "topic":
+        user = channel.session.user
+        assert user is not None
+        for routing_key in routing_keys:
+            user.require_topic("write", channel.vhost.name, exchange.name, routing_key)
+
+
 def _check_user_id(channel: Channel, user_id: str | None) -> None:
     user = channel.session.user
     assert user is not None
@@ -198,12 +250,14 @@ def _check_user_id(channel: Channel, user_id: str | None) -> None:
         raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user.name}'")
 
 
-def _without_bcc(content: bytes) -> bytes:
-    """The content's frames with the header BCC taken out: nobody who gets a copy may see who else does."""
+def _rewritten(content: bytes, reply_to: str | None) -> bytes:
+    """The content's frames with another reply-to, and without BCC: nobody who gets a copy may see who else does."""
     kind, channel, size = FRAME.unpack_from(content)
     header_end = FRAME.size + size
     properties = Properties.decode(content[FRAME.size : header_end], CONTENT.size)
-    assert properties.headers is not None
-    del properties.headers["BCC"]
+    if reply_to is not None:
+        properties.reply_to = reply_to
+    if properties.headers is not None:
+        properties.headers.pop("BCC", None)
     header = content[FRAME.size : FRAME.size + CONTENT.size] + properties.encode()
     return FRAME.pack(kind, channel, len(header)) + header + content[header_end:]

@@ -15,6 +15,7 @@ from pamqp import base, commands
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.events import INTERNAL_USER
 from amqp_broker.errors import (
     AMQPError,
     ChannelError,
@@ -49,14 +50,13 @@ from amqp_broker.protocol.content import ContentAssembly
 from amqp_broker.protocol.methods import decode_method, encode_method
 from amqp_broker.protocol.wire import FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, SETTLE
 from amqp_broker.session import handshake
+from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.methods import CHANNEL_METHODS, CONNECTION_METHODS
 from amqp_broker.session.publishing import Route, publish, read_traits
 
 logger = logging.getLogger("amqp_broker.session")
 
-# Before a login nobody needs larger frames (RabbitMQ's FRAME_MIN_SIZE since 4.1).
-FRAME_BYTES_MAX_BEFORE_TUNE: Final = 8192
 # How long a peer that does not speak AMQP, or cannot log in, waits for the socket to close (SILENT_CLOSE_DELAY).
 SILENCE_MS: Final = 3000
 # How long we wait for connection.close-ok (CLOSING_TIMEOUT).
@@ -89,7 +89,7 @@ class Session(Connection):
     ) -> None:
         super().__init__(peer_host, peer_port, host, port, now)
         self.broker = broker
-        self.now = now
+        broker.now = now
         self.state = AWAITING_HEADER
         self.channels: dict[int, Channel] = {}
         # Numbers of channels that we closed and whose close-ok is still to come.
@@ -105,10 +105,16 @@ class Session(Connection):
         self.outbox: list[bytes] = []
         self.is_over = False
         self.is_paused = False
+        # Whether a message was published here yet; who has not is not blocked by an alarm.
+        self.has_published = False
+        # While this is set the shell does not read the socket.
+        self.is_blocked = False
+        self.ack_timeouts: AckTimeouts | None = None
         # Set where nothing that the peer says can matter any more.
         self.is_deaf = False
 
-        self.frame_max = FRAME_BYTES_MAX_BEFORE_TUNE
+        # Before a login nobody needs larger frames.
+        self.frame_max = broker.profile.frame_max_lowest
         self.channel_max = broker.config.channel_max
         self.heartbeat_s = 0
         self.mechanism = ""
@@ -127,7 +133,7 @@ class Session(Connection):
 
     def receive(self, data: bytes, now: int) -> None:
         """Act on what one read of the socket brought."""
-        self.now = now
+        self.broker.now = now
         self.has_received = True
         if self.is_deaf:
             return
@@ -253,7 +259,7 @@ class Session(Connection):
                     self._needed_bytes = FRAME_OVERHEAD
                     return at
             except ChannelError as error:
-                self._close_channel(number, error, _offender(error, kind, payload))
+                self.close_channel(number, error, _offender(error, kind, payload))
             except ConnectionError_ as error:
                 self._close(error, _offender(error, kind, payload))
             except Disconnect as reason:
@@ -298,7 +304,12 @@ class Session(Connection):
         handler = CHANNEL_METHODS.get(type(method))
         if handler is None:
             raise handshake.unimplemented(method)
-        handler(channel, method)
+        events = self.broker.events
+        events.actor = self.user.name if self.user is not None else INTERNAL_USER
+        try:
+            handler(channel, method)
+        finally:
+            events.actor = INTERNAL_USER
 
     def _on_content(self, channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:
         if assembly.add(kind, payload, self.broker.config.message_bytes_max):
@@ -348,6 +359,7 @@ class Session(Connection):
             raise ChannelNumberError("expected 'channel.open'")
         handshake.check_channel_limits(self)
         self.channels[number] = Channel(self, number)
+        self.broker.events.channel_created(self, number)
         ok = commands.Channel.OpenOk()
         ok.channel_id = ""  # RabbitMQ says nothing here, pamqp "0"
         self.send(number, ok)
@@ -396,7 +408,7 @@ class Session(Connection):
 
     def resume(self, now: int) -> None:
         """The socket takes more."""
-        self.now = now
+        self.broker.now = now
         self.is_paused = False
         for channel in self.channels.values():
             for consumer in channel.consumers.values():
@@ -404,15 +416,31 @@ class Session(Connection):
         for channel in list(self.channels.values()):
             channel.resume_consumers()
 
+    def follow_alarms(self) -> None:
+        is_blocked = self.has_published and bool(self.broker.alarms)
+        if is_blocked is self.is_blocked or self.state is not RUNNING:
+            return
+        self.is_blocked = is_blocked
+        self.dirty.append(self)
+        if handshake.has_capability(self, "connection.blocked"):
+            low = " & ".join(sorted(self.broker.alarms, reverse=True))
+            self.send(
+                0, commands.Connection.Blocked(f"low on {low}") if is_blocked else commands.Connection.Unblocked()
+            )
+
+    def start_ack_timeouts(self) -> None:
+        """The connection is open: deliveries will have to be settled in time."""
+        self.ack_timeouts = AckTimeouts(self)
+
     # Ends
 
     def connection_lost(self, now: int) -> None:
         """The socket is gone, for whatever reason."""
-        self.now = now
+        self.broker.now = now
         self.drop()
 
     def force_close(self, explanation: str, now: int) -> None:
-        self.now = now
+        self.broker.now = now
         if self.state is RUNNING:
             self._close(ConnectionForced(explanation), 0)
         elif self.state is not CLOSING:
@@ -431,6 +459,10 @@ class Session(Connection):
     def teardown(self) -> None:
         """Give everything back to the broker: consumers, unacked messages, exclusive queues."""
         self.handshake_timer.cancel()
+        if self.ack_timeouts is not None:
+            self.ack_timeouts.stop()
+        # Its close-ok must be read.
+        self.is_blocked = False
         channels = list(self.channels.values())
         self.channels.clear()
         self.confirming.clear()
@@ -438,9 +470,12 @@ class Session(Connection):
             channel.remove_consumers()
         for channel in channels:
             channel.give_back()
+        for channel in channels:
+            self.broker.events.channel_closed(self, channel.number)
         self.broker.dismiss(self)
 
-    def _close_channel(self, number: int, error: ChannelError, method_id: int) -> None:
+    def close_channel(self, number: int, error: ChannelError, method_id: int = 0) -> None:
+        """Close a channel with an error."""
         channel = self.channels.pop(number, None)
         if channel is None:
             # A soft error outside a channel cannot be told on one.
@@ -472,21 +507,21 @@ class Session(Connection):
         if isinstance(error, UnreadableFrame):
             self.go_silent()
         else:
-            self.broker.timers.at(self.now + CLOSE_OK_TIMEOUT_MS, self._on_silence_over)
+            self.broker.timers.at(self.broker.now + CLOSE_OK_TIMEOUT_MS, self._on_silence_over)
 
     def go_silent(self) -> None:
         """Hear nothing more, and close the socket a while later."""
         self.is_deaf = True
         self.handshake_timer.cancel()
-        self.broker.timers.at(self.now + SILENCE_MS, self._on_silence_over)
+        self.broker.timers.at(self.broker.now + SILENCE_MS, self._on_silence_over)
 
     def _on_silence_over(self, now: int) -> None:
-        self.now = now
+        self.broker.now = now
         if not self.is_over:
             self.drop()
 
     def _on_handshake_timeout(self, now: int) -> None:
-        self.now = now
+        self.broker.now = now
         logger.info("%s: no connection.open within the handshake timeout", self.name)
         self.drop()
 

@@ -10,6 +10,7 @@ from amqp_broker import fields
 from amqp_broker.broker.access import User
 from amqp_broker.broker.exchange import EXCHANGE_TYPES, Destination
 from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
 
@@ -22,6 +23,7 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
     name = _stripped(method.exchange)
     if method.passive:
         _check_not_default(name)
+        _require_any(channel, "exchange", name)
         vhost.exchange(name)
     else:
         if method.exchange_type not in EXCHANGE_TYPES:
@@ -60,7 +62,7 @@ def exchange_delete(channel: Channel, method: commands.Exchange.Delete) -> None:
 
 def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
     source, destination = _stripped(method.source), _stripped(method.destination)
-    _check_bind(channel, source, "exchange", destination)
+    _check_bind(channel, source, "exchange", destination, method.routing_key)
     vhost = channel.vhost
     vhost.bind(vhost.exchange(source), vhost.exchange(destination), method.routing_key, _table(method.arguments))
     if not method.nowait:
@@ -69,7 +71,7 @@ def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
 
 def exchange_unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
     source, destination = _stripped(method.source), _stripped(method.destination)
-    _check_bind(channel, source, "exchange", destination)
+    _check_bind(channel, source, "exchange", destination, method.routing_key)
     target = channel.vhost.exchanges.get(destination)
     _unbind(channel, source, target, method.routing_key, _table(method.arguments))
     if not method.nowait:
@@ -79,10 +81,17 @@ def exchange_unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
 def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
     vhost, session = channel.vhost, channel.session
     name = _stripped(method.queue)
+    if name == REPLY_TO or name.startswith(REPLY_PREFIX):
+        _declare_reply_queue(channel, name, method.nowait)
+        return
     if method.passive:
+        _require_any(channel, "queue", name)
         queue = vhost.queue(name, session)
+        queue.use()
     else:
         if not name:
+            if method.arguments.get("x-queue-type") == "quorum":
+                raise PreconditionFailed("Cannot declare a server-named queue for type rabbit_quorum_queue")
             name = session.broker.unique_name("amq.gen-")
         else:
             # Unlike an exchange's, also where the queue exists.
@@ -113,9 +122,20 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         session.send(channel.number, ok)
 
 
+def _declare_reply_queue(channel: Channel, name: str, nowait: bool) -> None:
+    """However it is declared, that tells whether somebody waits for direct replies there."""
+    if name != REPLY_TO and name not in channel.vhost.reply_queues:
+        raise NotFound(f"no queue '{name}' in {channel.vhost}")
+    channel.last_queue = name
+    if not nowait:
+        ok = commands.Queue.DeclareOk("", 0, 1)
+        ok.queue = name
+        channel.session.send(channel.number, ok)
+
+
 def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
     exchange, name, routing_key = _queue_binding(channel, method)
-    _check_bind(channel, exchange, "queue", name)
+    _check_bind(channel, exchange, "queue", name, routing_key)
     vhost = channel.vhost
     # RabbitMQ looks at the exchange first, and at who owns the queue when it has found both.
     source = vhost.exchange(exchange)
@@ -126,7 +146,7 @@ def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
 
 def queue_unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     exchange, name, routing_key = _queue_binding(channel, method)
-    _check_bind(channel, exchange, "queue", name)
+    _check_bind(channel, exchange, "queue", name, routing_key)
     _unbind(channel, exchange, channel.vhost.queues.get(name), routing_key, _table(method.arguments))
     channel.session.send(channel.number, commands.Queue.UnbindOk())
 
@@ -145,7 +165,7 @@ def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
     vhost, queue = channel.vhost, channel.vhost.queues.get(name)
     if queue is not None:
         queue.check_owner(channel.session)
-        vhost.check_deletable(queue, if_unused=method.if_unused, if_empty=method.if_empty)
+        queue.check_deletable(if_unused=method.if_unused, if_empty=method.if_empty)
     if not method.nowait:
         count = queue.ready_count if queue is not None else 0
         channel.session.send(channel.number, commands.Queue.DeleteOk(count))
@@ -156,6 +176,19 @@ def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
 def require(channel: Channel, action: str, kind: str, name: str) -> None:
     """Raise AccessRefused unless the connection's user may."""
     user_of(channel).require(action, channel.vhost.name, kind, name)
+
+
+def _require_any(channel: Channel, kind: str, name: str) -> None:
+    """Declaring passively takes some permission, whichever, in RabbitMQ 4.3; before that, none."""
+    if not channel.session.broker.profile.passive_needs_permission:
+        return
+    for action in ("configure", "write"):
+        try:
+            require(channel, action, kind, name)
+        except AccessRefused:
+            continue
+        return
+    require(channel, "read", kind, name)
 
 
 def user_of(channel: Channel) -> User:
@@ -185,12 +218,15 @@ def _queue_binding(channel: Channel, method: commands.Queue.Bind | commands.Queu
     return _stripped(method.exchange), name, routing_key
 
 
-def _check_bind(channel: Channel, source: str, kind: str, destination: str) -> None:
+def _check_bind(channel: Channel, source: str, kind: str, destination: str, routing_key: str) -> None:
     _check_not_default(source)
     if kind == "exchange":
         _check_not_default(destination)
     require(channel, "write", kind, destination)
     require(channel, "read", "exchange", source)
+    exchange = channel.vhost.exchanges.get(source)
+    if exchange is not None and exchange.type == "topic":
+        user_of(channel).require_topic("read", channel.vhost.name, source, routing_key)
 
 
 def _unbind(

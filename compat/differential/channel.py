@@ -120,6 +120,15 @@ class Channel:
             if received is END or received.method in CLOSES:
                 raise Stopped(f"{show_method(method)} is not answered")
 
+    def ask_until_returned(self, queue: str) -> None:
+        """Publish to a queue, recording nothing, until it is gone and the message comes back."""
+        self.ask(commands.Confirm.Select)
+        answer: Method | None = Basic.Ack
+        while answer is Basic.Ack:
+            self.publish(b"", routing_key=queue, mandatory=True)
+            answer = self.expect(Basic.Ack, Basic.Return).method
+        self.expect(Basic.Ack)
+
     def flush(self) -> None:
         """Record what has arrived."""
         while self.inbox:

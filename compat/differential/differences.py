@@ -21,7 +21,11 @@ class Change(NamedTuple):
 class Difference:
     title: str
     why: str
-    changes: tuple[Change, ...]
+    changes: tuple[Change, ...] = ()
+    # What ours has in addition, in any scenario: a pattern.
+    additions: str = ""
+    # What ours does not have, in any scenario: a pattern.
+    omissions: str = ""
 
 
 _END = "a< the broker closed the socket"
@@ -39,6 +43,19 @@ def _unknown_type(scenario: str, text: str) -> Change:
         f'a1< channel.close reply_code=406 reply_text="PRECONDITION_FAILED - {text}" class_id=40 method_id=10',
     )
 
+
+def _death_in(queue: str, expiration: str = "") -> str:
+    return (
+        f"F{{count: l1, exchange: S'', {expiration}queue: S'{queue}', reason: S'rejected', "
+        f"routing-keys: A[S'{queue}'], time: T<now>}}"
+    )
+
+
+_REPLY = (
+    "a1< basic.deliver consumer_tag='replies' delivery_tag={} redelivered=false exchange='' "
+    "routing_key='amq.rabbitmq.reply-to-<1>'"
+)
+ORIGINAL_EXPIRATION = "original-expiration: S'600000', "
 
 DIFFERENCES = (
     Difference(
@@ -187,6 +204,50 @@ DIFFERENCES = (
                 "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - invalid message: "
                 "{delivery_mode_unknown,3}' class_id=60 method_id=40",
                 "a1< queue.declare-ok queue='q' message_count=1 consumer_count=0",
+            ),
+        ),
+    ),
+    Difference(
+        "A dead letter tells its last death",
+        "RabbitMQ has these headers since 3.13.",
+        additions=r"(?:, x-last-death-(?:exchange|queue|reason): S'[^']*'){3}",
+    ),
+    Difference(
+        "A death is told before older ones",
+        "3.10 turns the order of the older deaths round; newer versions keep the newest first.",
+        (
+            Change(
+                "a_chain_of_queues_is_told_newest_first",
+                f"{_death_in('one', ORIGINAL_EXPIRATION)}, {_death_in('two')}",
+                f"{_death_in('two')}, {_death_in('one', ORIGINAL_EXPIRATION)}",
+            ),
+        ),
+    ),
+    Difference(
+        "A message pulled from a quorum queue was delivered before or tells no count",
+        "RabbitMQ 4 leaves x-delivery-count away where it would be 0, as in deliveries.",
+        omissions=r"headers=\{x-delivery-count: l0\} ",
+    ),
+    Difference(
+        "Direct replies have delivery tags of their own",
+        "RabbitMQ 4 counts them; before, each had the tag of the next delivery.",
+        (
+            Change(
+                "the_name_to_answer_to_stays_while_the_consumer_does",
+                f"{_REPLY.format(1)}\na1<     body=b'answer 2'",
+                f"{_REPLY.format(2)}\na1<     body=b'answer 2'",
+            ),
+        ),
+    ),
+    Difference(
+        "A mandatory direct reply is not returned",
+        "RabbitMQ 4.2 takes it for routed; 3.10 returns it although it has delivered it.",
+        (
+            Change(
+                "an_answer_may_be_mandatory",
+                "b1< basic.return reply_code=312 reply_text='NO_ROUTE' exchange='' "
+                "routing_key='amq.rabbitmq.reply-to-<1>'\nb1<     body=b'answer'\n",
+                "",
             ),
         ),
     ),

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 from compat.differential.wire import Field, Method, Pairs
@@ -17,7 +18,11 @@ BODY_SHOWN_MAX = 64
 
 # Names that a broker makes up, by their exact shape: another shape is not masked and shows as a difference.
 _GENERATED = re.compile(r"amq\.(?:gen|ctag)-[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
+# Where a direct reply goes: the form of this name is every broker's own.
+_REPLY_TO = re.compile(r"(?<=')amq\.rabbitmq\.reply-to\.(?!nonsense)[^']+")
 _SERVER_PROPERTY = re.compile(r"\b(cluster_name|copyright|information|platform|version): S'[^']*'")
+# When a message died, in x-death.
+_TIME_OF_DEATH = re.compile(r"\btime: T\d{10}\b")
 _ERLANG_PID = re.compile(r"<\d+\.\d+\.\d+>")
 
 
@@ -48,7 +53,9 @@ class Transcript:
 
     def _mask(self, line: str) -> str:
         line = _GENERATED.sub(self._numbered, line.replace(self.prefix, ""))
+        line = _REPLY_TO.sub(self._numbered, line)
         line = _ERLANG_PID.sub("<pid>", line)
+        line = _TIME_OF_DEATH.sub("time: T<now>", line)
         if "connection.start " in line:
             line = _SERVER_PROPERTY.sub(r"\1: S<any>", line)
         return line
@@ -56,7 +63,7 @@ class Transcript:
     def _numbered(self, match: re.Match[str]) -> str:
         """Generated names are numbered, so that the same name twice is seen as the same name."""
         name = match.group()
-        kind = name.split("-")[0]
+        kind = "amq.rabbitmq.reply-to" if name.startswith("amq.rabbitmq") else name.split("-")[0]
         return self._generated.setdefault(name, f"{kind}-<{len(self._generated) + 1}>")
 
 
@@ -84,6 +91,9 @@ def show(value: Any) -> str:
         case Field(tag, inner):
             return tag + ("" if inner is None else show(inner))
         case Pairs():
+            if {"count", "queue", "reason"} <= {key for key, _ in value}:
+                # A death: RabbitMQ sorts its fields when another follows, and not before.
+                value = Pairs(sorted(value, key=itemgetter(0)))
             return "{" + ", ".join(f"{key}: {show(item)}" for key, item in value) + "}"
         case list():
             return "[" + ", ".join(show(item) for item in value) + "]"

@@ -121,7 +121,7 @@ def test_the_node_may_be_full() -> None:
 
 def test_the_vhost_may_be_full() -> None:
     broker = new_broker()
-    broker.vhosts["/"].connection_max = 1
+    broker.vhosts["/"].set_limit("max-connections", 1)
     admitted(broker)
     assert refusal(broker) == "access to vhost '/' refused for user 'guest': connection limit (1) is reached"
 
@@ -132,7 +132,7 @@ def test_the_vhost_may_be_missing() -> None:
 
 def test_the_user_may_have_all_the_connections_he_may_have() -> None:
     broker = new_broker()
-    broker.users["guest"].connection_max = 1
+    broker.set_user_limit(broker.users["guest"], "max-connections", 1)
     broker.set_permission(broker.add_user("anna", ""), "/", Permission())
     admitted(broker)
     admitted(broker, "anna")
@@ -142,15 +142,16 @@ def test_the_user_may_have_all_the_connections_he_may_have() -> None:
 def test_the_limits_are_checked_in_rabbitmqs_order() -> None:
     broker = new_broker(connection_max=0)
     vhost, guest = broker.vhosts["/"], broker.users["guest"]
-    vhost.connection_max = guest.connection_max = 0
+    vhost.set_limit("max-connections", 0)
+    broker.set_user_limit(guest, "max-connections", 0)
     guest.permissions.clear()
     assert "node connection limit" in refusal(broker, vhost="nowhere")
     broker.config = Config()
     assert "not found" in refusal(broker, vhost="nowhere")
     assert "refused for user 'guest': connection limit" in refusal(broker)
-    vhost.connection_max = None
+    vhost.clear_limit("max-connections")
     assert "user connection limit" in refusal(broker)
-    guest.connection_max = None
+    broker.clear_user_limit(guest, "max-connections")
     assert refusal(broker) == "access to vhost '/' refused for user 'guest'"
 
 

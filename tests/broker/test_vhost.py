@@ -6,6 +6,7 @@ import pytest
 
 from amqp_broker import fields
 from amqp_broker.broker.vhost import VHost, check_reserved
+from amqp_broker.config import Config
 from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
 from tests.taker import Taker, bind, new_connection, new_exchange, new_message, new_queue, new_vhost
 
@@ -27,11 +28,13 @@ def test_a_vhost_has_rabbitmqs_exchanges(vhost: VHost) -> None:
         "amq.headers": ("headers", True),
         "amq.match": ("headers", True),
         "amq.rabbitmq.trace": ("topic", True),
+        "amq.rabbitmq.event": ("topic", True),
     }
 
 
-def test_only_the_exchange_of_traces_is_internal(vhost: VHost) -> None:
-    assert [name for name, exchange in vhost.exchanges.items() if exchange.is_internal] == ["amq.rabbitmq.trace"]
+def test_only_the_exchanges_of_traces_and_events_are_internal(vhost: VHost) -> None:
+    internal = [name for name, exchange in vhost.exchanges.items() if exchange.is_internal]
+    assert internal == ["amq.rabbitmq.trace", "amq.rabbitmq.event"]
 
 
 def test_an_exchange_is_found_by_its_name(vhost: VHost) -> None:
@@ -89,13 +92,15 @@ def test_the_name_of_an_alternate_exchange_is_a_string(vhost: VHost) -> None:
     assert "x" not in vhost.exchanges
 
 
-def test_exchanges_may_be_limited(vhost: VHost) -> None:
-    vhost.exchange_max = len(vhost.exchanges) + 1
+def test_exchanges_may_be_limited_in_all_vhosts_together_predeclared_ones_too(vhost: VHost) -> None:
+    other = vhost.broker.add_vhost("other")
+    limit = len(vhost.exchanges) + len(other.exchanges) + 1
+    vhost.broker.config = Config(exchange_max=limit)
     new_exchange(vhost, "x")
     new_exchange(vhost, "x")
     with pytest.raises(PreconditionFailed) as caught:
         new_exchange(vhost, "y")
-    assert str(caught.value) == "cannot declare exchange 'y' in vhost '/': exchange limit of 8 is reached"
+    assert str(caught.value) == f"cannot declare exchange 'y' in vhost '/': exchange limit of {limit} is reached"
 
 
 def test_deleting_an_exchange_that_is_missing_is_as_good_as_done(vhost: VHost) -> None:
@@ -234,7 +239,7 @@ def test_the_arguments_of_a_queue_that_exists_are_compared_not_checked(vhost: VH
 
 
 def test_queues_may_be_limited(vhost: VHost) -> None:
-    vhost.queue_max = 1
+    vhost.set_limit("max-queues", 1)
     new_queue(vhost, "a")
     new_queue(vhost, "a")
     with pytest.raises(PreconditionFailed) as caught:
@@ -244,21 +249,21 @@ def test_queues_may_be_limited(vhost: VHost) -> None:
 
 def test_a_queue_that_must_be_empty_is_not_deleted_with_ready_messages(vhost: VHost) -> None:
     queue = new_queue(vhost)
-    vhost.check_deletable(queue, if_unused=True, if_empty=True)
+    queue.check_deletable(if_unused=True, if_empty=True)
     queue.push(new_message())
     with pytest.raises(PreconditionFailed) as caught:
-        vhost.check_deletable(queue, if_unused=False, if_empty=True)
+        queue.check_deletable(if_unused=False, if_empty=True)
     assert str(caught.value) == "queue 'q' in vhost '/' not empty"
-    vhost.check_deletable(queue, if_unused=True, if_empty=False)
+    queue.check_deletable(if_unused=True, if_empty=False)
 
 
 def test_a_queue_that_must_be_unused_is_not_deleted_with_consumers(vhost: VHost) -> None:
     queue = new_queue(vhost)
     Taker(queue).start()
     with pytest.raises(PreconditionFailed) as caught:
-        vhost.check_deletable(queue, if_unused=True, if_empty=False)
+        queue.check_deletable(if_unused=True, if_empty=False)
     assert str(caught.value) == "queue 'q' in vhost '/' in use"
-    vhost.check_deletable(queue, if_unused=False, if_empty=True)
+    queue.check_deletable(if_unused=False, if_empty=True)
 
 
 def test_a_queue_goes_with_its_messages_bindings_and_consumers(vhost: VHost) -> None:

@@ -166,7 +166,7 @@ def test_a_closed_channel_does_not_count(lab: Lab) -> None:
 
 
 def test_a_users_channels_are_counted_over_all_its_connections(lab: Lab) -> None:
-    lab.broker.users["guest"].channel_max = 2
+    lab.broker.set_user_limit(lab.broker.users["guest"], "max-channels", 2)
     lab.connect()
     peer = lab.connect()
     peer.send(Channel.Open(), channel=2)

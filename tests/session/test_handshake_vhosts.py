@@ -97,7 +97,7 @@ def test_the_node_takes_so_many_connections() -> None:
 def test_a_vhost_takes_so_many_connections(lab: Lab) -> None:
     lab.broker.add_vhost("blue")
     lab.broker.set_permission(lab.broker.users["guest"], "blue", Permission())
-    lab.vhost.connection_max = 1
+    lab.vhost.set_limit("max-connections", 1)
     first = lab.connect()
     assert refusal(lab, "/") == "access to vhost '/' refused for user 'guest': connection limit (1) is reached"
     lab.connect(vhost="blue")
@@ -106,7 +106,7 @@ def test_a_vhost_takes_so_many_connections(lab: Lab) -> None:
 
 
 def test_a_user_has_so_many_connections(lab: Lab) -> None:
-    add_user(lab, "maria", "/").connection_max = 1
+    lab.broker.set_user_limit(add_user(lab, "maria", "/"), "max-connections", 1)
     first = lab.connect(user="maria", password="secret")
     text = refusal(lab, "/", "maria", "secret")
     assert text == "connection refused for user 'maria': user connection limit (1) is reached"
@@ -116,7 +116,7 @@ def test_a_user_has_so_many_connections(lab: Lab) -> None:
 
 
 def test_a_limit_of_0_lets_nobody_in(lab: Lab) -> None:
-    lab.vhost.connection_max = 0
+    lab.vhost.set_limit("max-connections", 0)
     assert refusal(lab, "/") == "access to vhost '/' refused for user 'guest': connection limit (0) is reached"
 
 
@@ -129,16 +129,16 @@ def test_clients_that_have_not_opened_a_vhost_do_not_count() -> None:
 
 def test_limits_are_checked_in_rabbitmqs_order() -> None:
     lab = Lab(connection_max=1)
-    lab.broker.add_vhost("blue").connection_max = 0
-    add_user(lab, "maria").connection_max = 0
+    lab.broker.add_vhost("blue").set_limit("max-connections", 0)
+    lab.broker.set_user_limit(add_user(lab, "maria"), "max-connections", 0)
     lab.connect()
     texts = [refusal(lab, "blue", "maria", "secret")]
     lab.broker.config = Lab().broker.config
     texts.append(refusal(lab, "blue", "maria", "secret"))
     texts.append(refusal(lab, "missing", "maria", "secret"))
-    lab.broker.vhosts["blue"].connection_max = None
+    lab.broker.vhosts["blue"].clear_limit("max-connections")
     texts.append(refusal(lab, "blue", "maria", "secret"))
-    lab.broker.users["maria"].connection_max = None
+    lab.broker.clear_user_limit(lab.broker.users["maria"], "max-connections")
     texts.append(refusal(lab, "blue", "maria", "secret"))
     assert texts == [
         "connection refused: node connection limit (1) is reached",

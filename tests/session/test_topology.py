@@ -139,7 +139,7 @@ def _frame(kind: type[base.Frame], arguments: bytes) -> bytes:
 
 
 def test_a_vhost_has_so_many_queues(lab: Lab, peer: Peer) -> None:
-    lab.vhost.queue_max = 1
+    lab.vhost.set_limit("max-queues", 1)
     peer.declare("p")
     text = refusal(peer, Queue.Declare(queue="q"), 406)
     assert text == "PRECONDITION_FAILED - cannot declare queue 'q': queue limit in vhost '/' (1) is reached"

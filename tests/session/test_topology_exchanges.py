@@ -8,10 +8,12 @@ import pytest
 from pamqp import base
 from pamqp.commands import Basic, Channel, Exchange, Queue
 
+from amqp_broker.config import Config
 from tests.peer import Lab, Peer
 
 DEFAULT = "ACCESS_REFUSED - operation not permitted on the default exchange"
-PREDECLARED = ["amq.direct", "amq.fanout", "amq.topic", "amq.headers", "amq.match", "amq.rabbitmq.trace"]
+PREDECLARED = ["amq.direct", "amq.fanout", "amq.topic", "amq.headers", "amq.match"]
+PREDECLARED += ["amq.rabbitmq.trace", "amq.rabbitmq.event"]
 
 
 class Declare(Exchange.Declare):
@@ -59,8 +61,8 @@ def test_an_exchange_of_each_type_is_declared_and_deleted(peer: Peer, kind: str)
 
 @pytest.mark.parametrize("name", PREDECLARED)
 def test_the_predeclared_exchanges_are_there_durable_and_stay(peer: Peer, name: str) -> None:
-    kind = {"amq.match": "headers", "amq.rabbitmq.trace": "topic"}.get(name, name.partition(".")[2])
-    internal = name == "amq.rabbitmq.trace"
+    internal = name.startswith("amq.rabbitmq.")
+    kind = "topic" if internal else {"amq.match": "headers"}.get(name, name.partition(".")[2])
     peer.call(Exchange.Declare(exchange=name, exchange_type=kind, durable=True, internal=internal))
     text = refusal(peer, Exchange.Delete(exchange=name), 403)
     assert text == f"ACCESS_REFUSED - deletion of system exchange '{name}' in vhost '/' not allowed"
@@ -163,10 +165,10 @@ def test_nothing_is_done_to_the_default_exchange(peer: Peer, method: base.Frame)
     assert refusal(peer, method, 403) == DEFAULT
 
 
-def test_a_vhost_has_so_many_exchanges(lab: Lab, peer: Peer) -> None:
-    lab.vhost.exchange_max = len(lab.vhost.exchanges)
+def test_a_broker_has_so_many_exchanges(lab: Lab, peer: Peer) -> None:
+    limit = len(lab.vhost.exchanges)
+    lab.broker.config = Config(exchange_max=limit)
     text = refusal(peer, Exchange.Declare(exchange="x"), 406)
-    limit = lab.vhost.exchange_max
     assert text == (
         f"PRECONDITION_FAILED - cannot declare exchange 'x' in vhost '/': exchange limit of {limit} is reached"
     )

@@ -129,7 +129,8 @@ def check_topology(lab: Lab, topology: Topology) -> None:
     exchanges = {name: exchange for name, exchange in vhost.exchanges.items() if name in topology.exchanges}
     others = set(vhost.exchanges) - set(topology.exchanges)
     demand(
-        others == {"", "amq.headers", "amq.match", "amq.rabbitmq.trace"}, f"the exchanges are {set(vhost.exchanges)}"
+        others == {"", "amq.headers", "amq.match", "amq.rabbitmq.trace", "amq.rabbitmq.event"},
+        f"the exchanges are {set(vhost.exchanges)}",
     )
     bindings = [binding for exchange in exchanges.values() for binding in exchange.bindings.values()]
     found = {

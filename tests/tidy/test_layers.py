@@ -17,7 +17,7 @@ THREADS = {"threading", "multiprocessing", "concurrent", "queue", "subprocess", 
 MACHINE = {"os", "sys", "io", "pathlib", "shutil", "tempfile", "logging"}
 IMPURE = WORLD | CLOCKS | THREADS | MACHINE
 
-VALUES = {"errors", "fields", "message", "config"}
+VALUES = {"errors", "fields", "message", "config", "compat"}
 
 
 class Layer(NamedTuple):
@@ -30,7 +30,8 @@ class Layer(NamedTuple):
 LAYERS = {
     "errors": Layer(set(), IMPURE | {"pamqp"}),
     "fields": Layer(set(), IMPURE | {"pamqp"}),
-    "config": Layer(set(), IMPURE | {"pamqp"}),
+    "compat": Layer(set(), IMPURE | {"pamqp"}),
+    "config": Layer({"compat"}, IMPURE | {"pamqp"}),
     "message": Layer({"fields"}, IMPURE | {"pamqp"}),
     "protocol": Layer({"errors", "fields", "message"}, IMPURE),
     "broker": Layer(VALUES, IMPURE | {"pamqp"}),

@@ -1,0 +1,275 @@
+"""The event exchange: what is created, changed and removed in a broker, told to whoever bound a queue to hear it.
+
+It stands in the default vhost and tells of all of them. An event is a message without a body; its headers have what
+RabbitMQ's plugin sends, but for what only Erlang has: process ids are the names of connections and channels here.
+Source: RabbitMQ, "Event Exchange Plugin", and what version 3.10.8 sends.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any, Final
+
+from amqp_broker import fields
+from amqp_broker.broker.exchange import Binding, Exchange, TopicExchange
+from amqp_broker.message import Address, Message, Properties
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.access import Permission, User
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.connection import Connection
+    from amqp_broker.broker.consumer import Consumer
+    from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+
+EVENT_EXCHANGE: Final = "amq.rabbitmq.event"
+# Who does what nobody asked for: what expires, and what goes with something else.
+INTERNAL_USER: Final = "rmq-internal"
+# Sent as arrays of Erlang's terms, which is how RabbitMQ holds them.
+_AMQP_TABLES: Final = ("arguments", "client_properties")
+_NETWORK: Final = {"protocol": "{0,9,1}", "ssl": False}
+
+
+def event_exchange(vhost: str) -> Exchange:
+    return TopicExchange(vhost, EVENT_EXCHANGE, is_internal=True)
+
+
+class Events:
+    """Tells events. `actor` is the name of the user whose request is being served."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.actor = INTERNAL_USER
+
+    def emit(self, name: str, /, **headers: Any) -> None:
+        """Publish an event, if anybody listens. `name` is its routing key: `policy.set`, `user.password.changed`."""
+        vhost = self.broker.vhosts.get(self.broker.config.default_vhost)
+        exchange = vhost.exchanges.get(EVENT_EXCHANGE) if vhost is not None else None
+        if vhost is None or exchange is None or not exchange.bindings:
+            return
+        now = self.broker.now
+        table = {key: _header(key, value) for key, value in headers.items()}
+        table["timestamp_in_ms"] = fields.Long(now)
+        queues, _ = vhost.route(exchange, (name,), table)
+        properties = Properties(headers=table, delivery_mode=2, timestamp=now // 1000)
+        message = Message.build(Address(EVENT_EXCHANGE, name), properties, b"")
+        for queue in queues:
+            queue.accept(message)
+
+    def emit_action(self, name: str, /, **headers: Any) -> None:
+        """Publish an event that somebody's request caused."""
+        self.emit(name, user_who_performed_action=self.actor, **headers)
+
+    # Topology
+
+    def queue_created(self, queue: Queue) -> None:
+        self.emit_action(
+            "queue.created",
+            exclusive=queue.owner is not None,
+            owner_pid=queue.owner.name if queue.owner is not None else "",
+            arguments=queue.arguments,
+            auto_delete=queue.is_auto_delete,
+            durable=queue.is_durable,
+            name=queue.name,
+            vhost=queue.vhost.name,
+        )
+
+    def queue_deleted(self, queue: Queue) -> None:
+        self.emit_action("queue.deleted", name=queue.name, vhost=queue.vhost.name)
+
+    def exchange_created(self, exchange: Exchange) -> None:
+        self.emit_action(
+            "exchange.created",
+            policy="",
+            arguments=exchange.arguments,
+            internal=exchange.is_internal,
+            auto_delete=exchange.is_auto_delete,
+            durable=exchange.is_durable,
+            type=exchange.type,
+            name=exchange.name,
+            vhost=exchange.vhost,
+        )
+
+    def exchange_deleted(self, exchange: Exchange) -> None:
+        self.emit_action("exchange.deleted", name=exchange.name, vhost=exchange.vhost)
+
+    def binding_created(self, binding: Binding) -> None:
+        self._binding("binding.created", binding)
+
+    def binding_deleted(self, binding: Binding) -> None:
+        self._binding("binding.deleted", binding)
+
+    def _binding(self, name: str, binding: Binding) -> None:
+        self.emit_action(
+            name,
+            vhost=binding.source.vhost,
+            arguments=binding.arguments,
+            routing_key=binding.routing_key,
+            destination_kind="exchange" if isinstance(binding.destination, Exchange) else "queue",
+            destination_name=binding.destination.name,
+            source_kind="exchange",
+            source_name=binding.source.name,
+        )
+
+    def vhost_created(self, vhost: VHost) -> None:
+        for exchange in vhost.exchanges.values():
+            self.exchange_created(exchange)
+        self.emit_action("vhost.created", tracing=vhost.trace is not None, name=vhost.name)
+
+    # Users
+
+    def user_created(self, user: User) -> None:
+        self.emit_action("user.created", name=user.name)
+
+    def permission_created(self, user: User, vhost: str, permission: Permission) -> None:
+        self.emit_action(
+            "permission.created",
+            read=permission.read,
+            write=permission.write,
+            configure=permission.configure,
+            vhost=vhost,
+            user=user.name,
+        )
+
+    def authenticated(self, connection: Connection, name: str, mechanism: str, error: str = "") -> None:
+        """A login succeeded, or failed with an error."""
+        headers = {"error": error} if error else {}
+        self.emit(
+            "user.authentication.failure" if error else "user.authentication.success",
+            **headers,
+            ssl=False,
+            auth_mechanism=mechanism,
+            protocol=_NETWORK["protocol"],
+            peer_port=connection.peer_port,
+            peer_host=_erlang_address(connection.peer_host),
+            connection_name=connection.name,
+            host=_erlang_address(connection.host),
+            name=name,
+            connection_type="network",
+        )
+
+    # Connections
+
+    def connection_created(self, connection: Connection, **negotiated: Any) -> None:
+        """`negotiated` are auth_mechanism, channel_max, frame_max and timeout (the heartbeat)."""
+        assert connection.user is not None
+        assert connection.vhost is not None
+        self.emit(
+            "connection.created",
+            user_who_performed_action=connection.user.name,
+            node=self.broker.node,
+            connected_at=connection.connected_at_ms,
+            client_properties=connection.client_properties,
+            **negotiated,
+            vhost=connection.vhost.name,
+            user=connection.user.name,
+            **_NETWORK,
+            peer_host=_erlang_address(connection.peer_host),
+            host=_erlang_address(connection.host),
+            peer_port=connection.peer_port,
+            port=connection.port,
+            name=connection.name,
+            pid=connection.name,
+            type="network",
+            **_provided_name(connection),
+        )
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.emit(
+            "connection.closed",
+            client_properties=connection.client_properties,
+            node=self.broker.node,
+            pid=connection.name,
+            name=connection.name,
+            **_provided_name(connection),
+        )
+
+    def channel_created(self, connection: Connection, number: int) -> None:
+        assert connection.user is not None
+        assert connection.vhost is not None
+        name = channel_name(connection, number)
+        self.emit(
+            "channel.created",
+            user_who_performed_action=connection.user.name,
+            vhost=connection.vhost.name,
+            user=connection.user.name,
+            number=number,
+            connection=connection.name,
+            name=name,
+            pid=name,
+        )
+
+    def channel_closed(self, connection: Connection, number: int) -> None:
+        assert connection.user is not None
+        self.emit(
+            "channel.closed", user_who_performed_action=connection.user.name, pid=channel_name(connection, number)
+        )
+
+    def consumer_created(self, consumer: Consumer) -> None:
+        self.emit_action(
+            "consumer.created",
+            arguments=consumer.arguments,
+            prefetch_count=consumer.prefetch,
+            queue=consumer.queue.name,
+            vhost=consumer.queue.vhost.name,
+            channel=channel_name(consumer.connection, consumer.number),
+            ack_required=not consumer.no_ack,
+            exclusive=consumer.is_exclusive,
+            consumer_tag=consumer.tag,
+        )
+
+    def consumer_deleted(self, consumer: Consumer) -> None:
+        self.emit_action(
+            "consumer.deleted",
+            queue=consumer.queue.name,
+            vhost=consumer.queue.vhost.name,
+            channel=channel_name(consumer.connection, consumer.number),
+            consumer_tag=consumer.tag,
+        )
+
+
+def channel_name(connection: Connection, number: int) -> str:
+    """What RabbitMQ calls a channel."""
+    return f"{connection.name} ({number})"
+
+
+def _provided_name(connection: Connection) -> dict[str, str]:
+    name = connection.client_properties.get("connection_name")
+    return {"user_provided_name": name} if isinstance(name, str) else {}
+
+
+def _header(key: str, value: Any) -> Any:
+    """A value as the plugin types it: all integers are long, field tables a list of terms."""
+    if key in _AMQP_TABLES:
+        return _terms(value)
+    if isinstance(value, dict):
+        return {name: _header(name, item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_header("", item) for item in value]
+    return fields.Long(value) if fields.is_integer(value) else value
+
+
+def _terms(table: fields.Table) -> list[str]:
+    return [f"{{{fields.erlang_term(key)},{_typed_term(value)}}}" for key, value in table.items()]
+
+
+def _typed_term(value: Any) -> str:
+    """A field's type and value as Erlang prints them: `byte,5`, `longstr,<<"a">>`."""
+    if isinstance(value, dict):
+        term = f"[{','.join(_terms(value))}]"
+    elif isinstance(value, list):
+        term = f"[{','.join(f'{{{_typed_term(item)}}}' for item in value)}]"
+    else:
+        term = "undefined" if value is None else fields.erlang_term(value)
+    return f"{fields.type_name(value)},{term}"
+
+
+def _erlang_address(host: str) -> str:
+    """An internet address as the tuple that Erlang has for it: `{127,0,0,1}`."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4:
+        return f"{{{str(address).replace('.', ',')}}}"
+    return f"{{{','.join(str(int(group, 16)) for group in address.exploded.split(':'))}}}"

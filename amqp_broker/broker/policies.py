@@ -1,0 +1,249 @@
+"""Policies: settings for all queues and exchanges whose names match a pattern, in force as long as they stand.
+
+To each queue and exchange at most one policy applies, and at most one operator policy: the one of the highest priority
+that matches its name and kind and says nothing that the queue's type does not know. Which of two with the same priority
+that is, RabbitMQ leaves open; here it is the first by name.
+Source: RabbitMQ, "Policies"; rabbit_policy.erl, rabbit_policies.erl, and the capabilities of each queue type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from amqp_broker import fields
+from amqp_broker.broker import patterns
+from amqp_broker.broker.settings import merged
+from amqp_broker.errors import DoesNotExist, InvalidParameter
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchange import Exchange
+    from amqp_broker.broker.queue import Queue
+
+APPLY_TO_QUEUE_TYPE: Final = {"classic": "classic_queues", "quorum": "quorum_queues", "stream": "streams"}
+APPLY_TO: Final = ("all", "exchanges", "queues", *APPLY_TO_QUEUE_TYPE.values())
+MAX_AGE: Final = re.compile(r"[0-9]+[YMDhms]")
+
+# A policy with one of these keys passes over queues of the type, whatever else it says.
+UNSUPPORTED: Final[dict[str, frozenset[str]]] = {
+    "classic": frozenset(
+        {
+            "delivery-limit",
+            "dead-letter-strategy",
+            "max-in-memory-length",
+            "max-in-memory-bytes",
+            "target-group-size",
+            "max-age",
+            "stream-max-segment-size-bytes",
+            "stream-filter-size-bytes",
+            "initial-cluster-size",
+        }
+    ),
+    "quorum": frozenset(
+        {
+            "queue-mode",
+            "queue-master-locator",
+            "max-age",
+            "stream-max-segment-size-bytes",
+            "stream-filter-size-bytes",
+            "initial-cluster-size",
+        }
+    ),
+    "stream": frozenset(
+        {
+            "expires",
+            "message-ttl",
+            "dead-letter-exchange",
+            "dead-letter-routing-key",
+            "dead-letter-strategy",
+            "max-length",
+            "max-in-memory-length",
+            "max-in-memory-bytes",
+            "overflow",
+            "queue-mode",
+            "queue-master-locator",
+            "delivery-limit",
+        }
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy or operator policy, as it was set."""
+
+    name: str
+    pattern: str
+    definition: Mapping[str, Any]
+    priority: int = 0
+    apply_to: str = "all"
+
+    def as_event(self) -> dict[str, Any]:
+        """How an event tells of it."""
+        return {
+            "name": self.name,
+            "pattern": self.pattern,
+            "apply-to": self.apply_to,
+            "definition": dict(self.definition),
+            "priority": self.priority,
+        }
+
+    def applies_to_queue(self, queue: Queue) -> bool:
+        return (
+            self.apply_to in ("all", "queues", APPLY_TO_QUEUE_TYPE[queue.type])
+            and UNSUPPORTED[queue.type].isdisjoint(self.definition)
+            and patterns.matches(self.pattern, queue.name)
+        )
+
+    def applies_to_exchange(self, exchange: Exchange) -> bool:
+        return self.apply_to in ("all", "exchanges") and patterns.matches(self.pattern, exchange.name)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_int(value) and value >= 0
+
+
+def _is_age(value: Any) -> bool:
+    return _is_text(value) and MAX_AGE.fullmatch(value) is not None
+
+
+def _one_of(*choices: str | int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, (str, int)) and not isinstance(value, bool) and value in choices
+
+
+# Key -> whether a value is one, and what RabbitMQ calls what it then is not.
+POLICY_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "alternate-exchange": (_is_text, "alternate exchange name"),
+    "consumer-timeout": (_is_count, "consumer timeout value"),
+    "dead-letter-exchange": (_is_text, "dead letter exchange name"),
+    "dead-letter-routing-key": (_is_text, "dead letter routing key"),
+    "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "dead letter strategy"),
+    "delivery-limit": (_is_int, "delivery limit"),
+    "expires": (lambda value: _is_count(value) and value > 0, "queue expiry"),
+    "initial-cluster-size": (_is_count, "cluster size"),
+    "max-age": (_is_age, "max age"),
+    "max-in-memory-bytes": (_is_count, "maximum memory in bytes"),
+    "max-in-memory-length": (_is_count, "maximum memory in bytes"),
+    "max-length": (_is_count, "maximum length"),
+    "max-length-bytes": (_is_count, "maximum length in bytes"),
+    "message-ttl": (_is_count, "message TTL"),
+    "overflow": (_one_of("drop-head", "reject-publish", "reject-publish-dlx"), "overflow value"),
+    "queue-leader-locator": (
+        _one_of("client-local", "balanced", "random", "least-leaders"),
+        "queue leader locator value",
+    ),
+    "queue-master-locator": (_one_of("client-local", "min-masters", "random"), "queue master locator value"),
+    "queue-mode": (_one_of("default", "lazy"), "queue-mode value"),
+    "queue-version": (_one_of(1, 2), "queue-version value"),
+    "stream-filter-size-bytes": (lambda value: _is_count(value) and 16 <= value <= 255, "filter size"),
+    "stream-max-segment-size-bytes": (_is_count, "segment size"),
+    "target-group-size": (_is_count, "target group size"),
+    # Federation reads these elsewhere; here they are kept for the definitions that are exported.
+    "federation-upstream": (_is_text, "upstream name"),
+    "federation-upstream-pattern": (_is_text, "upstream pattern"),
+    "federation-upstream-set": (_is_text, "upstream set name"),
+}
+OPERATOR_KEYS: Final = frozenset(
+    {
+        "delivery-limit",
+        "expires",
+        "max-in-memory-bytes",
+        "max-in-memory-length",
+        "max-length",
+        "max-length-bytes",
+        "message-ttl",
+        "overflow",
+        "queue-version",
+        "target-group-size",
+    }
+)
+
+
+def effective_definition(thing: Queue | Exchange) -> dict[str, Any]:
+    """What the policy and the operator policy of a queue or exchange say together."""
+    return merged(definition_of(thing.policy), definition_of(thing.operator_policy))
+
+
+def definition_of(policy: Policy | None) -> Mapping[str, Any]:
+    return policy.definition if policy is not None else {}
+
+
+class Policies:
+    """The policies of a vhost, or its operator policies. Whoever changes them has all matches looked at again."""
+
+    def __init__(self, keys: Collection[str]) -> None:
+        """`keys` are those that a definition may have."""
+        self.keys = keys
+        self._by_name: dict[str, Policy] = {}
+
+    def __getitem__(self, name: str) -> Policy:
+        """The policy of that name. Raises DoesNotExist."""
+        policy = self._by_name.get(name)
+        if policy is None:
+            raise DoesNotExist(f"policy '{name}' does not exist")
+        return policy
+
+    def __iter__(self) -> Iterator[Policy]:
+        """All policies, those that are tried first first."""
+        return iter(sorted(self._by_name.values(), key=lambda policy: (-policy.priority, policy.name)))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def put(self, policy: Policy) -> None:
+        """Keep a policy, instead of the one of that name. Raises InvalidParameter, and then nothing has changed."""
+        check(policy, self.keys)
+        self._by_name[policy.name] = policy
+
+    def remove(self, name: str) -> Policy:
+        """Raises DoesNotExist."""
+        policy = self[name]
+        del self._by_name[name]
+        return policy
+
+    def for_queue(self, queue: Queue) -> Policy | None:
+        """The one that applies to a queue."""
+        return next((policy for policy in self if policy.applies_to_queue(queue)), None)
+
+    def for_exchange(self, exchange: Exchange) -> Policy | None:
+        """The one that applies to an exchange."""
+        return next((policy for policy in self if policy.applies_to_exchange(exchange)), None)
+
+
+def check(policy: Policy, keys: Collection[str]) -> None:
+    """Raise InvalidParameter, in RabbitMQ's words and order, for a policy that cannot be."""
+    if not _is_int(policy.priority):
+        raise InvalidParameter(f"priority should be a number, actually was {fields.json_term(policy.priority)}")
+    try:
+        patterns.check(policy.pattern)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"pattern should be regular expression but is invalid: {error}") from None
+    if policy.apply_to not in APPLY_TO:
+        raise InvalidParameter(
+            f"apply-to '{policy.apply_to}' unrecognised; should be one of: 'queues', 'classic_queues', "
+            "'quorum_queues', 'streams', 'exchanges', or 'all'"
+        )
+    definition: object = policy.definition
+    if not isinstance(definition, Mapping):
+        raise InvalidParameter(f"definition must be a dictionary: {fields.json_term(definition)}")
+    if not definition:
+        raise InvalidParameter("no policy provided")
+    for key, value in definition.items():
+        if key in keys:
+            is_valid, kind = POLICY_VALUES[key]
+            if not is_valid(value):
+                raise InvalidParameter(f"{fields.json_term(value)} is not a valid {kind}")
+    unknown = [(key, definition[key]) for key in sorted(definition) if key not in keys]
+    if unknown:
+        terms = ",".join(f"{{{fields.json_term(key)},{fields.json_term(value)}}}" for key, value in unknown)
+        raise InvalidParameter(f"[{terms}] are not recognised policy settings")

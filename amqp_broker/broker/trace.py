@@ -1,0 +1,203 @@
+"""The trace of a vhost: copies of what is published and delivered, for whoever bound a queue to `amq.rabbitmq.trace`.
+
+The plain trace is RabbitMQ's firehose: `publish.<exchange>` and `deliver.<queue>`, with the body, and in the headers
+where the message came from and what it had for properties.
+
+The extended trace tells more, each with `message_number` and `time_us` (since the epoch) in its headers; these two are
+then also in `publish.` and `deliver.`, and `no_ack` in the latter. The other events have no body:
+
+    ack.<queue>, nack.<queue>    a message was settled; `requeue` tells whether it goes back (so does basic.recover)
+    confirm.<exchange>           its publisher was told; `ack`, and its number among the channel's publishes
+    return.<exchange>            it went back to its publisher; `reply_code` and `reply_text`
+    expire.<queue>               its time to live was over
+    drop.<queue>                 the queue lost it; `reason` is maxlen, delivery_limit, purged or queue_deleted
+    dead_letter.<queue>          it was published anew, under a new number; `from_message_number`, `reason`,
+                                 and `routed_queues`
+
+A message has one number in all its queues, from its publish to its end; 0 if it is older than the trace. Messages of
+the trace itself leave no trace, also after they were dead-lettered: nothing may write about its own writing.
+Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker import fields
+from amqp_broker.broker.dead_letter import EXPIRED, REJECTED
+from amqp_broker.message import Address, Message, Properties, SpecialMessage
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.connection import Connection
+    from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+
+TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
+REPLY_TO_PREFIX: Final = "amq.rabbitmq.reply-to."
+SHORTSTR_BYTES_MAX: Final = 255
+
+
+class Trace:
+    """What is told of a vhost's messages while it is traced."""
+
+    def __init__(self, vhost: VHost, is_extended: bool) -> None:
+        self.vhost = vhost
+        self.is_extended = is_extended
+        # What is to be told. Telling delivers, which gives more to tell: that waits its turn here, not on the stack.
+        self._pending: deque[tuple[str, fields.Table, bytes]] = deque()
+        self._is_telling = False
+
+    # What happens to messages, in the order in which it happens to one
+
+    def published(self, connection: Connection, channel: int, message: Message, queues: Iterable[Queue]) -> Message:
+        """A message is about to go to its queues; returns it, numbered where that matters."""
+        numbered = self._numbered(message)
+        properties = numbered.properties()
+        keys = routing_keys(numbered, properties)
+        headers = self._headers(numbered, keys, properties)
+        headers |= self._who(connection, channel)
+        if message.exchange:
+            routed = sorted(queue.name for queue in queues)
+        else:
+            # The default exchange asks nobody whether there is such a queue.
+            routed = sorted({key for key in keys if not key.startswith(REPLY_TO_PREFIX)})
+        headers["routed_queues"] = routed
+        self._tell(f"publish.{message.exchange}", headers, numbered, numbered.body)
+        return numbered
+
+    def returned(self, connection: Connection, channel: int, message: Message, code: int, text: str) -> None:
+        """A mandatory message found no queue."""
+        if self.is_extended:
+            headers = self._brief(message) | self._who(connection, channel)
+            headers |= {"reply_code": code, "reply_text": text}
+            self._tell(f"return.{message.exchange}", headers, message)
+
+    def confirmed(self, connection: Connection, channel: int, message: Message, tag: int, is_ack: bool) -> None:
+        """Its publisher hears that the broker has, or has not, taken over a message."""
+        if self.is_extended:
+            headers = self._brief(message) | self._who(connection, channel)
+            headers |= {"delivery_tag": fields.Long(tag), "ack": is_ack}
+            self._tell(f"confirm.{message.exchange}", headers, message)
+
+    def delivered(
+        self, queue: Queue, message: Message, redelivered: bool, connection: Connection, channel: int, no_ack: bool
+    ) -> None:
+        """A message was sent to a consumer, or to who asked for one."""
+        properties = message.properties()
+        if self._is_own(message, properties):
+            return
+        headers = self._headers(message, routing_keys(message, properties), properties)
+        headers["redelivered"] = int(redelivered)
+        headers |= self._who(connection, channel)
+        if self.is_extended:
+            headers["no_ack"] = no_ack
+        self._tell(f"deliver.{queue.name}", headers, message, message.body)
+
+    def acked(self, queue: Queue, message: Message, connection: Connection, channel: int) -> None:
+        self._settled("ack", queue, message, self._who(connection, channel))
+
+    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: Connection, channel: int) -> None:
+        self._settled("nack", queue, message, self._who(connection, channel) | {"requeue": requeue})
+
+    def given_up(self, queue: Queue, message: Message, reason: str) -> None:
+        """A queue lost a message other than by its being settled."""
+        if reason == EXPIRED:
+            self._settled("expire", queue, message, {"vhost": self.vhost.name})
+        elif reason != REJECTED:
+            self._settled("drop", queue, message, {"vhost": self.vhost.name, "reason": reason})
+
+    def dead_lettered(
+        self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]
+    ) -> Message:
+        """`message` is about to be published anew as `dead`; returns that, numbered where that matters."""
+        if not self.is_extended or self._is_own(message):
+            return dead
+        dead = self._numbered(dead)
+        headers = self._brief(dead) | {"vhost": self.vhost.name, "reason": reason}
+        headers["routed_queues"] = sorted(target.name for target in targets)
+        headers["from_message_number"] = fields.Long(_number(message))
+        self._tell(f"dead_letter.{queue.name}", headers, dead)
+        return dead
+
+    def _settled(self, event: str, queue: Queue, message: Message, more: fields.Table) -> None:
+        if self.is_extended and not self._is_own(message):
+            self._tell(f"{event}.{queue.name}", self._brief(message) | more, message)
+
+    # How it is told
+
+    def _numbered(self, message: Message) -> Message:
+        if not self.is_extended:
+            return message
+        special = SpecialMessage.of(message)
+        special.number = self.vhost.broker.next_message_number()
+        return special
+
+    def _is_own(self, message: Message, properties: Properties | None = None) -> bool:
+        """Whether this is a message of the trace, or was one before it died."""
+        if message.exchange == TRACE_EXCHANGE:
+            return True
+        if _number(message):
+            return False
+        headers = (properties or message.properties()).headers or {}
+        return headers.get("x-first-death-exchange") == TRACE_EXCHANGE
+
+    def _headers(self, message: Message, keys: list[str], properties: Properties) -> fields.Table:
+        # In RabbitMQ's order: properties last to first.
+        # A timestamp that 32 bits don't hold is whole here; RabbitMQ cuts it.
+        table = dict(reversed(properties.as_dict().items()))
+        return {
+            "exchange_name": message.exchange,
+            "routing_keys": keys,
+            "properties": table,
+            "node": self.vhost.broker.node,
+        }
+
+    def _brief(self, message: Message) -> fields.Table:
+        """What names a message: where it was published to."""
+        keys = [message.routing_key]
+        return {"exchange_name": message.exchange, "routing_keys": keys, "node": self.vhost.broker.node}
+
+    def _who(self, connection: Connection, channel: int) -> fields.Table:
+        user = connection.user.name if connection.user is not None else ""
+        return {"vhost": self.vhost.name, "connection": connection.name, "channel": channel, "user": user}
+
+    def _tell(self, key: str, headers: fields.Table, message: Message, body: bytes = b"") -> None:
+        if self.is_extended:
+            headers["message_number"] = fields.Long(_number(message))
+            headers["time_us"] = fields.Long(self.vhost.broker.now_us())
+        # The name may fill a short string alone; then the end of it is lost.
+        key = key.encode("utf-8", "surrogateescape")[:SHORTSTR_BYTES_MAX].decode("utf-8", "surrogateescape")
+        self._pending.append((key, headers, body))
+        if self._is_telling:
+            return
+        self._is_telling = True
+        try:
+            while self._pending:
+                self._publish(*self._pending.popleft())
+        finally:
+            self._is_telling = False
+
+    def _publish(self, key: str, headers: fields.Table, body: bytes) -> None:
+        exchange = self.vhost.exchanges[TRACE_EXCHANGE]
+        queues, _ = self.vhost.route(exchange, (key,), headers)
+        if queues:
+            copy = Message.build(Address(TRACE_EXCHANGE, key), Properties(headers=headers), body)
+            for queue in queues:
+                queue.accept(copy)
+
+
+def routing_keys(message: Message, properties: Properties) -> list[str]:
+    """All keys that a message was routed by: its own, then those of its CC and BCC headers."""
+    copies = (properties.headers or {}).get("CC", [])
+    keys = [message.routing_key]
+    if isinstance(copies, list):
+        keys += [key for key in copies if isinstance(key, str)]
+    if isinstance(message, SpecialMessage):
+        keys += message.blind_keys
+    return keys
+
+
+def _number(message: Message) -> int:
+    return message.number if isinstance(message, SpecialMessage) else 0

@@ -1,0 +1,64 @@
+"""Which RabbitMQ the broker imitates: one field for each difference between its versions that a client can see.
+
+Source: release notes of RabbitMQ 4.0 to 4.3; the value that most versions share is the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One version of RabbitMQ, where it is not like the others."""
+
+    version: str
+    auth_mechanisms: str = "PLAIN AMQPLAIN ANONYMOUS"
+    frame_max_lowest: int = 8192
+    message_bytes_max: int = 16_777_216
+    # How often a message of a quorum queue may come back if the queue does not say; None: as often as it likes.
+    delivery_limit: int | None = 20
+    # Whether an x-death header that a client publishes is the message's history.
+    client_deaths_count: bool = False
+    # Whether each direct reply has a delivery tag of its own.
+    reply_tags_count: bool = True
+    # Whether a mandatory reply comes back to who sent it if nobody waits for it.
+    returns_late_replies: bool = False
+    # Whether a queue may be neither durable nor exclusive.
+    has_transient_queues: bool = True
+    # Whether basic.qos global limits the channel; else it is taken for one that is not global.
+    has_global_prefetch: bool = True
+    has_queue_modes: bool = True
+    has_queue_version_1: bool = True
+    has_master_locator: bool = True
+    # Whether it takes any permission to declare passively.
+    passive_needs_permission: bool = False
+    # Whether only quorum queues wait no longer than the consumer timeout, and then end the consumer, not the channel.
+    times_out_quorum_only: bool = False
+
+
+PROFILES: Final = {
+    "3.13": Profile(
+        version="3.13.7",
+        auth_mechanisms="PLAIN AMQPLAIN",
+        frame_max_lowest=4096,
+        message_bytes_max=134_217_728,
+        delivery_limit=None,
+        client_deaths_count=True,
+        reply_tags_count=False,
+        returns_late_replies=True,
+    ),
+    "4.2": Profile(version="4.2.1"),
+    "4.3": Profile(
+        version="4.3.5",
+        has_transient_queues=False,
+        has_global_prefetch=False,
+        has_queue_modes=False,
+        has_queue_version_1=False,
+        has_master_locator=False,
+        passive_needs_permission=True,
+        times_out_quorum_only=True,
+    ),
+}
+DEFAULT: Final = "4.2"

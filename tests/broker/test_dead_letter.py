@@ -1,0 +1,162 @@
+"""Where messages go that their queue gives up, and with which history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from amqp_broker import fields
+from amqp_broker.broker.dead_letter import is_cycle, with_death
+from tests.peer import Lab, Peer
+
+
+def declare(peer: Peer, queue: str, to: str | None = None, exchange: str = "", **arguments: Any) -> None:
+    given: dict[str, Any] = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
+    if to is not None:
+        given |= {"x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": to}
+    peer.declare(queue, arguments=given)
+
+
+def reject(peer: Peer, queue: str) -> None:
+    """Pull the next message of a queue and reject it for good."""
+    pulled = peer.get(queue, no_ack=False)
+    assert pulled is not None
+    peer.send(commands.Basic.Reject(pulled[0].delivery_tag, requeue=False))
+
+
+def headers(peer: Peer, queue: str) -> dict[str, Any]:
+    """The headers of the next message of a queue."""
+    pulled = peer.get(queue)
+    assert pulled is not None
+    found: dict[str, Any] = pulled[1].properties.headers
+    return found
+
+
+def counts(found: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return [(death["queue"], death.get("reason", ""), death.get("count", 0)) for death in found["x-death"]]
+
+
+def test_a_dead_letter_tells_where_when_and_why_it_died() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    peer.publish("q", b"x", headers={"a": 1})
+    lab.advance(5000)
+    reject(peer, "q")
+    found = headers(peer, "dead")
+    death = found["x-death"][0]
+    assert death.pop("time").timestamp() == lab.now // 1000
+    assert death == {"count": 1, "reason": "rejected", "queue": "q", "exchange": "", "routing-keys": ["q"]}
+    assert found["a"] == 1
+    for which in ("first", "last"):
+        names = ("reason", "queue", "exchange")
+        assert [found[f"x-{which}-death-{name}"] for name in names] == ["rejected", "q", ""]
+
+
+def test_a_history_that_a_client_made_up_is_none() -> None:
+    peer = Lab().connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    made_up = [{"queue": "q", "reason": "rejected", "count": 7}]
+    peer.publish("q", b"x", headers={"x-death": made_up, "x-first-death-reason": "boredom"})
+    reject(peer, "q")
+    found = headers(peer, "dead")
+    assert counts(found) == [("q", "rejected", 1)]
+    assert found["x-first-death-reason"] == "rejected"
+
+
+def test_a_history_that_a_client_publishes_again_is_counted_on_before_4_0() -> None:
+    peer = Lab(compat="3.13").connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    made_up = [{"queue": "q", "reason": "rejected", "count": 7}, {"queue": "other", "reason": "expired", "count": 1}]
+    peer.publish("q", b"x", headers={"x-death": made_up, "x-first-death-reason": "expired"})
+    reject(peer, "q")
+    found = headers(peer, "dead")
+    assert counts(found) == [("q", "rejected", 8), ("other", "expired", 1)]
+    assert found["x-first-death-reason"] == "expired"
+
+
+@pytest.mark.parametrize("made_up", ["text", 5, [1, "x", None], [{"queue": 3}], [{"queue": "q", "reason": "rejected"}]])
+def test_a_made_up_history_of_any_shape_does_no_harm(made_up: Any) -> None:
+    for compat in ("3.13", "4.2"):
+        peer = Lab(compat=compat).connect()
+        declare(peer, "dead")
+        declare(peer, "q", "dead")
+        peer.publish("q", b"x", headers={"x-death": made_up})
+        reject(peer, "q")
+        assert counts(headers(peer, "dead"))[0] == ("q", "rejected", 1)
+
+
+def test_a_message_that_dies_again_and_again_is_counted_and_moves_to_the_front() -> None:
+    peer = Lab().connect()
+    declare(peer, "work", "retry")
+    declare(peer, "retry", "work")
+    peer.publish("work", b"x")
+    for _ in range(3):
+        reject(peer, "work")
+        reject(peer, "retry")
+    found = headers(peer, "work")
+    assert counts(found) == [("retry", "rejected", 3), ("work", "rejected", 3)]
+    assert found["x-first-death-queue"] == "work"
+    assert found["x-last-death-queue"] == "retry"
+
+
+def test_a_message_that_only_expires_goes_round_once() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "one", "two", message_ttl=10)
+    declare(peer, "two", "one", message_ttl=10)
+    peer.publish("one", b"x")
+    lab.advance(1000)
+    assert peer.get("one") is None
+    assert peer.get("two") is None
+
+
+def test_a_chain_of_queues_may_be_longer_than_the_stack_is_deep() -> None:
+    peer = Lab().connect()
+    for number in range(2000):
+        declare(peer, f"q{number}", f"q{number + 1}", max_length=0)
+    declare(peer, "q2000")
+    peer.publish("q0", b"x")
+    assert len(headers(peer, "q2000")["x-death"]) == 2000
+
+
+def test_the_copies_of_a_blind_key_follow_a_message_through_all_its_deaths() -> None:
+    peer = Lab().connect()
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="direct"))
+    peer.declare("one", arguments={"x-dead-letter-exchange": "x"})
+    peer.declare("two", arguments={"x-dead-letter-exchange": "x"})
+    peer.declare("last")
+    peer.call(commands.Queue.Bind(queue="two", exchange="x", routing_key="one"))
+    peer.call(commands.Queue.Bind(queue="last", exchange="x", routing_key="blind"))
+    peer.publish("one", b"x", headers={"BCC": ["blind"]})
+    reject(peer, "one")
+    reject(peer, "two")
+    assert counts(headers(peer, "last")) == [("one", "rejected", 1)]
+    assert counts(headers(peer, "last")) == [("two", "rejected", 1), ("one", "rejected", 1)]
+
+
+def test_the_first_entry_of_a_repeated_death_keeps_its_other_fields() -> None:
+    old = {"queue": "q", "reason": "expired", "count": fields.Long(4), "time": fields.Timestamp(1), "exchange": "old"}
+    new = {"queue": "q", "reason": "expired", "count": fields.Long(1), "time": fields.Timestamp(2), "exchange": "new"}
+    other = {"queue": "p", "reason": "expired", "count": fields.Long(1)}
+    assert with_death([other, old], new) == [{**old, "count": 5}, other]
+
+
+@pytest.mark.parametrize(
+    ("deaths", "is_dropped"),
+    [
+        ([], False),
+        ([("q", "expired")], True),
+        ([("p", "expired"), ("q", "expired")], True),
+        ([("p", "expired"), ("q", "rejected")], False),
+        ([("p", "rejected"), ("q", "expired")], False),
+        ([("p", "maxlen"), ("q", "delivery_limit")], True),
+    ],
+)
+def test_a_cycle_is_one_without_a_rejection_in_between(deaths: list[tuple[str, str]], is_dropped: bool) -> None:
+    assert is_cycle("q", [{"queue": queue, "reason": reason} for queue, reason in deaths]) is is_dropped

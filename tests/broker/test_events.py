@@ -1,0 +1,318 @@
+"""The event exchange: names and headers of events are those that RabbitMQ 3.10.8's plugin sent for the same steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker import fields
+from amqp_broker.broker.access import Permission
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.connection import Connection
+from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.events import EVENT_EXCHANGE
+from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.config import Config
+
+NOW = 1_795_236_656_516
+GUEST = {"user_who_performed_action": "guest"}
+INTERNAL = {"user_who_performed_action": "rmq-internal"}
+
+
+@pytest.fixture
+def broker() -> Broker:
+    """A broker in which the queue `events` hears everything."""
+    broker = Broker(Config(), bytes)
+    broker.now = NOW
+    broker.add_defaults()
+    vhost = broker.vhosts["/"]
+    vhost.bind(vhost.exchanges[EVENT_EXCHANGE], declare(vhost, "events"), "#", {})
+    broker.events.actor = "guest"
+    heard(broker)
+    return broker
+
+
+@pytest.fixture
+def vhost(broker: Broker) -> VHost:
+    return broker.vhosts["/"]
+
+
+@pytest.fixture
+def connection(broker: Broker) -> Connection:
+    connection = Connection("127.0.0.1", 34702, "127.0.0.1", 5672, NOW)
+    connection.client_properties = {"capabilities": {"basic.nack": True}, "connection_name": "probe"}
+    connection.user = broker.users["guest"]
+    broker.admit(connection, connection.user, "/")
+    return connection
+
+
+def declare(vhost: VHost, name: str, owner: Connection | None = None, **arguments: Any) -> Queue:
+    attributes: Any = {"is_durable": False, "is_auto_delete": False}
+    return vhost.declare_queue(name, **attributes, owner=owner, connection=owner, arguments_=arguments)
+
+
+def declare_exchange(vhost: VHost, name: str, is_auto_delete: bool = False, **arguments: Any) -> Any:
+    attributes: Any = {"is_durable": False, "is_auto_delete": is_auto_delete, "is_internal": False}
+    return vhost.declare_exchange(name, "topic", **attributes, arguments_=arguments)
+
+
+def heard(broker: Broker) -> list[tuple[str, fields.Table]]:
+    """What was told since the last look: names and headers, without the time."""
+    found = []
+    while (pulled := broker.vhosts["/"].queues["events"].pull()) is not None:
+        headers = pulled[0].properties().headers
+        assert headers is not None
+        assert headers.pop("timestamp_in_ms") == broker.now
+        found.append((pulled[0].routing_key, headers))
+    return found
+
+
+def test_an_event_is_a_durable_message_without_a_body(broker: Broker, vhost: VHost) -> None:
+    declare(vhost, "q")
+    pulled = vhost.queues["events"].pull()
+    assert pulled is not None
+    message = pulled[0]
+    properties = message.properties().as_dict()
+    assert list(properties) == ["headers", "delivery_mode", "timestamp"]
+    assert (properties["delivery_mode"], properties["timestamp"], message.body) == (2, NOW // 1000, b"")
+    assert list(properties["headers"])[-1] == "timestamp_in_ms"
+    assert isinstance(properties["headers"]["timestamp_in_ms"], fields.Long)
+
+
+def test_a_queue_is_created_once(broker: Broker, vhost: VHost) -> None:
+    arguments: fields.Table = {"x-dead-letter-exchange": "", "x-max-length": fields.Byte(5)}
+    declare(vhost, "q", **arguments)
+    declare(vhost, "q", **arguments)
+    assert heard(broker) == [
+        (
+            "queue.created",
+            {
+                **GUEST,
+                "exclusive": False,
+                "owner_pid": "",
+                "arguments": ['{<<"x-dead-letter-exchange">>,longstr,<<>>}', '{<<"x-max-length">>,byte,5}'],
+                "auto_delete": False,
+                "durable": False,
+                "name": "q",
+                "vhost": "/",
+            },
+        )
+    ]
+
+
+def test_a_queue_goes_with_its_bindings(broker: Broker, vhost: VHost) -> None:
+    queue = declare(vhost, "q")
+    vhost.bind(vhost.exchanges["amq.topic"], queue, "k.#", {"a": fields.Byte(1)})
+    _, bound = heard(broker)
+    vhost.remove_queue(queue)
+    binding = {
+        **GUEST,
+        "vhost": "/",
+        "arguments": ['{<<"a">>,byte,1}'],
+        "routing_key": "k.#",
+        "destination_kind": "queue",
+        "destination_name": "q",
+        "source_kind": "exchange",
+        "source_name": "amq.topic",
+    }
+    assert bound == ("binding.created", binding)
+    assert heard(broker) == [("binding.deleted", binding), ("queue.deleted", {**GUEST, "name": "q", "vhost": "/"})]
+
+
+def test_an_exchange_goes_with_its_last_binding(broker: Broker, vhost: VHost) -> None:
+    exchange = declare_exchange(vhost, "x", is_auto_delete=True)
+    vhost.bind(exchange, vhost.exchanges["amq.fanout"], "", {})
+    created, (bound, binding) = heard(broker)
+    vhost.unbind(next(iter(exchange.bindings.values())))
+    assert created == (
+        "exchange.created",
+        {
+            **GUEST,
+            "policy": "",
+            "arguments": [],
+            "internal": False,
+            "auto_delete": True,
+            "durable": False,
+            "type": "topic",
+            "name": "x",
+            "vhost": "/",
+        },
+    )
+    assert (bound, binding["destination_kind"], binding["destination_name"]) == (
+        "binding.created",
+        "exchange",
+        "amq.fanout",
+    )
+    gone = ("exchange.deleted", {**GUEST, "name": "x", "vhost": "/"})
+    assert sorted(heard(broker), key=lambda event: event[0]) == [("binding.deleted", binding), gone]
+
+
+def test_a_consumer_comes_and_goes(broker: Broker, vhost: VHost, connection: Connection) -> None:
+    queue = declare(vhost, "q")
+    heard(broker)
+    arguments: fields.Table = {"x-priority": fields.Byte(3)}
+    consumer = Consumer(
+        connection, queue, "c", no_ack=False, is_exclusive=True, prefetch=7, priority=3, arguments=arguments
+    )
+    consumer.number = 2
+    queue.subscribe(consumer)
+    queue.unsubscribe(consumer)
+    place = {"queue": "q", "vhost": "/", "channel": "127.0.0.1:34702 -> 127.0.0.1:5672 (2)"}
+    created = {**GUEST, "arguments": ['{<<"x-priority">>,byte,3}'], "prefetch_count": 7, **place}
+    created |= {"ack_required": True, "exclusive": True, "consumer_tag": "c"}
+    assert heard(broker) == [
+        ("consumer.created", created),
+        ("consumer.deleted", {**GUEST, **place, "consumer_tag": "c"}),
+    ]
+
+
+def test_a_connection_comes_and_goes_once(broker: Broker, connection: Connection) -> None:
+    negotiated = {"channel_max": 2047, "frame_max": 131072, "timeout": 60, "auth_mechanism": "PLAIN"}
+    broker.events.connection_created(connection, **negotiated)
+    broker.dismiss(connection)
+    broker.dismiss(connection)
+    (created, told), *rest = heard(broker)
+    told_to_all = {
+        "client_properties": [
+            '{<<"capabilities">>,table,[{<<"basic.nack">>,bool,true}]}',
+            '{<<"connection_name">>,longstr,<<"probe">>}',
+        ],
+        "node": "rabbit@localhost",
+        "name": "127.0.0.1:34702 -> 127.0.0.1:5672",
+        "pid": "127.0.0.1:34702 -> 127.0.0.1:5672",
+        "user_provided_name": "probe",
+    }
+    addresses = {"peer_host": "{127,0,0,1}", "host": "{127,0,0,1}", "peer_port": 34702, "port": 5672}
+    assert (created, told) == (
+        "connection.created",
+        {
+            **GUEST,
+            **told_to_all,
+            **negotiated,
+            **addresses,
+            "connected_at": NOW,
+            "vhost": "/",
+            "user": "guest",
+            "protocol": "{0,9,1}",
+            "ssl": False,
+            "type": "network",
+        },
+    )
+    assert rest == [("connection.closed", told_to_all)]
+
+
+def test_a_channel_comes_and_goes(broker: Broker, connection: Connection) -> None:
+    broker.events.channel_created(connection, 3)
+    broker.events.channel_closed(connection, 3)
+    name = f"{connection.name} (3)"
+    assert heard(broker) == [
+        (
+            "channel.created",
+            {
+                **GUEST,
+                "vhost": "/",
+                "user": "guest",
+                "number": 3,
+                "connection": connection.name,
+                "name": name,
+                "pid": name,
+            },
+        ),
+        ("channel.closed", {**GUEST, "pid": name}),
+    ]
+
+
+def test_a_login_is_told_whether_it_succeeds_or_not(broker: Broker, connection: Connection) -> None:
+    broker.events.authenticated(connection, "guest", "PLAIN")
+    broker.events.authenticated(connection, "guest", "PLAIN", "user 'guest' - invalid credentials")
+    (success, told), (failure, headers) = heard(broker)
+    assert (success, told) == (
+        "user.authentication.success",
+        {
+            "ssl": False,
+            "auth_mechanism": "PLAIN",
+            "protocol": "{0,9,1}",
+            "peer_port": 34702,
+            "peer_host": "{127,0,0,1}",
+            "connection_name": connection.name,
+            "host": "{127,0,0,1}",
+            "name": "guest",
+            "connection_type": "network",
+        },
+    )
+    assert (failure, headers) == (
+        "user.authentication.failure",
+        {"error": "user 'guest' - invalid credentials", **told},
+    )
+
+
+def test_a_vhost_comes_with_its_exchanges(broker: Broker) -> None:
+    broker.add_vhost("v")
+    *exchanges, created = heard(broker)
+    assert {(name, headers["vhost"]) for name, headers in exchanges} == {("exchange.created", "v")}
+    assert [headers["name"] for _, headers in exchanges] == list(broker.vhosts["v"].exchanges)
+    assert created == ("vhost.created", {**GUEST, "tracing": False, "name": "v"})
+
+
+def test_users_and_permissions_are_told(broker: Broker) -> None:
+    user = broker.add_user("u", "p")
+    broker.set_permission(user, "/", Permission("a", "b", "c"))
+    assert heard(broker) == [
+        ("user.created", {**GUEST, "name": "u"}),
+        ("permission.created", {**GUEST, "read": "c", "write": "b", "configure": "a", "vhost": "/", "user": "u"}),
+    ]
+
+
+def test_whoever_knows_of_an_event_can_tell_it(broker: Broker) -> None:
+    broker.events.emit("policy.set", **{"apply-to": "queues", "priority": 2, "definition": {"max-length": 3}})
+    [(name, headers)] = heard(broker)
+    assert (name, headers) == ("policy.set", {"apply-to": "queues", "priority": 2, "definition": {"max-length": 3}})
+    assert type(headers["priority"]) is type(headers["definition"]["max-length"]) is fields.Long
+
+
+def test_what_nobody_asked_for_is_done_by_the_broker(broker: Broker, vhost: VHost) -> None:
+    broker.events.actor = "rmq-internal"
+    declare(vhost, "q", **{"x-expires": 100})
+    heard(broker)
+    broker.tick(NOW + 100)
+    assert heard(broker) == [("queue.deleted", {**INTERNAL, "name": "q", "vhost": "/"})]
+
+
+def test_the_default_vhost_hears_of_all(broker: Broker) -> None:
+    vhost = broker.add_vhost("v")
+    heard(broker)
+    assert EVENT_EXCHANGE not in vhost.exchanges
+    declare(vhost, "q")
+    assert [(name, headers["vhost"]) for name, headers in heard(broker)] == [("queue.created", "v")]
+
+
+def test_a_queue_hears_what_it_is_bound_for(broker: Broker, vhost: VHost) -> None:
+    vhost.unbind(next(iter(vhost.exchanges[EVENT_EXCHANGE].bindings.values())))
+    vhost.bind(vhost.exchanges[EVENT_EXCHANGE], vhost.queues["events"], "queue.*", {})
+    declare_exchange(vhost, "x")
+    declare(vhost, "q")
+    assert [name for name, _ in heard(broker)] == ["queue.created"]
+
+
+@pytest.mark.parametrize(
+    ("value", "term"),
+    [
+        (None, "void,undefined"),
+        (True, "bool,true"),
+        (fields.Long(7), "long,7"),
+        ([1, "a"], 'array,[{signedint,1},{longstr,<<"a">>}]'),
+    ],
+)
+def test_arguments_are_terms(broker: Broker, vhost: VHost, value: fields.Value, term: str) -> None:
+    declare_exchange(vhost, "x", a=value)
+    [(_, headers)] = heard(broker)
+    assert headers["arguments"] == [f'{{<<"a">>,{term}}}']
+
+
+@pytest.mark.parametrize(("host", "shown"), [("::1", "{0,0,0,0,0,0,0,1}"), ("10.1.2.3", "{10,1,2,3}"), ("", "")])
+def test_addresses_are_tuples(broker: Broker, host: str, shown: str) -> None:
+    broker.events.authenticated(Connection(host, 1, host, 2, 0), "u", "PLAIN")
+    [(_, headers)] = heard(broker)
+    assert headers["peer_host"] == headers["host"] == shown

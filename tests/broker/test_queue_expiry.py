@@ -1,0 +1,177 @@
+"""Time: messages that expire in their queue, and queues that nobody uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from tests.peer import Lab, Peer
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    return lab.connect()
+
+
+def declare(peer: Peer, queue: str = "q", **arguments: Any) -> None:
+    peer.declare(queue, arguments={f"x-{name.replace('_', '-')}": value for name, value in arguments.items()})
+
+
+def with_dead_letters(peer: Peer, **arguments: Any) -> None:
+    peer.declare("dead")
+    declare(peer, dead_letter_exchange="", dead_letter_routing_key="dead", **arguments)
+
+
+def ready(lab: Lab, queue: str) -> int:
+    count: int = lab.vhost.queues[queue].ready_count
+    return count
+
+
+def test_a_message_expires_when_its_time_is_over_and_not_before(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer, message_ttl=1_800_000)
+    peer.publish("q", b"x")
+    lab.advance(1_799_999)
+    assert (ready(lab, "q"), ready(lab, "dead")) == (1, 0)
+    lab.advance(1)
+    assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
+
+
+@pytest.mark.parametrize(("queue_ttl", "expiration"), [(500, "1000"), (1000, "500")])
+def test_the_shorter_of_queue_and_expiration_counts(lab: Lab, peer: Peer, queue_ttl: int, expiration: str) -> None:
+    declare(peer, message_ttl=queue_ttl)
+    peer.publish("q", b"x", expiration=expiration)
+    lab.advance(499)
+    assert ready(lab, "q") == 1
+    lab.advance(1)
+    assert ready(lab, "q") == 0
+
+
+def test_only_the_head_expires(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    peer.publish("q", b"stays")
+    peer.publish("q", b"expires", expiration="10")
+    lab.advance(1000)
+    assert ready(lab, "q") == 2
+    pulled = peer.get("q")
+    assert pulled is not None
+    assert (pulled[1].body, pulled[0].message_count) == (b"stays", 0)
+
+
+def test_what_comes_to_the_head_behind_a_full_consumer_expires_by_itself(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer)
+    peer.call(commands.Basic.Qos(prefetch_count=1))
+    peer.publish("q", b"stays")
+    peer.publish("q", b"expires", expiration="10")
+    peer.consume("q")
+    peer.expect_delivery()
+    lab.advance(10)
+    assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
+
+
+def test_a_message_with_no_time_reaches_who_waits_for_it(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    peer.call(commands.Basic.Qos(prefetch_count=1))
+    peer.consume("q")
+    peer.publish("q", b"1", expiration="0")
+    peer.publish("q", b"2", expiration="0")
+    assert peer.bodies() == [b"1"]
+    assert ready(lab, "q") == 0
+
+
+def test_a_requeued_message_keeps_its_deadline(lab: Lab, peer: Peer) -> None:
+    declare(peer, message_ttl=1000)
+    peer.publish("q", b"x")
+    peer.get("q", no_ack=False)
+    lab.advance(900)
+    peer.send(commands.Basic.Nack(1, requeue=True))
+    lab.advance(99)
+    assert ready(lab, "q") == 1
+    lab.advance(1)
+    assert ready(lab, "q") == 0
+
+
+def test_an_unsettled_message_does_not_expire_until_it_comes_back(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer, message_ttl=1000)
+    peer.publish("q", b"x")
+    peer.get("q", no_ack=False)
+    lab.advance(5000)
+    assert ready(lab, "dead") == 0
+    peer.send(commands.Basic.Nack(1, requeue=True))
+    assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
+
+
+def test_a_settled_message_is_forgotten(lab: Lab, peer: Peer) -> None:
+    declare(peer, message_ttl=1000)
+    for _ in range(2):
+        peer.publish("q", b"x")
+        peer.get("q", no_ack=False)
+    peer.send(commands.Basic.Ack(2, multiple=True))
+    assert not lab.vhost.queues["q"].deadlines
+
+
+def test_an_unused_queue_expires(lab: Lab, peer: Peer) -> None:
+    declare(peer, expires=1000)
+    lab.advance(999)
+    assert "q" in lab.vhost.queues
+    lab.advance(1)
+    assert "q" not in lab.vhost.queues
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        commands.Queue.Declare(queue="q", passive=True),
+        commands.Queue.Declare(queue="q", arguments={"x-expires": 1000}),
+        commands.Basic.Get(queue="q"),
+    ],
+    ids=lambda use: f"{use.name}",
+)
+def test_declaring_and_pulling_are_uses(lab: Lab, peer: Peer, use: Any) -> None:
+    declare(peer, expires=1000)
+    lab.advance(900)
+    peer.call(use)
+    lab.advance(999)
+    assert "q" in lab.vhost.queues
+    lab.advance(1)
+    assert "q" not in lab.vhost.queues
+
+
+def test_publishing_and_unsettled_messages_are_no_uses(lab: Lab, peer: Peer) -> None:
+    declare(peer, expires=1000)
+    peer.publish("q", b"x")
+    peer.get("q", no_ack=False)
+    lab.advance(900)
+    peer.publish("q", b"x")
+    lab.advance(100)
+    assert "q" not in lab.vhost.queues
+    peer.send(commands.Basic.Ack(1))
+    peer.expect_nothing()
+
+
+def test_a_consumer_keeps_its_queue_and_the_time_starts_when_the_last_one_leaves(lab: Lab, peer: Peer) -> None:
+    declare(peer, expires=1000)
+    peer.consume("q", "one")
+    peer.consume("q", "two")
+    lab.advance(5000)
+    peer.call(commands.Basic.Cancel("one"))
+    lab.advance(5000)
+    peer.call(commands.Basic.Cancel("two"))
+    lab.advance(999)
+    assert "q" in lab.vhost.queues
+    lab.advance(1)
+    assert "q" not in lab.vhost.queues
+
+
+def test_an_expired_queue_dead_letters_nothing(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer, expires=1000)
+    peer.publish("q", b"x")
+    lab.advance(1000)
+    assert "q" not in lab.vhost.queues
+    assert ready(lab, "dead") == 0

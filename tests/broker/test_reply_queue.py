@@ -1,0 +1,43 @@
+"""Where answers go, and what becomes of those that nobody waits for."""
+
+from __future__ import annotations
+
+from amqp_broker.broker.reply_queue import REPLY_PREFIX
+from tests.taker import Taker, new_message, new_vhost
+
+
+def test_an_answer_goes_to_the_one_who_waits_and_is_never_kept() -> None:
+    queue = new_vhost().add_reply_queue()
+    queue.push(new_message(b"too early"))
+    taker = Taker(queue, no_ack=True).start()
+    assert queue.accept(new_message(b"answer", expiration="0"))
+    assert taker.bodies == [b"answer"]
+    assert queue.ready_count == 0
+
+
+def test_answers_wait_while_the_socket_is_full() -> None:
+    queue = new_vhost().add_reply_queue()
+    taker = Taker(queue, no_ack=True).start()
+    queue.suspend(taker)
+    queue.push(new_message(b"1"))
+    queue.resume(taker)
+    assert taker.bodies == [b"1"]
+
+
+def test_the_name_is_gone_with_who_waited() -> None:
+    vhost = new_vhost()
+    queue = vhost.add_reply_queue()
+    assert queue.name.startswith(REPLY_PREFIX)
+    assert vhost.route(vhost.default_exchange, (queue.name,), {})[0] == [queue]
+    taker = Taker(queue, no_ack=True).start()
+    vhost.route_caches["user"] = {b"a route": object()}
+    queue.unsubscribe(taker)
+    assert vhost.reply_queues == {}
+    assert vhost.route_caches["user"] == {}
+
+
+def test_what_is_published_to_a_gone_name_is_routed_and_lost() -> None:
+    vhost = new_vhost()
+    (sink,) = vhost.route(vhost.default_exchange, (REPLY_PREFIX + "gone",), {})[0]
+    sink.push(new_message())
+    assert sink.ready_count == 0

@@ -1,0 +1,355 @@
+"""The trace as a client sees it. What is expected of the plain one is what RabbitMQ 3.10.8 sent for the same steps."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
+
+from amqp_broker.broker.access import Permission
+from tests.peer import Lab, Peer
+
+TRACE = "amq.rabbitmq.trace"
+
+
+@pytest.fixture
+def lab() -> Lab:
+    lab = Lab()
+    lab.broker.now_us = count(1_000_000).__next__
+    return lab
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    peer = lab.connect()
+    peer.declare("q")
+    return peer
+
+
+class Watcher:
+    """Somebody who consumes the trace."""
+
+    def __init__(self, lab: Lab, key: str = "#") -> None:
+        self.peer = lab.connect()
+        self.peer.declare("trace")
+        self.peer.call(Queue.Bind(queue="trace", exchange=TRACE, routing_key=key))
+        self.peer.consume("trace", no_ack=True)
+
+    def events(self) -> list[tuple[str, dict[str, Any], bytes]]:
+        """What was told since the last look: key, headers, body."""
+        return [
+            (deliver.routing_key, content.properties.headers, content.body)
+            for deliver, content in self.peer.deliveries()
+        ]
+
+    def keys(self) -> list[str]:
+        return [key for key, _, _ in self.events()]
+
+    def story(self) -> list[tuple[str, int]]:
+        """Keys and message numbers."""
+        return [(key, headers["message_number"]) for key, headers, _ in self.events()]
+
+
+@pytest.fixture
+def watcher(lab: Lab) -> Watcher:
+    """Watches the plain trace."""
+    watcher = Watcher(lab)
+    lab.vhost.start_trace()
+    return watcher
+
+
+@pytest.fixture
+def reader(lab: Lab) -> Watcher:
+    """Reads the extended trace."""
+    watcher = Watcher(lab)
+    lab.vhost.start_trace(extended=True)
+    return watcher
+
+
+def who(peer: Peer, channel: int = 1) -> dict[str, Any]:
+    return {"vhost": "/", "connection": peer.session.name, "channel": channel, "user": "guest"}
+
+
+# As RabbitMQ
+
+
+def test_a_publish_is_copied_with_what_rabbitmq_tells_of_it(peer: Peer, watcher: Watcher) -> None:
+    peer.publish("q", b"hello")
+    expected = {"exchange_name": "", "routing_keys": ["q"], "properties": {}, "node": "rabbit@localhost"}
+    expected |= who(peer) | {"routed_queues": ["q"]}
+    [(key, headers, body)] = watcher.events()
+    assert (key, headers, body) == ("publish.", expected, b"hello")
+    assert list(headers) == list(expected)
+
+
+def test_properties_stand_in_the_headers_last_first(peer: Peer, watcher: Watcher) -> None:
+    peer.call(Queue.Bind(queue="q", exchange="amq.fanout"))
+    headers = {"a": 1, "n": 2**40}
+    peer.publish("k", b"fan", exchange="amq.fanout", content_type="text/plain", headers=headers, priority=3, app_id="a")
+    [(key, told, _)] = watcher.events()
+    assert key == "publish.amq.fanout"
+    assert list(told["properties"].items()) == [
+        ("app_id", "a"),
+        ("priority", 3),
+        ("headers", headers),
+        ("content_type", "text/plain"),
+    ]
+
+
+def test_a_delivery_and_a_get_are_copied(peer: Peer, watcher: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.get("q")
+    peer.consume("q")
+    _, _, (get, got, body), (deliver, delivered, _) = watcher.events()
+    expected = {"exchange_name": "", "routing_keys": ["q"], "properties": {}, "node": "rabbit@localhost"}
+    expected |= {"redelivered": 0} | who(peer)
+    assert (get, got, body) == ("deliver.q", expected, b"1")
+    assert list(got) == list(expected)
+    assert (deliver, delivered) == ("deliver.q", expected)
+
+
+def test_a_redelivery_is_told_as_one(peer: Peer, watcher: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Nack(delivery_tag=1, requeue=True))
+    peer.get("q")
+    assert [(key, headers.get("redelivered")) for key, headers, _ in watcher.events()] == [
+        ("publish.", None),
+        ("deliver.q", 0),
+        ("deliver.q", 1),
+    ]
+
+
+def test_the_plain_trace_tells_of_nothing_but_publishes_and_deliveries(peer: Peer, watcher: Watcher) -> None:
+    peer.call(Confirm.Select())
+    peer.publish("q", b"1")
+    peer.expect(Basic.Ack)
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Ack(delivery_tag=1))
+    peer.publish("nowhere", b"2", mandatory=True)
+    assert [(key, sorted(headers)) for key, headers, _ in watcher.events()] == [
+        (key, sorted({"exchange_name", "routing_keys", "properties", "node", last, *who(peer)}))
+        for key, last in (("publish.", "routed_queues"), ("deliver.q", "redelivered"), ("publish.", "routed_queues"))
+    ]
+
+
+def test_the_default_exchange_names_queues_that_are_not_there(peer: Peer, watcher: Watcher) -> None:
+    peer.publish("q", b"cc", headers={"CC": ["other", "nowhere"], "BCC": ["blind"]})
+    [(_, headers, _)] = watcher.events()
+    assert headers["routing_keys"] == ["q", "other", "nowhere", "blind"]
+    assert headers["routed_queues"] == ["blind", "nowhere", "other", "q"]
+    assert headers["properties"] == {"headers": {"CC": ["other", "nowhere"]}}
+
+
+def test_another_exchange_names_the_queues_that_get_it(peer: Peer, watcher: Watcher) -> None:
+    for name in ("b", "a"):
+        peer.declare(name)
+        peer.call(Queue.Bind(queue=name, exchange="amq.topic", routing_key="k"))
+    peer.publish("k", b"1", exchange="amq.topic")
+    peer.publish("nobody", b"2", exchange="amq.topic")
+    assert [headers["routed_queues"] for _, headers, _ in watcher.events()] == [["a", "b"], []]
+
+
+def test_what_a_transaction_publishes_is_told_before_it_commits(peer: Peer, watcher: Watcher) -> None:
+    peer.call(Tx.Select())
+    peer.publish("q", b"1")
+    assert watcher.keys() == ["publish."]
+    peer.call(Tx.Commit())
+    assert watcher.keys() == []
+
+
+def test_copies_leave_no_copies(peer: Peer, watcher: Watcher) -> None:
+    peer.declare("second")
+    peer.call(Queue.Bind(queue="second", exchange=TRACE, routing_key="publish.#"))
+    peer.publish("q", b"1")
+    assert peer.get("second") is not None
+    assert watcher.keys() == ["publish."]
+
+
+def test_a_message_sent_to_a_queue_of_the_trace_is_a_message_like_any_other(peer: Peer, watcher: Watcher) -> None:
+    peer.publish("trace", b"1")
+    deliveries = [(deliver.exchange, content.body) for deliver, content in watcher.peer.deliveries()]
+    assert sorted(deliveries) == [("", b"1"), (TRACE, b"1"), (TRACE, b"1")]
+
+
+def test_a_trace_tells_of_what_was_published_before_it(lab: Lab, peer: Peer) -> None:
+    peer.publish("q", b"1")
+    watcher = Watcher(lab)
+    lab.vhost.start_trace(extended=True)
+    peer.get("q")
+    assert watcher.story() == [("deliver.q", 0)]
+
+
+def test_publishers_and_consumers_that_are_at_it_are_told_of(lab: Lab, peer: Peer) -> None:
+    peer.consume("q", no_ack=True)
+    peer.publish("q", b"1")
+    watcher = Watcher(lab)
+    lab.vhost.start_trace()
+    peer.publish("q", b"2")
+    lab.vhost.stop_trace()
+    peer.publish("q", b"3")
+    assert watcher.keys() == ["publish.", "deliver.q"]
+    assert peer.bodies() == [b"1", b"2", b"3"]
+
+
+def test_without_a_trace_nothing_is_left_of_it(lab: Lab, peer: Peer) -> None:
+    lab.vhost.start_trace(extended=True)
+    peer.publish("q", b"1")
+    lab.vhost.stop_trace()
+    peer.publish("q", b"2")
+    assert not lab.vhost.queues["q"].has_extras
+    assert all(route.is_plain for route in peer.session.routes.values())
+
+
+def test_other_vhosts_are_not_told_of(lab: Lab, watcher: Watcher) -> None:
+    lab.broker.add_vhost("v")
+    lab.broker.set_permission(lab.broker.users["guest"], "v", Permission())
+    other = lab.connect(vhost="v")
+    other.declare("q")
+    other.publish("q", b"1")
+    other.get("q")
+    assert watcher.keys() == []
+
+
+def test_a_queue_can_hear_of_itself(lab: Lab, peer: Peer) -> None:
+    peer.call(Queue.Bind(queue="q", exchange=TRACE, routing_key="#"))
+    for _ in range(3000):
+        peer.publish("q", b"1")
+    lab.vhost.start_trace()
+    peer.consume("q", no_ack=True)
+    lab.drain()
+    assert [len(peer.bodies()), lab.vhost.queues["q"].ready_count] == [6000, 0]
+
+
+# Beyond RabbitMQ
+
+
+def test_one_message_has_one_number_from_publish_to_ack(peer: Peer, reader: Watcher) -> None:
+    peer.consume("q")
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.send(Basic.Nack(delivery_tag=1, requeue=True))
+    peer.send(Basic.Ack(delivery_tag=3), Basic.Ack(delivery_tag=2))
+    assert reader.story() == [
+        ("publish.", 1),
+        ("deliver.q", 1),
+        ("publish.", 2),
+        ("deliver.q", 2),
+        ("nack.q", 1),
+        ("deliver.q", 1),
+        ("ack.q", 1),
+        ("ack.q", 2),
+    ]
+
+
+def test_each_event_has_its_time(peer: Peer, reader: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.get("q")
+    assert [headers["time_us"] for _, headers, _ in reader.events()] == [1_000_000, 1_000_001]
+
+
+def test_a_message_has_one_number_in_all_its_queues(peer: Peer, reader: Watcher) -> None:
+    peer.declare("r")
+    for queue in ("q", "r"):
+        peer.call(Queue.Bind(queue=queue, exchange="amq.fanout"))
+    peer.publish("k", b"1", exchange="amq.fanout")
+    peer.get("q")
+    peer.get("r")
+    assert reader.story() == [("publish.amq.fanout", 1), ("deliver.q", 1), ("deliver.r", 1)]
+
+
+def test_an_ack_tells_who_settled(peer: Peer, reader: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Ack(delivery_tag=0, multiple=True))
+    key, headers, body = reader.events()[-1]
+    assert (key, body) == ("ack.q", b"")
+    assert headers == {
+        "exchange_name": "",
+        "routing_keys": ["q"],
+        "node": "rabbit@localhost",
+        **who(peer),
+        "message_number": 1,
+        "time_us": 1_000_002,
+    }
+
+
+def test_a_delivery_tells_whether_an_ack_will_follow(peer: Peer, reader: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.get("q", no_ack=True)
+    peer.get("q", no_ack=False)
+    told = [headers["no_ack"] for key, headers, _ in reader.events() if key == "deliver.q"]
+    assert told == [True, False]
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+def test_a_nack_tells_whether_the_message_goes_back(peer: Peer, reader: Watcher, requeue: bool) -> None:
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Reject(delivery_tag=1, requeue=requeue))
+    key, headers, _ = reader.events()[-1]
+    assert (key, headers["requeue"]) == ("nack.q", requeue)
+
+
+def test_what_a_transaction_settles_is_told_when_it_commits(peer: Peer, reader: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.call(Tx.Select())
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Ack(delivery_tag=1))
+    assert reader.keys() == ["publish.", "deliver.q"]
+    peer.call(Tx.Commit())
+    assert reader.keys() == ["ack.q"]
+
+
+def test_a_confirm_is_told_with_its_number_on_the_channel(peer: Peer, reader: Watcher) -> None:
+    peer.declare("short", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    peer.call(Confirm.Select())
+    peer.publish("short", b"1")
+    peer.expect(Basic.Ack)
+    peer.publish("short", b"2")
+    peer.expect(Basic.Nack)
+    told = [
+        (key, headers["message_number"], headers["delivery_tag"], headers["ack"])
+        for key, headers, _ in reader.events()
+        if key.startswith("confirm.")
+    ]
+    assert told == [("confirm.", 1, 1, True), ("confirm.", 2, 2, False)]
+
+
+def test_confirm_numbers_stay_right_when_a_trace_starts_and_stops(lab: Lab, peer: Peer) -> None:
+    peer.call(Confirm.Select())
+    for number, change in enumerate((None, lab.vhost.start_trace, lab.vhost.stop_trace), 1):
+        if change is not None:
+            change()
+        peer.publish("q", b"1")
+        assert peer.expect(Basic.Ack).delivery_tag == number
+
+
+def test_a_return_is_told_with_its_reason(peer: Peer, reader: Watcher) -> None:
+    peer.publish("nowhere", b"1", mandatory=True)
+    peer.expect(Basic.Return)
+    (publish, _, _), (key, headers, _) = reader.events()
+    assert publish == "publish."
+    assert (key, headers["reply_code"], headers["reply_text"]) == ("return.", 312, "NO_ROUTE")
+
+
+def test_the_number_outlives_the_count_of_a_quorum_queue(peer: Peer, reader: Watcher) -> None:
+    peer.declare("quorum", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.publish("quorum", b"1")
+    for tag in (1, 2, 3):
+        peer.get("quorum", no_ack=False)
+        peer.send(Basic.Nack(delivery_tag=tag, requeue=True))
+    assert {number for _, number in reader.story()} == {1}
+
+
+def test_a_closed_channel_gives_back_without_a_settle(peer: Peer, reader: Watcher) -> None:
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    peer.call(Channel.Close(200, "", 0, 0))
+    peer.open_channel(1)
+    peer.get("q")
+    assert reader.story() == [("publish.", 1), ("deliver.q", 1), ("deliver.q", 1)]

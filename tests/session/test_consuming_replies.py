@@ -1,0 +1,134 @@
+"""Direct reply-to: questions with a name to answer to, and answers that come to the channel that asked."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp import commands
+
+from tests.peer import Lab, Peer
+
+REPLY_TO = "amq.rabbitmq.reply-to"
+
+
+def ask(client: Peer, server: Peer) -> str:
+    client.publish("requests", b"question", reply_to=REPLY_TO, correlation_id="1")
+    asked = server.get("requests")
+    assert asked is not None
+    reply_to: str = asked[1].properties.reply_to
+    assert asked[1].properties.correlation_id == "1"
+    return reply_to
+
+
+@pytest.fixture
+def server(lab: Lab) -> Peer:
+    server = lab.connect()
+    server.declare("requests")
+    return server
+
+
+def test_an_answer_comes_to_the_channel_that_asked(peer: Peer, server: Peer) -> None:
+    peer.consume(REPLY_TO, "replies", no_ack=True)
+    reply_to = ask(peer, server)
+    assert reply_to.startswith(REPLY_TO + ".")
+    server.publish(reply_to, b"answer")
+    deliver, content = peer.expect_delivery()
+    assert (deliver.consumer_tag, deliver.delivery_tag, deliver.routing_key) == ("replies", 1, reply_to)
+    assert content.body == b"answer"
+
+
+@pytest.mark.parametrize(("compat", "tags"), [("3.13", [1, 1, 1]), ("4.2", [1, 2, 3])])
+def test_answers_have_tags_of_their_own_since_4_0(compat: str, tags: list[int]) -> None:
+    lab = Lab(compat=compat)
+    peer, server = lab.connect(), lab.connect()
+    server.declare("requests")
+    peer.consume(REPLY_TO, "replies", no_ack=True)
+    reply_to = ask(peer, server)
+    for _ in tags:
+        server.publish(reply_to, b"answer")
+    assert [deliver.delivery_tag for deliver, _ in peer.deliveries()] == tags
+
+
+def test_each_channel_has_a_name_of_its_own(peer: Peer, server: Peer) -> None:
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    first = ask(peer, server)
+    assert ask(peer, server) == first
+    peer.call(commands.Basic.Cancel("c"))
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    assert ask(peer, server) != first
+
+
+def test_consuming_replies_needs_no_ack(peer: Peer) -> None:
+    peer.send(commands.Basic.Consume(queue=REPLY_TO))
+    assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - reply consumer cannot acknowledge"
+
+
+def test_a_channel_consumes_replies_once(peer: Peer) -> None:
+    peer.consume(REPLY_TO, "one", no_ack=True)
+    peer.send(commands.Basic.Consume(queue=REPLY_TO, consumer_tag="one", no_ack=True))
+    assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - reply consumer already set"
+
+
+def test_a_question_needs_a_reply_consumer_on_its_channel(peer: Peer, server: Peer) -> None:
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    peer.open_channel(2)
+    peer.publish("requests", b"question", channel=2, reply_to=REPLY_TO)
+    text = peer.expect_channel_close(406, channel=2)
+    assert text == "PRECONDITION_FAILED - fast reply consumer does not exist"
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_an_answer_to_a_client_that_has_gone_is_lost(peer: Peer, server: Peer, is_closed: bool) -> None:
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    reply_to = ask(peer, server)
+    server.publish(reply_to, b"in time")
+    assert peer.bodies() == [b"in time"]
+    if is_closed:
+        peer.disconnect()
+    else:
+        peer.call(commands.Basic.Cancel("c"))
+    server.publish(reply_to, b"late", mandatory=True)
+    server.expect_nothing()
+    assert peer.lab.vhost.reply_queues == {}
+
+
+def test_a_late_mandatory_answer_comes_back_before_4_2() -> None:
+    lab = Lab(compat="3.13")
+    peer, server = lab.connect(), lab.connect()
+    server.declare("requests")
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    reply_to = ask(peer, server)
+    peer.disconnect()
+    server.publish(reply_to, b"late", mandatory=True)
+    assert server.expect(commands.Basic.Return).reply_code == 312
+
+
+def test_declaring_the_name_tells_whether_somebody_waits(peer: Peer, server: Peer) -> None:
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    reply_to = ask(peer, server)
+    for name in (REPLY_TO, reply_to):
+        assert server.declare(name, passive=True).consumer_count == 1
+    peer.disconnect()
+    server.send(commands.Queue.Declare(queue=reply_to, passive=True))
+    assert server.expect_channel_close(404) == f"NOT_FOUND - no queue '{reply_to}' in vhost '/'"
+
+
+def test_an_answer_waits_for_a_full_socket(peer: Peer, server: Peer) -> None:
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    reply_to = ask(peer, server)
+    peer.session.pause()
+    server.publish(reply_to, b"answer")
+    peer.expect_nothing()
+    peer.session.resume(peer.lab.now)
+    assert peer.bodies() == [b"answer"]
+
+
+def test_a_name_in_one_vhost_is_none_in_another(peer: Peer, server: Peer) -> None:
+    lab = peer.lab
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    reply_to = ask(peer, server)
+    lab.broker.add_vhost("other")
+    guest = lab.broker.users["guest"]
+    lab.broker.set_permission(guest, "other", guest.permissions["/"])
+    stranger = lab.connect(vhost="other")
+    stranger.publish(reply_to, b"answer")
+    peer.expect_nothing()
