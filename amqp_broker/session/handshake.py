@@ -158,7 +158,7 @@ def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
     # Unlike the limits, the heartbeat is the client's to decide; 0 is none.
     session.heartbeat_s = method.heartbeat
     if method.heartbeat:
-        Heartbeats(session, method.heartbeat)
+        session.heartbeats = Heartbeats(session, method.heartbeat)
 
 
 def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:

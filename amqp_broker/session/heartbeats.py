@@ -25,31 +25,32 @@ class Heartbeats:
         self._quiet_intervals = 0
         self._flush_count = session.flush_count
         session.has_received = True
-        timers = session.broker.timers
-        timers.at(session.broker.now + self._interval_ms // 2, self._check_sent)
-        timers.at(session.broker.now + self._interval_ms, self._check_received)
+        timers, now = session.broker.timers, session.broker.now
+        self._send_timer = timers.at(now + self._interval_ms // 2, self._check_sent)
+        self._receive_timer = timers.at(now + self._interval_ms, self._check_received)
+
+    def stop(self) -> None:
+        """The connection is over: the timers must not keep its session."""
+        self._send_timer.cancel()
+        self._receive_timer.cancel()
 
     def _check_sent(self, now: int) -> None:
         session = self._session
-        if session.is_over:
-            return
         # A full socket has something to send, so it needs no heartbeat; the flush of a heartbeat itself is none.
         is_silent = session.flush_count == self._flush_count and not session.is_paused
         if is_silent:
             session.send_bytes(HEARTBEAT_FRAME)
         self._flush_count = session.flush_count + is_silent
-        session.broker.timers.at(now + self._interval_ms // 2, self._check_sent)
+        self._send_timer = session.broker.timers.at(now + self._interval_ms // 2, self._check_sent)
 
     def _check_received(self, now: int) -> None:
         session = self._session
-        if session.is_over:
-            return
         # Nobody reads a blocked connection, so nothing can be heard of it.
         is_heard = session.has_received or session.is_blocked
         self._quiet_intervals = 0 if is_heard else self._quiet_intervals + 1
         session.has_received = False
         if self._quiet_intervals < QUIET_INTERVALS_MAX:
-            session.broker.timers.at(now + self._interval_ms, self._check_received)
+            self._receive_timer = session.broker.timers.at(now + self._interval_ms, self._check_received)
         else:
             logger.info("%s: missed heartbeats from client, timeout: %ds", session.name, self._interval_ms // 1000)
             session.drop()

@@ -52,6 +52,7 @@ from amqp_broker.protocol.wire import FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_F
 from amqp_broker.session import handshake
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel
+from amqp_broker.session.heartbeats import Heartbeats
 from amqp_broker.session.methods import CHANNEL_METHODS, CONNECTION_METHODS
 from amqp_broker.session.publishing import Route, publish, read_traits
 
@@ -110,6 +111,7 @@ class Session(Connection):
         # While this is set the shell does not read the socket.
         self.is_blocked = False
         self.ack_timeouts: AckTimeouts | None = None
+        self.heartbeats: Heartbeats | None = None
         # Set where nothing that the peer says can matter any more.
         self.is_deaf = False
 
@@ -454,6 +456,8 @@ class Session(Connection):
             self.is_over = True
             if not self.outbox:
                 self.dirty.append(self)
+        if self.heartbeats is not None:
+            self.heartbeats.stop()
         self.teardown()
 
     def teardown(self) -> None:

@@ -18,12 +18,17 @@ from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.cli.program import MODULE, SCRIPT, Serving, environment, serving
 from tests.client import PROTOCOL_HEADER, Client
-from tests.server.test_server import needs_ipv6
+from tests.server.test_server import has_address, needs_ipv6
 
 SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
 READY = "Server startup complete"
 
 both_signals = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+
+
+needs_second_address = pytest.mark.skipif(
+    not has_address((socket.AF_INET, "127.0.0.2")), reason="this machine has one IPv4 address for itself only"
+)
 
 
 def messages(broker: Serving) -> list[str]:
@@ -105,6 +110,7 @@ def test_a_log_of_errors_only_is_empty(tmp_path: Path) -> None:
 # Where it listens
 
 
+@needs_second_address
 def test_an_address_is_listened_on_alone(tmp_path: Path) -> None:
     with serving(tmp_path, "--host", "127.0.0.2") as broker:
         broker.client("127.0.0.2").open().close()
@@ -129,6 +135,7 @@ def test_localhost_is_every_address_that_is_called_so(tmp_path: Path) -> None:
 # The environment
 
 
+@needs_second_address
 def test_every_setting_has_a_variable_of_our_name(tmp_path: Path) -> None:
     port = free_port()
     variables = {
@@ -155,6 +162,7 @@ def test_every_setting_has_a_variable_of_our_name(tmp_path: Path) -> None:
         assert broker.output == ""
 
 
+@needs_second_address
 def test_the_variables_of_rabbitmq_work(tmp_path: Path) -> None:
     port = free_port()
     variables = {
@@ -270,6 +278,23 @@ def test_a_broker_runs_without_standard_streams(tmp_path: Path, streams: list[in
         for _ in range(3):
             broker.client().open().close()
         assert broker.end() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_broker_whose_log_cannot_be_written_runs_on(tmp_path: Path) -> None:
+    shell = ("sh", "-c", 'exec "$@" >/dev/full', "sh", *MODULE)
+    with serving(tmp_path, program=shell) as broker:
+        broker.client().open().close()
+        assert broker.end() == 0
+        assert broker.output == ""
+
+
+def test_a_broker_takes_as_many_clients_as_the_system_allows(tmp_path: Path) -> None:
+    shell = ("sh", "-c", 'ulimit -S -n 40 && exec "$@"', "sh", *MODULE)
+    with serving(tmp_path, program=shell) as broker:
+        clients = [broker.client().open() for _ in range(100)]
+        for client in clients:
+            client.close()
 
 
 # In words
