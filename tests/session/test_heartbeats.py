@@ -112,10 +112,3 @@ def test_a_connection_that_is_gone_keeps_no_timers(lab: Lab) -> None:
     lab.advance(60_000)
     assert lab.broker.timers.next_deadline() is None
     peer.expect_nothing()
-
-
-def test_a_connection_that_is_over_leaves_no_timer(lab: Lab) -> None:
-    peer = lab.peer()
-    peer.open(heartbeat=60)
-    peer.disconnect()
-    assert lab.broker.timers.next_deadline() is None
