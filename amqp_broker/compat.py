@@ -29,6 +29,7 @@ class Profile:
     has_transient_queues: bool = True
     # Whether basic.qos global limits the channel; else it is taken for one that is not global.
     has_global_prefetch: bool = True
+    has_local_random: bool = True
     has_queue_modes: bool = True
     has_queue_version_1: bool = True
     has_master_locator: bool = True
@@ -48,6 +49,7 @@ PROFILES: Final = {
         client_deaths_count=True,
         reply_tags_count=False,
         returns_late_replies=True,
+        has_local_random=False,
     ),
     "4.2": Profile(version="4.2.1"),
     "4.3": Profile(

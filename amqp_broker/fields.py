@@ -111,8 +111,14 @@ def type_name(value: Value) -> str:
 
 def erlang_term(value: Value | bytes) -> str:
     """A value as Erlang prints it into RabbitMQ's texts; strings and binaries are the same to it."""
+    if value is None:
+        return "undefined"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, dict):
+        return f"[{','.join(f'{{{erlang_term(key)},{typed_term(item)}}}' for key, item in value.items())}]"
+    if isinstance(value, list):
+        return f"[{','.join(f'{{{typed_term(item)}}}' for item in value)}]"
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogateescape")
     if not isinstance(value, bytes):
@@ -121,6 +127,11 @@ def erlang_term(value: Value | bytes) -> str:
         escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}
         return '<<"' + "".join(escapes.get(octet, chr(octet)) for octet in value) + '">>'
     return f"<<{','.join(map(str, value))}>>"
+
+
+def typed_term(value: Value) -> str:
+    """A field's type and value as Erlang prints them: `byte,5`, `longstr,<<"a">>`."""
+    return f"{type_name(value)},{erlang_term(value)}"
 
 
 def json_term(value: object) -> str:

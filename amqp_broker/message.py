@@ -283,6 +283,17 @@ class SpecialMessage(Message):
         self.number = other.number
 
 
+def routing_keys(message: Message, properties: Properties) -> list[str]:
+    """All keys that a message was routed by: its own, then those of its CC and BCC headers."""
+    copies = (properties.headers or {}).get("CC", [])
+    keys = [message.routing_key]
+    if isinstance(copies, list):
+        keys += [key for key in copies if isinstance(key, str)]
+    if isinstance(message, SpecialMessage):
+        keys += message.blind_keys
+    return keys
+
+
 def content_frames(channel: int, header: bytes, body: bytes, frame_max: int) -> bytes:
     """A header frame and the body in frames of at most `frame_max` octets each, their envelopes included."""
     frames = [FRAME.pack(FRAME_HEADER, channel, len(header)), header, FRAME_END_BYTE]

@@ -19,6 +19,13 @@ import time
 from pathlib import Path
 
 RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+# What Debian's package has of RabbitMQ's exchange types beyond those of the specification.
+EXCHANGE_PLUGINS = (
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange",
+    "rabbitmq_sharding",
+)
 
 
 def free_port() -> int:
@@ -140,8 +147,9 @@ class RabbitMQ(BrokerProcess):
 
     name = "RabbitMQ"
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0, plugins: tuple[str, ...] = ()) -> None:
         super().__init__(folder, port)
+        self.plugins = plugins
         self.dist_port, self.epmd_port = free_port(), free_port()
         self.home = folder / "home"
 
@@ -164,7 +172,7 @@ class RabbitMQ(BrokerProcess):
 
     def command(self) -> list[str]:
         self.home.mkdir(exist_ok=True)
-        (self.folder / "enabled_plugins").write_text("[].\n")
+        (self.folder / "enabled_plugins").write_text(f"[{','.join(self.plugins)}].\n")
         (self.folder / "rabbitmq.conf").write_text(
             f"listeners.tcp.default = {self.host}:{self.port}\nlog.console = true\nlog.file = false\n"
         )

@@ -190,6 +190,9 @@ def test_nothing_else_is_an_integer(value: Any) -> None:
         (True, "true"),
         (False, "false"),
         (-7, "-7"),
+        (None, "undefined"),
+        ([1, "a", None], '[{signedint,1},{longstr,<<"a">>},{void,undefined}]'),
+        ({"a": Byte(1), "b": {}}, '[{<<"a">>,byte,1},{<<"b">>,table,[]}]'),
     ],
 )
 def test_values_are_shown_as_erlang_prints_them(value: Any, term: str) -> None:

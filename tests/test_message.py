@@ -12,8 +12,10 @@ from amqp_broker.message import (
     MalformedProperties,
     Message,
     Properties,
+    SpecialMessage,
     Traits,
     content_frames,
+    routing_keys,
     shortstr,
 )
 
@@ -251,3 +253,14 @@ def test_a_short_string_is_its_length_in_octets_and_utf_8() -> None:
 
 def test_a_routing_key_of_any_octets_is_spelled_as_it_came() -> None:
     assert shortstr(b"\xff".decode("utf-8", "surrogateescape")) == b"\x01\xff"
+
+
+def test_routing_keys_are_those_of_the_message_and_its_copies() -> None:
+    message = SpecialMessage.of(Message.build(Address("x", "k"), Properties(headers={"CC": ["a", 1]}), b""))
+    message.blind_keys = ["b"]
+    assert routing_keys(message, message.properties()) == ["k", "a", "b"]
+
+
+def test_a_cc_header_that_is_no_list_has_no_routing_keys() -> None:
+    message = Message.build(Address("x", "k"), Properties(headers={"CC": "a"}), b"")
+    assert routing_keys(message, message.properties()) == ["k"]

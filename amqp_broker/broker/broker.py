@@ -22,6 +22,7 @@ from amqp_broker.broker.vhost import VHost
 from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.delayed_exchange import DelayedExchange
     from amqp_broker.broker.queue import Queue
     from amqp_broker.config import Config
     from amqp_broker.message import Message
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class Broker:
     """Everything that a node of RabbitMQ knows.
 
-    `undrained` are the queues whose ready messages wait for the next portion of a drain.
+    `undrained` are the queues whose ready messages wait for the next portion of a drain, and the exchanges whose
+    delayed messages do.
     """
 
     def __init__(self, config: Config, entropy: Callable[[int], bytes], journal: Journal | None = None) -> None:
@@ -43,7 +45,7 @@ class Broker:
         self.vhosts: dict[str, VHost] = {}
         self.users: dict[str, User] = {}
         self.connections: set[Connection] = set()
-        self.undrained: list[Queue] = []
+        self.undrained: list[Queue | DelayedExchange] = []
         # What time it is, as the shell said last (ms since the epoch).
         self.now = 0
         # The same, read as exactly as a trace wants it (µs); a shell with a clock puts its own here.
@@ -109,6 +111,8 @@ class Broker:
             connection.force_close(f"vhost '{name}' is deleted", self.now)
         for queue in list(vhost.queues.values()):
             vhost.remove_queue(queue)
+        for exchange in vhost.exchanges.values():
+            exchange.close()
         del self.vhosts[name]
         for user in self.users.values():
             user.forget_vhost(name)
@@ -260,7 +264,7 @@ class Broker:
 
     def drain_on(self) -> bool:
         """Hand out the next portion of each backlog; returns whether there is more to come."""
-        queues, self.undrained = self.undrained, []
-        for queue in queues:
-            queue.drain_on()
+        undrained, self.undrained = self.undrained, []
+        for backlog in undrained:
+            backlog.drain_on()
         return bool(self.undrained)

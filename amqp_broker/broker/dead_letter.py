@@ -32,10 +32,12 @@ def dead_letter(queue: Queue, message: Message, reason: str, now: int) -> None:
     properties = dead.properties()
     headers = properties.headers or {}
     deaths = headers.get("x-death", [])
-    routed, _ = vhost.route(exchange, keys, headers)
+    if vhost.trace is not None:
+        dead = vhost.trace.numbered(dead, message)
+    routed, _ = vhost.route(exchange, keys, headers, dead)
     targets = [target for target in routed if not is_cycle(target.name, deaths)]
     if vhost.trace is not None:
-        dead = vhost.trace.dead_lettered(queue, message, dead, reason, targets)
+        vhost.trace.dead_lettered(queue, message, dead, reason, targets)
     for target in targets:
         target.accept(dead)
 

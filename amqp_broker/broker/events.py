@@ -50,10 +50,9 @@ class Events:
         now = self.broker.now
         table = {key: _header(key, value) for key, value in headers.items()}
         table["timestamp_in_ms"] = fields.Long(now)
-        queues, _ = vhost.route(exchange, (name,), table)
         properties = Properties(headers=table, delivery_mode=2, timestamp=now // 1000)
         message = Message.build(Address(EVENT_EXCHANGE, name), properties, b"")
-        for queue in queues:
+        for queue in vhost.route(exchange, (name,), table, message)[0]:
             queue.accept(message)
 
     def emit_action(self, name: str, /, **headers: Any) -> None:
@@ -250,18 +249,7 @@ def _header(key: str, value: Any) -> Any:
 
 
 def _terms(table: fields.Table) -> list[str]:
-    return [f"{{{fields.erlang_term(key)},{_typed_term(value)}}}" for key, value in table.items()]
-
-
-def _typed_term(value: Any) -> str:
-    """A field's type and value as Erlang prints them: `byte,5`, `longstr,<<"a">>`."""
-    if isinstance(value, dict):
-        term = f"[{','.join(_terms(value))}]"
-    elif isinstance(value, list):
-        term = f"[{','.join(f'{{{_typed_term(item)}}}' for item in value)}]"
-    else:
-        term = "undefined" if value is None else fields.erlang_term(value)
-    return f"{fields.type_name(value)},{term}"
+    return [f"{{{fields.erlang_term(key)},{fields.typed_term(value)}}}" for key, value in table.items()]
 
 
 def _erlang_address(host: str) -> str:

@@ -1,13 +1,14 @@
 """Exchanges and bindings: an exchange type is where its bindings are kept and which of them a message matches.
 
-Everything that can be done at bind time is done there; matching happens per message, or once per cached route.
+Everything that can be done at bind time is done there; matching happens per message, or once per cached route. Here are
+the four types of the specification; `exchange_types.py` has the list of all there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from amqp_broker import fields
 from amqp_broker.broker.topic import TopicTrie
@@ -16,6 +17,8 @@ from amqp_broker.errors import PreconditionFailed
 if TYPE_CHECKING:
     from amqp_broker.broker.policies import Policy
     from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.message import Message
 
 Destination: TypeAlias = "Queue | Exchange"
 BindingKey: TypeAlias = "tuple[Destination, str, bytes]"
@@ -39,8 +42,6 @@ class Exchange:
     """An exchange. `bindings` lead away from it, `incoming` lead to it."""
 
     type: ClassVar[str]
-    # Whether a message's headers, not only its routing key, decide where it goes.
-    routes_by_headers: ClassVar[bool] = False
 
     vhost: str
     name: str
@@ -64,6 +65,17 @@ class Exchange:
             name = self.policy.definition.get("alternate-exchange")
         return name
 
+    @property
+    def routes_by_message(self) -> bool:
+        """Whether each message must come by here, since more than its routing keys decides what becomes of it."""
+        return False
+
+    def open(self, vhost: VHost) -> None:
+        """Take up work in a vhost. Raises PreconditionFailed for arguments that this type cannot have."""
+
+    def close(self) -> None:
+        """The exchange is deleted."""
+
     def check(self, binding: Binding) -> None:
         """Raise PreconditionFailed for a binding that this type cannot have."""
 
@@ -80,8 +92,22 @@ class Exchange:
         del self.bindings[binding.key]
         self._unindex(binding)
 
-    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
-        """The destinations that a message goes to, each once."""
+    def bound(self, binding: Binding) -> None:
+        """A binding that is new is in force."""
+
+    def destinations(
+        self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> Collection[Destination]:
+        """The destinations that a message goes to, each once.
+
+        Without a message, this is only the question where one with these keys and headers would go.
+        """
+        if len(routing_keys) == 1:
+            return self.match(routing_keys[0], headers)
+        return {destination: None for key in routing_keys for destination in self.match(key, headers)}
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        """The destinations for one of a message's routing keys, each once: for types that look at each alone."""
         raise NotImplementedError
 
     def _index(self, binding: Binding) -> None:
@@ -97,7 +123,7 @@ class DirectExchange(Exchange):
 
     _by_key: dict[str, dict[Destination, int]] = field(default_factory=dict)
 
-    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         return self._by_key.get(routing_key, ())
 
     def _index(self, binding: Binding) -> None:
@@ -116,7 +142,7 @@ class FanoutExchange(Exchange):
 
     _destinations: dict[Destination, int] = field(default_factory=dict)
 
-    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         return self._destinations
 
     def _index(self, binding: Binding) -> None:
@@ -132,7 +158,7 @@ class TopicExchange(Exchange):
 
     _trie: TopicTrie[Destination] = field(default_factory=TopicTrie)
 
-    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         return self._trie.match(routing_key)
 
     def _index(self, binding: Binding) -> None:
@@ -145,9 +171,12 @@ class TopicExchange(Exchange):
 @dataclass(eq=False)
 class HeadersExchange(Exchange):
     type: ClassVar[str] = "headers"
-    routes_by_headers: ClassVar[bool] = True
 
     _matchers: dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]] = field(default_factory=dict)
+
+    @property
+    def routes_by_message(self) -> bool:
+        return True
 
     def check(self, binding: Binding) -> None:
         x_match = binding.arguments.get("x-match", "all")
@@ -162,7 +191,7 @@ class HeadersExchange(Exchange):
                 "expected all, any, all-with-x, or any-with-x"
             )
 
-    def match(self, routing_key: str, headers: fields.Table) -> Iterable[Destination]:
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         return {destination for matches, destination in self._matchers.values() if matches(headers)}
 
     def _index(self, binding: Binding) -> None:
@@ -219,8 +248,3 @@ def _count_down(counts: dict[Destination, int], destination: Destination) -> Non
     counts[destination] -= 1
     if not counts[destination]:
         del counts[destination]
-
-
-EXCHANGE_TYPES: Final[dict[str, type[Exchange]]] = {
-    kind.type: kind for kind in (DirectExchange, FanoutExchange, TopicExchange, HeadersExchange)
-}

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from typing import Final
+
+# Below this many timers nobody counts the cancelled ones.
+SWEEP_MIN: Final = 1024
 
 
 class Timer:
@@ -29,16 +33,26 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[Timer] = []
         self._count = 0
+        # How many timers there may be before the cancelled ones among them are thrown out.
+        self._sweep_at = SWEEP_MIN
         # When to look at the timers next; one that was cancelled may make this too early, never too late.
         self.earliest_ms: int | None = None
 
     def at(self, deadline_ms: int, callback: Callable[[int], None]) -> Timer:
         """Have `callback(now)` called at `deadline_ms`."""
         self._count += 1
+        if len(self._heap) >= self._sweep_at:
+            self._sweep()
         timer = Timer(deadline_ms, self._count, callback)
         heapq.heappush(self._heap, timer)
         self.earliest_ms = self._heap[0].deadline_ms
         return timer
+
+    def _sweep(self) -> None:
+        """Throw out what was cancelled: it must not stay until its deadline if ever new timers take its place."""
+        self._heap = [timer for timer in self._heap if timer.callback is not None]
+        heapq.heapify(self._heap)
+        self._sweep_at = max(SWEEP_MIN, 2 * len(self._heap))
 
     def next_deadline(self) -> int | None:
         """When the next timer is due, in ms since the epoch; None if there is none."""

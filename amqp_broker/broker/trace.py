@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker import fields
 from amqp_broker.broker.dead_letter import EXPIRED, REJECTED
-from amqp_broker.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.message import Address, Message, Properties, SpecialMessage, routing_keys
 
 if TYPE_CHECKING:
     from amqp_broker.broker.connection import Connection
@@ -51,12 +51,19 @@ class Trace:
 
     # What happens to messages, in the order in which it happens to one
 
-    def published(self, connection: Connection, channel: int, message: Message, queues: Iterable[Queue]) -> Message:
-        """A message is about to go to its queues; returns it, numbered where that matters."""
-        numbered = self._numbered(message)
-        properties = numbered.properties()
-        keys = routing_keys(numbered, properties)
-        headers = self._headers(numbered, keys, properties)
+    def numbered(self, message: Message, origin: Message | None = None) -> Message:
+        """A message that is about to be routed, with a number where that matters; `origin` is what it was before."""
+        if not self.is_extended or (origin is not None and self._is_own(origin)):
+            return message
+        special = SpecialMessage.of(message)
+        special.number = self.vhost.broker.next_message_number()
+        return special
+
+    def published(self, connection: Connection, channel: int, message: Message, queues: Iterable[Queue]) -> None:
+        """A message is about to go to its queues."""
+        properties = message.properties()
+        keys = routing_keys(message, properties)
+        headers = self._headers(message, keys, properties)
         headers |= self._who(connection, channel)
         if message.exchange:
             routed = sorted(queue.name for queue in queues)
@@ -64,8 +71,7 @@ class Trace:
             # The default exchange asks nobody whether there is such a queue.
             routed = sorted({key for key in keys if not key.startswith(REPLY_TO_PREFIX)})
         headers["routed_queues"] = routed
-        self._tell(f"publish.{message.exchange}", headers, numbered, numbered.body)
-        return numbered
+        self._tell(f"publish.{message.exchange}", headers, message, message.body)
 
     def returned(self, connection: Connection, channel: int, message: Message, code: int, text: str) -> None:
         """A mandatory message found no queue."""
@@ -108,31 +114,20 @@ class Trace:
         elif reason != REJECTED:
             self._settled("drop", queue, message, {"vhost": self.vhost.name, "reason": reason})
 
-    def dead_lettered(
-        self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]
-    ) -> Message:
-        """`message` is about to be published anew as `dead`; returns that, numbered where that matters."""
+    def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
+        """`message` is about to go to its next queues as `dead`."""
         if not self.is_extended or self._is_own(message):
-            return dead
-        dead = self._numbered(dead)
+            return
         headers = self._brief(dead) | {"vhost": self.vhost.name, "reason": reason}
         headers["routed_queues"] = sorted(target.name for target in targets)
         headers["from_message_number"] = fields.Long(_number(message))
         self._tell(f"dead_letter.{queue.name}", headers, dead)
-        return dead
 
     def _settled(self, event: str, queue: Queue, message: Message, more: fields.Table) -> None:
         if self.is_extended and not self._is_own(message):
             self._tell(f"{event}.{queue.name}", self._brief(message) | more, message)
 
     # How it is told
-
-    def _numbered(self, message: Message) -> Message:
-        if not self.is_extended:
-            return message
-        special = SpecialMessage.of(message)
-        special.number = self.vhost.broker.next_message_number()
-        return special
 
     def _is_own(self, message: Message, properties: Properties | None = None) -> bool:
         """Whether this is a message of the trace, or was one before it died."""
@@ -181,22 +176,9 @@ class Trace:
 
     def _publish(self, key: str, headers: fields.Table, body: bytes) -> None:
         exchange = self.vhost.exchanges[TRACE_EXCHANGE]
-        queues, _ = self.vhost.route(exchange, (key,), headers)
-        if queues:
-            copy = Message.build(Address(TRACE_EXCHANGE, key), Properties(headers=headers), body)
-            for queue in queues:
-                queue.accept(copy)
-
-
-def routing_keys(message: Message, properties: Properties) -> list[str]:
-    """All keys that a message was routed by: its own, then those of its CC and BCC headers."""
-    copies = (properties.headers or {}).get("CC", [])
-    keys = [message.routing_key]
-    if isinstance(copies, list):
-        keys += [key for key in copies if isinstance(key, str)]
-    if isinstance(message, SpecialMessage):
-        keys += message.blind_keys
-    return keys
+        copy = Message.build(Address(TRACE_EXCHANGE, key), Properties(headers=headers), body)
+        for queue in self.vhost.route(exchange, (key,), headers, copy)[0]:
+            queue.accept(copy)
 
 
 def _number(message: Message) -> int:

@@ -5,12 +5,13 @@ The verbs raise with RabbitMQ's texts. They ask for no permissions: who calls th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker import fields
 from amqp_broker.broker import arguments
-from amqp_broker.broker.exchange import EXCHANGE_TYPES, Binding, Destination, DirectExchange, Exchange
+from amqp_broker.broker.exchange import Binding, Destination, DirectExchange, Exchange
+from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_types
 from amqp_broker.broker.limits import MAX_QUEUES, vhost_limits
 from amqp_broker.broker.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy
 from amqp_broker.broker.priority_queue import PriorityQueue
@@ -23,6 +24,7 @@ from amqp_broker.errors import AccessRefused, InternalError, NotFound, Precondit
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.connection import Connection
+    from amqp_broker.message import Message
 
 PREDECLARED: Final = (
     ("amq.direct", "direct", False),
@@ -138,6 +140,13 @@ class VHost:
             raise NotFound(f"no exchange '{name}' in {self}")
         return exchange
 
+    def exchange_type(self, name: str) -> type[Exchange]:
+        """The type of exchange of that name. Raises PreconditionFailed."""
+        kind = exchange_types(self.broker.profile).get(name)
+        if kind is None:
+            raise PreconditionFailed(f"{'unknown' if name else 'invalid'} exchange type '{name}'")
+        return kind
+
     def declare_exchange(
         self,
         name: str,
@@ -150,8 +159,9 @@ class VHost:
     ) -> Exchange:
         """Create an exchange, or check that the existing one is equivalent.
 
-        Raises PreconditionFailed (unknown type, inequivalent) and AccessRefused (reserved name).
+        Raises PreconditionFailed (unknown type, bad argument, inequivalent) and AccessRefused (reserved name).
         """
+        exchange_class = self.exchange_type(kind)
         exchange = self.exchanges.get(name)
         if exchange is None:
             check_reserved("exchange", name)
@@ -162,7 +172,7 @@ class VHost:
                     f"in exchange '{name}' in {self}"
                 )
             self.broker.check_exchange_limit(f"exchange '{name}' in {self}")
-            exchange = self.exchanges[name] = EXCHANGE_TYPES[kind](
+            exchange = exchange_class(
                 self.name,
                 name,
                 is_durable=is_durable,
@@ -170,6 +180,8 @@ class VHost:
                 is_internal=is_internal,
                 arguments=arguments_,
             )
+            exchange.open(self)
+            self.exchanges[name] = exchange
             self._find_policies_of_exchange(exchange)
             self.topology_changed()
             self.broker.events.exchange_created(exchange)
@@ -194,6 +206,7 @@ class VHost:
 
     def _remove_exchange(self, exchange: Exchange) -> None:
         del self.exchanges[exchange.name]
+        exchange.close()
         self.broker.events.exchange_deleted(exchange)
         for binding in list(exchange.bindings.values()):
             self._remove_binding(binding)
@@ -323,6 +336,7 @@ class VHost:
             destination.incoming[binding] = None
             self.topology_changed()
             self.broker.events.binding_created(binding)
+            source.bound(binding)
 
     def unbind(self, binding: Binding) -> None:
         """Remove a binding; an auto-delete exchange goes with its last."""
@@ -346,38 +360,39 @@ class VHost:
 
     # Routing
 
-    def route(self, exchange: Exchange, routing_keys: Iterable[str], headers: fields.Table) -> tuple[list[Queue], bool]:
-        """The queues that a message goes to, each once, and whether its headers had a say in that.
+    def route(
+        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> tuple[list[Queue], bool]:
+        """The queues that a message goes to, each once, and whether more than its routing keys had a say in that.
 
         An exchange without a match hands over to its alternate exchange; cycles of either kind are walked once.
+        A message is routed once: an exchange may remember it, or keep it to route it later. Without a message, the
+        answer is where one with these keys and headers would go, if that is all that decides it.
         """
-        keys = list(routing_keys)
         queues: dict[Queue, None] = {}
-        used_headers = False
+        by_message = False
         seen = {exchange}
         pending = [exchange]
         while pending:
             exchange = pending.pop()
             if exchange is self.default_exchange:
-                queues.update((queue, None) for key in keys if (queue := self._queue_named(key)) is not None)
+                queues.update((queue, None) for key in routing_keys if (queue := self._queue_named(key)) is not None)
                 continue
-            used_headers = used_headers or exchange.routes_by_headers
-            has_match = False
-            for key in keys:
-                for destination in exchange.match(key, headers):
-                    has_match = True
-                    if isinstance(destination, Queue):
-                        queues[destination] = None
-                    elif destination not in seen:
-                        seen.add(destination)
-                        pending.append(destination)
+            by_message = by_message or exchange.routes_by_message
+            destinations = exchange.destinations(routing_keys, headers, message)
+            for destination in destinations:
+                if isinstance(destination, Queue):
+                    queues[destination] = None
+                elif destination not in seen:
+                    seen.add(destination)
+                    pending.append(destination)
             # The default exchange has no bindings of its own, so as an alternate it matches nothing.
-            if not has_match and exchange.alternate:
+            if not destinations and exchange.alternate:
                 alternate = self.exchanges.get(exchange.alternate)
                 if alternate is not None and alternate not in seen:
                     seen.add(alternate)
                     pending.append(alternate)
-        return list(queues), used_headers
+        return list(queues), by_message
 
     def _queue_named(self, name: str) -> Queue | None:
         """What the default exchange finds under a routing key."""

@@ -42,8 +42,8 @@ NO_ROUTE: Final = 312
 class Route:
     """What a publish with this exchange, routing key and flags leads to.
 
-    `is_plain` means that the queues are all there is to it: no headers to look at, nobody to tell if there are none,
-    and no queue that might refuse.
+    `is_plain` means that the queues are all there is to it: no exchange that looks at more than the key, nobody to tell
+    if there are no queues, and no queue that might refuse.
     """
 
     __slots__ = ("address", "exchange", "is_plain", "mandatory", "queues")
@@ -91,14 +91,16 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         if len(routes) >= ROUTES_MAX:
             routes.clear()
         route = routes[method] = _resolve(channel, method)
-    queues, expiration = route.queues, None
+    keys = [route.address.routing_key]
     blind_keys: list[str] = []
-    if traits.special is not None:
-        content, queues, blind_keys = _publish_special(channel, route, traits.special, content)
-        expiration = traits.special.expiration
-    elif route.exchange.routes_by_headers or not route.is_plain:
-        _check_topics(channel, route.exchange, (route.address.routing_key,))
-        queues = tuple(channel.vhost.route(route.exchange, (route.address.routing_key,), {})[0])
+    expiration = None
+    headers: fields.Table = {}
+    special = traits.special
+    if special is not None:
+        headers, expiration = special.headers or {}, special.expiration
+        content, blind_keys = _check_special(channel, route, special, content, keys)
+    elif not route.is_plain:
+        _check_topics(channel, route.exchange, keys)
     message = Message(route.address, content, channel.number, traits.is_persistent)
     if expiration is not None or blind_keys:
         message = SpecialMessage(route.address, content, channel.number, traits.is_persistent)
@@ -106,7 +108,12 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         message.blind_keys = blind_keys
     trace = channel.vhost.trace
     if trace is not None:
-        message = trace.published(channel.session, channel.number, message, queues)
+        message = trace.numbered(message)
+    queues = route.queues
+    if not route.is_plain or len(keys) > 1:
+        queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
+    if trace is not None:
+        trace.published(channel.session, channel.number, message, queues)
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
         channel.transaction.publishes.append((message, queues, route.mandatory))
@@ -163,11 +170,11 @@ def _resolve(channel: Channel, method: bytes) -> Route:
     exchange = vhost.exchange(name)
     if exchange.is_internal:
         raise AccessRefused(f"cannot publish to internal {exchange}")
-    queues, by_headers = vhost.route(exchange, (routing_key,), {})
+    queues, by_message = vhost.route(exchange, (routing_key,), {}, None)
     # With a policy the answer can change, which empties the route caches.
     is_plain = (
         bool(queues or not mandatory)
-        and not by_headers
+        and not by_message
         and (exchange.type != "topic" or user.may_topic("write", vhost.name, name, routing_key))
         and vhost.trace is None
         and not any(queue.settings.rejects_publish for queue in queues)
@@ -175,23 +182,24 @@ def _resolve(channel: Channel, method: bytes) -> Route:
     return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
 
 
-def _publish_special(
-    channel: Channel, route: Route, properties: Properties, content: bytes
-) -> tuple[bytes, tuple[Queue, ...], list[str]]:
-    """Check the properties that say something about publishing; returns content to keep, queues and BCC keys."""
+def _check_special(
+    channel: Channel, route: Route, properties: Properties, content: bytes, keys: list[str]
+) -> tuple[bytes, list[str]]:
+    """Check the properties that say something about publishing, and add the keys that they do to the routing keys.
+
+    Returns the content to keep, and which keys are BCC's.
+    """
     reply_to = _reply_to(channel, properties.reply_to)
     _check_expiration(properties.expiration)
     headers = properties.headers or {}
-    carbon_copies = _routing_keys(headers, "CC")
-    blind_copies = _routing_keys(headers, "BCC")
-    keys = (route.address.routing_key, *carbon_copies, *blind_copies)
+    keys += _routing_keys(headers, "CC")
+    blind_keys = _routing_keys(headers, "BCC")
+    keys += blind_keys
     _check_topics(channel, route.exchange, keys)
     _check_user_id(channel, properties.user_id)
     if reply_to is not None or "BCC" in headers:
         content = _rewritten(content, reply_to)
-    if route.is_plain and not carbon_copies and not blind_copies:
-        return content, route.queues, []
-    return content, tuple(channel.vhost.route(route.exchange, keys, headers)[0]), blind_copies
+    return content, blind_keys
 
 
 def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
@@ -234,7 +242,7 @@ def _routing_keys(headers: fields.Table, name: str) -> list[str]:
     return [key for key in value if isinstance(key, str)]
 
 
-def _check_topics(channel: Channel, exchange: Exchange, routing_keys: tuple[str, ...]) -> None:
+def _check_topics(channel: Channel, exchange: Exchange, routing_keys: list[str]) -> None:
     """Raise AccessRefused for a routing key that the user may not write; CC and BCC are routing keys, too (4.0)."""
     if exchange.type == "topic":
         user = channel.session.user

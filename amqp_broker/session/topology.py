@@ -8,7 +8,7 @@ from pamqp import commands
 
 from amqp_broker import fields
 from amqp_broker.broker.access import User
-from amqp_broker.broker.exchange import EXCHANGE_TYPES, Destination
+from amqp_broker.broker.exchange import Destination
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO
 from amqp_broker.broker.vhost import check_reserved
@@ -26,9 +26,8 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
         _require_any(channel, "exchange", name)
         vhost.exchange(name)
     else:
-        if method.exchange_type not in EXCHANGE_TYPES:
-            known = "unknown" if method.exchange_type else "invalid"
-            raise PreconditionFailed(f"{known} exchange type '{method.exchange_type}'")
+        # RabbitMQ looks at the type first, before any permission.
+        vhost.exchange_type(method.exchange_type)
         _check_not_default(name)
         require(channel, "configure", "exchange", name)
         arguments = _table(method.arguments)

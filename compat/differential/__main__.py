@@ -5,22 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
+from compat.brokers import EXCHANGE_PLUGINS, BrokerProcess, OurBroker, RabbitMQ
 from compat.differential import scenarios  # noqa: F401 (registers them)
 from compat.differential.comparing import problems
 from compat.differential.lab import SCENARIOS, Scenario
 from compat.differential.running import OURS, RABBITMQ, Stage
 
-CLASSES: dict[str, type[BrokerProcess]] = {RABBITMQ: RabbitMQ, OURS: OurBroker}
+MAKERS: dict[str, Callable[[Path], BrokerProcess]] = {
+    RABBITMQ: lambda folder: RabbitMQ(folder, plugins=EXCHANGE_PLUGINS),
+    OURS: OurBroker,
+}
 
 
 def main() -> int:
     options = _options()
     chosen = [scenario for scenario in SCENARIOS.values() if options.only in f"{scenario.area}-{scenario.name}"]
-    wanted = [options.show] if options.show in CLASSES else [RABBITMQ, OURS]
+    wanted = [options.show] if options.show in MAKERS else [RABBITMQ, OURS]
     with ExitStack() as stack:
         stage = Stage({name: _address(stack, name, options.ports[name]) for name in wanted})
         stage.begin(chosen)
@@ -39,17 +43,17 @@ def _options() -> argparse.Namespace:
         help="whose transcripts to print, or only what differs and is not listed (the default)",
     )
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the transcripts to FOLDER, too")
-    for name in CLASSES:
+    for name in MAKERS:
         parser.add_argument(f"--{name}-port", type=int, help="use this broker on 127.0.0.1 instead of starting one")
     options = parser.parse_args()
-    options.ports = {name: getattr(options, f"{name}_port") for name in CLASSES}
+    options.ports = {name: getattr(options, f"{name}_port") for name in MAKERS}
     return options
 
 
 def _address(stack: ExitStack, name: str, port: int | None) -> tuple[str, int]:
     if port:
         return "127.0.0.1", port
-    broker = CLASSES[name](Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    broker = MAKERS[name](Path(stack.enter_context(tempfile.TemporaryDirectory())))
     stack.callback(broker.kill)
     broker.start()
     return broker.host, broker.port

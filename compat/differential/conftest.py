@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
+from compat.brokers import EXCHANGE_PLUGINS, BrokerProcess, OurBroker, RabbitMQ
 from compat.differential.running import OURS, RABBITMQ, Stage
 
 
@@ -16,7 +16,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if not RabbitMQ.is_installed():
         pytest.skip("the oracle is not installed: Debian's rabbitmq-server")
     brokers: dict[str, BrokerProcess] = {
-        RABBITMQ: RabbitMQ(tmp_path_factory.mktemp("oracle")),
+        RABBITMQ: RabbitMQ(tmp_path_factory.mktemp("oracle"), plugins=EXCHANGE_PLUGINS),
         OURS: OurBroker(tmp_path_factory.mktemp("ours")),
     }
     with ExitStack() as stack:

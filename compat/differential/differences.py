@@ -29,6 +29,7 @@ class Difference:
 
 
 _END = "a< the broker closed the socket"
+_CRASH = f"a0< connection.close reply_code=541 reply_text='INTERNAL_ERROR' class_id=0 method_id=0\n{_END}"
 
 
 def _limit_is_told(scenario: str, text: str) -> Change:
@@ -250,6 +251,35 @@ DIFFERENCES = (
                 "",
             ),
         ),
+    ),
+    Difference(
+        "The weight of a consistent hash binding is 10000 at most",
+        "RabbitMQ has limited it since, in pull request 16118.",
+        (
+            Change(
+                "a_weight_has_a_limit",
+                "a1< queue.bind-ok",
+                "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - "
+                "The binding key must not exceed 10000' class_id=50 method_id=20",
+            ),
+        ),
+    ),
+    Difference(
+        "A wrong type of hash-header closes the channel",
+        "RabbitMQ's channel crashes, and with it the connection.",
+        (
+            Change(
+                "what_to_hash_is_named_by_a_string",
+                _CRASH,
+                "a1< channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - invalid type 'signedint' "
+                "for arg 'hash-header' in exchange 'x' in vhost '/'\" class_id=40 method_id=10",
+            ),
+        ),
+    ),
+    Difference(
+        "An exchange without queues may be bound to a history",
+        "RabbitMQ's channel crashes when the history finds no queue there, and with it the connection.",
+        (Change("an_exchange_that_is_bound_has_no_queue_for_the_history", _CRASH, "a1< exchange.bind-ok"),),
     ),
     Difference(
         "Long Erlang terms are not wrapped",

@@ -6,7 +6,6 @@ import pytest
 
 from amqp_broker import fields
 from amqp_broker.broker.exchange import (
-    EXCHANGE_TYPES,
     Binding,
     DirectExchange,
     Exchange,
@@ -19,6 +18,8 @@ from amqp_broker.broker.queue import Queue
 from amqp_broker.errors import PreconditionFailed
 from amqp_broker.fields import Decimal, Float32, Long, Short, Timestamp, UnsignedByte
 from tests.taker import new_queue, new_vhost
+
+KINDS = (DirectExchange, FanoutExchange, TopicExchange, HeadersExchange)
 
 
 @pytest.fixture
@@ -41,10 +42,6 @@ def names(exchange: Exchange, routing_key: str = "", **headers: Any) -> list[str
 
 def with_x_match(x_match: str, **wanted: Any) -> fields.Table:
     return {"x-match": x_match, **wanted}
-
-
-def test_the_types_are_rabbitmqs_core_types() -> None:
-    assert sorted(EXCHANGE_TYPES) == ["direct", "fanout", "headers", "topic"]
 
 
 def test_an_exchange_is_named_in_errors_with_its_vhost() -> None:
@@ -120,14 +117,14 @@ def test_topic_goes_where_the_pattern_matches_once(queues: list[Queue]) -> None:
     assert names(exchange, "b") == ["q2"]
 
 
-@pytest.mark.parametrize("kind", EXCHANGE_TYPES.values())
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_exchange_may_be_bound_to_an_exchange(kind: type[Exchange]) -> None:
     exchange = kind("/", "x")
     bound(exchange, DirectExchange("/", "target"), "key")
     assert names(exchange, "key") == ["target"]
 
 
-@pytest.mark.parametrize("kind", EXCHANGE_TYPES.values())
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_destination_stays_until_its_last_binding_is_removed(kind: type[Exchange], queues: list[Queue]) -> None:
     exchange = kind("/", "x")
     first = bound(exchange, queues[0], "key", n=1)
@@ -145,8 +142,18 @@ def test_a_direct_exchange_forgets_keys_that_are_unbound(queues: list[Queue]) ->
     assert not exchange._by_key
 
 
-def test_only_a_headers_exchange_looks_at_headers() -> None:
-    assert [kind.type for kind in EXCHANGE_TYPES.values() if kind.routes_by_headers] == ["headers"]
+def test_only_a_headers_exchange_looks_at_more_than_routing_keys() -> None:
+    assert [kind.type for kind in KINDS if kind("/", "x").routes_by_message] == ["headers"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_routing_keys_lead_to_all_that_one_of_them_leads_to(kind: type[Exchange], queues: list[Queue]) -> None:
+    exchange = kind("/", "x")
+    for queue, key in zip(queues, ("a", "b", "c"), strict=True):
+        bound(exchange, queue, key, key=key)
+    whole = exchange.destinations(["a", "b"], {"key": "a"}, None)
+    assert set(whole) == {*exchange.match("a", {"key": "a"}), *exchange.match("b", {"key": "a"})}
+    assert len(whole) == len(set(whole))
 
 
 # Headers

@@ -28,7 +28,7 @@ def test_the_name_is_gone_with_who_waited() -> None:
     vhost = new_vhost()
     queue = vhost.add_reply_queue()
     assert queue.name.startswith(REPLY_PREFIX)
-    assert vhost.route(vhost.default_exchange, (queue.name,), {})[0] == [queue]
+    assert vhost.route(vhost.default_exchange, (queue.name,), {}, None)[0] == [queue]
     taker = Taker(queue, no_ack=True).start()
     vhost.route_caches["user"] = {b"a route": object()}
     queue.unsubscribe(taker)
@@ -38,6 +38,6 @@ def test_the_name_is_gone_with_who_waited() -> None:
 
 def test_what_is_published_to_a_gone_name_is_routed_and_lost() -> None:
     vhost = new_vhost()
-    (sink,) = vhost.route(vhost.default_exchange, (REPLY_PREFIX + "gone",), {})[0]
+    (sink,) = vhost.route(vhost.default_exchange, (REPLY_PREFIX + "gone",), {}, None)[0]
     sink.push(new_message())
     assert sink.ready_count == 0

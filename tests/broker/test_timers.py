@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.broker.timers import Timers
+from amqp_broker.broker.timers import SWEEP_MIN, Timers
 
 
 class Record:
@@ -130,3 +130,26 @@ def test_a_timer_may_cancel_one_that_is_due_at_the_same_time() -> None:
     victim = record.timers.at(10, lambda now: record.ran.append(("victim", now)))
     record.timers.run_due(10)
     assert record.ran == []
+
+
+def test_cancelled_timers_do_not_stay_until_their_deadline() -> None:
+    timers = Timers()
+    kept = [timers.at(10**9 + number, lambda now: None) for number in range(10)]
+    for number in range(100_000):
+        timers.at(10**8 - number, lambda now: None).cancel()
+    assert len(timers._heap) <= SWEEP_MIN + 1
+    assert timers.next_deadline() == kept[0].deadline_ms
+
+
+def test_a_sweep_while_timers_run_loses_none() -> None:
+    record = Record()
+
+    def set_many(now: int) -> None:
+        for _ in range(2 * SWEEP_MIN):
+            record.timers.at(500, lambda now: None).cancel()
+        record.at(200, "after")
+
+    record.at(300, "last")
+    record.timers.at(100, set_many)
+    record.timers.run_due(300)
+    assert record.ran == [("after", 300), ("last", 300)]

@@ -11,7 +11,7 @@ from amqp_broker import fields
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.trace import TRACE_EXCHANGE, routing_keys
+from amqp_broker.broker.trace import TRACE_EXCHANGE
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.config import Config
 from amqp_broker.message import Address, Message, Properties, SpecialMessage
@@ -45,7 +45,8 @@ def declare(vhost: VHost, name: str, **arguments: Any) -> Queue:
 def publish(vhost: VHost, connection: Connection, queue: Queue, body: bytes = b"", **properties: Any) -> None:
     message = Message.build(Address("", queue.name), Properties(**properties), body)
     assert vhost.trace is not None
-    message = vhost.trace.published(connection, 1, message, [queue])
+    message = vhost.trace.numbered(message)
+    vhost.trace.published(connection, 1, message, [queue])
     queue.accept(message)
 
 
@@ -165,18 +166,18 @@ def test_a_number_and_its_like_are_long(vhost: VHost, connection: Connection) ->
     assert (type(headers["message_number"]), type(headers["time_us"])) == (fields.Long, fields.Long)
 
 
-def test_a_plain_message_is_left_as_it_is(vhost: VHost, connection: Connection) -> None:
+def test_a_plain_trace_leaves_messages_as_they_are(vhost: VHost) -> None:
     vhost.start_trace()
     assert vhost.trace is not None
     message = Message.build(Address("", "q"), Properties(), b"")
-    assert vhost.trace.published(connection, 1, message, []) is message
+    assert vhost.trace.numbered(message) is message
 
 
-def test_a_numbered_message_keeps_what_it_carries(vhost: VHost, connection: Connection) -> None:
+def test_a_numbered_message_keeps_what_it_carries(vhost: VHost) -> None:
     assert vhost.trace is not None
     message = SpecialMessage.of(Message.build(Address("", "q"), Properties(expiration="5"), b"body"))
     message.expiration_ms, message.blind_keys = 5, ["blind"]
-    numbered = vhost.trace.published(connection, 1, message, [])
+    numbered = vhost.trace.numbered(message)
     assert isinstance(numbered, SpecialMessage)
     assert (numbered.expiration_ms, numbered.blind_keys, numbered.number) == (5, ["blind"], 1)
     assert (numbered.content, message.number) == (message.content, 0)
@@ -191,9 +192,3 @@ def test_answers_to_direct_requests_are_no_queues(vhost: VHost, connection: Conn
     headers = pulled[0].properties().headers
     assert headers is not None
     assert headers["routed_queues"] == []
-
-
-def test_routing_keys_are_those_of_the_message_and_its_copies() -> None:
-    message = SpecialMessage.of(Message.build(Address("x", "k"), Properties(headers={"CC": ["a", 1]}), b""))
-    message.blind_keys = ["b"]
-    assert routing_keys(message, message.properties()) == ["k", "a", "b"]

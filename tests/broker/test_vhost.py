@@ -129,7 +129,7 @@ def test_deleting_an_exchange_removes_its_bindings_at_both_ends(vhost: VHost) ->
     bind(middle, queue, vhost)
     vhost.delete_exchange("x", if_unused=False)
     assert (source.bindings, queue.incoming) == ({}, {})
-    assert vhost.route(source, ("",), {}) == ([], False)
+    assert vhost.route(source, ("",), {}, None) == ([], False)
 
 
 # Queues

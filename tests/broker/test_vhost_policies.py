@@ -231,9 +231,9 @@ def test_a_policy_gives_an_exchange_its_alternate(vhost: VHost) -> None:
     exchange, alternate, queue = new_exchange(vhost, "x", "direct"), new_exchange(vhost, "ae"), new_queue(vhost)
     bind(alternate, queue, vhost)
     set_policy(vhost, pattern="^x$", alternate_exchange="ae")
-    assert vhost.route(exchange, ("nowhere",), {})[0] == [queue]
+    assert vhost.route(exchange, ("nowhere",), {}, None)[0] == [queue]
     vhost.clear_policy("p")
-    assert vhost.route(exchange, ("nowhere",), {})[0] == []
+    assert vhost.route(exchange, ("nowhere",), {}, None)[0] == []
 
 
 def test_the_alternate_of_the_argument_counts_before_that_of_the_policy(vhost: VHost) -> None:

@@ -23,7 +23,7 @@ def unbind(source: Exchange, destination: Destination, vhost: VHost, key: str = 
 
 
 def routed(vhost: VHost, exchange: Exchange, *keys: str, headers: fields.Table | None = None) -> list[str]:
-    queues, _ = vhost.route(exchange, keys or ("",), headers or {})
+    queues, _ = vhost.route(exchange, keys or ("",), headers or {}, None)
     return sorted(queue.name for queue in queues)
 
 
@@ -115,7 +115,7 @@ def test_a_queue_gets_one_copy_however_many_ways_lead_to_it(vhost: VHost) -> Non
     bind(direct, queue, vhost, "b")
     bind(direct, fanout, vhost, "a")
     bind(fanout, queue, vhost)
-    queues, _ = vhost.route(direct, ("a", "b"), {})
+    queues, _ = vhost.route(direct, ("a", "b"), {}, None)
     assert queues == [queue]
 
 
@@ -174,9 +174,9 @@ def test_routing_tells_whether_headers_had_a_say(vhost: VHost) -> None:
     direct, headers, queue = vhost.exchange("amq.direct"), vhost.exchange("amq.headers"), new_queue(vhost)
     bind(direct, headers, vhost, "key")
     bind(headers, queue, vhost, a=1)
-    assert vhost.route(direct, ("other",), {"a": 1}) == ([], False)
-    assert vhost.route(direct, ("key",), {"a": 1}) == ([queue], True)
-    assert vhost.route(direct, ("key",), {}) == ([], True)
+    assert vhost.route(direct, ("other",), {"a": 1}, None) == ([], False)
+    assert vhost.route(direct, ("key",), {"a": 1}, None) == ([queue], True)
+    assert vhost.route(direct, ("key",), {}, None) == ([], True)
 
 
 def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqp_broker import fields
-from amqp_broker.broker.exchange import EXCHANGE_TYPES, Exchange, header_matcher
+from amqp_broker.broker.exchange import Exchange, header_matcher
+from amqp_broker.broker.exchange_types import EXCHANGE_TYPES
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.fields import Byte, Float32, Long, Timestamp
 from tests.properties.strategies import examples
@@ -126,5 +127,5 @@ def test_routing_reaches_what_can_be_reached(
         if binding is not None:
             vhost.unbind(binding)
     for key in ("a", "b"):
-        queues, _ = vhost.route(vhost.exchanges["x0"], (key,), {})
+        queues, _ = vhost.route(vhost.exchanges["x0"], (key,), {}, None)
         assert sorted(queue.name for queue in queues) == sorted(reached(vhost, vhost.exchanges["x0"], key, set()))

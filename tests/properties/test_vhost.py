@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker.broker.exchange import EXCHANGE_TYPES, Binding, Destination
+from amqp_broker.broker.exchange import Binding, Destination
 from amqp_broker.broker.vhost import VHost
 from tests.properties.strategies import examples
 from tests.taker import new_exchange, new_queue, new_vhost
 
 EXCHANGES = ["x0", "x1", "x2", "x3"]
 QUEUES = ["q0", "q1"]
-KINDS = sorted(EXCHANGE_TYPES)
+KINDS = ["direct", "fanout", "headers", "topic"]
 
 
 class Lab:
