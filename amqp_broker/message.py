@@ -7,7 +7,9 @@ each distinct list.
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Sequence
 from typing import Any, Final
 
 from amqp_broker import fields
@@ -45,9 +47,9 @@ PROPERTIES: Final[tuple[tuple[str, int, str], ...]] = (
     ("app_id", 1 << 3, "shortstr"),
     ("cluster_id", 1 << 2, "shortstr"),
 )
-HEADERS_FLAG: Final = 1 << 13
-# A list with one of these can make publishing more than "route and push".
-SPECIAL_FLAGS: Final = HEADERS_FLAG | 1 << 11 | 1 << 9 | 1 << 8 | 1 << 4
+# RabbitMQ: ten years.
+EXPIRATION_MAX_MS: Final = 315_360_000_000
+_EXPIRATION: Final = re.compile("[+-]?[0-9]+")
 
 
 class MalformedProperties(ValueError):
@@ -136,19 +138,37 @@ class Properties:
 
 
 class Traits:
-    """What publishing must know of one property list: `is_persistent`, and `special` where it needs a closer look.
+    """What publishing must know of one property list: `is_persistent`, and what is more to it than being pushed.
 
-    `special` holds the decoded properties if headers, priority, reply-to, expiration or user-id are among them.
+    `special` holds the decoded properties if headers, reply-to, user-id or an expiration that is none are among them;
+    `expiration_ms` is a valid expiration. `is_plain` says that pushing it, with its expiration, is all there is to it
+    where the headers do not decide about the route.
     """
 
-    __slots__ = ("is_persistent", "special")
+    __slots__ = ("expiration_ms", "is_persistent", "is_plain", "special")
 
     def __init__(self, property_list: bytes) -> None:
         """Check and read flags and properties. Raises MalformedProperties."""
         properties = Properties.decode(property_list)
         self.is_persistent = properties.delivery_mode == 2
-        flags = _SHORT.unpack_from(property_list)[0]
-        self.special: Properties | None = properties if flags & SPECIAL_FLAGS else None
+        self.expiration_ms = parse_expiration(properties.expiration)
+        headers = properties.headers or {}
+        self.is_plain = (
+            properties.reply_to is None
+            and properties.user_id is None
+            and (properties.expiration is None or self.expiration_ms is not None)
+            and "CC" not in headers
+            and "BCC" not in headers
+        )
+        self.special: Properties | None = None if self.is_plain and properties.headers is None else properties
+
+
+def parse_expiration(expiration: str | None) -> int | None:
+    """Milliseconds to live, from 0 to `EXPIRATION_MAX_MS`; None if the text is no such number."""
+    if expiration is None or _EXPIRATION.fullmatch(expiration) is None:
+        return None
+    milliseconds = int(expiration)
+    return milliseconds if 0 <= milliseconds <= EXPIRATION_MAX_MS else None
 
 
 class Address:
@@ -201,6 +221,12 @@ class Message:
         return self.content[FRAME.size : FRAME.size + size]
 
     @property
+    def property_list(self) -> bytes:
+        """Property flags and list, as they stand in the content header."""
+        content = self.content
+        return content[HEADER_START_BYTES : FRAME.size + FRAME.unpack_from(content)[2]]
+
+    @property
     def body_bytes(self) -> int:
         """Size of the body."""
         size: int = CONTENT.unpack_from(self.content, FRAME.size)[2]
@@ -224,9 +250,28 @@ class Message:
         """Decode the properties (a copy on every call: the message itself stays as it arrived)."""
         return Properties.decode(self.header, CONTENT.size)
 
+    @property
+    def priority(self) -> int:
+        """The property of that name, found without decoding the others; 0 where it is absent."""
+        content = self.content
+        flags = content[HEADER_START_BYTES]
+        if not flags & 0x08:
+            return 0
+        at = HEADER_START_BYTES + 2
+        if flags & 0x80:
+            at += 1 + content[at]  # content-type
+        if flags & 0x40:
+            at += 1 + content[at]  # content-encoding
+        if flags & 0x20:
+            at += 4 + int.from_bytes(content[at : at + 4], "big")  # headers
+        if flags & 0x10:
+            at += 1  # delivery-mode
+        return content[at]
+
     def with_properties(self, properties: Properties) -> Message:
         """The same message with other properties."""
-        return Message.build(self.address, properties, self.body)
+        content = with_property_list(self.content, properties.encode())
+        return Message(self.address, content, self.channel, properties.delivery_mode == 2)
 
     def content_for(self, channel: int, frame_max: int) -> bytes:
         """The content's frames for another channel, re-cut where the peer's frames must be smaller."""
@@ -251,16 +296,25 @@ class SpecialMessage(Message):
 
     __slots__ = ("blind_keys", "expiration_ms", "has_died", "number")
 
-    expiration_ms: int | None
-    blind_keys: list[str]
-    has_died: bool
-    number: int
-
-    def __init__(self, address: Address, content: bytes, channel: int, is_persistent: bool) -> None:
-        super().__init__(address, content, channel, is_persistent)
-        self.expiration_ms = None
-        self.blind_keys = []
-        self.has_died = False
+    def __init__(
+        self,
+        address: Address,
+        content: bytes,
+        channel: int,
+        is_persistent: bool,
+        *,
+        expiration_ms: int | None = None,
+        blind_keys: Sequence[str] = (),
+        has_died: bool = False,
+    ) -> None:
+        # As Message does: these are made for each message that expires, and for each that dies.
+        self.address = address
+        self.content = content
+        self.channel = channel
+        self.is_persistent = is_persistent
+        self.expiration_ms = expiration_ms
+        self.blind_keys = blind_keys
+        self.has_died = has_died
         self.number = 0
 
     @classmethod
@@ -281,6 +335,13 @@ class SpecialMessage(Message):
         self.blind_keys = other.blind_keys
         self.has_died = other.has_died
         self.number = other.number
+
+
+def with_property_list(content: bytes, property_list: bytes) -> bytes:
+    """The frames of a content with another property list; those of the body stay as they are."""
+    kind, channel, size = FRAME.unpack_from(content)
+    start = FRAME.pack(kind, channel, CONTENT.size + len(property_list))
+    return b"".join((start, content[FRAME.size : HEADER_START_BYTES], property_list, content[FRAME.size + size :]))
 
 
 def routing_keys(message: Message, properties: Properties) -> list[str]:

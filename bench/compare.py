@@ -12,7 +12,10 @@ from bench.rows import MICROSECONDS, QUEUED_MESSAGES, Row, Sample, median
 from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
 
 Brokers = dict[str, Callable[[Path], BrokerProcess]]
-BROKERS: Brokers = {"ours": OurBroker, "rabbitmq": RabbitMQ}
+BROKERS: Brokers = {
+    "ours": OurBroker,
+    "rabbitmq": lambda folder: RabbitMQ(folder, plugins=("rabbitmq_consistent_hash_exchange",)),
+}
 
 SETTLE_S = 1.0  # until a broker's memory is what it will stay
 PAUSE_S = 0.3  # for a broker to get rid of what the last run left
@@ -129,7 +132,7 @@ def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort,
 
 
 def sample_of(outcome: Outcome, row: Row) -> Sample:
-    value = outcome.receive_rate
+    value = max(outcome.publish_rate, outcome.receive_rate)
     is_paced = row.unit is MICROSECONDS
     if is_paced:
         assert outcome.latency_p99_us is not None
@@ -151,9 +154,9 @@ def warm_up(broker: BrokerProcess) -> None:
     run_load(Load(messages=20_000, window=1000, ack=1, prefetch=200), broker, broker.pid)
 
 
-def fill(broker: BrokerProcess, messages: int, prefix: str = "full") -> None:
+def fill(broker: BrokerProcess, messages: int, prefix: str = "full", argument: str = "") -> None:
     """Leave a queue with so many messages in the broker."""
-    load = Load(consumers=0, messages=messages, window=10_000, prefix=prefix, keep=True, seconds=120)
+    load = Load(consumers=0, messages=messages, window=10_000, prefix=prefix, argument=argument, keep=True, seconds=120)
     run_load(load, broker, broker.pid)
 
 

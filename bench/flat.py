@@ -1,4 +1,7 @@
-"""Whether our cost per message stays the same, however many queues, connections, bindings and messages there are."""
+"""Whether our cost per message stays the same, however many queues, connections, bindings and messages there are.
+
+And whether messages that only wait cost nothing, with their times to live or without.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.compare import PAUSE_S, Effort, Say, fill, warm_up
-from bench.generator import Load, LoadError, run_load
+from bench.compare import PAUSE_S, SETTLE_S, Effort, Say, fill, warm_up
+from bench.generator import Load, LoadError, cpu_seconds_of, run_load
 from bench.rows import Sample, median
 from compat.brokers import BrokerProcess, OurBroker
 
@@ -35,6 +38,7 @@ class FlatRow:
 _PLAIN = Load(messages=300_000)
 _SMALL_BATCHES = Load(messages=200_000, batch=10, window=10)
 _TOPIC = Load(messages=300_000)
+_EXPIRING = "x-message-ttl=3600000"
 _SETTLED = Load(messages=200_000, window=1000, ack=1, prefetch=200, receive=200_000)
 
 FLAT_ROWS = (
@@ -84,7 +88,18 @@ FLAT_ROWS = (
         "16 B, confirms, ack each, in a queue with a backlog of",
         (Variant("0", _SETTLED), Variant("1 000 000", _SETTLED, backlog=1_000_000)),
     ),
+    FlatRow(
+        "expiring",
+        "16 B, confirms, ack each, x-message-ttl, with a backlog of",
+        tuple(
+            Variant(f"{backlog:_}".replace("_", " "), replace(_SETTLED, argument=_EXPIRING), backlog=backlog)
+            for backlog in (10_000, 1_000_000)
+        ),
+    ),
 )
+
+IDLE_S = 3.0
+IDLE_MOST = 0.01  # of a core: /proc counts in steps of 10 ms
 
 
 @dataclass
@@ -92,6 +107,8 @@ class FlatFigures:
     """All samples so far, by row and setting."""
 
     samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
+    # What share of a core a broker takes that has its backlog and nothing to do, where there is one.
+    idle_shares: dict[tuple[str, str], float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     def median(self, row: FlatRow, variant: Variant) -> Sample | None:
@@ -118,7 +135,8 @@ def measure_flat(rows: Iterable[FlatRow], effort: Effort, folder: Path, say: Say
                 broker.start()
                 warm_up(broker)
                 if variant.backlog:
-                    fill(broker, variant.backlog // effort.divisor, prefix=_BACKLOG)
+                    fill(broker, variant.backlog // effort.divisor, prefix=_BACKLOG, argument=variant.load.argument)
+                    figures.idle_shares[row.name, variant.title] = idle_share(broker)
             for _ in range(effort.repeats):
                 for broker, variant in zip(brokers, row.variants, strict=True):
                     _measure(row, variant, broker, effort, figures, say)
@@ -131,6 +149,14 @@ def measure_flat(rows: Iterable[FlatRow], effort: Effort, folder: Path, say: Say
 
 
 _BACKLOG = "backlog"
+
+
+def idle_share(broker: BrokerProcess) -> float:
+    """The share of a core that a broker takes while nobody wants anything of it."""
+    time.sleep(SETTLE_S)
+    before = cpu_seconds_of(broker.pid)
+    time.sleep(IDLE_S)
+    return (cpu_seconds_of(broker.pid) - before) / IDLE_S
 
 
 def _measure(

@@ -42,8 +42,13 @@ class Load:
     batch: int = 0
     fanout: bool = False
     spread: bool = False
+    argument: str = ""
+    priorities: int = 0
+    expiration: int = 0
+    dead_letter: bool = False
     topic_bindings: int = 0
     topic_keys: int = 0
+    hash_keys: int = 0
     idle: int = 0
     receive: int = 0
     prefix: str = ""
@@ -97,7 +102,7 @@ def build_generator() -> Path:
 
 def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
     """Put the load on a broker, which is process `pid`, and say what came of it."""
-    before = _cpu_seconds(pid)
+    before = _cpu_seconds_elsewhere(pid)
     started = time.monotonic()
     command = [str(build_generator()), "--host", broker.host, "--port", str(broker.port), "--pid", str(pid)]
     try:
@@ -109,7 +114,7 @@ def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
     if not done.stdout:
         raise LoadError(done.stderr.strip() or f"the load generator ended with {done.returncode}")
     figures: dict[str, Any] = json.loads(done.stdout)
-    elsewhere = (_cpu_seconds(pid) - before) / (time.monotonic() - started)
+    elsewhere = (_cpu_seconds_elsewhere(pid) - before) / (time.monotonic() - started)
     outcome = Outcome(**figures, elsewhere_share=max(elsewhere, 0))
     if not outcome.is_complete:
         raise LoadError(
@@ -120,13 +125,18 @@ def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
     return outcome
 
 
-def _cpu_seconds(pid: int) -> float:
+def _cpu_seconds_elsewhere(pid: int) -> float:
     """CPU time of the machine without what the broker, this process and its children that ended have used."""
     ticks = [int(field) for field in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]]
     machine = sum(ticks) - ticks[3] - ticks[4]  # proc(5): the fourth is idle, the fifth is idle while disks work
+    own = os.times()
+    return machine / os.sysconf("SC_CLK_TCK") - cpu_seconds_of(pid) - sum(own[:4])
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """User and system time of a process. Raises LoadError if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
         raise LoadError("the broker is not running") from None
-    own = os.times()
-    return (machine - int(fields[11]) - int(fields[12])) / os.sysconf("SC_CLK_TCK") - sum(own[:4])
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

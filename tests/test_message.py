@@ -8,6 +8,7 @@ from pamqp import body, commands, frame, header
 from amqp_broker.fields import Short
 from amqp_broker.message import (
     CONTENT,
+    EXPIRATION_MAX_MS,
     Address,
     MalformedProperties,
     Message,
@@ -15,6 +16,7 @@ from amqp_broker.message import (
     SpecialMessage,
     Traits,
     content_frames,
+    parse_expiration,
     routing_keys,
     shortstr,
 )
@@ -137,13 +139,49 @@ def test_only_delivery_mode_2_is_persistent(delivery_mode: int | None, expected:
 @pytest.mark.parametrize("name", ALL)
 def test_only_some_properties_call_for_a_closer_look(name: str) -> None:
     special = Traits(Properties(**{name: ALL[name]}).encode()).special
-    assert (special is not None) == (name in ("headers", "priority", "reply_to", "expiration", "user_id"))
+    assert (special is not None) == (name in ("headers", "reply_to", "user_id"))
 
 
 def test_what_calls_for_a_closer_look_is_decoded_already() -> None:
     special = Traits(Properties(**ALL).encode()).special
     assert special is not None
     assert special.as_dict() == ALL
+
+
+def test_a_valid_expiration_calls_for_no_closer_look() -> None:
+    traits = Traits(Properties(expiration="+5", priority=3).encode())
+    assert (traits.special, traits.expiration_ms, traits.is_plain) == (None, 5, True)
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_plain"),
+    [
+        ({}, True),
+        ({"priority": 5, "message_id": "m"}, True),
+        ({"headers": {"a": 1}}, True),
+        ({"headers": {"CC": ["a"]}}, False),
+        ({"headers": {"BCC": 1}}, False),
+        ({"headers": {}, "reply_to": "q"}, False),
+        ({"user_id": "guest"}, False),
+        ({"expiration": "0"}, True),
+        ({"expiration": "soon"}, False),
+    ],
+)
+def test_a_plain_property_list_says_nothing_about_publishing(properties: dict[str, Any], is_plain: bool) -> None:
+    assert Traits(Properties(**properties).encode()).is_plain is is_plain
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("0", 0), ("-0", 0), ("+5", 5), ("60000", 60_000), (str(EXPIRATION_MAX_MS), EXPIRATION_MAX_MS)],
+)
+def test_an_expiration_is_a_number_of_milliseconds(text: str, milliseconds: int) -> None:
+    assert parse_expiration(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.5", "1 ", "+-1", "-1", "1_0", "²", str(EXPIRATION_MAX_MS + 1), None])
+def test_what_is_no_number_of_milliseconds_up_to_ten_years_is_no_expiration(text: str | None) -> None:
+    assert parse_expiration(text) is None
 
 
 def test_traits_of_a_malformed_property_list_are_refused() -> None:

@@ -252,10 +252,11 @@ class Broker:
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
         """Dead-letter a message, and after it those that die of that in the next queue: no chain is too long."""
-        self._dead_letters.append((queue, message, reason))
         if self._is_dead_lettering:
+            self._dead_letters.append((queue, message, reason))
             return
         self._is_dead_lettering = True
+        dead_letter(queue, message, reason, self.now)
         while self._dead_letters:
             dead_letter(*self._dead_letters.popleft(), self.now)
         self._is_dead_lettering = False

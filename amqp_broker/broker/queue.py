@@ -163,34 +163,64 @@ class Queue(Turns):
         """Take a message that may expire, that the journal must know of, or that may be one too many."""
         if self.deadlines:
             self.expire()
+        if self.takers and self._hand_on(message, expiration_ms):
+            return
         position = self._append(message)
         if self.journal is not None and message.is_persistent:
             self.journal.put(self, position, message)
         if self.settings.bytes_max is not None:
             self.ready_bytes += message.body_bytes
+        self._set_deadline(position, expiration_ms)
+        has_moved = bool(self.takers)
+        if has_moved:
+            self.drain(with_expired=True)
+        if self.settings.drops_head:
+            has_moved = True
+            self._drop_beyond_limits()
+        # If nothing left and the new message is not the first, the head is the one that was looked at above.
+        if self.deadlines and (has_moved or self._head_position() == position):
+            self.expire()
+        if self.clogged and self.ready_count:
+            self.vhost.broker.is_congested = True
+
+    def _hand_on(self, message: Message, expiration_ms: int | None) -> bool:
+        """Deliver a new message at once, if nothing waits before it, somebody takes it, and nobody else must know.
+
+        It counts against no limit then, and may expire only if it comes back. Returns False if it has to wait.
+        """
+        takers = self.takers
+        if self.ready_count or self.journal is not None or self.vhost.trace is not None:
+            return False
+        if takers[0].is_full and not self._pass_over_full():
+            return False
+        position = self.head
+        self.head = position + 1
+        taker = takers[0]
+        if not taker.no_ack:
+            self._set_deadline(position, expiration_ms)
+        taker.deliver(message, position, False)
+        if len(takers) > 1 and takers[0] is taker:
+            self._give_turn()
+        return True
+
+    def _set_deadline(self, position: int, expiration_ms: int | None) -> None:
         ttl_ms = self.settings.message_ttl_ms
         if expiration_ms is not None:
             ttl_ms = expiration_ms if ttl_ms is None else min(ttl_ms, expiration_ms)
         if ttl_ms is not None:
             self.deadlines[position] = self.vhost.broker.now + ttl_ms
             self.has_extras = True
-        self.drain(with_expired=True)
-        self._drop_overflow()
-        if self.deadlines:
-            self.expire()
-        if self.clogged and self.ready_count:
-            self.vhost.broker.is_congested = True
 
     def accept(self, message: Message) -> bool:
         """Take a message unless the queue is full and says so; a message's own expiration counts.
 
         Returns False if it was refused.
         """
-        if self.will_reject(message):
+        if self.settings.rejects_publish and self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":
                 self.give_up(message, MAXLEN)
             return False
-        if isinstance(message, SpecialMessage):
+        if isinstance(message, SpecialMessage) and message.expiration_ms is not None:
             self.push_with_extras(message, message.expiration_ms)
         else:
             self.push(message)
@@ -206,18 +236,15 @@ class Queue(Turns):
             settings.bytes_max is not None and self.ready_bytes + message.body_bytes > settings.bytes_max
         )
 
-    def _drop_overflow(self) -> None:
-        """Drop from the head what is beyond the limits, unless publishers are to be refused instead."""
-        if not self.settings.rejects_publish:
-            self._drop_beyond_limits()
-
     def _drop_beyond_limits(self) -> None:
-        settings = self.settings
-        while self.ready_count and (
-            (settings.length_max is not None and self.ready_count > settings.length_max)
-            or (settings.bytes_max is not None and self.ready_bytes > settings.bytes_max)
-        ):
-            self._give_up_head(MAXLEN)
+        """Drop from the head what is beyond the limits."""
+        length_max, bytes_max = self.settings.length_max, self.settings.bytes_max
+        if length_max is not None:
+            while self.ready_count > length_max:
+                self._give_up_head(MAXLEN)
+        if bytes_max is not None:
+            while self.ready_bytes > bytes_max:
+                self._give_up_head(MAXLEN)
 
     def pull(self) -> tuple[Message, int, bool] | None:
         """Take the next message out: it, its position, and whether it was delivered before. None if there is none."""
@@ -347,7 +374,8 @@ class Queue(Turns):
             if self.has_extras:
                 if self.settings.bytes_max is not None:
                     self.ready_bytes += message.body_bytes
-                self._drop_overflow()
+                if self.settings.drops_head:
+                    self._drop_beyond_limits()
                 if self.deadlines:
                     self.expire()
 
@@ -391,9 +419,9 @@ class Queue(Turns):
 
         Only the head expires: what waits behind a message that does not is counted and kept, as in RabbitMQ.
         """
-        now = self.vhost.broker.now
+        deadlines, now = self.deadlines, self.vhost.broker.now
         while self.ready_count:
-            deadline = self.deadlines.get(self._head_position())
+            deadline = deadlines.get(self._head_position())
             if deadline is None:
                 return
             if deadline > now:

@@ -33,9 +33,8 @@ class ReplyQueue(Queue):
         if self.consumers:
             super().push(message)
 
-    def accept(self, message: Message) -> bool:
+    def push_with_extras(self, message: Message, expiration_ms: int | None = None) -> None:
         self.push(message)
-        return True
 
     def subscribe(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)

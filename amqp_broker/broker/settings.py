@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from amqp_broker import fields
@@ -56,9 +57,15 @@ class QueueSettings:
     delivery_limit: int | None = None
     consumer_timeout_ms: int | None = None
 
-    @property
+    @cached_property
     def rejects_publish(self) -> bool:
+        """Whether the queue refuses a message that is one too many."""
         return self.overflow != "drop-head" and (self.length_max is not None or self.bytes_max is not None)
+
+    @cached_property
+    def drops_head(self) -> bool:
+        """Whether the queue drops its first message for one that is one too many."""
+        return self.overflow == "drop-head" and (self.length_max is not None or self.bytes_max is not None)
 
 
 def merged(policy: Definition, operator_policy: Definition) -> dict[str, Any]:

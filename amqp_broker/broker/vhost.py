@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker import fields
 from amqp_broker.broker import arguments
+from amqp_broker.broker.dead_letter import DeadForms
 from amqp_broker.broker.exchange import Binding, Destination, DirectExchange, Exchange
 from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_types
 from amqp_broker.broker.limits import MAX_QUEUES, vhost_limits
@@ -39,7 +40,8 @@ PREDECLARED: Final = (
 class VHost:
     """A namespace of exchanges and queues.
 
-    `route_caches` holds, per user, what publishers found out about routes; any change of topology empties them.
+    `route_caches` holds, per user, what publishers found out about routes, `dead_forms` what dying makes of messages
+    and where they go then; any change of topology empties them.
     """
 
     def __init__(self, broker: Broker, name: str) -> None:
@@ -59,6 +61,7 @@ class VHost:
         self.policies = Policies(POLICY_VALUES)
         self.operator_policies = Policies(OPERATOR_KEYS)
         self.route_caches: dict[str, dict[bytes, Any]] = {}
+        self.dead_forms: DeadForms = {}
 
     def __str__(self) -> str:
         return f"vhost '{self.name}'"
@@ -67,6 +70,7 @@ class VHost:
         """What publishers know about routes is no longer true."""
         for cache in self.route_caches.values():
             cache.clear()
+        self.dead_forms.clear()
 
     # Tracing
 

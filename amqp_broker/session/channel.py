@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queue import Queue
     from amqp_broker.broker.reply_queue import ReplyQueue
     from amqp_broker.broker.vhost import VHost
+    from amqp_broker.message import Traits
     from amqp_broker.protocol.content import ContentAssembly
     from amqp_broker.session.publishing import Route
     from amqp_broker.session.session import Session
@@ -72,11 +73,15 @@ class Channel:
 
     # Publishing
 
-    def publish(self, route: Route, content: bytes, is_persistent: bool) -> None:
-        """Push a message to its queues: the whole of publishing where the route is plain."""
-        message = Message(route.address, content, self.number, is_persistent)
-        for queue in route.queues:
-            queue.push(message)
+    def publish(self, route: Route, content: bytes, traits: Traits) -> None:
+        """Push a message to its queues: the whole of publishing where route and traits are plain."""
+        message = Message(route.address, content, self.number, traits.is_persistent)
+        if traits.expiration_ms is None:
+            for queue in route.queues:
+                queue.push(message)
+        else:
+            for queue in route.queues:
+                queue.push_with_extras(message, traits.expiration_ms)
         if self.mode:
             self.count_publish()
 

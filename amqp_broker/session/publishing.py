@@ -6,6 +6,7 @@ user (`VHost.route_caches`), keyed by the whole method payload.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker import fields
@@ -16,6 +17,7 @@ from amqp_broker.broker.reply_queue import REPLY_TO
 from amqp_broker.errors import AccessRefused, FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
 from amqp_broker.message import (
     CONTENT,
+    EXPIRATION_MAX_MS,
     FRAME,
     Address,
     MalformedProperties,
@@ -23,6 +25,7 @@ from amqp_broker.message import (
     Properties,
     SpecialMessage,
     Traits,
+    with_property_list,
 )
 from amqp_broker.protocol import wire
 from amqp_broker.session.channel import CONFIRMING, TRANSACTIONAL
@@ -92,20 +95,26 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
             routes.clear()
         route = routes[method] = _resolve(channel, method)
     keys = [route.address.routing_key]
-    blind_keys: list[str] = []
-    expiration = None
+    blind_keys: Sequence[str] = ()
     headers: fields.Table = {}
     special = traits.special
     if special is not None:
-        headers, expiration = special.headers or {}, special.expiration
-        content, blind_keys = _check_special(channel, route, special, content, keys)
+        headers = special.headers or {}
+        content, blind_keys = _check_special(channel, route, traits, special, content, keys)
     elif not route.is_plain:
         _check_topics(channel, route.exchange, keys)
-    message = Message(route.address, content, channel.number, traits.is_persistent)
-    if expiration is not None or blind_keys:
-        message = SpecialMessage(route.address, content, channel.number, traits.is_persistent)
-        message.expiration_ms = None if expiration is None else int(expiration)
-        message.blind_keys = blind_keys
+    message: Message
+    if traits.expiration_ms is not None or blind_keys:
+        message = SpecialMessage(
+            route.address,
+            content,
+            channel.number,
+            traits.is_persistent,
+            expiration_ms=traits.expiration_ms,
+            blind_keys=blind_keys,
+        )
+    else:
+        message = Message(route.address, content, channel.number, traits.is_persistent)
     trace = channel.vhost.trace
     if trace is not None:
         message = trace.numbered(message)
@@ -183,14 +192,15 @@ def _resolve(channel: Channel, method: bytes) -> Route:
 
 
 def _check_special(
-    channel: Channel, route: Route, properties: Properties, content: bytes, keys: list[str]
+    channel: Channel, route: Route, traits: Traits, properties: Properties, content: bytes, keys: list[str]
 ) -> tuple[bytes, list[str]]:
     """Check the properties that say something about publishing, and add the keys that they do to the routing keys.
 
     Returns the content to keep, and which keys are BCC's.
     """
     reply_to = _reply_to(channel, properties.reply_to)
-    _check_expiration(properties.expiration)
+    if properties.expiration is not None and traits.expiration_ms is None:
+        raise _bad_expiration(properties.expiration)
     headers = properties.headers or {}
     keys += _routing_keys(headers, "CC")
     blind_keys = _routing_keys(headers, "BCC")
@@ -211,10 +221,8 @@ def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
     return channel.reply_name
 
 
-def _check_expiration(expiration: str | None) -> None:
-    """An expiration is a whole number of milliseconds as text; the texts are Erlang's string:to_integer's."""
-    if expiration is None:
-        return
+def _bad_expiration(expiration: str) -> PreconditionFailed:
+    """What is wrong with an expiration, which is milliseconds as text; the reasons are Erlang's string:to_integer's."""
     digits = expiration.lstrip("+-")
     sign = expiration[: len(expiration) - len(digits)]
     number = len(digits) - len(digits.lstrip("0123456789"))
@@ -222,13 +230,12 @@ def _check_expiration(expiration: str | None) -> None:
         reason = "no_integer"
     elif number < len(digits):
         reason = f'{{leftover_string,"{digits[number:]}"}}'
-    elif sign == "-" and int(digits):
+    elif sign == "-":
         reason = f"{{value_negative,{int(expiration)}}}"
-    elif int(digits) > 315_360_000_000:
-        reason = f"{{value_too_large,{int(digits)}}}"
     else:
-        return
-    raise PreconditionFailed(f"invalid expiration '{expiration}': {reason}")
+        assert int(digits) > EXPIRATION_MAX_MS
+        reason = f"{{value_too_large,{int(digits)}}}"
+    return PreconditionFailed(f"invalid expiration '{expiration}': {reason}")
 
 
 def _routing_keys(headers: fields.Table, name: str) -> list[str]:
@@ -260,12 +267,10 @@ def _check_user_id(channel: Channel, user_id: str | None) -> None:
 
 def _rewritten(content: bytes, reply_to: str | None) -> bytes:
     """The content's frames with another reply-to, and without BCC: nobody who gets a copy may see who else does."""
-    kind, channel, size = FRAME.unpack_from(content)
-    header_end = FRAME.size + size
+    header_end = FRAME.size + FRAME.unpack_from(content)[2]
     properties = Properties.decode(content[FRAME.size : header_end], CONTENT.size)
     if reply_to is not None:
         properties.reply_to = reply_to
     if properties.headers is not None:
         properties.headers.pop("BCC", None)
-    header = content[FRAME.size : FRAME.size + CONTENT.size] + properties.encode()
-    return FRAME.pack(kind, channel, len(header)) + header + content[header_end:]
+    return with_property_list(content, properties.encode())

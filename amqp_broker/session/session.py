@@ -249,10 +249,10 @@ class Session(Connection):
                                 if (
                                     route is not None
                                     and route.is_plain
-                                    and traits.special is None
+                                    and traits.is_plain
                                     and channel.transaction is None
                                 ):
-                                    channel.publish(route, content, traits.is_persistent)
+                                    channel.publish(route, content, traits)
                                 else:
                                     publish(channel, payload, traits, content, body_bytes)
                                 continue

@@ -13,7 +13,7 @@ void open_consumer(struct consumer *consumer, int64_t number) {
   int64_t step = options.consumers < options.queues ? options.consumers : options.queues;
   int64_t last = options.consumers < options.queues ? options.queues : number % step + 1;
   for (int64_t queue = number % step; queue < last; queue += step) {
-    put_method(&requests, 1, BASIC_CONSUME, "sttbe", 0, queue_name(queue).text, "", options.ack ? 0 : 2);
+    put_method(&requests, 1, BASIC_CONSUME, "sttbe", 0, consumed_name(queue).text, "", options.ack ? 0 : 2);
     consumer->queues++;
   }
   consumer->peer.out = requests.at;

@@ -11,10 +11,10 @@
 /* ---- options.c ---- */
 
 struct options {
-  const char *host, *user, *password, *prefix;
+  const char *host, *user, *password, *prefix, *argument;
   int64_t port, publishers, consumers, queues, messages, body, window, ack, prefetch, rate, batch;
-  int64_t topic_bindings, topic_keys, idle, receive, pid;
-  int fanout, spread, keep;
+  int64_t priorities, expiration, topic_bindings, topic_keys, hash_keys, idle, receive, pid;
+  int fanout, spread, dead_letter, keep;
   double seconds;
 };
 extern struct options options;
@@ -69,12 +69,23 @@ struct bytes {
 void put(struct bytes *to, const void *from, size_t length);
 
 /* Appends a method frame. `format` has a letter for each argument: b octet, s short, l long, L long long (int64_t),
- * t short string, T long string (pointer and length), e an empty table, which has no argument. */
+ * t short string, T long string (pointer and length; a table of fields looks the same), e an empty table, which has no
+ * argument. */
 void put_method(struct bytes *to, int channel, uint32_t id, const char *format, ...);
 void put_method_list(struct bytes *to, int channel, uint32_t id, const char *format, va_list arguments);
 
+/* Append a field of a table: `name_length` bytes of name, and its value. */
+void put_number_field(struct bytes *to, const char *name, size_t name_length, int64_t value);
+void put_text_field(struct bytes *to, const char *name, const char *value);
+
+/* What a message says of itself beside being transient. */
+struct properties {
+  int priority;           /* negative: none */
+  const char *expiration; /* NULL: none */
+};
+
 /* Appends a publish of `body` zero bytes on channel 1; returns where the body begins. */
-size_t put_message(struct bytes *to, const char *exchange, const char *key, int64_t body);
+size_t put_message(struct bytes *to, const char *exchange, const char *key, struct properties properties, int64_t body);
 
 uint32_t get32(const uint8_t *at);
 uint64_t get64(const uint8_t *at);
@@ -122,11 +133,11 @@ struct name {
   char text[64];
 };
 
-struct name queue_name(int64_t queue);
+struct name consumed_name(int64_t queue);
 const char *exchange_name(void);
 struct name routing_key(int64_t publisher, int64_t turn);
-int64_t routing_keys(void); /* a publisher uses so many in turn */
-int64_t copies(void);       /* into how many queues a message goes */
+int64_t turns(void);  /* so many messages of a publisher differ; then it begins again */
+int64_t copies(void); /* into how many queues a message goes */
 void declare_topology(struct peer *peer);
 void delete_topology(struct peer *peer);
 

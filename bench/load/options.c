@@ -2,9 +2,10 @@
 
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct options options = {
-  .host = "127.0.0.1", .user = "guest", .password = "guest", .port = 5672,
+  .host = "127.0.0.1", .user = "guest", .password = "guest", .argument = "", .port = 5672,
   .publishers = 1, .consumers = 1, .queues = 1, .messages = 100000, .body = 16, .seconds = 60,
 };
 
@@ -33,8 +34,13 @@ static const struct option_row rows[] = {
   {"batch", .number = &options.batch, .help = "most messages per write (0: what 256 KiB hold)"},
   {"fanout", .fact = &options.fanout, .help = "publish to a fanout exchange that every queue is bound to"},
   {"spread", .fact = &options.spread, .help = "every publisher publishes to all queues in turn"},
+  {"argument", .text = &options.argument, .help = "declare the queues with this argument: NAME=NUMBER (none)"},
+  {"priorities", .number = &options.priorities, .help = "messages have so many priorities in turn, from 0 (0: none)"},
+  {"expiration", .number = &options.expiration, .help = "milliseconds that a message has to live (0: for ever)"},
+  {"dead-letter", .fact = &options.dead_letter, .help = "consume what dies in a queue, from a second one behind it"},
   {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with so many bindings (0)"},
   {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},
+  {"hash-keys", .number = &options.hash_keys, .help = "publish so many keys to a consistent hash exchange (0)"},
   {"idle", .number = &options.idle, .help = "further connections that do nothing (0)"},
   {"receive", .number = &options.receive, .help = "end with so many deliveries (0: one per message and queue)"},
   {"prefix", .text = &options.prefix, .help = "what names of queues and exchanges begin with (a new one)"},
@@ -56,7 +62,14 @@ static void check_options(void) {
     show_usage("counts must be positive");
   if (o->prefetch && o->ack > o->prefetch) show_usage("--ack beyond --prefetch would wait for ever");
   if (o->receive && !(o->ack && o->prefetch)) show_usage("--receive needs --ack and --prefetch to end there");
-  if (o->fanout && o->topic_bindings) show_usage("--fanout and --topic-bindings exclude each other");
+  if (!!o->fanout + !!o->topic_bindings + !!o->hash_keys > 1)
+    show_usage("--fanout, --topic-bindings and --hash-keys exclude each other");
+  if (!!o->spread + !!o->priorities + !!o->topic_bindings + !!o->hash_keys > 1)
+    show_usage("--spread, --priorities, --topic-bindings and --hash-keys exclude each other");
+  if (o->priorities > 256) show_usage("--priorities is 256 at most");
+  const char *value = strchr(o->argument, '=');
+  if (*o->argument && (!value || !value[1] || value[1 + strspn(value + 1, "0123456789")]))
+    show_usage("--argument is NAME=NUMBER");
   if (o->topic_keys > o->topic_bindings) show_usage("--topic-keys beyond --topic-bindings would match nothing");
 }
 

@@ -7,15 +7,18 @@
 /* How much is handed to the socket at once when nothing else limits it, and how often before others have their turn. */
 enum { CHUNK_BYTES = 256 * 1024, CHUNKS = 2 };
 
-/* Messages are encoded once, into a block that begins again with the first routing key after the last. All have the
- * same length, so number n of the block stands at n * message_bytes. */
+/* Messages are encoded once, into a block that begins again with the first turn after the last. All have the same
+ * length, so number n of the block stands at n * message_bytes. */
 static void encode_block(struct publisher *publisher, int64_t number) {
   struct bytes *block = &publisher->block;
+  char expiration[24];
+  snprintf(expiration, sizeof expiration, "%lld", (long long)options.expiration);
   while (block->length < CHUNK_BYTES)
-    for (int64_t turn = 0; turn < routing_keys(); turn++) {
+    for (int64_t turn = 0; turn < turns(); turn++) {
       size_t start = block->length;
       struct name key = routing_key(number, turn);
-      publisher->body_at = (int64_t)(put_message(block, exchange_name(), key.text, options.body) - start);
+      struct properties properties = {options.priorities ? (int)turn : -1, options.expiration ? expiration : NULL};
+      publisher->body_at = (int64_t)(put_message(block, exchange_name(), key.text, properties, options.body) - start);
       publisher->message_bytes = (int64_t)(block->length - start);
       publisher->block_messages++;
     }

@@ -1,45 +1,90 @@
 #include "load.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static struct name name(const char *format, int64_t number) {
   struct name name;
   snprintf(name.text, sizeof name.text, format, options.prefix, (long long)number);
   return name;
 }
 
-struct name queue_name(int64_t queue) { return name("%s.queue.%05lld", queue); }
+static struct name queue_name(int64_t queue) { return name("%s.queue.%05lld", queue); }
 
-const char *exchange_name(void) { return options.fanout || options.topic_bindings ? options.prefix : ""; }
+/* Where a queue's dead letters go. */
+static struct name dead_name(int64_t queue) { return name("%s.dead.%05lld", queue); }
+
+struct name consumed_name(int64_t queue) { return options.dead_letter ? dead_name(queue) : queue_name(queue); }
+
+static const char *exchange_type(void) {
+  if (options.fanout) return "fanout";
+  if (options.topic_bindings) return "topic";
+  return options.hash_keys ? "x-consistent-hash" : NULL;
+}
+
+const char *exchange_name(void) { return exchange_type() ? options.prefix : ""; }
 
 struct name routing_key(int64_t publisher, int64_t turn) {
   if (options.fanout) return (struct name){""};
   /* The bindings that are used are spread over all, however many there are. */
   if (options.topic_bindings) return name("%s.%05lld.event", turn * options.topic_bindings / options.topic_keys);
-  return queue_name((publisher + turn) % options.queues);
+  if (options.hash_keys) return name("%s.%07lld", turn);
+  return queue_name((publisher + (options.spread ? turn : 0)) % options.queues);
 }
 
-int64_t routing_keys(void) {
+int64_t turns(void) {
   if (options.topic_bindings) return options.topic_keys;
+  if (options.hash_keys) return options.hash_keys;
+  if (options.priorities) return options.priorities;
   return options.spread ? options.queues : 1;
 }
 
 int64_t copies(void) { return options.fanout ? options.queues : 1; }
+
+static void declare_queue(struct peer *peer, const char *queue, const struct bytes *arguments) {
+  call(peer, QUEUE_DECLARE_OK, QUEUE_DECLARE, "stbT", 0, queue, 0, arguments->at, arguments->length);
+}
+
+static void declare_queues(struct peer *peer) {
+  const struct bytes none = {0};
+  for (int64_t i = 0; i < options.queues; i++) {
+    struct bytes arguments = {0};
+    const char *value = strchr(options.argument, '=');
+    if (value) put_number_field(&arguments, options.argument, (size_t)(value - options.argument), atoll(value + 1));
+    if (options.dead_letter) {
+      declare_queue(peer, dead_name(i).text, &none);
+      put_text_field(&arguments, "x-dead-letter-exchange", "");
+      put_text_field(&arguments, "x-dead-letter-routing-key", dead_name(i).text);
+    }
+    declare_queue(peer, queue_name(i).text, &arguments);
+    free(arguments.at);
+  }
+}
 
 static void bind(struct peer *peer, int64_t queue, const char *key) {
   call(peer, QUEUE_BIND_OK, QUEUE_BIND, "stttbe", 0, queue_name(queue).text, exchange_name(), key, 0);
 }
 
 void declare_topology(struct peer *peer) {
-  if (*exchange_name())
-    call(peer, EXCHANGE_DECLARE_OK, EXCHANGE_DECLARE, "sttbe", 0, exchange_name(), options.fanout ? "fanout" : "topic", 0);
+  if (exchange_type())
+    call(peer, EXCHANGE_DECLARE_OK, EXCHANGE_DECLARE, "sttbe", 0, exchange_name(), exchange_type(), 0);
+  declare_queues(peer);
   for (int64_t i = 0; i < options.queues; i++) {
-    call(peer, QUEUE_DECLARE_OK, QUEUE_DECLARE, "stbe", 0, queue_name(i).text, 0);
     if (options.fanout) bind(peer, i, "");
+    if (options.hash_keys) bind(peer, i, "1"); /* the key is the weight */
   }
   /* Wildcards, so that a broker has to match and cannot look up. */
   for (int64_t i = 0; i < options.topic_bindings; i++) bind(peer, i % options.queues, name("%s.%05lld.*", i).text);
 }
 
+static void delete_queue(struct peer *peer, const char *queue) {
+  call(peer, QUEUE_DELETE_OK, QUEUE_DELETE, "stb", 0, queue, 0);
+}
+
 void delete_topology(struct peer *peer) {
-  for (int64_t i = 0; i < options.queues; i++) call(peer, QUEUE_DELETE_OK, QUEUE_DELETE, "stb", 0, queue_name(i).text, 0);
-  if (*exchange_name()) call(peer, EXCHANGE_DELETE_OK, EXCHANGE_DELETE, "stb", 0, exchange_name(), 0);
+  for (int64_t i = 0; i < options.queues; i++) {
+    delete_queue(peer, queue_name(i).text);
+    if (options.dead_letter) delete_queue(peer, dead_name(i).text);
+  }
+  if (exchange_type()) call(peer, EXCHANGE_DELETE_OK, EXCHANGE_DELETE, "stb", 0, exchange_name(), 0);
 }

@@ -33,6 +33,11 @@ static void put64(struct bytes *to, uint64_t value) {
   put(to, &value, 8);
 }
 
+static void put_short_string(struct bytes *to, const char *text, size_t length) {
+  put8(to, length);
+  put(to, text, length);
+}
+
 static size_t begin_frame(struct bytes *to, int kind, int channel) {
   put8(to, kind);
   put16(to, channel);
@@ -66,8 +71,7 @@ void put_method_list(struct bytes *to, int channel, uint32_t id, const char *for
       case 'L': put64(to, va_arg(arguments, int64_t)); break;
       case 't':
         text = va_arg(arguments, const char *);
-        put8(to, strlen(text));
-        put(to, text, strlen(text));
+        put_short_string(to, text, strlen(text));
         break;
       case 'T':
         text = va_arg(arguments, const char *);
@@ -81,14 +85,34 @@ void put_method_list(struct bytes *to, int channel, uint32_t id, const char *for
   end_frame(to, payload);
 }
 
-size_t put_message(struct bytes *to, const char *exchange, const char *key, int64_t body) {
+void put_number_field(struct bytes *to, const char *name, size_t name_length, int64_t value) {
+  put_short_string(to, name, name_length);
+  put8(to, 'l');
+  put64(to, value);
+}
+
+void put_text_field(struct bytes *to, const char *name, const char *value) {
+  put_short_string(to, name, strlen(name));
+  put8(to, 'S');
+  put32(to, strlen(value));
+  put(to, value, strlen(value));
+}
+
+static void put_properties(struct bytes *to, struct properties properties) {
+  enum { DELIVERY_MODE = 1 << 12, PRIORITY = 1 << 11, EXPIRATION = 1 << 8 };
+  put16(to, DELIVERY_MODE | (properties.priority < 0 ? 0 : PRIORITY) | (properties.expiration ? EXPIRATION : 0));
+  put8(to, 1); /* transient */
+  if (properties.priority >= 0) put8(to, properties.priority);
+  if (properties.expiration) put_short_string(to, properties.expiration, strlen(properties.expiration));
+}
+
+size_t put_message(struct bytes *to, const char *exchange, const char *key, struct properties properties, int64_t body) {
   put_method(to, 1, BASIC_PUBLISH, "sttb", 0, exchange, key, 0);
   size_t payload = begin_frame(to, FRAME_HEADER, 1);
   put16(to, 60);
   put16(to, 0);
   put64(to, body);
-  put16(to, 0x1000); /* one property: delivery mode 1, transient */
-  put8(to, 1);
+  put_properties(to, properties);
   end_frame(to, payload);
   size_t start = to->length + FRAME_OVERHEAD - 1;
   static const uint8_t zeros[FRAME_MAX];

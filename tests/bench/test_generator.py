@@ -6,14 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pika
 import pytest
+from pika.adapters.blocking_connection import BlockingChannel
 
 from bench.generator import Load, LoadError, build_generator, run_load
-from compat.brokers import OurBroker
+from compat.brokers import OurBroker, RabbitMQ
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
 
@@ -21,6 +24,16 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load gen
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     process = OurBroker(tmp_path_factory.mktemp("broker"))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    if not RabbitMQ.is_installed():
+        pytest.skip("RabbitMQ is not installed")
+    process = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"), plugins=("rabbitmq_consistent_hash_exchange",))
     process.start()
     yield process
     process.kill()
@@ -43,6 +56,10 @@ CONFIRMED = Load(messages=2000, window=100, ack=1, prefetch=50, seconds=20)
         (Load(messages=2000, queues=3, topic_bindings=50, topic_keys=5), 2000),
         (Load(messages=50, publishers=20, batch=10, window=10, idle=5), 1000),
         (Load(messages=200, rate=1000), 200),
+        (Load(messages=2000, argument="x-max-length=10", consumers=0, window=100), 0),
+        (Load(messages=2000, argument="x-max-priority=10", priorities=10), 2000),
+        (Load(messages=2000, argument="x-message-ttl=60000", expiration=60000), 2000),
+        (Load(messages=2000, queues=2, consumers=2, publishers=2, expiration=1, dead_letter=True), 4000),
     ],
     ids=lambda value: " ".join(value.options()) if isinstance(value, Load) else None,
 )
@@ -52,6 +69,58 @@ def test_all_messages_arrive(broker: OurBroker, load: Load, received: int) -> No
     assert outcome.sent == load.messages * load.publishers
     assert outcome.confirmed == (outcome.sent if load.window else 0)
     assert outcome.received == received
+
+
+@pytest.fixture
+def channel(broker: OurBroker) -> Iterator[BlockingChannel]:
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        yield connection.channel()
+
+
+def messages_of(channel: BlockingChannel, queue: str) -> list[tuple[str, pika.BasicProperties]]:
+    """Routing key and properties of all messages in a queue."""
+    found = []
+    while (message := channel.basic_get(queue, auto_ack=True))[0] is not None:
+        found.append((message[0].routing_key, message[1]))
+    return found
+
+
+def test_queues_have_the_argument_asked_for(broker: OurBroker, channel: BlockingChannel) -> None:
+    load = Load(messages=50, consumers=0, window=10, prefix="short", argument="x-max-length=7", keep=True)
+    run_load(load, broker, broker.pid)
+    assert len(messages_of(channel, "short.queue.00000")) == 7
+
+
+def test_priorities_come_in_turn(broker: OurBroker, channel: BlockingChannel) -> None:
+    run_load(Load(messages=7, consumers=0, window=7, priorities=3, prefix="high", keep=True), broker, broker.pid)
+    found = messages_of(channel, "high.queue.00000")
+    assert [properties.priority for _, properties in found] == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_messages_that_expire_are_consumed_from_where_they_are_dead_lettered(
+    broker: OurBroker, channel: BlockingChannel
+) -> None:
+    load = Load(
+        messages=5, publishers=1, consumers=0, window=5, expiration=1, dead_letter=True, prefix="late", keep=True
+    )
+    run_load(load, broker, broker.pid)
+    deadline = time.monotonic() + 10
+    while channel.queue_declare("late.dead.00000", passive=True).method.message_count < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for _, properties in messages_of(channel, "late.dead.00000"):
+        death = properties.headers["x-death"][0]
+        assert (death["reason"], death["queue"], death["original-expiration"]) == ("expired", "late.queue.00000", "1")
+
+
+def test_keys_are_hashed_over_all_queues(rabbitmq: RabbitMQ) -> None:
+    load = Load(messages=2000, queues=5, consumers=5, hash_keys=1000)
+    assert run_load(load, rabbitmq, rabbitmq.pid).received == 2000
+    run_load(replace(load, consumers=0, window=100, prefix="hash", keep=True), rabbitmq, rabbitmq.pid)
+    with pika.BlockingConnection(pika.URLParameters(rabbitmq.url)) as connection:
+        found = [messages_of(connection.channel(), f"hash.queue.{queue:05}") for queue in range(5)]
+    assert min(map(len, found)) > 100
+    assert len({key for messages in found for key, _ in messages}) == 1000
 
 
 def test_latency_needs_room_for_the_time_in_the_body(broker: OurBroker) -> None:

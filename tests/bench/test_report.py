@@ -47,6 +47,18 @@ def test_settings_are_compared_with_the_first() -> None:
     assert not is_flat
 
 
+def test_a_broker_that_is_busy_with_nothing_to_do_misses_its_goal() -> None:
+    samples = {("queues", title): [Sample(1.0, cpu_us=2.0)] for title in ("1 queue", "10 queues")}
+    text, is_flat = flat_table(
+        [FLAT], FlatFigures(samples, {("queues", "1 queue"): 0.0033, ("queues", "10 queues"): 0})
+    )
+    assert "0.3%" in text
+    assert is_flat
+    text, is_flat = flat_table([FLAT], FlatFigures(samples, {("queues", "1 queue"): 0.25}))
+    assert "MISSED" in text
+    assert not is_flat
+
+
 def test_json_has_every_sample_and_failure() -> None:
     both = figures(400_000, 100_000)
     both.failures.append("speed, ours: why")

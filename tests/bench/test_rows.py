@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bench.compare import sample_of
+from bench.generator import Outcome
 from bench.rows import RATE, ROWS, SECONDS, Goal, Row, Sample, cpu_advantage, median
 
 SPEED = Row("speed", "speed", RATE)
@@ -33,3 +37,24 @@ def test_a_goal_is_a_least_or_a_most() -> None:
 
 def test_row_names_are_unique() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_where_nobody_consumes_the_rate_is_that_of_publishing() -> None:
+    outcome = Outcome(
+        sent=500,
+        confirmed=500,
+        received=0,
+        is_complete=True,
+        seconds=0.5,
+        publish_rate=1000,
+        receive_rate=0,
+        latency_p50_us=None,
+        latency_p99_us=None,
+        latency_max_us=None,
+        own_cpu_us_per_message=1,
+        own_cpu_share=0.1,
+        broker_cpu_us_per_message=2,
+        elsewhere_share=0,
+    )
+    assert sample_of(outcome, SPEED).value == 1000
+    assert sample_of(replace(outcome, received=5000, receive_rate=10_000), SPEED).value == 10_000

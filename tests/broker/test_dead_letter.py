@@ -8,7 +8,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker import fields
-from amqp_broker.broker.dead_letter import is_cycle, with_death
+from amqp_broker.broker.dead_letter import DEAD_FORMS_MAX, PROPERTY_LIST_BYTES_MAX, is_cycle, with_death
 from tests.peer import Lab, Peer
 
 
@@ -160,3 +160,93 @@ def test_the_first_entry_of_a_repeated_death_keeps_its_other_fields() -> None:
 )
 def test_a_cycle_is_one_without_a_rejection_in_between(deaths: list[tuple[str, str]], is_dropped: bool) -> None:
     assert is_cycle("q", [{"queue": queue, "reason": reason} for queue, reason in deaths]) is is_dropped
+
+
+# Messages that were alike share what dying makes of them, as long as it is true.
+
+
+def test_messages_that_die_alike_keep_their_own_bodies() -> None:
+    peer = Lab().connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    for body in (b"one", b"", b"a longer one" * 100):
+        peer.publish("q", body, priority=3)
+        reject(peer, "q")
+    found = [pulled for _ in range(3) if (pulled := peer.get("dead")) is not None]
+    assert [content.body for _, content in found] == [b"one", b"", b"a longer one" * 100]
+    assert {content.properties.priority for _, content in found} == {3}
+
+
+def test_messages_that_die_a_second_apart_tell_it() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    times = []
+    for _ in range(2):
+        peer.publish("q", b"x")
+        reject(peer, "q")
+        times.append(headers(peer, "dead")["x-death"][0]["time"].timestamp())
+        lab.advance(1000)
+    assert times[1] - times[0] == 1
+
+
+def test_messages_that_were_published_elsewhere_do_not_die_alike() -> None:
+    peer = Lab().connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    peer.send(commands.Queue.Bind(0, "q", "amq.topic", "#"))
+    peer.expect(commands.Queue.BindOk)
+    for key in ("a", "b"):
+        peer.publish(key, b"x", exchange="amq.topic")
+        reject(peer, "q")
+        assert headers(peer, "dead")["x-death"][0]["routing-keys"] == [key]
+
+
+def test_a_dead_letter_goes_where_the_topology_leads_just_then() -> None:
+    peer = Lab().connect()
+    for name in ("one", "other"):
+        declare(peer, name)
+    declare(peer, "q", "key", "amq.direct")
+    for _ in range(3):
+        peer.publish("q", b"x")
+    for name in ("one", "other"):
+        peer.send(commands.Queue.Bind(0, name, "amq.direct", "key"))
+        peer.expect(commands.Queue.BindOk)
+        reject(peer, "q")
+        assert peer.get(name) is not None
+        peer.send(commands.Queue.Unbind(0, name, "amq.direct", "key"))
+        peer.expect(commands.Queue.UnbindOk)
+    reject(peer, "q")
+    assert (peer.get("one"), peer.get("other")) == (None, None)
+
+
+def test_a_headers_exchange_looks_at_each_dead_letter() -> None:
+    peer = Lab().connect()
+    for name in ("one", "other"):
+        declare(peer, name)
+        peer.send(commands.Queue.Bind(0, name, "amq.headers", "", arguments={"to": name}))
+        peer.expect(commands.Queue.BindOk)
+    declare(peer, "q", "key", "amq.headers")
+    for name in ("one", "other", "one"):
+        peer.publish("q", b"x", headers={"to": name})
+        reject(peer, "q")
+        assert peer.get(name) is not None
+
+
+def test_what_is_known_of_the_dead_is_bounded() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    for number in range(DEAD_FORMS_MAX + 10):
+        peer.publish("q", b"x", message_id=str(number))
+        reject(peer, "q")
+    forms = lab.broker.vhosts["/"].dead_forms
+    assert 0 < len(forms) <= DEAD_FORMS_MAX
+    forms.clear()
+    peer.publish("q", b"x", headers={"short": "x"})
+    peer.publish("q", b"x", headers={"long": "x" * PROPERTY_LIST_BYTES_MAX})
+    reject(peer, "q")
+    reject(peer, "q")
+    assert len(forms) == 1

@@ -102,3 +102,9 @@ def test_only_a_limit_makes_a_queue_refuse() -> None:
     assert not effective({}, {"overflow": "reject-publish"}, {}).rejects_publish
     assert effective({}, {"overflow": "reject-publish", "max-length": 1}, {}).rejects_publish
     assert not effective({}, {"max-length": 1}, {}).rejects_publish
+
+
+def test_only_a_limit_makes_a_queue_drop_its_head() -> None:
+    assert not effective({}, {}, {}).drops_head
+    assert effective({}, {"max-length-bytes": 1}, {}).drops_head
+    assert not effective({}, {"overflow": "reject-publish", "max-length": 1}, {}).drops_head

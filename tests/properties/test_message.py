@@ -64,6 +64,19 @@ def test_any_octets_are_properties_or_malformed(data: bytes) -> None:
     assert Traits(data).is_persistent == (properties.delivery_mode == 2)
 
 
+@given(PROPERTIES)
+def test_the_priority_is_found_between_all_others(values: dict[str, Any]) -> None:
+    assert Message.build(Address("", ""), Properties(**values), b"").priority == values.get("priority", 0)
+
+
+@given(PROPERTIES, PROPERTIES, st.binary(max_size=300))
+def test_other_properties_leave_the_body_as_it_is(old: dict[str, Any], new: dict[str, Any], text: bytes) -> None:
+    message = Message.build(Address("", ""), Properties(**old), text, 100).with_properties(Properties(**new))
+    assert message.body == text
+    assert message.properties().encode() == Properties(**new).encode()
+    assert message.is_persistent == (new.get("delivery_mode") == 2)
+
+
 @given(st.binary(max_size=300), st.integers(9, 400), st.integers(9, 400), st.integers(1, 65535), PAMQPS)
 def test_content_is_the_same_for_every_channel_and_frame_size(
     text: bytes, sent_max: int, received_max: int, channel: int, values: dict[str, Any]
