@@ -1,6 +1,7 @@
 """Which RabbitMQ the broker imitates: one field for each difference between its versions that a client can see.
 
-Source: release notes of RabbitMQ 4.0 to 4.3; the value that most versions share is the default.
+The value that most versions share is the default. Where each fact stands is told by its test: tests/test_compat.py and
+tests/broker/test_quorum_queue_versions.py.
 """
 
 from __future__ import annotations
@@ -19,10 +20,18 @@ class Profile:
     message_bytes_max: int = 16_777_216
     # How often a message of a quorum queue may come back if the queue does not say; None: as often as it likes.
     delivery_limit: int | None = 20
+    # Whether only deliveries that failed count for that limit (reject, a lost channel), not those given back (nack).
+    counts_failures: bool = False
+    # Priorities of messages that quorum queues tell apart.
+    quorum_priority_levels: int = 2
+    # Whether a consumer of higher priority becomes the single active one of a quorum queue as soon as that is idle.
+    priority_takes_over: bool = True
     # Whether an x-death header that a client publishes is the message's history.
     client_deaths_count: bool = False
     # Whether each direct reply has a delivery tag of its own.
     reply_tags_count: bool = True
+    # Whether binding the name of a direct reply-to finds no such queue (404), rather than being forbidden (403).
+    reply_names_are_bindable: bool = True
     # Whether a mandatory reply comes back to who sent it if nobody waits for it.
     returns_late_replies: bool = False
     # Whether a queue may be neither durable nor exclusive.
@@ -46,6 +55,8 @@ PROFILES: Final = {
         frame_max_lowest=4096,
         message_bytes_max=134_217_728,
         delivery_limit=None,
+        quorum_priority_levels=1,
+        priority_takes_over=False,
         client_deaths_count=True,
         reply_tags_count=False,
         returns_late_replies=True,
@@ -61,6 +72,9 @@ PROFILES: Final = {
         has_master_locator=False,
         passive_needs_permission=True,
         times_out_quorum_only=True,
+        counts_failures=True,
+        quorum_priority_levels=32,
+        reply_names_are_bindable=False,
     ),
 }
 DEFAULT: Final = "4.2"

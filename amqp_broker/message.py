@@ -251,12 +251,12 @@ class Message:
         return Properties.decode(self.header, CONTENT.size)
 
     @property
-    def priority(self) -> int:
-        """The property of that name, found without decoding the others; 0 where it is absent."""
+    def priority(self) -> int | None:
+        """The property of that name, found without decoding the others; None where it is absent."""
         content = self.content
         flags = content[HEADER_START_BYTES]
         if not flags & 0x08:
-            return 0
+            return None
         at = HEADER_START_BYTES + 2
         if flags & 0x80:
             at += 1 + content[at]  # content-type

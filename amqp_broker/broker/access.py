@@ -45,7 +45,10 @@ class TopicPermission:
 
     def allows(self, action: str, routing_key: str, user: str, vhost: str) -> bool:
         pattern: str = getattr(self, action)
-        return patterns.permits(pattern.replace("{username}", user).replace("{vhost}", vhost), routing_key)
+        for variable, value in (("{username}", user), ("{vhost}", vhost)):
+            # What a name has of a pattern's signs, it has for itself.
+            pattern = pattern.replace(variable, patterns.escaped(value))
+        return patterns.permits(pattern, routing_key)
 
     def check(self) -> None:
         """Raise InvalidParameter for a pattern that is none."""

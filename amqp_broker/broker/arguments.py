@@ -5,7 +5,7 @@ Source: rabbit_amqqueue.erl (check_arguments, declare_args) and rabbit_misc.erl 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from amqp_broker import fields
@@ -17,6 +17,7 @@ PRIORITY_MAX: Final = 255
 OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
 QUEUE_MODES: Final = ("default", "lazy")
 QUEUE_TYPES: Final = ("classic", "quorum", "")
+LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
 
 # A validator returns what is wrong as an Erlang term, or None.
 Validator = Callable[[Any, fields.Table], "str | None"]
@@ -31,11 +32,12 @@ def _non_negative(value: Any, arguments: fields.Table) -> str | None:
     return wrong or (f"{{value_negative,{value}}}" if value < 0 else None)
 
 
+def _positive(value: Any, arguments: fields.Table) -> str | None:
+    return _non_negative(value, arguments) or ("{value_zero,0}" if value == 0 else None)
+
+
 def _expires(value: Any, arguments: fields.Table) -> str | None:
-    wrong = _non_negative(value, arguments)
-    if wrong is None and value == 0:
-        return "{value_zero,0}"
-    return wrong or _not_too_large(value)
+    return _positive(value, arguments) or _not_too_large(value)
 
 
 def _message_ttl(value: Any, arguments: fields.Table) -> str | None:
@@ -90,38 +92,76 @@ def _queue_version_2(value: Any, arguments: fields.Table) -> str | None:
     return wrong or (None if value == 2 else f"\"unsupported queue version '{value}'\"")
 
 
+def _leader_locator(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in LEADER_LOCATORS else "invalid_queue_locator_arg")
+
+
 def _bool(value: Any, _: fields.Table) -> str | None:
     return None if isinstance(value, bool) else f"{{unacceptable_type,{fields.type_name(value)}}}"
 
 
-# In the order in which RabbitMQ compares them.
+# In the order in which RabbitMQ checks them.
 QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-expires": _expires,
     "x-message-ttl": _message_ttl,
     "x-dead-letter-exchange": _string,
     "x-dead-letter-routing-key": _dead_letter_routing_key,
+    "x-dead-letter-strategy": _dead_letter_strategy,
     "x-max-length": _non_negative,
     "x-max-length-bytes": _non_negative,
+    "x-max-in-memory-length": _non_negative,
+    "x-max-in-memory-bytes": _non_negative,
     "x-max-priority": _max_priority,
     "x-delivery-limit": _integer,
-    "x-dead-letter-strategy": _dead_letter_strategy,
+    "x-consumer-timeout": _non_negative,
     "x-overflow": _overflow,
     "x-queue-mode": _queue_mode,
     "x-queue-version": _queue_version,
     "x-single-active-consumer": _bool,
     "x-queue-type": _queue_type,
+    "x-quorum-initial-group-size": _positive,
+    "x-queue-leader-locator": _leader_locator,
 }
 
-
-def queue_arguments(profile: Profile) -> dict[str, Validator]:
-    """The arguments that one version of RabbitMQ looks at."""
-    known = dict(QUEUE_ARGUMENTS)
-    if not profile.has_queue_modes:
-        del known["x-queue-mode"]
-    if not profile.has_queue_version_1:
-        known["x-queue-version"] = _queue_version_2
-    return known
-
+# What is compared when a queue is declared again, in RabbitMQ's order (capabilities of rabbit_classic_queue.erl and
+# rabbit_quorum_queue.erl).
+COMPARED: Final = {
+    "classic": (
+        "x-expires",
+        "x-message-ttl",
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-priority",
+        "x-overflow",
+        "x-queue-mode",
+        "x-queue-version",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-consumer-timeout",
+        "x-queue-leader-locator",
+    ),
+    "quorum": (
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-dead-letter-strategy",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-in-memory-length",
+        "x-max-in-memory-bytes",
+        "x-overflow",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-quorum-initial-group-size",
+        "x-delivery-limit",
+        "x-message-ttl",
+        "x-consumer-timeout",
+        "x-queue-leader-locator",
+    ),
+}
 
 # Known to RabbitMQ, but not for this type of queue.
 NOT_CLASSIC_ARGUMENTS: Final = (
@@ -135,10 +175,19 @@ NOT_CLASSIC_ARGUMENTS: Final = (
     "x-stream-filter-size-bytes",
     "x-initial-cluster-size",
 )
+# And since 4.3.
+NEVER_CLASSIC_ARGUMENTS: Final = (
+    "x-consumer-timeout",
+    "x-consumer-disconnected-timeout",
+    "x-delayed-retry-type",
+    "x-delayed-retry-min",
+    "x-delayed-retry-max",
+)
 NOT_QUORUM_ARGUMENTS: Final = (
     "x-max-priority",
     "x-queue-mode",
     "x-queue-version",
+    "x-queue-master-locator",
     "x-max-age",
     "x-stream-max-segment-size-bytes",
     "x-stream-filter-size-bytes",
@@ -146,6 +195,32 @@ NOT_QUORUM_ARGUMENTS: Final = (
 )
 NOT_CLASSIC_CONSUMER_ARGUMENTS: Final = ("x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered")
 CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-priority": _integer}
+
+
+def check_queue(arguments: fields.Table, profile: Profile, resource: str) -> None:
+    """Raise PreconditionFailed for an argument that a new queue cannot have.
+
+    First RabbitMQ looks at the type, then at the values of what the type knows, then, in the order given, at what it
+    does not know.
+    """
+    check({"x-queue-type": QUEUE_ARGUMENTS["x-queue-type"]}, arguments, resource)
+    queue_type = "quorum" if arguments.get("x-queue-type") == "quorum" else "classic"
+    foreign = _foreign(queue_type, profile)
+    known = {name: validate for name, validate in QUEUE_ARGUMENTS.items() if name not in foreign}
+    if not profile.has_queue_modes:
+        known.pop("x-queue-mode", None)
+    if not profile.has_queue_version_1 and "x-queue-version" in known:
+        known["x-queue-version"] = _queue_version_2
+    check(known, arguments, resource)
+    check_type(foreign, arguments, resource, queue_type)
+
+
+def _foreign(queue_type: str, profile: Profile) -> tuple[str, ...]:
+    if queue_type == "quorum":
+        return NOT_QUORUM_ARGUMENTS
+    if profile.times_out_quorum_only:
+        return NOT_CLASSIC_ARGUMENTS + NEVER_CLASSIC_ARGUMENTS
+    return NOT_CLASSIC_ARGUMENTS
 
 
 def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:
@@ -156,9 +231,9 @@ def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -
 
 
 def check_type(foreign: tuple[str, ...], arguments: fields.Table, resource: str, queue_type: str = "classic") -> None:
-    """Raise PreconditionFailed for an argument that only other types of queues have."""
-    for name in foreign:
-        if name in arguments:
+    """Raise PreconditionFailed for an argument that only other types of queues have, the first given."""
+    for name in arguments:
+        if name in foreign:
             raise PreconditionFailed(f"invalid arg '{name}' for {resource} of queue type rabbit_{queue_type}_queue")
 
 
@@ -168,7 +243,7 @@ def require_equal(resource: str, name: str, current: Any, received: Any) -> None
         _fail(resource, name, _plain(received), _plain(current))
 
 
-def require_equivalent(resource: str, names: list[str], current: fields.Table, received: fields.Table) -> None:
+def require_equivalent(resource: str, names: Sequence[str], current: fields.Table, received: fields.Table) -> None:
     """Raise PreconditionFailed if one of the named arguments differs; an int equals a long of the same value."""
     for name in names:
         if name not in current and name not in received:

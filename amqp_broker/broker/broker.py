@@ -77,10 +77,13 @@ class Broker:
 
     def set_alarm(self, resource: str, is_on: bool) -> None:
         """The node is short of memory or disk, or no longer: connections that publish wait meanwhile."""
+        if is_on is (resource in self.alarms):
+            return
         if is_on:
             self.alarms.add(resource)
         else:
             self.alarms.discard(resource)
+        self.events.emit("alarm.set" if is_on else "alarm.cleared", node=self.node, source=resource)
         for connection in list(self.connections):
             connection.follow_alarms()
 
@@ -102,11 +105,16 @@ class Broker:
         self.events.user_created(user)
         return user
 
-    def delete_vhost(self, name: str) -> None:
-        """Delete a vhost with all that is in it, and close the connections to it. Raises DoesNotExist."""
+    def vhost(self, name: str) -> VHost:
+        """The vhost of that name. Raises DoesNotExist."""
         vhost = self.vhosts.get(name)
         if vhost is None:
             raise DoesNotExist(f"Virtual host '{name}' does not exist")
+        return vhost
+
+    def delete_vhost(self, name: str) -> None:
+        """Delete a vhost with all that is in it, and close the connections to it. Raises DoesNotExist."""
+        vhost = self.vhost(name)
         for connection in list(vhost.connections):
             connection.force_close(f"vhost '{name}' is deleted", self.now)
         for queue in list(vhost.queues.values()):
@@ -155,24 +163,28 @@ class Broker:
         user.limits.clear(name)
         self.events.emit_action("user.limits.cleared", name="limits", username=user.name)
 
-    # Permissions: they count at once, for open connections, too
+    # Permissions: they count at once, for open connections, too. Patterns are checked first, then the user, then the
+    # vhost (rabbit_auth_backend_internal.erl, set_permissions)
 
     def set_permission(self, user: User, vhost: str, permission: Permission) -> None:
-        """Raises InvalidParameter for a pattern that is none. The vhost need not be there yet."""
+        """Raises InvalidParameter for a pattern that is none, and DoesNotExist for an unknown user or vhost."""
         permission.check()
+        self._require(user, vhost)
         user.permissions[vhost] = permission
         self._permissions_changed()
         self.events.permission_created(user, vhost, permission)
 
     def clear_permission(self, user: User, vhost: str) -> None:
-        """The user may do nothing more in a vhost; his connections stay open."""
+        """The user may do nothing more in a vhost; his connections stay open. Raises DoesNotExist."""
+        self._require(user, vhost)
         user.permissions.pop(vhost, None)
         self._permissions_changed()
         self.events.emit_action("permission.deleted", user=user.name, vhost=vhost)
 
     def set_topic_permission(self, user: User, vhost: str, exchange: str, permission: TopicPermission) -> None:
-        """Raises InvalidParameter for a pattern that is none. Neither vhost nor exchange need be there yet."""
+        """As `set_permission`. The exchange need not be there yet."""
         permission.check()
+        self._require(user, vhost)
         user.topic_permissions[vhost, exchange] = permission
         self._permissions_changed()
         self.events.emit_action(
@@ -185,12 +197,17 @@ class Broker:
         )
 
     def clear_topic_permission(self, user: User, vhost: str, exchange: str | None = None) -> None:
-        """Lift what was set for an exchange, or for all of a vhost."""
+        """Lift what was set for an exchange, or for all of a vhost. Raises DoesNotExist."""
+        self._require(user, vhost)
         for key in list(user.topic_permissions):
             if key[0] == vhost and exchange in (key[1], None):
                 del user.topic_permissions[key]
         self._permissions_changed()
         self.events.emit_action("topic.permission.deleted", user=user.name, vhost=vhost)
+
+    def _require(self, user: User, vhost: str) -> None:
+        self.user(user.name)
+        self.vhost(vhost)
 
     def _permissions_changed(self) -> None:
         for vhost in self.vhosts.values():

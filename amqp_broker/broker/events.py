@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.consumer import Consumer
+    from amqp_broker.broker.policies import Policy
     from amqp_broker.broker.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
@@ -75,6 +76,19 @@ class Events:
 
     def queue_deleted(self, queue: Queue) -> None:
         self.emit_action("queue.deleted", name=queue.name, vhost=queue.vhost.name)
+
+    def queue_policy_changed(self, queue: Queue, policy: Policy | None) -> None:
+        """A policy was set, or (None) cleared, and another one applies to the queue now."""
+        told = policy.as_event() if policy is not None else {}
+        name = "queue.policy.updated" if policy is not None else "queue.policy.cleared"
+        told.update(type=f"rabbit_{queue.type}_queue", name=queue.name, vhost=queue.vhost.name)
+        self.emit_action(name, **told)
+
+    def parameter_set(self, vhost: str, component: str, name: str, value: Any) -> None:
+        self.emit_action("parameter.set", vhost=vhost, component=component, name=name, value=value)
+
+    def parameter_cleared(self, vhost: str, component: str, name: str) -> None:
+        self.emit_action("parameter.cleared", vhost=vhost, component=component, name=name)
 
     def exchange_created(self, exchange: Exchange) -> None:
         self.emit_action(

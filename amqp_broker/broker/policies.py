@@ -200,10 +200,16 @@ class Policies:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def put(self, policy: Policy) -> None:
-        """Keep a policy, instead of the one of that name. Raises InvalidParameter, and then nothing has changed."""
+    def put(self, policy: Policy) -> bool:
+        """Keep a policy, instead of the one of that name; returns whether that was another.
+
+        Raises InvalidParameter, and then nothing has changed.
+        """
         check(policy, self.keys)
+        if self._by_name.get(policy.name) == policy:
+            return False
         self._by_name[policy.name] = policy
+        return True
 
     def remove(self, name: str) -> Policy:
         """Raises DoesNotExist."""
@@ -221,29 +227,49 @@ class Policies:
 
 
 def check(policy: Policy, keys: Collection[str]) -> None:
-    """Raise InvalidParameter, in RabbitMQ's words and order, for a policy that cannot be."""
-    if not _is_int(policy.priority):
-        raise InvalidParameter(f"priority should be a number, actually was {fields.json_term(policy.priority)}")
-    try:
-        patterns.check(policy.pattern)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"pattern should be regular expression but is invalid: {error}") from None
-    if policy.apply_to not in APPLY_TO:
-        raise InvalidParameter(
-            f"apply-to '{policy.apply_to}' unrecognised; should be one of: 'queues', 'classic_queues', "
-            "'quorum_queues', 'streams', 'exchanges', or 'all'"
-        )
-    definition: object = policy.definition
+    """Raise InvalidParameter for a policy that cannot be: all that is wrong, in RabbitMQ's words and order."""
+    wrong = [
+        _wrong_definition(policy.definition, keys),
+        _wrong_scope(policy.apply_to),
+        _wrong_pattern(policy.pattern),
+        "" if _is_int(policy.priority) else _no_number("priority", policy.priority),
+    ]
+    if any(wrong):
+        raise InvalidParameter("\n".join(text for text in wrong if text))
+
+
+def _no_number(name: str, value: Any) -> str:
+    return f"{name} should be a number, actually was {fields.json_term(value)}"
+
+
+def _wrong_pattern(pattern: Any) -> str:
+    if not isinstance(pattern, str):
+        return f"pattern should be a binary but was {fields.json_term(pattern)}"
+    problem = patterns.problem_of(pattern)
+    return f"pattern should be regular expression but is invalid: {problem}" if problem else ""
+
+
+def _wrong_scope(apply_to: Any) -> str:
+    if apply_to in APPLY_TO:
+        return ""
+    return (
+        f"apply-to '{apply_to}' unrecognised; should be one of: 'queues', 'classic_queues', "
+        "'quorum_queues', 'streams', 'exchanges', or 'all'"
+    )
+
+
+def _wrong_definition(definition: Any, keys: Collection[str]) -> str:
     if not isinstance(definition, Mapping):
-        raise InvalidParameter(f"definition must be a dictionary: {fields.json_term(definition)}")
+        return f"definition must be a dictionary: {fields.json_term(definition)}"
     if not definition:
-        raise InvalidParameter("no policy provided")
+        return "no policy provided"
     for key, value in definition.items():
         if key in keys:
             is_valid, kind = POLICY_VALUES[key]
             if not is_valid(value):
-                raise InvalidParameter(f"{fields.json_term(value)} is not a valid {kind}")
+                return f"{fields.json_term(value)} is not a valid {kind}"
     unknown = [(key, definition[key]) for key in sorted(definition) if key not in keys]
-    if unknown:
-        terms = ",".join(f"{{{fields.json_term(key)},{fields.json_term(value)}}}" for key, value in unknown)
-        raise InvalidParameter(f"[{terms}] are not recognised policy settings")
+    if not unknown:
+        return ""
+    terms = ",".join(f"{{{fields.json_term(key)},{fields.json_term(value)}}}" for key, value in unknown)
+    return f"[{terms}] are not recognised policy settings"

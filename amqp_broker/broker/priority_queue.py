@@ -49,5 +49,5 @@ class PriorityQueue(Queue):
         self._push_heap(position, message, True)
 
     def _push_heap(self, position: int, message: Message, redelivered: bool) -> None:
-        priority = min(message.priority, self._priority_max)
+        priority = min(message.priority or 0, self._priority_max)
         heapq.heappush(self._heap, (-priority, position, redelivered, message))

@@ -98,13 +98,15 @@ class Queue(Turns):
         """How many messages wait for a consumer."""
         return len(self.ready) + len(self.returned)
 
-    def follow(self, policy: Policy | None, operator_policy: Policy | None) -> None:
-        """These policies apply to the queue from now on."""
-        if (policy, operator_policy) != (self.policy, self.operator_policy):
-            self.policy, self.operator_policy = policy, operator_policy
-            # A queue is as good as used when its time to be unused changes.
-            self._last_used_ms = self.vhost.broker.now
-            self.apply(effective(self.arguments, definition_of(policy), definition_of(operator_policy)))
+    def follow(self, policy: Policy | None, operator_policy: Policy | None) -> bool:
+        """These policies apply to the queue from now on; returns whether others did before."""
+        if (policy, operator_policy) == (self.policy, self.operator_policy):
+            return False
+        self.policy, self.operator_policy = policy, operator_policy
+        # A queue is as good as used when its time to be unused changes.
+        self._last_used_ms = self.vhost.broker.now
+        self.apply(effective(self.arguments, definition_of(policy), definition_of(operator_policy)))
+        return True
 
     def apply(self, settings: QueueSettings) -> None:
         """Follow other settings from now on: at declaration, and when a policy changes.
@@ -365,6 +367,9 @@ class Queue(Turns):
             self.journal.remove(self, position)
         if self.deadlines:
             self.deadlines.pop(position, None)
+
+    def note_failure(self, position: int) -> None:
+        """What is about to be requeued was rejected or lost its channel, rather than being given back."""
 
     def requeue(self, position: int, message: Message) -> None:
         """A delivered message comes back to its place; the caller drains when all have come."""

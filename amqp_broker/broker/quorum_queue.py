@@ -8,20 +8,25 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from amqp_broker import fields
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.dead_letter import DELIVERY_LIMIT
 from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.quorum_order import PRIORITY_DEFAULT, quorum_order
 from amqp_broker.broker.settings import QueueSettings
 from amqp_broker.errors import NotImplemented_, ResourceLocked
 from amqp_broker.message import Message
 
+if TYPE_CHECKING:
+    from amqp_broker.broker.vhost import VHost
+
 
 class QuorumQueue(Queue):
-    """A quorum queue. `delivery_counts` has the positions whose messages came back, and how often.
+    """A quorum queue. `return_counts` has the positions whose messages came back, and how often.
 
+    `failure_counts` has how often that was a failure; kept only where the version tells the two apart (4.3).
     What comes back is served before all else, in the order in which it came back; without a delivery limit it goes
     behind all else, to a position of its own.
     """
@@ -29,16 +34,21 @@ class QuorumQueue(Queue):
     type: ClassVar[str] = "quorum"
     takes_global_prefetch = False
 
-    def __init__(self, *args: Any, **attributes: Any) -> None:
-        self.delivery_counts: dict[int, int] = {}
+    def __init__(self, vhost: VHost, name: str, **attributes: Any) -> None:
+        self._profile = vhost.broker.profile
+        self._order = quorum_order(self._profile.quorum_priority_levels)
+        self.return_counts: dict[int, int] = {}
+        self.failure_counts: dict[int, int] = {}
         # Messages in flight whose copies tell the count, as they are without it.
         self._originals: dict[int, Message] = {}
         self._came_back: deque[tuple[int, Message]] = deque()
-        super().__init__(*args, **attributes)
+        # Whether the single active consumer gets nothing more, since one of higher priority waits for it to be idle.
+        self._is_quiescing = False
+        super().__init__(vhost, name, **attributes)
 
     @property
     def ready_count(self) -> int:
-        return len(self.ready) + len(self._came_back)
+        return len(self._order) + len(self._came_back)
 
     def _update_extras(self) -> None:
         self.has_extras = True
@@ -53,60 +63,81 @@ class QuorumQueue(Queue):
     def delivery_limit(self) -> int | None:
         limit = self.settings.delivery_limit
         if limit is None:
-            return self.vhost.broker.profile.delivery_limit
+            return self._profile.delivery_limit
         # A negative limit is none.
         return limit if limit >= 0 else None
 
     def messages(self) -> Iterator[Message]:
         for _, message in self._came_back:
             yield message
-        yield from self.ready
+        for _, message in self._order:
+            yield message
+
+    def _append(self, message: Message) -> int:
+        return self._add(message, message.priority)
+
+    def _add(self, message: Message, priority: int | None) -> int:
+        position = self.head
+        self.head = position + 1
+        self._order.add(position, message, priority)
+        return position
 
     def _head_position(self) -> int:
-        return self._came_back[0][0] if self._came_back else self.head
+        return self._came_back[0][0] if self._came_back else self._order.head()
 
     def _pop_head(self) -> tuple[Message, int, bool]:
-        if self._came_back:
-            position, message = self._came_back.popleft()
-        else:
-            position, message = self.head, self.ready.popleft()
-            self.head = position + 1
-        return message, position, position in self.delivery_counts
+        position, message = self._came_back.popleft() if self._came_back else self._order.take()
+        return message, position, position in self.return_counts
 
     def _put_back(self, position: int, message: Message) -> None:
         if self.delivery_limit is not None:
             self._came_back.append((position, message))
             return
         deadline = self.deadlines.get(position)
-        count = self.delivery_counts[position]
+        returns, failures = self.return_counts[position], self.failure_counts.get(position)
         self.forget(position, message)
-        position = self._append(message)
-        self.delivery_counts[position] = count
+        # Its own priority is lost on the way.
+        position = self._add(message, PRIORITY_DEFAULT)
+        self.return_counts[position] = returns
+        if failures is not None:
+            self.failure_counts[position] = failures
         if deadline is not None:
             self.deadlines[position] = deadline
         if self.journal is not None and message.is_persistent:
             self.journal.put(self, position, message)
 
     def as_delivered(self, message: Message, position: int) -> Message:
-        count = self.delivery_counts.get(position)
-        if count is None:
+        returns = self.return_counts.get(position)
+        if returns is None:
             return message
         self._originals[position] = message
+        counts = {"x-delivery-count": returns}
+        if self._profile.counts_failures:
+            counts = {"x-acquired-count": returns}
+            if (failures := self.failure_counts.get(position)) is not None:
+                counts["x-delivery-count"] = failures
         properties = message.properties()
-        properties.headers = {**(properties.headers or {}), "x-delivery-count": fields.Long(count)}
+        told = {name: fields.Long(count) for name, count in counts.items()}
+        properties.headers = {**(properties.headers or {}), **told}
         return message.with_properties(properties)
 
     def forget(self, position: int, message: Message) -> None:
         super().forget(position, message)
-        self.delivery_counts.pop(position, None)
+        self.return_counts.pop(position, None)
+        self.failure_counts.pop(position, None)
         self._originals.pop(position, None)
+
+    def note_failure(self, position: int) -> None:
+        if self._profile.counts_failures:
+            self.failure_counts[position] = self.failure_counts.get(position, 0) + 1
 
     def requeue(self, position: int, message: Message) -> None:
         message = self._originals.pop(position, message)
-        count = self.delivery_counts.get(position, 0) + 1
+        count = self.return_counts[position] = self.return_counts.get(position, 0) + 1
+        if self._profile.counts_failures:
+            count = self.failure_counts.get(position, 0)
         limit = self.delivery_limit
         if limit is None or count <= limit:
-            self.delivery_counts[position] = count
             super().requeue(position, message)
         else:
             self.unacked_count -= 1
@@ -123,6 +154,36 @@ class QuorumQueue(Queue):
                 "quorum queues with single active consumer"
             )
         return super().pull()
+
+    def subscribe(self, consumer: Consumer) -> None:
+        super().subscribe(consumer)
+        active = self.active_consumer
+        if active is not None and self._profile.priority_takes_over and consumer.priority > active.priority:
+            self.suspend(active)
+            self._is_quiescing = True
+            self._end_quiescing(active)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        if consumer is self.active_consumer:
+            self._is_quiescing = False
+        super().unsubscribe(consumer)
+
+    def resume(self, consumer: Consumer) -> None:
+        if self._is_quiescing and consumer is self.active_consumer:
+            self._end_quiescing(consumer)
+        else:
+            super().resume(consumer)
+
+    def _end_quiescing(self, active: Consumer) -> None:
+        """Let the next consumer be the active one, if the one that is has settled all that it got."""
+        if active.in_flight:
+            # A full consumer asks to be resumed as soon as it settles something.
+            active.is_full = True
+            return
+        self._is_quiescing = False
+        self.active_consumer = following = self._next_active()
+        if following is not None and following.can_take():
+            self.resume(following)
 
     def _check_exclusive(self, consumer: Consumer) -> None:
         """Nobody has a quorum queue alone, whatever he asks for."""

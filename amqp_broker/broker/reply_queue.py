@@ -20,6 +20,11 @@ REPLY_TO: Final = "amq.rabbitmq.reply-to"
 REPLY_PREFIX: Final = REPLY_TO + "."
 
 
+def is_reply_name(name: str) -> bool:
+    """Whether a queue of that name could only be one for direct replies."""
+    return name == REPLY_TO or name.startswith(REPLY_PREFIX)
+
+
 class ReplyQueue(Queue):
     """Hands answers to its one consumer; keeps only what that one's full socket has no room for, and else nothing."""
 

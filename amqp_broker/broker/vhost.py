@@ -92,47 +92,59 @@ class VHost:
 
     def set_policy(self, policy: Policy) -> None:
         """Set a policy, instead of the one of that name; it is in force at once. Raises InvalidParameter."""
-        self.policies.put(policy)
-        self._policies_changed("policy.set", policy.as_event())
+        if self.policies.put(policy):
+            self._policies_changed(policy)
+            self.broker.events.emit_action("policy.set", vhost=self.name, **policy.as_event())
 
     def clear_policy(self, name: str) -> None:
         """Raises DoesNotExist."""
         self.policies.remove(name)
-        self._policies_changed("policy.cleared", {"name": name})
+        self._policies_changed(None)
+        self.broker.events.emit_action("policy.cleared", vhost=self.name, name=name)
 
     def set_operator_policy(self, policy: Policy) -> None:
         """As `set_policy`, for what the users of the vhost may not lift. Raises InvalidParameter."""
-        self.operator_policies.put(policy)
-        self._policies_changed("policy.set", policy.as_event())
+        if self.operator_policies.put(policy):
+            told = policy.as_event()
+            self.broker.events.parameter_set(self.name, "operator_policy", told.pop("name"), told)
+            self._policies_changed(policy)
+            self.broker.events.emit_action("policy.set", vhost=self.name, **policy.as_event())
 
     def clear_operator_policy(self, name: str) -> None:
         """Raises DoesNotExist."""
         self.operator_policies.remove(name)
-        self._policies_changed("operator.policy.cleared", {"name": name})
+        self.broker.events.parameter_cleared(self.name, "operator_policy", name)
+        self._policies_changed(None)
+        self.broker.events.emit_action("operator.policy.cleared", vhost=self.name, name=name)
 
-    def _policies_changed(self, event: str, headers: dict[str, Any]) -> None:
-        """Look again at what applies to what. Queues come last: they may drop messages, which then find their way."""
+    def _policies_changed(self, policy: Policy | None) -> None:
+        """Look again at what applies to what, since a policy was set or (None) cleared.
+
+        Queues come last: they may drop messages, which then find their way.
+        """
         for exchange in self.exchanges.values():
             self._find_policies_of_exchange(exchange)
         self.topology_changed()
         for queue in list(self.queues.values()):
-            self._find_policies_of_queue(queue)
-        self.broker.events.emit_action(event, vhost=self.name, **headers)
+            if self._find_policies_of_queue(queue):
+                self.broker.events.queue_policy_changed(queue, policy)
 
     def _find_policies_of_exchange(self, exchange: Exchange) -> None:
         exchange.policy = self.policies.for_exchange(exchange)
         exchange.operator_policy = self.operator_policies.for_exchange(exchange)
 
-    def _find_policies_of_queue(self, queue: Queue) -> None:
-        queue.follow(self.policies.for_queue(queue), self.operator_policies.for_queue(queue))
+    def _find_policies_of_queue(self, queue: Queue) -> bool:
+        return queue.follow(self.policies.for_queue(queue), self.operator_policies.for_queue(queue))
 
     def set_limit(self, name: str, value: object) -> None:
         """Set `max-connections` or `max-queues`; negative is no limit. Raises InvalidParameter."""
         self.limits.set(name, value)
+        self.broker.events.parameter_set(self.name, "vhost-limits", "limits", dict(self.limits.given))
         self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
 
     def clear_limit(self, name: str) -> None:
         self.limits.clear(name)
+        self.broker.events.parameter_cleared(self.name, "vhost-limits", "limits")
         self.broker.events.emit_action("vhost.limits.cleared", name="limits")
 
     # Exchanges
@@ -249,10 +261,10 @@ class VHost:
                 raise PreconditionFailed(
                     f"cannot declare queue '{name}': queue limit in {self} ({self.limits[MAX_QUEUES]}) is reached"
                 )
-            known = arguments.queue_arguments(self.broker.profile)
-            arguments.check(known, arguments_, f"queue '{name}' in {self}")
+            arguments.check_queue(arguments_, self.broker.profile, f"queue '{name}' in {self}")
             self._check_deprecated(is_durable, owner, arguments_)
-            self._check_queue_type(name, arguments_, is_durable, is_auto_delete, owner)
+            if arguments_.get("x-queue-type") == "quorum":
+                self._check_quorum(name, is_durable, is_auto_delete, owner)
             queue = self.queues[name] = queue_class(arguments_)(
                 self,
                 name,
@@ -273,23 +285,13 @@ class VHost:
         arguments.require_equal(resource, "auto_delete", queue.is_auto_delete, is_auto_delete)
         if queue.owner is not owner:
             raise queue.locked()
-        arguments.require_equivalent(resource, list(arguments.QUEUE_ARGUMENTS), queue.arguments, arguments_)
+        arguments.require_equivalent(resource, arguments.COMPARED[queue.type], queue.arguments, arguments_)
         queue.use()
         return queue
 
-    def _check_queue_type(
-        self,
-        name: str,
-        arguments_: fields.Table,
-        is_durable: bool,
-        is_auto_delete: bool,
-        owner: Connection | None,
-    ) -> None:
+    def _check_quorum(self, name: str, is_durable: bool, is_auto_delete: bool, owner: Connection | None) -> None:
+        """Raise PreconditionFailed for what only a classic queue can be."""
         resource = f"queue '{name}' in {self}"
-        if arguments_.get("x-queue-type") != "quorum":
-            arguments.check_type(arguments.NOT_CLASSIC_ARGUMENTS, arguments_, resource)
-            return
-        arguments.check_type(arguments.NOT_QUORUM_ARGUMENTS, arguments_, resource, "quorum")
         if not is_durable and owner is None:
             raise PreconditionFailed(f"invalid property 'non-durable' for {resource}")
         if is_auto_delete:

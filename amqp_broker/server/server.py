@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from amqp_broker.broker import patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config
 from amqp_broker.server.clock import Clock
@@ -100,6 +101,8 @@ class Server:
                 transport.hold(session.is_blocked)
             if session.is_over:
                 transport.close()
+        while patterns.warnings:
+            logger.warning("%s", patterns.warnings.popleft())
         broker = self.broker
         if broker.undrained and not self._is_draining:
             self._is_draining = True

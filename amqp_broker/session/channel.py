@@ -158,15 +158,15 @@ class Channel:
             if consumer.is_full:
                 self._make_room(consumer)
 
-    def reject(self, tag: int, multiple: bool, requeue: bool) -> None:
-        """basic.nack and basic.reject. Raises PreconditionFailed for a tag that is not unacked."""
+    def reject(self, tag: int, multiple: bool, requeue: bool, has_failed: bool = False) -> None:
+        """basic.nack, and basic.reject (`has_failed`). Raises PreconditionFailed for a tag that is not unacked."""
         deliveries = self._take(tag, multiple)
         if self.transaction is not None:
-            self.transaction.rejects.extend((requeue, delivery) for delivery in deliveries)
+            self.transaction.rejects.extend(((requeue, has_failed), delivery) for delivery in deliveries)
             return
-        self.settle_rejected(deliveries, requeue)
+        self.settle_rejected(deliveries, requeue, has_failed)
 
-    def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:
+    def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool = False) -> None:
         if self.vhost.trace is not None:
             for _, (queue, _, _, message) in deliveries:
                 self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)
@@ -176,6 +176,8 @@ class Channel:
             self.let_consumers_take(deliveries)
             return
         for _, (queue, _, position, message) in deliveries:
+            if has_failed:
+                queue.note_failure(position)
             queue.requeue(position, message)
         self.let_consumers_take(deliveries)
         for queue in {delivery[0]: None for _, delivery in deliveries}:
@@ -288,6 +290,7 @@ class Channel:
         deliveries = sorted(self.unacked.items())
         self.unacked.clear()
         for _, (queue, _, position, message) in deliveries:
+            queue.note_failure(position)
             queue.requeue(position, message)
         for queue in {delivery[0]: None for _, delivery in deliveries}:
             queue.drain()

@@ -300,7 +300,7 @@ class Session(Connection):
             if method_id == NACK:
                 channel.reject(tag, multiple=bool(bits & 1), requeue=bool(bits & 2))
             else:
-                channel.reject(tag, multiple=False, requeue=bool(bits & 1))
+                channel.reject(tag, multiple=False, requeue=bool(bits & 1), has_failed=True)
             return
         method = decode_method(payload)
         handler = CHANNEL_METHODS.get(type(method))
@@ -511,7 +511,9 @@ class Session(Connection):
         if isinstance(error, UnreadableFrame):
             self.go_silent()
         else:
-            self.broker.timers.at(self.broker.now + CLOSE_OK_TIMEOUT_MS, self._on_silence_over)
+            # Who cannot log in is not waited for any longer than others that have not got so far.
+            wait_ms = SILENCE_MS if isinstance(error, LoginRefused) else CLOSE_OK_TIMEOUT_MS
+            self.broker.timers.at(self.broker.now + wait_ms, self._on_silence_over)
 
     def go_silent(self) -> None:
         """Hear nothing more, and close the socket a while later."""

@@ -10,7 +10,7 @@ from amqp_broker import fields
 from amqp_broker.broker.access import User
 from amqp_broker.broker.exchange import Destination
 from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO
+from amqp_broker.broker.reply_queue import REPLY_TO, is_reply_name
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
 
@@ -80,7 +80,7 @@ def exchange_unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
 def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
     vhost, session = channel.vhost, channel.session
     name = _stripped(method.queue)
-    if name == REPLY_TO or name.startswith(REPLY_PREFIX):
+    if is_reply_name(name):
         _declare_reply_queue(channel, name, method.nowait)
         return
     if method.passive:
@@ -136,6 +136,8 @@ def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
     exchange, name, routing_key = _queue_binding(channel, method)
     _check_bind(channel, exchange, "queue", name, routing_key)
     vhost = channel.vhost
+    if is_reply_name(name) and not channel.session.broker.profile.reply_names_are_bindable:
+        raise AccessRefused(f"operation not permitted on queue '{name}' in {vhost}")
     # RabbitMQ looks at the exchange first, and at who owns the queue when it has found both.
     source = vhost.exchange(exchange)
     vhost.bind(source, vhost.queue(name, channel.session), routing_key, _table(method.arguments))

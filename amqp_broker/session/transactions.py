@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """What waits for the commit: publishes (message, queues, mandatory), acks and rejects (requeue first) by tag."""
+    """What waits for the commit: publishes (message, queues, mandatory), acks and rejects by tag.
+
+    Of a reject the first is whether to requeue, and whether it is a failure.
+    """
 
     def __init__(self) -> None:
         self.publishes: list[tuple[Message, tuple[Queue, ...], bool]] = []
         self.acks: list[tuple[int, Delivery]] = []
-        self.rejects: list[tuple[bool, tuple[int, Delivery]]] = []
+        self.rejects: list[tuple[tuple[bool, bool], tuple[int, Delivery]]] = []
 
     def roll_back(self, channel: Channel) -> None:
         """What was settled is unacked again, under its tag; what was published never was."""
@@ -54,8 +57,8 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     for _, delivery in transaction.acks:
         channel.finish(delivery)
     channel.let_consumers_take(transaction.acks)
-    for requeue, delivery_with_tag in transaction.rejects:
-        channel.settle_rejected([delivery_with_tag], requeue)
+    for (requeue, has_failed), delivery_with_tag in transaction.rejects:
+        channel.settle_rejected([delivery_with_tag], requeue, has_failed)
     if not is_complete:
         raise PreconditionFailed("partial tx completion")
     channel.session.send(channel.number, commands.Tx.CommitOk())

@@ -11,11 +11,13 @@ from amqp_broker.broker.arguments import (
     NOT_CLASSIC_ARGUMENTS,
     QUEUE_ARGUMENTS,
     check,
+    check_queue,
     check_type,
     is_same,
     require_equal,
     require_equivalent,
 )
+from amqp_broker.compat import PROFILES
 from amqp_broker.errors import PreconditionFailed
 from amqp_broker.fields import Byte, Float32, Long, Short, Timestamp
 
@@ -104,6 +106,17 @@ def test_arguments_of_other_queue_types_are_refused() -> None:
     assert str(caught.value) == (
         "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
     )
+
+
+def test_of_arguments_of_other_queue_types_the_first_given_is_told() -> None:
+    for names in (["x-max-age", "x-delivery-limit"], ["x-delivery-limit", "x-max-age"]):
+        with pytest.raises(PreconditionFailed, match=f"invalid arg '{names[0]}'"):
+            check_queue(dict.fromkeys(names, 5), PROFILES["4.2"], RESOURCE)
+
+
+def test_of_wrong_values_the_first_in_rabbitmqs_order_is_told() -> None:
+    with pytest.raises(PreconditionFailed, match="invalid arg 'x-expires'"):
+        check_queue({"x-max-length": -1, "x-expires": 0}, PROFILES["4.2"], RESOURCE)
 
 
 # Declaring again

@@ -72,13 +72,6 @@ def test_a_change_of_permissions_empties_the_route_caches() -> None:
     assert cache == {}
 
 
-def test_a_permission_may_be_given_for_a_vhost_that_is_still_to_come() -> None:
-    broker = new_broker()
-    broker.set_permission(broker.users["guest"], "later", Permission())
-    broker.add_vhost("later")
-    assert admitted(broker, vhost="later").vhost is broker.vhosts["later"]
-
-
 def test_a_broker_with_a_journal_is_durable() -> None:
     assert new_broker(RecordingJournal()).is_durable
     assert not new_broker().is_durable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.access import Permission, TopicPermission
+from amqp_broker.broker.access import Permission, TopicPermission, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.errors import AccessRefused, DoesNotExist, InvalidParameter
 from tests.taker import bind, new_broker, new_exchange, new_queue, push
@@ -49,8 +49,27 @@ def test_a_pattern_that_is_none_changes_no_permission(broker: Broker) -> None:
     assert guest.topic_permissions == {}
 
 
+def test_a_permission_needs_its_user_and_its_vhost(broker: Broker) -> None:
+    """In the order of rabbit_auth_backend_internal.erl, as 3.10 did: the pattern, the user, the vhost."""
+    guest, nobody = broker.user("guest"), User("nobody")
+    no_user, no_vhost = "User 'nobody' does not exist", "Virtual host 'nowhere' does not exist"
+    for user, vhost, text in ((nobody, "/", no_user), (guest, "nowhere", no_vhost), (nobody, "nowhere", no_user)):
+        with pytest.raises(DoesNotExist, match=text):
+            broker.set_permission(user, vhost, Permission())
+        with pytest.raises(DoesNotExist, match=text):
+            broker.clear_permission(user, vhost)
+        with pytest.raises(DoesNotExist, match=text):
+            broker.set_topic_permission(user, vhost, "x", TopicPermission())
+        with pytest.raises(DoesNotExist, match=text):
+            broker.clear_topic_permission(user, vhost)
+    with pytest.raises(InvalidParameter):
+        broker.set_permission(nobody, "nowhere", Permission("["))
+    assert (nobody.permissions, list(guest.permissions)) == ({}, ["/"])
+
+
 def test_topic_permissions_are_cleared_for_one_exchange_or_for_all_of_a_vhost(broker: Broker) -> None:
     guest = broker.user("guest")
+    broker.add_vhost("blue")
     for vhost, exchange in (("/", "a"), ("/", "b"), ("/", "c"), ("blue", "a")):
         broker.set_topic_permission(guest, vhost, exchange, TopicPermission("", ""))
     broker.clear_topic_permission(guest, "/", "a")

@@ -12,6 +12,7 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.events import EVENT_EXCHANGE
+from amqp_broker.broker.policies import Policy
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.config import Config
@@ -263,6 +264,71 @@ def test_users_and_permissions_are_told(broker: Broker) -> None:
         ("user.created", {**GUEST, "name": "u"}),
         ("permission.created", {**GUEST, "read": "c", "write": "b", "configure": "a", "vhost": "/", "user": "u"}),
     ]
+
+
+def policy(name: str, length_max: int, pattern: str = "^q") -> Policy:
+    return Policy(name, pattern, {"max-length": length_max})
+
+
+def told_of(one: Policy, **headers: Any) -> dict[str, Any]:
+    """What events tell of a policy."""
+    definition = {"apply-to": "all", "priority": 0, "definition": one.definition, "pattern": one.pattern}
+    return {**GUEST, **definition, "vhost": "/", **headers}
+
+
+def test_a_policy_is_told_and_before_it_the_queues_that_it_changes(broker: Broker, vhost: VHost) -> None:
+    declare(vhost, "q")
+    heard(broker)
+    queue = {"name": "q", "type": "rabbit_classic_queue"}
+    one = policy("p", 5)
+    vhost.set_policy(one)
+    assert heard(broker) == [("queue.policy.updated", told_of(one, **queue)), ("policy.set", told_of(one, name="p"))]
+    vhost.set_policy(policy("p", 5))
+    assert heard(broker) == []
+    other = policy("z", 7)
+    vhost.set_policy(other)  # the other one still applies
+    assert heard(broker) == [("policy.set", told_of(other, name="z"))]
+    vhost.clear_policy("p")
+    assert heard(broker) == [
+        ("queue.policy.cleared", {**GUEST, **queue, "vhost": "/"}),
+        ("policy.cleared", {**GUEST, "vhost": "/", "name": "p"}),
+    ]
+
+
+def test_a_policy_of_an_operator_is_a_parameter_too(broker: Broker, vhost: VHost) -> None:
+    declare(vhost, "q")
+    heard(broker)
+    one = policy("o", 3)
+    vhost.set_operator_policy(one)
+    value = {"apply-to": "all", "priority": 0, "definition": {"max-length": 3}, "pattern": "^q"}
+    parameter = {**GUEST, "vhost": "/", "component": "operator_policy", "name": "o"}
+    assert heard(broker) == [
+        ("parameter.set", {**parameter, "value": value}),
+        ("queue.policy.updated", told_of(one, name="q", type="rabbit_classic_queue")),
+        ("policy.set", told_of(one, name="o")),
+    ]
+    vhost.clear_operator_policy("o")
+    (cleared, headers), (name, _), _ = heard(broker)
+    assert (cleared, headers, name) == ("parameter.cleared", parameter, "queue.policy.cleared")
+
+
+def test_a_limit_of_a_vhost_is_a_parameter_too(broker: Broker, vhost: VHost) -> None:
+    vhost.set_limit("max-queues", 100)
+    vhost.clear_limit("max-queues")
+    parameter = {**GUEST, "vhost": "/", "component": "vhost-limits", "name": "limits"}
+    assert heard(broker) == [
+        ("parameter.set", {**parameter, "value": {"max-queues": 100}}),
+        ("vhost.limits.set", {**GUEST, "name": "limits", "max-queues": 100}),
+        ("parameter.cleared", parameter),
+        ("vhost.limits.cleared", {**GUEST, "name": "limits"}),
+    ]
+
+
+def test_an_alarm_is_told_when_it_comes_and_when_it_goes(broker: Broker) -> None:
+    for is_on in (True, True, False, False):
+        broker.set_alarm("memory", is_on)
+    alarm = {"node": "rabbit@localhost", "source": "memory"}
+    assert heard(broker) == [("alarm.set", alarm), ("alarm.cleared", alarm)]
 
 
 def test_whoever_knows_of_an_event_can_tell_it(broker: Broker) -> None:

@@ -213,9 +213,34 @@ def test_a_definition_is_a_dictionary() -> None:
     assert refusal(Policy("p", ".*", definition)) == "definition must be a dictionary: [1]"
 
 
-def test_a_pattern_is_a_regular_expression() -> None:
-    text = refusal(Policy("p", "[", {"max-length": 1}))
-    assert text.startswith("pattern should be regular expression but is invalid: ")
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("[", '{"missing terminating ] for character class",1}'),
+        ("a)", '{"unmatched parentheses",1}'),
+        ("a**", '{"nothing to repeat",2}'),
+    ],
+)
+def test_a_pattern_is_a_regular_expression(pattern: str, reason: str) -> None:
+    text = refusal(Policy("p", pattern, {"max-length": 1}))
+    assert text == f"pattern should be regular expression but is invalid: {reason}"
+
+
+def test_a_pattern_is_a_text() -> None:
+    pattern: Any = 7
+    assert refusal(Policy("p", pattern, {"max-length": 1})) == "pattern should be a binary but was 7"
+
+
+def test_all_that_is_wrong_is_told() -> None:
+    text = '-1 is not a valid maximum length\npattern should be regular expression but is invalid: {"missing )",1}'
+    assert refusal(Policy("p", "(", {"foo": 1, "max-length": -1})) == text
+
+
+def test_setting_a_policy_again_as_it_is_changes_nothing() -> None:
+    policies = Policies(POLICY_VALUES)
+    assert policies.put(policy(max_length=1))
+    assert not policies.put(policy(max_length=1))
+    assert policies.put(policy(max_length=2))
 
 
 def test_a_priority_is_a_number() -> None:

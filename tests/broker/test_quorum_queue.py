@@ -82,7 +82,7 @@ def test_a_message_may_come_back_20_times_since_4_0(compat: str, deliveries: int
     count = 0
     while count < 30 and peer.get("q", no_ack=False) is not None:
         count += 1
-        nack(peer, count)
+        peer.send(commands.Basic.Reject(count, requeue=True))
     assert count == deliveries
 
 
@@ -111,6 +111,28 @@ def test_a_rejected_message_is_dead_lettered_without_its_count(peer: Peer) -> No
     dead = peer.get("dead")
     assert dead is not None
     assert "x-delivery-count" not in dead[1].properties.headers
+
+
+@pytest.mark.parametrize(
+    ("strategy", "overflow"),
+    [("at-most-once", "drop-head"), ("at-least-once", "drop-head"), ("at-least-once", "reject-publish")],
+)
+def test_dead_letters_arrive_by_either_strategy(peer: Peer, strategy: str, overflow: str) -> None:
+    """RabbitMQ takes at-least-once for at-most-once where the queue does not reject what is too much."""
+    peer.declare("dead")
+    given = {"dead_letter_exchange": "", "dead_letter_routing_key": "dead"}
+    declare(peer, **given, dead_letter_strategy=strategy, overflow=overflow, max_length=1)
+    peer.call(commands.Confirm.Select())
+    peer.publish("q", b"1")
+    peer.expect(commands.Basic.Ack)
+    peer.publish("q", b"2")
+    peer.expect(commands.Basic.Nack if overflow == "reject-publish" else commands.Basic.Ack)
+    pull(peer)
+    peer.send(commands.Basic.Reject(1, requeue=False))
+    dead = []
+    while (letter := peer.get("dead")) is not None:
+        dead.append((letter[1].body, letter[1].properties.headers["x-first-death-reason"]))
+    assert dead == ([(b"1", "rejected")] if overflow == "reject-publish" else [(b"1", "maxlen"), (b"2", "rejected")])
 
 
 def test_a_delivery_limit_must_be_a_number(peer: Peer) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pamqp import commands
 
+from amqp_broker.broker.policies import Policy
 from amqp_broker.server.server import Address, Server, addresses_of, open_sockets, write_ports
 from compat.brokers import free_port
 from compat.waiting import wait_until
@@ -401,3 +402,13 @@ def test_a_shutdown_ends_connections_that_are_closing(running: RunningServer, cl
 
 def test_a_server_without_clients_stops(running: RunningServer) -> None:
     stop(running)
+
+
+def test_a_pattern_that_takes_too_long_is_logged_once(running: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
+    pattern = f"^(a|aa|{running.port})+$"  # one that nobody has tried yet
+    running.ask(lambda server: server.broker.vhosts["/"].set_policy(Policy("p", pattern, {"max-length": 1})))
+    with Client(running.port).open() as client:
+        for number in range(3):
+            client.declare("a" * 60 + f"-{number}")
+    told = [record for record in caplog.records if record.levelname == "WARNING" and pattern in record.getMessage()]
+    assert [record.name for record in told] == ["amqp_broker.server"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
+from amqp_broker.broker.policies import Policy
 from tests.peer import CAPABILITIES, Lab, Peer
 
 MINUTE_MS = 60_000
@@ -45,6 +46,28 @@ def test_a_channel_that_settles_in_time_lives(lab: Lab, peer: Peer) -> None:
         peer.publish("q", b"x")
         peer.publish("q", b"x")
         assert len(peer.deliveries()) == 2
+
+
+def test_a_policy_may_shorten_or_lengthen_the_time(lab: Lab, peer: Peer) -> None:
+    lab.vhost.set_policy(Policy("p", "^q", {"consumer-timeout": 5 * MINUTE_MS}))
+    consume(peer)
+    lab.advance(7 * MINUTE_MS)
+    assert peer.expect_channel_close(406) == TEXT.format(300_000)
+    peer.open_channel(1)
+    lab.vhost.set_policy(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
+    peer.consume("q")
+    assert peer.bodies() == [b"1", b"2"]
+    lab.advance(50 * MINUTE_MS)
+    peer.expect_nothing()
+    lab.advance(12 * MINUTE_MS)
+    assert peer.expect_channel_close(406) == TEXT.format(3_600_000)
+
+
+def test_the_smaller_of_the_queues_time_and_its_policys_counts(lab: Lab, peer: Peer) -> None:
+    lab.vhost.set_policy(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
+    consume(peer, consumer_timeout=5 * MINUTE_MS)
+    lab.advance(7 * MINUTE_MS)
+    assert peer.expect_channel_close(406) == TEXT.format(300_000)
 
 
 def test_the_oldest_message_counts(lab: Lab, peer: Peer) -> None:

@@ -260,6 +260,16 @@ def test_nothing_is_heard_during_the_silence(lab: Lab) -> None:
     assert peer.session.user is None
 
 
+def test_who_was_refused_and_says_nothing_is_dropped_after_3_seconds(lab: Lab) -> None:
+    peer = lab.peer()
+    log_in(peer, "\0guest\0wrong")
+    assert peer.expect(Connection.Close, channel=0).reply_code == 403
+    lab.advance(2999)
+    assert not peer.is_dropped
+    lab.advance(1)
+    assert peer.is_dropped
+
+
 def test_a_user_whose_password_was_never_set_cannot_log_in(lab: Lab) -> None:
     lab.broker.users["guest"].password_hash = b""
     peer = lab.peer()

@@ -201,3 +201,33 @@ def an_argument_is_checked_before_the_name(lab: Lab) -> None:
 @scenario
 def an_argument_given_twice(lab: Lab) -> None:
     _declare_in_turn(lab, [("x-max-length", 1), ("x-max-length", 2)], {"x-max-length": 1}, {"x-max-length": 2})
+
+
+@scenario
+def the_queue_type_is_checked_first(lab: Lab) -> None:
+    lab.channel().call(
+        Queue.Declare, queue=lab.name("q"), arguments={"x-expires": 0, "x-max-age": 3, "x-queue-type": "nonsense"}
+    )
+
+
+@scenario
+def what_a_queue_type_knows_is_checked_before_what_it_does_not_know(lab: Lab) -> None:
+    connection = lab.connect()
+    for arguments in (
+        {"x-max-age": "1D", "x-expires": 0, "x-delivery-limit": "many"},
+        {"x-dead-letter-strategy": "nonsense", "x-overflow": "nonsense"},
+        {"x-max-age": "1D", "x-delivery-limit": "many", "x-max-in-memory-length": -1},
+        {"x-quorum-initial-group-size": 0, "x-dead-letter-strategy": "nonsense"},
+    ):
+        connection.channel().call(Queue.Declare, queue=lab.name("q"), arguments=arguments)
+
+
+@scenario
+def the_value_of_an_argument_of_another_queue_type_does_not_matter(lab: Lab) -> None:
+    for name in ("x-delivery-limit", "x-dead-letter-strategy", "x-max-in-memory-bytes", "x-max-age"):
+        _declare_each(lab, name, -1, "nonsense", True)
+
+
+@scenario
+def arguments_of_other_queue_types_are_not_compared(lab: Lab) -> None:
+    _declare_in_turn(lab, {}, {"x-delivery-limit": 5}, {"x-max-in-memory-length": 1}, {"x-dead-letter-strategy": "a"})

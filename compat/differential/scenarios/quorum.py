@@ -89,6 +89,47 @@ def arguments_of_a_quorum_queue_are_checked(lab: Lab) -> None:
 
 
 @scenario
+def values_of_the_arguments_of_a_quorum_queue_are_checked(lab: Lab) -> None:
+    _declare_each(
+        lab,
+        {"x-max-in-memory-length": -1},
+        {"x-max-in-memory-bytes": "nonsense"},
+        {"x-quorum-initial-group-size": 0},
+        {"x-quorum-initial-group-size": True},
+        {"x-queue-leader-locator": "balanced"},
+        {"x-queue-leader-locator": "nonsense"},
+        {"x-queue-leader-locator": 1},
+        {"x-queue-master-locator": "min-masters"},
+        {"x-max-priority": -1},
+        {"x-queue-mode": "nonsense"},
+        {"x-queue-version": "nonsense"},
+        {"x-max-length": -1, "x-dead-letter-strategy": "nonsense"},
+        {"x-overflow": "nonsense", "x-max-in-memory-bytes": -1, "x-max-in-memory-length": -2},
+        {"x-queue-leader-locator": "nonsense", "x-quorum-initial-group-size": 0, "x-single-active-consumer": 1},
+        {"x-max-age": "1D", "x-max-priority": 5},
+    )
+
+
+@scenario
+def the_first_differing_argument_of_a_quorum_queue_is_told(lab: Lab) -> None:
+    names = ["x-queue-leader-locator", "x-message-ttl", "x-delivery-limit", "x-overflow", "x-expires"]
+    values = {
+        "x-queue-leader-locator": "balanced",
+        "x-message-ttl": 60000,
+        "x-delivery-limit": 5,
+        "x-overflow": "drop-head",
+        "x-expires": 600000,
+    }
+    q = _queue(lab)
+    connection = lab.connect()
+    while names:
+        arguments = {**QUORUM, **{name: values[name] for name in names}}
+        connection.channel().call(Queue.Declare, queue=q, durable=True, arguments=arguments)
+        names.pop()
+    connection.channel().call(Queue.Declare, queue=q, durable=True, arguments={**QUORUM, "x-max-priority": 5})
+
+
+@scenario
 def a_quorum_queue_needs_a_name(lab: Lab) -> None:
     lab.channel().call(Queue.Declare, queue="", durable=True, arguments=QUORUM)
 
