@@ -8,7 +8,7 @@ ARGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench fuzz clean
+.PHONY: help install run test check bench fuzz torture clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: $(VENV)/.dev ## Compare speed with RabbitMQ, side by side (ARGS="--quick"
 
 fuzz: $(VENV)/.dev ## Throw mutated bytes at sessions for a bounded time (ARGS="--seconds 60")
 	$(PY) -m tests.fuzz $(ARGS)
+
+torture: $(VENV)/.dev ## Kill the broker at random moments and look for what is lost (ARGS="--rounds 200 --seed 1")
+	$(PY) -m tests.torture $(ARGS)
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache

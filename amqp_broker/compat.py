@@ -18,6 +18,8 @@ class Profile:
     auth_mechanisms: str = "PLAIN AMQPLAIN ANONYMOUS"
     frame_max_lowest: int = 8192
     message_bytes_max: int = 16_777_216
+    # The share of memory beyond which publishers are blocked.
+    memory_watermark: str = "0.6"
     # How often a message of a quorum queue may come back if the queue does not say; None: as often as it likes.
     delivery_limit: int | None = 20
     # Whether only deliveries that failed count for that limit (reject, a lost channel), not those given back (nack).
@@ -54,6 +56,7 @@ PROFILES: Final = {
         auth_mechanisms="PLAIN AMQPLAIN",
         frame_max_lowest=4096,
         message_bytes_max=134_217_728,
+        memory_watermark="0.4",
         delivery_limit=None,
         quorum_priority_levels=1,
         priority_takes_over=False,

@@ -5,11 +5,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
 
 from amqp_broker.compat import DEFAULT, PROFILES, Profile
+
+_UNITS: Final[dict[str, int]] = {
+    "": 1,
+    **{unit: 1024 ** (power + 1) for power, letter in enumerate("kmgt") for unit in (letter, f"{letter}ib")},
+    **{f"{letter}b": 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
+}
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)((?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
 
 
 class ConfigError(ValueError):
@@ -30,7 +41,19 @@ class Config:
     )
     port: int = setting(5672, "Port for AMQP; 0 takes a free one.", env=("RABBITMQ_NODE_PORT",))
     ports_file: str = setting("", "Write the ports as JSON to this file when all of them accept.")
-    ephemeral: bool = setting(False, "Keep everything in memory only (so far the only way).")
+    data_dir: str = setting(
+        "", "Folder of the store; without it the platform's folder for data.", env=("RABBITMQ_MNESIA_DIR",)
+    )
+    ephemeral: bool = setting(False, "Keep everything in memory only: nothing is there after a restart.")
+    vm_memory_high_watermark: str = setting(
+        "",
+        "Memory beyond which publishers are blocked: a share of all there is (0.6), or as much as 2GB.",
+        env=("RABBITMQ_VM_MEMORY_HIGH_WATERMARK",),
+    )
+    disk_free_limit: str = setting(
+        "50MB", "Block publishers while the store's disk has less than this free; 1.5 is that share of the memory."
+    )
+    store_bytes_max: str = setting("0", "Block publishers while the store has more than this, as 20GB; 0 is no limit.")
     log_level: str = setting("info", "debug, info, warning or error.")
     remote_guest: bool = setting(False, "Let the user guest in from other machines, too.")
     default_user: str = setting("guest", "Name of the first user.", env=("RABBITMQ_DEFAULT_USER",), flag=False)
@@ -74,12 +97,20 @@ class Config:
         """The version of RabbitMQ that is imitated."""
         return PROFILES[self.compat]
 
+    @property
+    def store_path(self) -> Path | None:
+        """The folder of the store; None if there is none."""
+        if self.ephemeral:
+            return None
+        return Path(self.data_dir) if self.data_dir else platformdirs.user_data_path("amqp-broker", appauthor=False)
+
     def resolved(self) -> Config:
         """These settings, with the values of that version where none is given."""
         return replace(
             self,
             auth_mechanisms=self.auth_mechanisms or self.profile.auth_mechanisms,
             message_bytes_max=self.message_bytes_max or self.profile.message_bytes_max,
+            vm_memory_high_watermark=self.vm_memory_high_watermark or self.profile.memory_watermark,
         )
 
     def check(self) -> None:
@@ -90,6 +121,23 @@ class Config:
             raise ConfigError(f"compat '{self.compat}' is none of {', '.join(PROFILES)}")
         if self.log_level not in ("debug", "info", "warning", "error"):
             raise ConfigError(f"log level '{self.log_level}' is none of debug, info, warning, error")
+        for name in ("vm_memory_high_watermark", "disk_free_limit", "store_bytes_max"):
+            text = getattr(self, name)
+            if text and _AMOUNT.fullmatch(text) is None:
+                raise ConfigError(f"{name} is '{text}', which is not an amount like 2GB")
+
+
+def octets(text: str, whole: int) -> int:
+    """How much a setting says: octets, with a unit or not; a number up to 1, or with a point, is a share of `whole`.
+
+    Units are RabbitMQ's: kB is 1000, KiB and K are 1024 (rabbit_resource_monitor_misc.erl).
+    """
+    found = _AMOUNT.fullmatch(text)
+    assert found is not None, text
+    number, unit = found.groups()
+    if not unit and ("." in number or int(number) <= 1):
+        return round(float(number) * whole)
+    return round(float(number) * _UNITS[unit.lower()])
 
 
 def _parse(name: str, text: str, kind: str) -> Any:

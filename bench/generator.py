@@ -45,6 +45,7 @@ class Load:
     argument: str = ""
     priorities: int = 0
     expiration: int = 0
+    persistent: bool = False
     dead_letter: bool = False
     topic_bindings: int = 0
     topic_keys: int = 0

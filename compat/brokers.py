@@ -78,13 +78,18 @@ class BrokerProcess:
     def is_ready(self) -> bool:
         raise NotImplementedError
 
-    def start(self, timeout_s: float = 60.0) -> BrokerProcess:
-        """Start the process and return when it accepts clients; RuntimeError with the log if it does not."""
+    def spawn(self) -> None:
+        """Start the process, and do not wait for it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), env=self.environment(), stdout=log, stderr=log, start_new_session=True
             )
+
+    def start(self, timeout_s: float = 60.0) -> BrokerProcess:
+        """Start the process and return when it accepts clients; RuntimeError with the log if it does not."""
+        self.spawn()
+        assert self.process is not None
         deadline = time.monotonic() + timeout_s
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -132,7 +137,7 @@ class OurBroker(BrokerProcess):
         self.ports_file.unlink(missing_ok=True)
         return [
             *(sys.executable, "-m", "amqp_broker", "serve", "--host", self.host, "--port", str(self.port)),
-            *("--ports-file", str(self.ports_file), "--ephemeral", *self.options),
+            *("--ports-file", str(self.ports_file), "--data-dir", str(self.folder / "data"), *self.options),
         ]
 
     def is_ready(self) -> bool:

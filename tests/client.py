@@ -36,6 +36,7 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(TIMEOUT_S)
         self.socket.connect((host, port))
+        self.capabilities = {"consumer_cancel_notify": True, "authentication_failure_close": True}
         self._received = bytearray()
 
     def __enter__(self) -> Client:
@@ -70,8 +71,7 @@ class Client:
         """The handshake up to tune-ok: connection.open is still to come."""
         self.send_bytes(PROTOCOL_HEADER)
         self.expect(commands.Connection.Start, channel=0)
-        capabilities = {"consumer_cancel_notify": True, "authentication_failure_close": True}
-        start_ok = commands.Connection.StartOk({"capabilities": capabilities}, "PLAIN", f"\0{user}\0{password}")
+        start_ok = commands.Connection.StartOk({"capabilities": self.capabilities}, "PLAIN", f"\0{user}\0{password}")
         self.send(start_ok, channel=0)
         self.expect(commands.Connection.Tune, channel=0)
         self.send(commands.Connection.TuneOk(2047, 131072, heartbeat), channel=0)

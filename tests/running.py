@@ -31,7 +31,7 @@ class RunningServer:
     def __init__(
         self, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop, **settings: Any
     ) -> None:
-        self.config = Config(**{"host": "127.0.0.1", "port": 0, **settings})
+        self.config = Config(**{"host": "127.0.0.1", "port": 0, "ephemeral": True, **settings})
         self._new_loop = new_loop
         self._started: Future[Server] = Future()
         self._loop: asyncio.AbstractEventLoop

@@ -113,26 +113,13 @@ class Taker(Consumer):
         return [delivery.message.body for delivery in self.taken]
 
 
-class RecordingJournal(Journal):
-    """A journal that keeps what it was told, in order, as (verb, queue name, position)."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, str, int]] = []
-
-    def put(self, queue: Queue, position: int, message: Message) -> None:
-        self.told += 1
-        self.records.append(("put", queue.name, position))
-
-    def remove(self, queue: Queue, position: int) -> None:
-        self.told += 1
-        self.records.append(("remove", queue.name, position))
-
-
-def new_broker(journal: Journal | None = None, **settings: Any) -> Broker:
+def new_broker(journal: Journal | None = None, *, now: int = 0, has_defaults: bool = True, **settings: Any) -> Broker:
     """A broker with the vhost `/` and the user guest, whose random octets are a running number."""
     numbers = count(1)
     broker = Broker(Config(**settings), lambda size: next(numbers).to_bytes(size, "big"), journal)
-    broker.add_defaults()
+    broker.now = now
+    if has_defaults:
+        broker.add_defaults()
     return broker
 
 

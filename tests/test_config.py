@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.config import Config, ConfigError
+from amqp_broker.config import Config, ConfigError, octets
 
 
 def environment_names() -> list[str]:
@@ -59,6 +59,7 @@ def test_variables_of_others_are_ignored() -> None:
         ("RABBITMQ_DEFAULT_VHOST", "default_vhost", "test"),
         ("RABBITMQ_NODE_IP_ADDRESS", "host", "::"),
         ("RABBITMQ_NODE_PORT", "port", "5673"),
+        ("RABBITMQ_VM_MEMORY_HIGH_WATERMARK", "vm_memory_high_watermark", "0.4"),
     ],
 )
 def test_variables_of_rabbitmqs_docker_image_work(name: str, setting: str, value: str) -> None:
@@ -81,6 +82,12 @@ def test_a_switch_in_the_environment_has_several_spellings(text: str, value: boo
         ({"AMQP_BROKER_EPHEMERAL": "maybe"}, "AMQP_BROKER_EPHEMERAL is 'maybe', which is neither true nor false"),
         ({"AMQP_BROKER_PORT": "65536"}, "port 65536 is not between 0 and 65535"),
         ({"AMQP_BROKER_PORT": "-1"}, "port -1 is not between 0 and 65535"),
+        (
+            {"RABBITMQ_VM_MEMORY_HIGH_WATERMARK": "much"},
+            "vm_memory_high_watermark is 'much', which is not an amount like 2GB",
+        ),
+        ({"AMQP_BROKER_DISK_FREE_LIMIT": "-1"}, "disk_free_limit is '-1', which is not an amount like 2GB"),
+        ({"AMQP_BROKER_STORE_BYTES_MAX": "2 XB"}, "store_bytes_max is '2 XB', which is not an amount like 2GB"),
         ({"AMQP_BROKER_LOG_LEVEL": "loud"}, "log level 'loud' is none of debug, info, warning, error"),
     ],
 )
@@ -104,3 +111,33 @@ def test_each_setting_has_a_sentence_of_help() -> None:
 def test_no_two_settings_share_a_name_in_the_environment() -> None:
     names = environment_names()
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("0", 0),
+        ("0.6", 600_000),
+        ("1", 1_000_000),
+        ("1.5", 1_500_000),
+        ("2", 2),
+        ("50000000", 50_000_000),
+        ("50MB", 50_000_000),
+        ("50mb", 50_000_000),
+        ("2kB", 2000),
+        ("2KiB", 2048),
+        ("2k", 2048),
+        ("3M", 3 << 20),
+        ("3MiB", 3 << 20),
+        ("2G", 2 << 30),
+        ("1.5GB", 1_500_000_000),
+    ],
+)
+def test_an_amount_is_octets_with_rabbitmqs_units_or_a_share_of_what_there_is(text: str, amount: int) -> None:
+    assert octets(text, 1_000_000) == amount
+
+
+@pytest.mark.parametrize(("version", "watermark"), [("3.13", "0.4"), ("4.2", "0.6")])
+def test_the_watermark_is_that_of_the_version_unless_one_is_given(version: str, watermark: str) -> None:
+    assert Config(compat=version).resolved().vm_memory_high_watermark == watermark
+    assert Config(compat=version, vm_memory_high_watermark="0").resolved().vm_memory_high_watermark == "0"

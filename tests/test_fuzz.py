@@ -60,12 +60,12 @@ def never_forget(receive: Callable[[Session, bytes, int], None]) -> Any:
     return wrong
 
 
-def confirm_twice(send_confirms: Callable[[Channel], None]) -> Any:
-    def wrong(self: Channel) -> None:
+def confirm_twice(send_confirms: Callable[[Channel, int, list[int]], None]) -> Any:
+    def wrong(self: Channel, until: int, rejected: list[int]) -> None:
         confirmed = self.confirmed_count
-        send_confirms(self)
+        send_confirms(self, until, rejected)
         self.confirmed_count = confirmed
-        send_confirms(self)
+        send_confirms(self, until, rejected)
 
     return wrong
 
@@ -102,7 +102,7 @@ def go_on_after_close(teardown: Callable[[Session], None]) -> Any:
     [
         (Session, "receive", forget_unfinished),
         (Session, "receive", never_forget),
-        (Channel, "send_confirms", confirm_twice),
+        (Channel, "_send_confirms", confirm_twice),
         (ChannelConsumer, "deliver", stumble),
         (Session, "send_bytes", send_garbage),
         (Broker, "dismiss", keep_connections),

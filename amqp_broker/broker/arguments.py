@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from amqp_broker import fields
+from amqp_broker.broker.settings import interval_ms
 from amqp_broker.compat import Profile
 from amqp_broker.errors import PreconditionFailed
 
@@ -16,8 +17,10 @@ EXPIRES_MS_MAX: Final = 315_360_000_000
 PRIORITY_MAX: Final = 255
 OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
 QUEUE_MODES: Final = ("default", "lazy")
-QUEUE_TYPES: Final = ("classic", "quorum", "")
+QUEUE_TYPES: Final = ("classic", "quorum", "stream", "")
 LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
+OFFSETS: Final = ("first", "last", "next")
+SEGMENT_BYTES_MAX: Final = 3_000_000_000
 
 # A validator returns what is wrong as an Erlang term, or None.
 Validator = Callable[[Any, fields.Table], "str | None"]
@@ -101,6 +104,21 @@ def _bool(value: Any, _: fields.Table) -> str | None:
     return None if isinstance(value, bool) else f"{{unacceptable_type,{fields.type_name(value)}}}"
 
 
+def _max_age(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if interval_ms(value) is not None else "invalid_max_age")
+
+
+def _stream_offset(value: Any, _: fields.Table) -> str | None:
+    is_offset = (
+        fields.is_integer(value)
+        or isinstance(value, fields.Timestamp)
+        or (isinstance(value, bytes) and value.decode("latin-1") in OFFSETS)
+        or (isinstance(value, str) and (value in OFFSETS or interval_ms(value) is not None))
+    )
+    return None if is_offset else f"{{invalid_stream_offset_arg,{{{fields.typed_term(value)}}}}}"
+
+
 # In the order in which RabbitMQ checks them.
 QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-expires": _expires,
@@ -124,8 +142,17 @@ QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-queue-leader-locator": _leader_locator,
 }
 
-# What is compared when a queue is declared again, in RabbitMQ's order (capabilities of rabbit_classic_queue.erl and
-# rabbit_quorum_queue.erl).
+# Those that only streams have; they are not looked at for other queues, which refuse them all.
+STREAM_ARGUMENTS: Final[dict[str, Validator]] = {
+    "x-max-age": _max_age,
+    "x-stream-max-segment-size-bytes": _non_negative,
+    "x-stream-filter-size-bytes": _non_negative,
+    "x-initial-cluster-size": _positive,
+    "x-queue-leader-locator": _leader_locator,
+}
+
+# What is compared when a queue is declared again, in RabbitMQ's order (capabilities of rabbit_classic_queue.erl,
+# rabbit_quorum_queue.erl and rabbit_stream_queue.erl).
 COMPARED: Final = {
     "classic": (
         "x-expires",
@@ -161,6 +188,7 @@ COMPARED: Final = {
         "x-consumer-timeout",
         "x-queue-leader-locator",
     ),
+    "stream": ("x-max-length-bytes", "x-queue-type", *STREAM_ARGUMENTS),
 }
 
 # Known to RabbitMQ, but not for this type of queue.
@@ -193,20 +221,52 @@ NOT_QUORUM_ARGUMENTS: Final = (
     "x-stream-filter-size-bytes",
     "x-initial-cluster-size",
 )
+NOT_STREAM_ARGUMENTS: Final = (
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-max-length",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-max-priority",
+    "x-delivery-limit",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-quorum-initial-group-size",
+)
+# By type of queue: what it refuses.
+FOREIGN_ARGUMENTS: Final = {
+    "classic": NOT_CLASSIC_ARGUMENTS,
+    "quorum": NOT_QUORUM_ARGUMENTS,
+    "stream": NOT_STREAM_ARGUMENTS,
+}
 NOT_CLASSIC_CONSUMER_ARGUMENTS: Final = ("x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered")
+FOREIGN_CONSUMER_ARGUMENTS: Final = {
+    "classic": NOT_CLASSIC_CONSUMER_ARGUMENTS,
+    "quorum": NOT_CLASSIC_CONSUMER_ARGUMENTS,
+    "stream": ("x-priority",),
+}
 CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-priority": _integer}
+STREAM_CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-stream-offset": _stream_offset}
 
 
 def check_queue(arguments: fields.Table, profile: Profile, resource: str) -> None:
     """Raise PreconditionFailed for an argument that a new queue cannot have.
 
     First RabbitMQ looks at the type, then at the values of what the type knows, then, in the order given, at what it
-    does not know.
+    does not know; for streams at that before the values.
     """
     check({"x-queue-type": QUEUE_ARGUMENTS["x-queue-type"]}, arguments, resource)
-    queue_type = "quorum" if arguments.get("x-queue-type") == "quorum" else "classic"
+    queue_type = type_of(arguments)
     foreign = _foreign(queue_type, profile)
     known = {name: validate for name, validate in QUEUE_ARGUMENTS.items() if name not in foreign}
+    if queue_type == "stream":
+        known.update(STREAM_ARGUMENTS)
+        check_type(foreign, arguments, resource, queue_type)
     if not profile.has_queue_modes:
         known.pop("x-queue-mode", None)
     if not profile.has_queue_version_1 and "x-queue-version" in known:
@@ -215,12 +275,16 @@ def check_queue(arguments: fields.Table, profile: Profile, resource: str) -> Non
     check_type(foreign, arguments, resource, queue_type)
 
 
+def type_of(arguments: fields.Table) -> str:
+    """The type of a queue with these arguments, which need not be valid."""
+    queue_type = arguments.get("x-queue-type")
+    return queue_type if queue_type in ("quorum", "stream") else "classic"
+
+
 def _foreign(queue_type: str, profile: Profile) -> tuple[str, ...]:
-    if queue_type == "quorum":
-        return NOT_QUORUM_ARGUMENTS
-    if profile.times_out_quorum_only:
+    if queue_type == "classic" and profile.times_out_quorum_only:
         return NOT_CLASSIC_ARGUMENTS + NEVER_CLASSIC_ARGUMENTS
-    return NOT_CLASSIC_ARGUMENTS
+    return FOREIGN_ARGUMENTS[queue_type]
 
 
 def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from amqp_broker.broker import definitions
 from amqp_broker.broker.access import SALT_BYTES, Permission, TopicPermission, User, hash_password
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.dead_letter import dead_letter
@@ -40,7 +41,8 @@ class Broker:
         self.profile = config.profile
         self.entropy = entropy
         self.journal = journal or NullJournal()
-        self.is_durable = journal is not None
+        # Connections that wait for a commit of the journal.
+        self.awaiting_commit: dict[Connection, None] = {}
         self.timers = Timers()
         self.vhosts: dict[str, VHost] = {}
         self.users: dict[str, User] = {}
@@ -60,6 +62,8 @@ class Broker:
         self.is_congested = False
         # What the node is short of: "memory", "disk".
         self.alarms: set[str] = set()
+        # Transient queues that go on in the journal because memory was short.
+        self._paging: list[Queue] = []
 
     def unique_name(self, prefix: str) -> str:
         """A name that no other has: `prefix` and 22 characters, as RabbitMQ makes them."""
@@ -87,6 +91,30 @@ class Broker:
         for connection in list(self.connections):
             connection.follow_alarms()
 
+    @property
+    def is_paging(self) -> bool:
+        """Whether transient queues go on in the journal."""
+        return bool(self._paging)
+
+    def page(self, is_short: bool) -> None:
+        """Have long transient queues go on in the journal while memory is short, and come back when it is not."""
+        if not self.journal.is_durable:
+            return
+        if is_short:
+            for vhost in self.vhosts.values():
+                self._paging += [queue for queue in vhost.queues.values() if queue.page()]
+        elif self._paging:
+            self._paging = [queue for queue in self._paging if not queue.end_paging()]
+
+    def on_committed(self) -> None:
+        """The journal has committed a batch: who waited for it goes on."""
+        logs, self.journal.advanced_logs = self.journal.advanced_logs, []
+        for log in logs:
+            log.queue.on_committed()
+        for connection in list(self.awaiting_commit):
+            if not connection.on_committed(self.journal.committed):
+                del self.awaiting_commit[connection]
+
     # Users and vhosts
 
     def add_vhost(self, name: str) -> VHost:
@@ -95,13 +123,17 @@ class Broker:
             vhost = self.vhosts[name] = VHost(self, name)
             if name == self.config.default_vhost:
                 vhost.exchanges[EVENT_EXCHANGE] = event_exchange(name)
+            self.journal.define(*definitions.of_vhost(vhost))
             self.events.vhost_created(vhost)
         return self.vhosts[name]
 
     def add_user(self, name: str, password: str, *, tags: frozenset[str] = frozenset()) -> User:
         """Create or replace a user, who has no permissions yet."""
         user = User(name, hash_password(password.encode(), self.entropy(SALT_BYTES)), tags)
+        if name in self.users:
+            self._forget_permissions(self.users[name])
         self.users[name] = user
+        self._remember(user)
         self.events.user_created(user)
         return user
 
@@ -121,8 +153,10 @@ class Broker:
             vhost.remove_queue(queue)
         for exchange in vhost.exchanges.values():
             exchange.close()
+        vhost.forget()
         del self.vhosts[name]
         for user in self.users.values():
+            self._forget_permissions(user, name)
             user.forget_vhost(name)
         self.events.emit_action("vhost.deleted", name=name)
 
@@ -137,6 +171,8 @@ class Broker:
         """Delete a user, and close all connections that he has. Raises DoesNotExist."""
         user = self.user(name)
         del self.users[name]
+        self.journal.undefine(("user", name))
+        self._forget_permissions(user)
         # Who is just logging in finds no vhost open any more.
         user.permissions.clear()
         for connection in [connection for connection in self.connections if connection.user is user]:
@@ -147,21 +183,37 @@ class Broker:
     def change_password(self, user: User, password: str) -> None:
         """Who is logged in stays so."""
         user.password_hash = hash_password(password.encode(), self.entropy(SALT_BYTES))
+        self._remember(user)
         self.events.emit_action("user.password.changed", name=user.name)
 
     def set_tags(self, user: User, tags: Iterable[str]) -> None:
         """`administrator`, `monitoring`, `policymaker`, `management`, `impersonator`, or what means nothing here."""
         user.tags = frozenset(tag.strip() for tag in tags)
+        self._remember(user)
         self.events.emit_action("user.tags.set", name=user.name, tags=sorted(user.tags))
 
     def set_user_limit(self, user: User, name: str, value: object) -> None:
         """Set `max-connections` or `max-channels`; negative is no limit. Raises InvalidParameter."""
         user.limits.set(name, value)
+        self._remember(user)
         self.events.emit_action("user.limits.set", name="limits", username=user.name, **user.limits.given)
 
     def clear_user_limit(self, user: User, name: str) -> None:
         user.limits.clear(name)
+        self._remember(user)
         self.events.emit_action("user.limits.cleared", name="limits", username=user.name)
+
+    def _remember(self, user: User) -> None:
+        self.journal.define(*definitions.of_user(user))
+
+    def _forget_permissions(self, user: User, vhost: str | None = None) -> None:
+        """Those in a vhost, or all: a vhost for which something is set need not be there."""
+        for name in user.permissions:
+            if vhost in (name, None):
+                self.journal.undefine(("permission", user.name, name))
+        for key in user.topic_permissions:
+            if vhost in (key[0], None):
+                self.journal.undefine(("topic_permission", user.name, *key))
 
     # Permissions: they count at once, for open connections, too. Patterns are checked first, then the user, then the
     # vhost (rabbit_auth_backend_internal.erl, set_permissions)
@@ -171,13 +223,15 @@ class Broker:
         permission.check()
         self._require(user, vhost)
         user.permissions[vhost] = permission
+        self.journal.define(*definitions.of_permission(user, vhost, permission))
         self._permissions_changed()
         self.events.permission_created(user, vhost, permission)
 
     def clear_permission(self, user: User, vhost: str) -> None:
         """The user may do nothing more in a vhost; his connections stay open. Raises DoesNotExist."""
         self._require(user, vhost)
-        user.permissions.pop(vhost, None)
+        if user.permissions.pop(vhost, None) is not None:
+            self.journal.undefine(("permission", user.name, vhost))
         self._permissions_changed()
         self.events.emit_action("permission.deleted", user=user.name, vhost=vhost)
 
@@ -186,6 +240,7 @@ class Broker:
         permission.check()
         self._require(user, vhost)
         user.topic_permissions[vhost, exchange] = permission
+        self.journal.define(*definitions.of_topic_permission(user, vhost, exchange, permission))
         self._permissions_changed()
         self.events.emit_action(
             "topic.permission.created",
@@ -202,6 +257,7 @@ class Broker:
         for key in list(user.topic_permissions):
             if key[0] == vhost and exchange in (key[1], None):
                 del user.topic_permissions[key]
+                self.journal.undefine(("topic_permission", user.name, *key))
         self._permissions_changed()
         self.events.emit_action("topic.permission.deleted", user=user.name, vhost=vhost)
 
@@ -273,10 +329,12 @@ class Broker:
             self._dead_letters.append((queue, message, reason))
             return
         self._is_dead_lettering = True
-        dead_letter(queue, message, reason, self.now)
-        while self._dead_letters:
-            dead_letter(*self._dead_letters.popleft(), self.now)
-        self._is_dead_lettering = False
+        try:
+            dead_letter(queue, message, reason, self.now)
+            while self._dead_letters:
+                dead_letter(*self._dead_letters.popleft(), self.now)
+        finally:
+            self._is_dead_lettering = False
 
     # Work that was put off
 

@@ -34,6 +34,10 @@ class Connection:
         """The alarms of the broker have changed: who publishes waits while there is one."""
         raise NotImplementedError
 
+    def on_committed(self, committed: int) -> bool:
+        """The journal has committed this batch; returns whether the connection waits for a later one."""
+        raise NotImplementedError
+
     def force_close(self, explanation: str, now: int) -> None:
         """Close it from the broker's side with 320 CONNECTION_FORCED."""
         raise NotImplementedError

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker import fields
 from amqp_broker.broker.exchange import Binding, Destination, Exchange
+from amqp_broker.broker.window import Window
 from amqp_broker.errors import PreconditionFailed
 from amqp_broker.message import Message, routing_keys
 
@@ -46,6 +47,8 @@ class DelayedExchange(Exchange):
     # (when it is due in ms since the epoch, position in the order of arrival, message): a heap, the next one first.
     _delayed: list[tuple[int, int, Message]] = field(default_factory=list)
     _next_position: int = 0
+    # Has the same messages, if the exchange is durable and anything here is.
+    _window: Window | None = None
     # Set for when the first is due.
     _timer: Timer | None = None
     # Whether more is due than a portion, and goes on when the sockets were flushed.
@@ -64,9 +67,22 @@ class DelayedExchange(Exchange):
         self._vhost = vhost
         self._inner = vhost.exchange_type(kind)(self.vhost, self.name, arguments=self.arguments)
         self._inner.open(vhost)
+        journal = vhost.broker.journal
+        if self.is_durable and journal.is_durable:
+            if self.range_id is None:
+                self.range_id = journal.new_ranges(1)
+            # Transient messages, too, outlive the process here, as they do in the plugin's table.
+            self._window = Window(None, journal, self.range_id, keeps_all=True)
+            self._next_position = self._window.next
+            for position, stored in self._window.take_all():
+                self._delayed.append((stored.deadline_ms or 0, position, stored.message))
+            heapq.heapify(self._delayed)
+            self._wake()
 
     def close(self) -> None:
         self._delayed.clear()
+        if self._window is not None:
+            self._window.drop()
         if self._timer is not None:
             self._timer.cancel()
         self._inner.close()
@@ -81,7 +97,10 @@ class DelayedExchange(Exchange):
         delay_ms = delay_of(headers)
         if not 0 < delay_ms <= DELAY_MS_MAX:
             return self._inner.destinations(routing_keys, headers, message)
-        heapq.heappush(self._delayed, (self._vhost.broker.now + delay_ms, self._next_position, message))
+        due_ms = self._vhost.broker.now + delay_ms
+        if self._window is not None:
+            self._window.hand_on(self._next_position, message, due_ms)
+        heapq.heappush(self._delayed, (due_ms, self._next_position, message))
         self._next_position += 1
         self._wake()
         return ()
@@ -127,7 +146,10 @@ class DelayedExchange(Exchange):
             if not delayed or delayed[0][0] > now:
                 self._wake()
                 return
-            self._release(heapq.heappop(delayed)[2])
+            _, position, message = heapq.heappop(delayed)
+            if self._window is not None:
+                self._window.remove(position, message)
+            self._release(message)
         self._is_undrained = True
         self._vhost.broker.undrained.append(self)
 

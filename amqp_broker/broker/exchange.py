@@ -36,6 +36,11 @@ class Binding:
         self.arguments = arguments
         self.key: BindingKey = (destination, routing_key, fields.encode_table(dict(sorted(arguments.items()))))
 
+    @property
+    def is_durable(self) -> bool:
+        """A binding outlives the process if both its ends do."""
+        return self.source.is_durable and self.destination.is_durable
+
 
 @dataclass(eq=False)
 class Exchange:
@@ -53,6 +58,8 @@ class Exchange:
     incoming: dict[Binding, None] = field(default_factory=dict)
     policy: Policy | None = None
     operator_policy: Policy | None = None
+    # Where the journal keeps messages of a durable exchange that has some.
+    range_id: int | None = None
 
     def __str__(self) -> str:
         return f"exchange '{self.name}' in vhost '{self.vhost}'"

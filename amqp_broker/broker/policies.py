@@ -8,14 +8,13 @@ Source: RabbitMQ, "Policies"; rabbit_policy.erl, rabbit_policies.erl, and the ca
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker import fields
 from amqp_broker.broker import patterns
-from amqp_broker.broker.settings import merged
+from amqp_broker.broker.settings import MAX_AGE, merged
 from amqp_broker.errors import DoesNotExist, InvalidParameter
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 APPLY_TO_QUEUE_TYPE: Final = {"classic": "classic_queues", "quorum": "quorum_queues", "stream": "streams"}
 APPLY_TO: Final = ("all", "exchanges", "queues", *APPLY_TO_QUEUE_TYPE.values())
-MAX_AGE: Final = re.compile(r"[0-9]+[YMDhms]")
 
 # A policy with one of these keys passes over queues of the type, whatever else it says.
 UNSUPPORTED: Final[dict[str, frozenset[str]]] = {

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from amqp_broker.broker.dead_letter import EXPIRED, MAXLEN, REJECTED
+from amqp_broker.broker.overflow import Overflow
 from amqp_broker.broker.policies import Policy, definition_of
 from amqp_broker.broker.settings import QueueSettings, effective
 from amqp_broker.broker.turns import Turns
+from amqp_broker.broker.window import ENTRY_BYTES, PORTION_BYTES, Window
 from amqp_broker.errors import AccessRefused, PreconditionFailed, ResourceLocked
 from amqp_broker.message import Message, SpecialMessage
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.exchange import Binding
+    from amqp_broker.broker.journal import Stored
     from amqp_broker.broker.timers import Timer
     from amqp_broker.broker.vhost import VHost
 
@@ -85,7 +88,10 @@ class Queue(Turns):
         # Whether a drain stopped at its portion, and goes on when the sockets were flushed.
         self.is_undrained = False
 
-        self.journal = vhost.broker.journal if is_durable and vhost.broker.is_durable else None
+        # Where the messages of a durable queue are, if anything here is durable; `ready` is empty then. That of a
+        # transient queue has what came when memory was short, all of it behind `ready`.
+        self.window: Window | None = None
+        self.range_id: int | None = None
         # Whether there is more to a message than being handed on: the one question that the plain path asks.
         self.has_extras = False
         self.apply(effective(arguments, {}, {}))
@@ -96,7 +102,67 @@ class Queue(Turns):
     @property
     def ready_count(self) -> int:
         """How many messages wait for a consumer."""
-        return len(self.ready) + len(self.returned)
+        window = self.window
+        return len(self.returned) + len(self.ready) + (0 if window is None else len(window))
+
+    @property
+    def range_count(self) -> int:
+        """How many ranges of the journal the messages of a durable queue take."""
+        return 1
+
+    @property
+    def windows(self) -> list[Window]:
+        """Where its messages are in the journal."""
+        return [] if self.window is None else [self.window]
+
+    def keep(self, range_id: int) -> None:
+        """Keep messages in the journal, from this range on; what is there already is in the queue then."""
+        self.range_id = range_id
+        self.window = Window(self, self.vhost.broker.journal, range_id, keeps_all=False)
+        self._update_extras()
+
+    def page(self) -> bool:
+        """Memory is short: what comes from now on goes to the journal. Returns whether that starts now.
+
+        Only for a queue without a window, with a backlog that is worth it; what is in memory stays there.
+        """
+        ready = self.ready
+        if self.window is not None or not ready or len(ready) * (len(ready[0].content) + ENTRY_BYTES) < PORTION_BYTES:
+            return False
+        self.window = Overflow(self, self.vhost.broker.journal.new_ranges(1), self.head + len(ready))
+        self._update_extras()
+        return True
+
+    def end_paging(self) -> bool:
+        """Memory is not short any more: keep all in it again. Returns False if the journal still has something."""
+        window = self.window
+        if window is None or self.is_deleted:
+            return True
+        if len(window):
+            return False
+        if not self.ready:
+            self.head = window.next
+        window.drop()
+        self.window = None
+        self._update_extras()
+        return True
+
+    def drop_windows(self) -> None:
+        """The queue is deleted, and the journal need not keep anything of it."""
+        for window in self.windows:
+            window.drop()
+
+    def on_restored(self) -> None:
+        """After a restart, when all objects are there: look at what the queue has."""
+        for window in self.windows:
+            window.fill(1)
+        self.apply(self.settings)
+
+    def catch_up(self) -> None:
+        """After a restart, when all queues have looked: give up what is too much by now, and what has expired."""
+        if self.settings.drops_head:
+            self._drop_beyond_limits()
+        self.expire()
 
     def follow(self, policy: Policy | None, operator_policy: Policy | None) -> bool:
         """These policies apply to the queue from now on; returns whether others did before."""
@@ -119,15 +185,20 @@ class Queue(Turns):
         self.settings = settings
         self._update_extras()
         if settings.bytes_max is not None:
-            self.ready_bytes = sum(message.body_bytes for message in self.messages())
-        if drops:
+            self.ready_bytes = self._count_ready_bytes()
+        # While a restart goes on, what would be given up could not go where it must.
+        is_restoring = self.vhost.broker.journal.is_restoring
+        if drops and not is_restoring:
             self._drop_beyond_limits()
+        if self.deadlines and not is_restoring:
+            # Another message may have come to the head.
+            self.expire()
         self._start_unused_timer()
 
     def _update_extras(self) -> None:
         settings = self.settings
         self.has_extras = (
-            self.journal is not None
+            self.window is not None
             or self.vhost.trace is not None
             or bool(self.deadlines)
             or settings.message_ttl_ms is not None
@@ -142,6 +213,15 @@ class Queue(Turns):
         for _, message in sorted(self.returned):
             yield message
         yield from self.ready
+        if self.window is not None:
+            yield from self.window
+
+    def _count_ready_bytes(self) -> int:
+        return (
+            sum(message.body_bytes for message in self.ready)
+            + sum(message.body_bytes for _, message in self.returned)
+            + (self.window.ready_bytes if self.window is not None else 0)
+        )
 
     def push(self, message: Message) -> None:
         """Take a message: hand it to the consumer whose turn it is, or keep it."""
@@ -167,12 +247,9 @@ class Queue(Turns):
             self.expire()
         if self.takers and self._hand_on(message, expiration_ms):
             return
-        position = self._append(message)
-        if self.journal is not None and message.is_persistent:
-            self.journal.put(self, position, message)
+        position = self._append(message, self._deadline(expiration_ms))
         if self.settings.bytes_max is not None:
             self.ready_bytes += message.body_bytes
-        self._set_deadline(position, expiration_ms)
         has_moved = bool(self.takers)
         if has_moved:
             self.drain(with_expired=True)
@@ -191,27 +268,27 @@ class Queue(Turns):
         It counts against no limit then, and may expire only if it comes back. Returns False if it has to wait.
         """
         takers = self.takers
-        if self.ready_count or self.journal is not None or self.vhost.trace is not None:
+        if self.ready_count or self.vhost.trace is not None:
             return False
         if takers[0].is_full and not self._pass_over_full():
             return False
-        position = self.head
-        self.head = position + 1
+        deadline_ms = self._deadline(expiration_ms)
+        position = self._skip(message, deadline_ms)
         taker = takers[0]
-        if not taker.no_ack:
-            self._set_deadline(position, expiration_ms)
+        if deadline_ms is not None and not taker.no_ack:
+            self.deadlines[position] = deadline_ms
+            self.has_extras = True
         taker.deliver(message, position, False)
         if len(takers) > 1 and takers[0] is taker:
             self._give_turn()
         return True
 
-    def _set_deadline(self, position: int, expiration_ms: int | None) -> None:
+    def _deadline(self, expiration_ms: int | None) -> int | None:
+        """When a new message expires (ms since the epoch), if it does."""
         ttl_ms = self.settings.message_ttl_ms
         if expiration_ms is not None:
             ttl_ms = expiration_ms if ttl_ms is None else min(ttl_ms, expiration_ms)
-        if ttl_ms is not None:
-            self.deadlines[position] = self.vhost.broker.now + ttl_ms
-            self.has_extras = True
+        return None if ttl_ms is None else self.vhost.broker.now + ttl_ms
 
     def accept(self, message: Message) -> bool:
         """Take a message unless the queue is full and says so; a message's own expiration counts.
@@ -260,23 +337,65 @@ class Queue(Turns):
             self.expire()
         return pulled
 
-    # The order of what is ready: the four that a queue with another order has its own of
+    # The order of what is ready: those that a queue with another order has its own of
 
-    def _append(self, message: Message) -> int:
+    def _window_of(self, position: int) -> Window:
+        """Where the journal has the message at a position, if it has any."""
+        assert self.window is not None
+        return self.window
+
+    def _append(self, message: Message, deadline_ms: int | None) -> int:
         """Put a new message behind the others; returns its position."""
+        if self.window is not None:
+            position = self.window.next
+            self.window.append(position, message, deadline_ms)
+            return position
         self.ready.append(message)
-        return self.head + len(self.ready) - 1
+        position = self.head + len(self.ready) - 1
+        if deadline_ms is not None:
+            self.deadlines[position] = deadline_ms
+            self.has_extras = True
+        return position
+
+    def _skip(self, message: Message, deadline_ms: int | None) -> int:
+        """Give a new message its position, and take it at once; nothing is ready."""
+        window = self.window
+        if window is None:
+            position = self.head
+            self.head = position + 1
+            return position
+        position = window.next
+        window.hand_on(position, message, deadline_ms)
+        return position
 
     def _head_position(self) -> int:
-        return self.returned[0][0] if self.returned else self.head
+        if self.returned:
+            return self.returned[0][0]
+        return self.head if self.ready or self.window is None else self.window.head_position()
 
     def _pop_head(self) -> tuple[Message, int, bool]:
         if self.returned:
             position, message = heapq.heappop(self.returned)
             return message, position, True
+        if self.window is not None and not self.ready:
+            position, message = self.window.popleft()
+            return message, position, position < self.window.redelivered_before
         position = self.head
         self.head = position + 1
         return self.ready.popleft(), position, False
+
+    def _clear(self) -> None:
+        """Forget all that is ready."""
+        for position, message in self.returned:
+            self.forget(position, message)
+        self.returned.clear()
+        if self.window is not None:
+            self.window.clear()
+        if self.deadlines:
+            for position in range(self.head, self.head + len(self.ready)):
+                self.deadlines.pop(position, None)
+        self.head += len(self.ready)
+        self.ready.clear()
 
     def _put_back(self, position: int, message: Message) -> None:
         heapq.heappush(self.returned, (position, message))
@@ -323,11 +442,9 @@ class Queue(Turns):
     def _drain_with_extras(self, with_expired: bool) -> None:
         takers, trace = self.takers, self.vhost.trace
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
-        while takers:
-            if self.deadlines and not with_expired:
-                self.expire()
-            if not self.ready_count:
-                return
+        if self.deadlines and not with_expired:
+            self.expire()
+        while takers and self.ready_count:
             if takers[0].is_full:
                 self.suspend(takers[0])
                 continue
@@ -339,6 +456,9 @@ class Queue(Turns):
                 self._give_turn()
             if trace is not None:
                 trace.delivered(self, delivered, redelivered, taker.connection, taker.number, taker.no_ack)
+            if self.deadlines:
+                # Also behind the last one that somebody takes: what came to the head may be due.
+                self.expire()
             bytes_left -= len(message.content)
             messages_left -= 1
             if bytes_left < 0 or not messages_left:
@@ -363,8 +483,8 @@ class Queue(Turns):
 
     def forget(self, position: int, message: Message) -> None:
         """A message that left the queue will not come back."""
-        if self.journal is not None and message.is_persistent:
-            self.journal.remove(self, position)
+        if self.range_id is not None:
+            self._window_of(position).remove(position, message)
         if self.deadlines:
             self.deadlines.pop(position, None)
 
@@ -404,18 +524,17 @@ class Queue(Turns):
 
     def purge(self) -> int:
         """Drop what is ready; returns how many that were."""
-        count = self.ready_count
-        if self.has_extras:
-            trace = self.vhost.trace
-            while self.ready_count:
-                message, position, _ = self._take_head()
-                self.forget(position, message)
-                if trace is not None:
-                    trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
-        self.head += len(self.ready)
-        self.ready.clear()
-        self.returned.clear()
+        count, trace = self.ready_count, self.vhost.trace
+        while trace is not None and self.ready_count:
+            message, position, _ = self._take_head()
+            self.forget(position, message)
+            trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
+        self._clear()
+        self.ready_bytes = 0
         return count
+
+    def on_recovered(self, position: int, stored: Stored) -> None:
+        """A message that was taken before a restart is ready again."""
 
     # Time
 
@@ -443,8 +562,7 @@ class Queue(Turns):
         self._expiry_timer = self.vhost.broker.timers.at(deadline, self._on_expiry)
 
     def _on_expiry(self, now: int) -> None:
-        if not self.is_deleted:
-            self.expire()
+        self.expire()
 
     def use(self) -> None:
         """The queue was declared, read or consumed from: what counts as use for x-expires."""
@@ -461,10 +579,16 @@ class Queue(Turns):
         if expires_ms is not None:
             self._unused_timer = self.vhost.broker.timers.at(self._last_used_ms + expires_ms, self._on_unused)
 
+    def stop_timers(self) -> None:
+        """The queue is gone: its timers must not keep it."""
+        for timer in (self._expiry_timer, self._unused_timer):
+            if timer is not None:
+                timer.cancel()
+
     def _on_unused(self, now: int) -> None:
         self._unused_timer = None
         expires_ms = self.settings.expires_ms
-        if self.is_deleted or self.consumers or expires_ms is None:
+        if self.consumers or expires_ms is None:
             # The last consumer to leave is a use, and starts the timer again.
             return
         if now >= self._last_used_ms + expires_ms:

@@ -8,19 +8,20 @@ Source: rabbit_fifo_q.erl (4.0 to 4.2), rabbit_fifo_pq.erl (4.3); RabbitMQ, "Quo
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
-from amqp_broker.message import Message
+if TYPE_CHECKING:
+    from amqp_broker.broker.line import Line
+    from amqp_broker.broker.window import Window
+    from amqp_broker.message import Message
 
-Placed: TypeAlias = tuple[int, Message]
-
+# Each queue has a line for each priority of the version that has most: the store is the same for all versions.
+LEVELS: Final = 32
 # From here on a priority is high (4.0 to 4.2).
 HIGH_MIN: Final = 5
 # How many of high priority go before one of normal priority.
 WEIGHT: Final = 2
-PRIORITY_MAX: Final = 31
 # That of messages without one, and of those that go back behind all others (4.3).
 PRIORITY_DEFAULT: Final = 4
 
@@ -28,72 +29,78 @@ PRIORITY_DEFAULT: Final = 4
 class TwoLevels:
     """High and normal priority, two to one; what is older than all of normal priority goes first in any case."""
 
-    def __init__(self, has_high: bool) -> None:
+    def __init__(self, lines: Sequence[Line | Window], has_high: bool) -> None:
         """Without `has_high` all priorities are normal."""
         self._has_high = has_high
-        self._high: deque[Placed] = deque()
-        self._normal: deque[Placed] = deque()
+        # One line each, and those that another version has left something in.
+        self._normal = [line for level, line in enumerate(lines[:HIGH_MIN]) if line or level == PRIORITY_DEFAULT]
+        self._high = [line for level, line in enumerate(lines[HIGH_MIN:]) if line or not level]
         self._turn = 0
 
-    def __len__(self) -> int:
-        return len(self._high) + len(self._normal)
+    def level(self, priority: int | None) -> int:
+        """The line that a new message goes to."""
+        return HIGH_MIN if self._has_high and priority is not None and priority >= HIGH_MIN else PRIORITY_DEFAULT
 
-    def __iter__(self) -> Iterator[Placed]:
-        """All messages, as they would be taken."""
-        copy = TwoLevels(self._has_high)
-        copy._high, copy._normal, copy._turn = self._high.copy(), self._normal.copy(), self._turn
-        while copy:
-            yield copy.take()
+    def next(self) -> Line | Window:
+        """The line that the next message is taken from."""
+        high, normal = _oldest(self._high), _oldest(self._normal)
+        if high is None or normal is None:
+            line = high or normal
+            assert line is not None, "nothing is ready"
+            return line
+        return normal if self._turn == WEIGHT and normal.head_position() < high.head_position() else high
 
-    def add(self, position: int, message: Message, priority: int | None) -> None:
-        is_high = self._has_high and priority is not None and priority >= HIGH_MIN
-        (self._high if is_high else self._normal).append((position, message))
-
-    def head(self) -> int:
-        """The position of the next message."""
-        return self._next()[0][0]
-
-    def take(self) -> Placed:
-        """Take the next message out."""
-        level = self._next()
+    def count(self) -> None:
+        """A message was taken."""
         self._turn = 0 if self._turn == WEIGHT else self._turn + 1
-        return level.popleft()
 
-    def _next(self) -> deque[Placed]:
-        high, normal = self._high, self._normal
-        if not high:
-            return normal
-        is_turn_of_normal = self._turn == WEIGHT and normal and normal[0][0] < high[0][0]
-        return normal if is_turn_of_normal else high
+    def __iter__(self) -> Iterator[Message]:
+        """What is ready, as it would be taken."""
+        high = heapq.merge(*(line.items() for line in self._high), key=lambda item: item[0])
+        normal = heapq.merge(*(line.items() for line in self._normal), key=lambda item: item[0])
+        turn, next_high, next_normal = self._turn, next(high, None), next(normal, None)
+        while next_high or next_normal:
+            is_normal = next_high is None or (
+                turn == WEIGHT and next_normal is not None and next_normal[0] < next_high[0]
+            )
+            turn = 0 if turn == WEIGHT else turn + 1
+            if is_normal and next_normal is not None:
+                yield next_normal[1]
+                next_normal = next(normal, None)
+            elif next_high is not None:
+                yield next_high[1]
+                next_high = next(high, None)
 
 
 class Strict:
     """Priorities 0 to 31, the highest first, equal ones by position."""
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Message]] = []
+    def __init__(self, lines: Sequence[Line | Window]) -> None:
+        self._lines = lines
 
-    def __len__(self) -> int:
-        return len(self._heap)
+    def level(self, priority: int | None) -> int:
+        """The line that a new message goes to."""
+        return PRIORITY_DEFAULT if priority is None else min(priority, LEVELS - 1)
 
-    def __iter__(self) -> Iterator[Placed]:
-        """All messages, as they would be taken."""
-        return ((position, message) for _, position, message in sorted(self._heap))
+    def next(self) -> Line | Window:
+        """The line that the next message is taken from."""
+        return next(line for line in reversed(self._lines) if line)
 
-    def add(self, position: int, message: Message, priority: int | None) -> None:
-        level = PRIORITY_DEFAULT if priority is None else min(priority, PRIORITY_MAX)
-        heapq.heappush(self._heap, (-level, position, message))
+    def count(self) -> None:
+        """A message was taken."""
 
-    def head(self) -> int:
-        """The position of the next message."""
-        return self._heap[0][1]
-
-    def take(self) -> Placed:
-        """Take the next message out."""
-        _, position, message = heapq.heappop(self._heap)
-        return position, message
+    def __iter__(self) -> Iterator[Message]:
+        """What is ready, as it would be taken."""
+        for line in reversed(self._lines):
+            yield from line
 
 
-def quorum_order(priority_levels: int) -> TwoLevels | Strict:
+def _oldest(lines: Sequence[Line | Window]) -> Line | Window | None:
+    if len(lines) == 1:
+        return lines[0] or None
+    return min((line for line in lines if line), key=lambda line: line.head_position(), default=None)
+
+
+def quorum_order(priority_levels: int, lines: Sequence[Line | Window]) -> TwoLevels | Strict:
     """The order of a version with so many levels: 1, 2 or 32."""
-    return Strict() if priority_levels > 2 else TwoLevels(has_high=priority_levels == 2)
+    return Strict(lines) if priority_levels > 2 else TwoLevels(lines, has_high=priority_levels == 2)

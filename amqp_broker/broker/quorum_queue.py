@@ -6,16 +6,19 @@ Source: RabbitMQ, "Quorum Queues"; rabbit_quorum_queue.erl, rabbit_fifo.erl.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from amqp_broker import fields
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.dead_letter import DELIVERY_LIMIT
+from amqp_broker.broker.journal import Stored
+from amqp_broker.broker.line import Line
 from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.quorum_order import PRIORITY_DEFAULT, quorum_order
+from amqp_broker.broker.quorum_order import LEVELS, PRIORITY_DEFAULT, quorum_order
 from amqp_broker.broker.settings import QueueSettings
+from amqp_broker.broker.window import END, Window
 from amqp_broker.errors import NotImplemented_, ResourceLocked
 from amqp_broker.message import Message
 
@@ -36,7 +39,7 @@ class QuorumQueue(Queue):
 
     def __init__(self, vhost: VHost, name: str, **attributes: Any) -> None:
         self._profile = vhost.broker.profile
-        self._order = quorum_order(self._profile.quorum_priority_levels)
+        self._use_lines([Line(self) for _ in range(LEVELS)])
         self.return_counts: dict[int, int] = {}
         self.failure_counts: dict[int, int] = {}
         # Messages in flight whose copies tell the count, as they are without it.
@@ -48,7 +51,37 @@ class QuorumQueue(Queue):
 
     @property
     def ready_count(self) -> int:
-        return len(self._order) + len(self._came_back)
+        return self._in_lines + len(self._came_back)
+
+    @property
+    def range_count(self) -> int:
+        return LEVELS
+
+    @property
+    def windows(self) -> list[Window]:
+        return [line for line in self._lines if isinstance(line, Window)]
+
+    def keep(self, range_id: int) -> None:
+        self.range_id = range_id
+        journal = self.vhost.broker.journal
+        windows = [Window(self, journal, range_id + level, keeps_all=True) for level in range(LEVELS)]
+        self._use_lines(windows)
+        self.head = -(-max(window.next for window in windows) // LEVELS)
+
+    def on_recovered(self, position: int, stored: Stored) -> None:
+        if position < self._line_of(position).redelivered_before or stored.returns:
+            # What nobody has settled when the process ended is one more time that it came back.
+            self.return_counts[position] = stored.returns + 1
+            if self._profile.counts_failures:
+                self.failure_counts[position] = stored.returns + 1
+
+    def _use_lines(self, lines: Sequence[Line | Window]) -> None:
+        self._lines = lines
+        self._in_lines = sum(map(len, lines))
+        self._order = quorum_order(self._profile.quorum_priority_levels, lines)
+
+    def _line_of(self, position: int) -> Line | Window:
+        return self._lines[position % LEVELS]
 
     def _update_extras(self) -> None:
         self.has_extras = True
@@ -70,24 +103,61 @@ class QuorumQueue(Queue):
     def messages(self) -> Iterator[Message]:
         for _, message in self._came_back:
             yield message
-        for _, message in self._order:
-            yield message
+        yield from self._order
 
-    def _append(self, message: Message) -> int:
-        return self._add(message, message.priority)
+    def _count_ready_bytes(self) -> int:
+        in_lines = sum(line.ready_bytes for line in self._lines)
+        return in_lines + sum(message.body_bytes for _, message in self._came_back)
 
-    def _add(self, message: Message, priority: int | None) -> int:
-        position = self.head
-        self.head = position + 1
-        self._order.add(position, message, priority)
+    def _window_of(self, position: int) -> Window:
+        window = self._line_of(position)
+        assert isinstance(window, Window)
+        return window
+
+    def _new_position(self, priority: int | None) -> int:
+        """The next one: positions tell the line by what is left when they are divided by the number of lines."""
+        position = self.head * LEVELS + self._order.level(priority)
+        self.head += 1
+        return position
+
+    def _append(self, message: Message, deadline_ms: int | None) -> int:
+        return self._add(self._new_position(message.priority), message, deadline_ms)
+
+    def _add(self, position: int, message: Message, deadline_ms: int | None) -> int:
+        self._line_of(position).append(position, message, deadline_ms)
+        self._in_lines += 1
+        return position
+
+    def _skip(self, message: Message, deadline_ms: int | None) -> int:
+        position = self._new_position(message.priority)
+        if self.range_id is not None:
+            self._window_of(position).hand_on(position, message, deadline_ms)
         return position
 
     def _head_position(self) -> int:
-        return self._came_back[0][0] if self._came_back else self._order.head()
+        return self._came_back[0][0] if self._came_back else self._order.next().head_position()
 
     def _pop_head(self) -> tuple[Message, int, bool]:
-        position, message = self._came_back.popleft() if self._came_back else self._order.take()
+        if self._came_back:
+            position, message = self._came_back.popleft()
+        else:
+            position, message = self._order.next().popleft()
+            self._order.count()
+            self._in_lines -= 1
         return message, position, position in self.return_counts
+
+    def _clear(self) -> None:
+        for position, message in self._came_back:
+            self.forget(position, message)
+        self._came_back.clear()
+        # What is unacked stands before what is ready in its line.
+        first = {level: line.head_position() for level, line in enumerate(self._lines) if line}
+        for position in [at for at in self.return_counts if at >= first.get(at % LEVELS, END)]:
+            del self.return_counts[position]
+            self.failure_counts.pop(position, None)
+        for line in self._lines:
+            line.clear()
+        self._in_lines = 0
 
     def _put_back(self, position: int, message: Message) -> None:
         if self.delivery_limit is not None:
@@ -97,14 +167,12 @@ class QuorumQueue(Queue):
         returns, failures = self.return_counts[position], self.failure_counts.get(position)
         self.forget(position, message)
         # Its own priority is lost on the way.
-        position = self._add(message, PRIORITY_DEFAULT)
+        position = self._add(self._new_position(PRIORITY_DEFAULT), message, deadline)
         self.return_counts[position] = returns
+        if self.range_id is not None:
+            self._window_of(position).rewrite(position, Stored(message, deadline, returns))
         if failures is not None:
             self.failure_counts[position] = failures
-        if deadline is not None:
-            self.deadlines[position] = deadline
-        if self.journal is not None and message.is_persistent:
-            self.journal.put(self, position, message)
 
     def as_delivered(self, message: Message, position: int) -> Message:
         returns = self.return_counts.get(position)
@@ -138,6 +206,8 @@ class QuorumQueue(Queue):
             count = self.failure_counts.get(position, 0)
         limit = self.delivery_limit
         if limit is None or count <= limit:
+            if self.range_id is not None:
+                self._window_of(position).rewrite(position, Stored(message, self.deadlines.get(position), count))
             super().requeue(position, message)
         else:
             self.unacked_count -= 1

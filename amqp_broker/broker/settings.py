@@ -8,6 +8,7 @@ Source: RabbitMQ, "Policies"; rabbit_policy.erl, rabbit_policies.erl (merge_poli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,17 @@ POLICY_KEYS: Final = {
     "overflow": "x-overflow",
     "delivery-limit": "x-delivery-limit",
     "consumer-timeout": "x-consumer-timeout",
+    "max-age": "x-max-age",
+    "stream-max-segment-size-bytes": "x-stream-max-segment-size-bytes",
+}
+MAX_AGE: Final = re.compile(r"([0-9]+)([YMDhms])")
+UNIT_MS: Final = {
+    "Y": 365 * 86_400_000,
+    "M": 30 * 86_400_000,
+    "D": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1000,
 }
 SMALLEST: Final = (
     "expires",
@@ -56,6 +68,8 @@ class QueueSettings:
     overflow: str = "drop-head"
     delivery_limit: int | None = None
     consumer_timeout_ms: int | None = None
+    age_max_ms: int | None = None
+    segment_bytes_max: int | None = None
 
     @cached_property
     def rejects_publish(self) -> bool:
@@ -79,6 +93,9 @@ def merged(policy: Definition, operator_policy: Definition) -> dict[str, Any]:
 def effective(arguments: fields.Table, policy: Definition, operator_policy: Definition) -> QueueSettings:
     """Merge a queue's arguments with the definitions of its policy and operator policy."""
     definition = merged(policy, operator_policy)
+    if arguments.get("x-queue-type") == "stream":
+        # Of streams alone the policy counts, whatever it says (rabbit_stream_queue.erl, policy_precedence).
+        arguments = {name: value for name, value in arguments.items() if name.removeprefix("x-") not in definition}
     found: dict[str, Any] = {}
     for key, argument in POLICY_KEYS.items():
         if argument in arguments and key in definition and key in SMALLEST:
@@ -98,7 +115,15 @@ def effective(arguments: fields.Table, policy: Definition, operator_policy: Defi
         overflow=found.get("overflow", "drop-head"),
         delivery_limit=found.get("delivery-limit"),
         consumer_timeout_ms=found.get("consumer-timeout"),
+        age_max_ms=interval_ms(found.get("max-age", "")),
+        segment_bytes_max=found.get("stream-max-segment-size-bytes"),
     )
+
+
+def interval_ms(text: str) -> int | None:
+    """Milliseconds of a text like `7D`; None if it is none, or says 0 (rabbit_amqqueue.erl, check_max_age)."""
+    found = MAX_AGE.fullmatch(text)
+    return int(found[1]) * UNIT_MS[found[2]] or None if found is not None else None
 
 
 def _operated(key: str, value: Any, operator_value: Any) -> Any:

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker import fields
-from amqp_broker.broker import arguments
+from amqp_broker.broker import arguments, definitions
 from amqp_broker.broker.dead_letter import DeadForms
 from amqp_broker.broker.exchange import Binding, Destination, DirectExchange, Exchange
 from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_types
 from amqp_broker.broker.limits import MAX_QUEUES, vhost_limits
 from amqp_broker.broker.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy
-from amqp_broker.broker.priority_queue import PriorityQueue
 from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.quorum_queue import QuorumQueue
+from amqp_broker.broker.queue_types import check_shape, queue_class
 from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO, ReplyQueue
 from amqp_broker.broker.trace import TRACE_EXCHANGE, Trace
 from amqp_broker.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
@@ -66,6 +65,27 @@ class VHost:
     def __str__(self) -> str:
         return f"vhost '{self.name}'"
 
+    def forget(self) -> None:
+        """The vhost is deleted, its queues already: the journal need not know anything of it."""
+        journal = self.broker.journal
+        for exchange in list(self.exchanges.values()):
+            if exchange is not self.default_exchange:
+                self._remove_exchange(exchange)
+        for kind, policies in (("policy", self.policies), ("operator_policy", self.operator_policies)):
+            for policy in policies:
+                journal.undefine((kind, self.name, policy.name))
+        journal.undefine(("vhost", self.name))
+
+    def on_restored(self) -> None:
+        """After a restart, when all is there: what a queue gives up only now finds its way."""
+        for exchange in self.exchanges.values():
+            self._find_policies_of_exchange(exchange)
+        queues = list(self.queues.values())
+        for queue in queues:
+            queue.on_restored()
+        for queue in queues:
+            queue.catch_up()
+
     def topology_changed(self) -> None:
         """What publishers know about routes is no longer true."""
         for cache in self.route_caches.values():
@@ -93,18 +113,21 @@ class VHost:
     def set_policy(self, policy: Policy) -> None:
         """Set a policy, instead of the one of that name; it is in force at once. Raises InvalidParameter."""
         if self.policies.put(policy):
+            self.broker.journal.define(*definitions.of_policy("policy", self, policy))
             self._policies_changed(policy)
             self.broker.events.emit_action("policy.set", vhost=self.name, **policy.as_event())
 
     def clear_policy(self, name: str) -> None:
         """Raises DoesNotExist."""
         self.policies.remove(name)
+        self.broker.journal.undefine(("policy", self.name, name))
         self._policies_changed(None)
         self.broker.events.emit_action("policy.cleared", vhost=self.name, name=name)
 
     def set_operator_policy(self, policy: Policy) -> None:
         """As `set_policy`, for what the users of the vhost may not lift. Raises InvalidParameter."""
         if self.operator_policies.put(policy):
+            self.broker.journal.define(*definitions.of_policy("operator_policy", self, policy))
             told = policy.as_event()
             self.broker.events.parameter_set(self.name, "operator_policy", told.pop("name"), told)
             self._policies_changed(policy)
@@ -113,6 +136,7 @@ class VHost:
     def clear_operator_policy(self, name: str) -> None:
         """Raises DoesNotExist."""
         self.operator_policies.remove(name)
+        self.broker.journal.undefine(("operator_policy", self.name, name))
         self.broker.events.parameter_cleared(self.name, "operator_policy", name)
         self._policies_changed(None)
         self.broker.events.emit_action("operator.policy.cleared", vhost=self.name, name=name)
@@ -139,11 +163,13 @@ class VHost:
     def set_limit(self, name: str, value: object) -> None:
         """Set `max-connections` or `max-queues`; negative is no limit. Raises InvalidParameter."""
         self.limits.set(name, value)
+        self.broker.journal.define(*definitions.of_vhost(self))
         self.broker.events.parameter_set(self.name, "vhost-limits", "limits", dict(self.limits.given))
         self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
 
     def clear_limit(self, name: str) -> None:
         self.limits.clear(name)
+        self.broker.journal.define(*definitions.of_vhost(self))
         self.broker.events.parameter_cleared(self.name, "vhost-limits", "limits")
         self.broker.events.emit_action("vhost.limits.cleared", name="limits")
 
@@ -188,18 +214,14 @@ class VHost:
                     f"in exchange '{name}' in {self}"
                 )
             self.broker.check_exchange_limit(f"exchange '{name}' in {self}")
-            exchange = exchange_class(
-                self.name,
+            exchange = self.add_exchange(
                 name,
+                exchange_class,
                 is_durable=is_durable,
                 is_auto_delete=is_auto_delete,
                 is_internal=is_internal,
-                arguments=arguments_,
+                arguments_=arguments_,
             )
-            exchange.open(self)
-            self.exchanges[name] = exchange
-            self._find_policies_of_exchange(exchange)
-            self.topology_changed()
             self.broker.events.exchange_created(exchange)
             return exchange
         resource = str(exchange)
@@ -208,6 +230,35 @@ class VHost:
         arguments.require_equal(resource, "auto_delete", exchange.is_auto_delete, is_auto_delete)
         arguments.require_equal(resource, "internal", exchange.is_internal, is_internal)
         arguments.require_equivalent(resource, ["alternate-exchange"], exchange.arguments, arguments_)
+        return exchange
+
+    def add_exchange(
+        self,
+        name: str,
+        exchange_class: type[Exchange],
+        *,
+        is_durable: bool,
+        is_auto_delete: bool,
+        is_internal: bool,
+        arguments_: fields.Table,
+        range_id: int | None = None,
+    ) -> Exchange:
+        """Put a new exchange into the vhost. Raises PreconditionFailed for an argument that its type cannot have."""
+        exchange = exchange_class(
+            self.name,
+            name,
+            is_durable=is_durable,
+            is_auto_delete=is_auto_delete,
+            is_internal=is_internal,
+            arguments=arguments_,
+            range_id=range_id,
+        )
+        exchange.open(self)
+        self.exchanges[name] = exchange
+        self._find_policies_of_exchange(exchange)
+        self.topology_changed()
+        if is_durable:
+            self.broker.journal.define(*definitions.of_exchange(exchange))
         return exchange
 
     def delete_exchange(self, name: str, if_unused: bool) -> None:
@@ -223,6 +274,8 @@ class VHost:
     def _remove_exchange(self, exchange: Exchange) -> None:
         del self.exchanges[exchange.name]
         exchange.close()
+        if exchange.is_durable:
+            self.broker.journal.undefine(("exchange", self.name, exchange.name))
         self.broker.events.exchange_deleted(exchange)
         for binding in list(exchange.bindings.values()):
             self._remove_binding(binding)
@@ -261,22 +314,13 @@ class VHost:
                 raise PreconditionFailed(
                     f"cannot declare queue '{name}': queue limit in {self} ({self.limits[MAX_QUEUES]}) is reached"
                 )
-            arguments.check_queue(arguments_, self.broker.profile, f"queue '{name}' in {self}")
+            resource = f"queue '{name}' in {self}"
+            arguments.check_queue(arguments_, self.broker.profile, resource)
             self._check_deprecated(is_durable, owner, arguments_)
-            if arguments_.get("x-queue-type") == "quorum":
-                self._check_quorum(name, is_durable, is_auto_delete, owner)
-            queue = self.queues[name] = queue_class(arguments_)(
-                self,
-                name,
-                is_durable=is_durable,
-                is_auto_delete=is_auto_delete,
-                owner=owner,
-                arguments=arguments_,
+            check_shape(resource, arguments_, is_durable, is_auto_delete, owner)
+            queue = self.add_queue(
+                name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments_=arguments_
             )
-            if owner is not None:
-                owner.exclusive_queues.add(queue)
-            self._find_policies_of_queue(queue)
-            self.topology_changed()
             self.broker.events.queue_created(queue)
             return queue
         resource = str(queue)
@@ -289,15 +333,29 @@ class VHost:
         queue.use()
         return queue
 
-    def _check_quorum(self, name: str, is_durable: bool, is_auto_delete: bool, owner: Connection | None) -> None:
-        """Raise PreconditionFailed for what only a classic queue can be."""
-        resource = f"queue '{name}' in {self}"
-        if not is_durable and owner is None:
-            raise PreconditionFailed(f"invalid property 'non-durable' for {resource}")
-        if is_auto_delete:
-            raise PreconditionFailed(f"invalid property 'auto-delete' for {resource}")
+    def add_queue(
+        self,
+        name: str,
+        *,
+        is_durable: bool,
+        is_auto_delete: bool,
+        owner: Connection | None,
+        arguments_: fields.Table,
+        range_id: int | None = None,
+    ) -> Queue:
+        """Put a new queue into the vhost; `range_id` is where the journal keeps messages of one that is restored."""
+        queue = self.queues[name] = queue_class(arguments_)(
+            self, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments_
+        )
+        journal = self.broker.journal
+        if is_durable and journal.is_durable:
+            queue.keep(journal.new_ranges(queue.range_count) if range_id is None else range_id)
+            journal.define(*definitions.of_queue(queue))
         if owner is not None:
-            raise PreconditionFailed(f"invalid property 'exclusive-owner' for {resource}")
+            owner.exclusive_queues.add(queue)
+        self._find_policies_of_queue(queue)
+        self.topology_changed()
+        return queue
 
     def _check_deprecated(self, is_durable: bool, owner: Connection | None, arguments_: fields.Table) -> None:
         """Raise InternalError, as RabbitMQ 4.3 does, for what it does not permit any more."""
@@ -310,10 +368,14 @@ class VHost:
     def remove_queue(self, queue: Queue) -> None:
         """Take a queue out of the vhost, with its messages, bindings and consumers."""
         queue.is_deleted = True
+        queue.stop_timers()
         del self.queues[queue.name]
+        if queue.is_durable:
+            self.broker.journal.undefine(("queue", self.name, queue.name))
         self._remove_incoming(queue)
         self.topology_changed()
         queue.purge()
+        queue.drop_windows()
         if queue.owner is not None:
             queue.owner.exclusive_queues.discard(queue)
         for consumer in list(queue.consumers):
@@ -333,7 +395,7 @@ class VHost:
 
     # Bindings
 
-    def bind(self, source: Exchange, destination: Destination, routing_key: str, arguments_: fields.Table) -> None:
+    def bind(self, source: Exchange, destination: Destination, routing_key: str, arguments_: fields.Table) -> Binding:
         """Bind, if it is not bound so already. Raises PreconditionFailed for a binding the exchange cannot have."""
         binding = Binding(source, destination, routing_key, arguments_)
         source.check(binding)
@@ -341,8 +403,11 @@ class VHost:
             source.add(binding)
             destination.incoming[binding] = None
             self.topology_changed()
+            if binding.is_durable:
+                self.broker.journal.define(*definitions.of_binding(binding))
             self.broker.events.binding_created(binding)
             source.bound(binding)
+        return binding
 
     def unbind(self, binding: Binding) -> None:
         """Remove a binding; an auto-delete exchange goes with its last."""
@@ -362,6 +427,8 @@ class VHost:
     def _remove_binding(self, binding: Binding) -> None:
         binding.source.remove(binding)
         del binding.destination.incoming[binding]
+        if binding.is_durable:
+            self.broker.journal.undefine(definitions.of_binding(binding)[0])
         self.broker.events.binding_deleted(binding)
 
     # Routing
@@ -410,13 +477,6 @@ class VHost:
             # Lost, but not unroutable: the client that asked has gone, and its node would know, not ours.
             return ReplyQueue(self, REPLY_TO)
         return reply_queue
-
-
-def queue_class(arguments_: fields.Table) -> type[Queue]:
-    """The class of a queue with these arguments."""
-    if arguments_.get("x-queue-type") == "quorum":
-        return QuorumQueue
-    return PriorityQueue if arguments_.get("x-max-priority") else Queue
 
 
 def deprecated(feature: str) -> InternalError:

@@ -9,7 +9,9 @@ from typing import Final
 import click
 
 from amqp_broker.cli.serve import CommandError, serve
+from amqp_broker.cli.store import exit_code_of, store
 from amqp_broker.config import ConfigError
+from amqp_broker.store.environment import StoreError
 
 EX_USAGE: Final = 64
 EX_CONFIG: Final = 78
@@ -22,6 +24,7 @@ def cli() -> None:
 
 
 cli.add_command(serve)
+cli.add_command(store)
 
 
 def main() -> None:
@@ -40,6 +43,8 @@ def main() -> None:
         _fail(str(error), EX_CONFIG)
     except CommandError as error:
         _fail(str(error), error.exit_code)
+    except StoreError as error:
+        _fail(str(error), exit_code_of(error))
     except BrokenPipeError:
         # Whoever read our output has gone; the interpreter would complain about it while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -65,8 +65,8 @@ def serve(**given: Any) -> None:
     """Run the broker until it is told to stop.
 
     Each option can also be set in the environment: --log-level as AMQP_BROKER_LOG_LEVEL. RABBITMQ_DEFAULT_USER,
-    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, RABBITMQ_NODE_PORT and RABBITMQ_NODE_IP_ADDRESS work as they do
-    for RabbitMQ.
+    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, RABBITMQ_NODE_PORT, RABBITMQ_NODE_IP_ADDRESS, RABBITMQ_MNESIA_DIR and
+    RABBITMQ_VM_MEMORY_HIGH_WATERMARK work as they do for RabbitMQ.
     """
     config = Config.load(given, os.environ)
     start_logging(config.log_level)

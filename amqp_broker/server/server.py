@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import platform
+import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,10 +21,13 @@ from typing import Final, TypeAlias
 
 from amqp_broker.broker import patterns
 from amqp_broker.broker.broker import Broker
-from amqp_broker.config import Config
+from amqp_broker.config import Config, octets
+from amqp_broker.server import memory
+from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
+from amqp_broker.store.store import Store
 
 logger = logging.getLogger("amqp_broker.server")
 
@@ -41,18 +45,40 @@ IPV4_ANY: Final = (socket.AF_INET, "0.0.0.0")
 # How long a publisher waits for a consumer's full socket to empty: a third of the system's buffers, some MB, has to
 # be read for that, so less would take a consumer of 50 MB/s for a stuck one.
 THROTTLE_S_MAX: Final = 0.1
+# How long what nobody waits for (acks, publishes without confirms) may wait for a commit, and what may yet shrink.
+COMMIT_DELAY_S: Final = 0.005
+# A batch of less than this is not worth waiting with.
+GATHER_BYTES_MIN: Final = 256 * 1024
+
+
+# Octets that wait for the commit in flight before their publishers do, too: a few milliseconds of work.
+WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
+# How often alarms look at what there is, and a working store lets go of what it has read.
+ALARMS_S: Final = 1.0
+RELEASE_MS: Final = 100
+# How long to wait before a commit that failed is tried again.
+STORE_RETRY_S: Final = 1.0
 
 
 class Server:
-    """Serves one broker; `ports` tells where (by listener: {"amqp": 5672})."""
+    """Serves one broker; `ports` tells where (by listener: {"amqp": 5672}). Raises StoreError if it cannot."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.clock = Clock()
-        self.broker = Broker(config, os.urandom)
+        folder = config.store_path
+        if folder is not None and not config.data_dir:
+            # Nobody was asked about the platform's folder, which a new user does not have yet.
+            with contextlib.suppress(OSError):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+        self.store = None if folder is None else Store(folder)
+        self.broker = Broker(config, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
         self.broker.node = f"rabbit@{platform.node()}"
-        self.broker.add_defaults()
+        self.broker.now = self.clock.now()
+        if self.store is None or not self.store.recover(self.broker):
+            self.broker.add_defaults()
+        self.alarms = Alarms(self.broker, *self._limits())
         self.ports: dict[str, int] = {}
         self.dirty: list[Session] = []
         self.transports: dict[Session, Transport] = {}
@@ -65,19 +91,45 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_deadline_ms: int | None = None
         self._is_draining = False
+        self._commit_timer: asyncio.TimerHandle | None = None
         self._is_throttling = True
         self._throttled: list[Transport] = []
         self._throttle_timer: asyncio.TimerHandle
+        # What is not read until a commit has ended.
+        self._awaiting_commit: list[Transport] = []
+        self._released_at_ms = 0
+        self._alarms_timer: asyncio.TimerHandle
+
+    def _limits(self) -> tuple[Limits, Readings]:
+        config, store, total = self.broker.config, self.store, memory.total_bytes()
+        limits, readings = Limits(), Readings(memory.used_bytes, trim=memory.trim)
+        limits.memory_max = octets(config.vm_memory_high_watermark, total)
+        if store is not None:
+            limits.disk_free_min = octets(config.disk_free_limit, total)
+            readings.disk_free = lambda: shutil.disk_usage(store.environment.folder).free
+            store_max = octets(config.store_bytes_max, total)
+            limits.store_max = min(store_max or store.environment.map_bytes, store.environment.map_bytes)
+            readings.store_used = store.environment.used_bytes
+        return limits, readings
 
     async def start(self) -> None:
         """Listen; when this returns, clients are served. Raises OSError (port taken, bad address, no permission)."""
         self._loop = asyncio.get_running_loop()
+        if self.store is not None:
+            self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
+        self._check_alarms()
         for listener in open_sockets(addresses_of(self.config.host), self.config.port):
             server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
             self._listeners.append(server)
             host, port = listener.getsockname()[:2]
             self.ports["amqp"] = port
             logger.info("started TCP listener on %s:%d", f"[{host}]" if ":" in host else host, port)
+        allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
+        logger.info(
+            "Memory high watermark set to %d MiB (%d bytes) of %d MiB (%d bytes) total",
+            *(allowed >> 20, allowed),
+            *(total >> 20, total),
+        )
         if self.config.ports_file:
             try:
                 write_ports(Path(self.config.ports_file), self.ports)
@@ -85,20 +137,24 @@ class Server:
                 await self.stop()
                 raise
         logger.info("Server startup complete; 0 plugins started.")
+        # What a former process left behind is seen to now.
+        self.flush()
 
     def flush(self) -> None:
         """Write what sessions have to say, and see to what was put off."""
         dirty, transports = self.dirty, self.transports
         while dirty:
             session = dirty.pop()
-            output = session.take_output()
             transport = transports.get(session)
+            if transport is not None and session.is_blocked is not transport.is_held:
+                transport.hold(session.is_blocked)
+            if session.held_until:
+                continue
+            output = session.take_output()
             if transport is None:
                 continue
             if output:
                 transport.write(output)
-            if session.is_blocked is not transport.is_held:
-                transport.hold(session.is_blocked)
             if session.is_over:
                 transport.close()
         while patterns.warnings:
@@ -109,6 +165,67 @@ class Server:
             self._loop.call_soon(self._drain_on)
         if broker.timers.earliest_ms != self._timer_deadline_ms:
             self._set_timer()
+        if self.store is not None:
+            self._commit(self.store)
+
+    def _commit(self, store: Store) -> None:
+        """Have committed what somebody waits for, at once unless waiting pays, and the rest with it or a little later.
+
+        It pays where much of what is to be written is on its way to consumers: what they settle before the batch is
+        taken need not be written at all.
+        """
+        if not store.can_commit:
+            return
+        journal = store.journal
+        if self.broker.awaiting_commit and not (journal.waiting_bytes >= GATHER_BYTES_MIN and journal.may_shrink):
+            store.commit()
+        elif self._commit_timer is None:
+            self._commit_timer = self._loop.call_later(COMMIT_DELAY_S, self._commit_later)
+
+    def _commit_later(self) -> None:
+        self._commit_timer = None
+        if self.store is not None and self.store.can_commit:
+            self.store.commit()
+
+    def _check_alarms(self) -> None:
+        self.broker.now = self.clock.now()
+        if self.alarms.check():
+            self.flush()
+        self._alarms_timer = self._loop.call_later(ALARMS_S, self._check_alarms)
+
+    def _on_commit_done(self, error: Exception | None) -> None:
+        """A commit has ended: who waited for it goes on, or nobody can publish until one succeeds."""
+        assert self.store is not None
+        self.broker.now = self.clock.now()
+        if error is None:
+            if self.store.is_failing:
+                self.store.is_failing = False
+                logger.info("the store can be written again")
+                self.alarms.set(STORE_FAILING, False)
+            self.broker.on_committed()
+        else:
+            if not self.store.is_failing:
+                self.store.is_failing = True
+                logger.error("the store cannot be written, publishers are blocked: %s", error)
+                self.alarms.set(STORE_FAILING, True)
+            if self.store.make_room(error):
+                self.alarms.on_full_map()
+            self._loop.call_later(STORE_RETRY_S, self.store.commit)
+        if self.broker.now - self._released_at_ms >= RELEASE_MS:
+            self._released_at_ms = self.broker.now
+            self.store.release()
+        self.flush()
+        waited, self._awaiting_commit = self._awaiting_commit, []
+        for transport in waited:
+            transport.read_on()
+
+    def await_commit(self, transport: Transport) -> bool:
+        """Do not read a publisher that outruns the disk, until the commit in flight has ended; whether that is so."""
+        if self.store is None or self.store.is_failing or self.broker.journal.waiting_bytes < WAITING_BYTES_MAX:
+            return False
+        transport.stop_reading()
+        self._awaiting_commit.append(transport)
+        return True
 
     def throttle(self, transport: Transport) -> None:
         """Do not read a publisher that outruns the sockets of its consumers, until one of these gets on.
@@ -174,14 +291,24 @@ class Server:
         for session in list(self.transports):
             session.force_close("broker forced connection closure with reason 'shutdown'", now)
         self.flush()
+        await self._wait_for_clients()
+        for transport in list(self.transports.values()):
+            transport.socket.abort()
+        # They are gone when the loop has told their sessions so, which still need the store.
+        await self._wait_for_clients()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._commit_timer is not None:
+            self._commit_timer.cancel()
+        self._alarms_timer.cancel()
+        if self.store is not None:
+            self.store.close()
+
+    async def _wait_for_clients(self) -> None:
         if self.transports:
             self._all_closed = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), SHUTDOWN_GRACE_S)
-        for transport in list(self.transports.values()):
-            transport.socket.abort()
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 def addresses_of(host: str) -> list[Address]:

@@ -70,8 +70,12 @@ class Transport(asyncio.BufferedProtocol):
         self.rest = b""
         self.session.receive(data, server.clock.now())
         server.flush()
-        if server.broker.is_congested:
-            server.broker.is_congested = False
+        broker = server.broker
+        has_told = broker.journal.told != self.session.told_before
+        if has_told and server.await_commit(self):
+            return
+        if broker.is_congested:
+            broker.is_congested = False
             server.throttle(self)
 
     def eof_received(self) -> bool:

@@ -45,9 +45,12 @@ class AckTimeouts:
 
     def _mark(self, channel: Channel, now: int) -> None:
         marks, oldest = channel.tag_marks, next(iter(channel.unacked), channel.last_tag + 1)
+        if channel.transaction is not None:
+            # What is not committed may be unacked again, and is as old as it was.
+            oldest = min([oldest, *channel.transaction.tags()])
         while marks and marks[0][1] < oldest:
             marks.popleft()
-        if channel.unacked and (not marks or marks[-1][1] < channel.last_tag):
+        if oldest <= channel.last_tag and (not marks or marks[-1][1] < channel.last_tag):
             marks.append((now, channel.last_tag))
 
     def _timeout_ms(self, queue: Queue) -> int:

@@ -64,9 +64,13 @@ class Channel:
 
         self.mode = PLAIN
         self.publish_count = 0
+        # What was published up to here is confirmed, or waits for a commit of the journal.
+        self.noted_count = 0
         self.confirmed_count = 0
         # Publish numbers of this read that a queue would not take.
         self.rejected: list[int] = []
+        # What waits for a commit: (batch of the journal, last publish number, those that a queue would not take).
+        self.uncommitted: deque[tuple[int, int, list[int]]] = deque()
         # What is unconfirmed, by publish number; kept only for a trace.
         self.traced: dict[int, Message] = {}
         self.transaction: Transaction | None = None
@@ -86,33 +90,50 @@ class Channel:
             self.count_publish()
 
     def count_publish(self) -> None:
-        """Give the message at hand the next publish number; its confirm leaves at the end of the read."""
-        if self.publish_count == self.confirmed_count:
+        """Give the message at hand the next publish number; what becomes of its confirm is seen after the read."""
+        if self.publish_count == self.noted_count:
             self.session.confirming.append(self)
         self.publish_count += 1
 
-    def send_confirms(self) -> None:
-        """Confirm all that was published: one ack, multiple if it stands for several."""
-        count = self.publish_count - self.confirmed_count
-        if self.traced:
-            self._trace_confirms()
-        if self.rejected:
-            self._send_mixed_confirms()
-        elif count:
-            self.session.send_bytes(wire.ack_frame(self.number, self.publish_count, count > 1))
-        self.confirmed_count = self.publish_count
-
-    def _trace_confirms(self) -> None:
-        traced, self.traced = self.traced, {}
-        trace = self.vhost.trace
-        if trace is not None:
-            for number, message in traced.items():
-                trace.confirmed(self.session, self.number, message, number, number not in self.rejected)
-
-    def _send_mixed_confirms(self) -> None:
-        """Acks, then nacks, in the shape that RabbitMQ gives them (rabbit_channel.erl, coalesce_and_send)."""
+    def note_publishes(self, is_told: bool) -> None:
+        """Confirm what was published in this read, or when the journal has committed what it was told of it."""
         rejected, self.rejected = self.rejected, []
-        accepted = sorted(set(range(self.confirmed_count + 1, self.publish_count + 1)).difference(rejected))
+        self.noted_count = self.publish_count
+        if is_told or self.uncommitted:
+            self.uncommitted.append((self.session.broker.journal.batch, self.publish_count, rejected))
+        else:
+            self._send_confirms(self.publish_count, rejected)
+
+    def confirm_committed(self, committed: int) -> None:
+        """Confirm what waited for this batch of the journal, or an earlier one."""
+        uncommitted, until, rejected = self.uncommitted, 0, []
+        while uncommitted and uncommitted[0][0] <= committed:
+            _, until, more = uncommitted.popleft()
+            rejected += more
+        if until:
+            self._send_confirms(until, rejected)
+
+    def _send_confirms(self, until: int, rejected: list[int]) -> None:
+        """Confirm all publish numbers up to one: a single ack, multiple if it stands for several."""
+        count = until - self.confirmed_count
+        if self.traced:
+            self._trace_confirms(until, rejected)
+        if rejected:
+            self._send_mixed_confirms(until, rejected)
+        elif count:
+            self.session.send_bytes(wire.ack_frame(self.number, until, count > 1))
+        self.confirmed_count = until
+
+    def _trace_confirms(self, until: int, rejected: list[int]) -> None:
+        trace = self.vhost.trace
+        for number in [number for number in self.traced if number <= until]:
+            message = self.traced.pop(number)
+            if trace is not None:
+                trace.confirmed(self.session, self.number, message, number, number not in rejected)
+
+    def _send_mixed_confirms(self, until: int, rejected: list[int]) -> None:
+        """Acks, then nacks, in the shape that RabbitMQ gives them (rabbit_channel.erl, coalesce_and_send)."""
+        accepted = sorted(set(range(self.confirmed_count + 1, until + 1)).difference(rejected))
         if len(accepted) == 1:
             self.session.send_bytes(wire.ack_frame(self.number, accepted[0], False))
         else:
@@ -279,6 +300,8 @@ class Channel:
     # Ends
 
     def close(self) -> None:
+        # Nobody hears of it any more.
+        self.uncommitted.clear()
         self.remove_consumers()
         self.give_back()
         self.session.broker.events.channel_closed(self.session, self.number)
@@ -314,7 +337,7 @@ def close(channel: Channel, method: commands.Channel.Close) -> None:
     del session.channels[channel.number]
     if channel in session.confirming:
         session.confirming.remove(channel)
-        channel.send_confirms()
+        session.note_publishes(channel)
     channel.close()
     session.send(channel.number, commands.Channel.CloseOk())
 

@@ -10,6 +10,7 @@ from amqp_broker.broker import arguments
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO
+from amqp_broker.broker.stream_queue import StreamQueue
 from amqp_broker.errors import NotAllowed, NotImplemented_, PreconditionFailed
 from amqp_broker.message import Message
 from amqp_broker.protocol import wire
@@ -114,10 +115,15 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
     given: Any = method.arguments
+    foreign = arguments.FOREIGN_CONSUMER_ARGUMENTS[queue.type]
+    if isinstance(queue, StreamQueue):
+        arguments.check_type(foreign, given, str(queue), queue.type)
+        arguments.check(arguments.STREAM_CONSUMER_ARGUMENTS, given, str(queue))
+        queue.check_consumer(channel.prefetch, method.no_ack)
     if channel.prefetch_total and not queue.takes_global_prefetch:
         raise NotImplemented_(f"{queue} does not support global qos")
     arguments.check(arguments.CONSUMER_ARGUMENTS, given, str(queue))
-    arguments.check_type(arguments.NOT_CLASSIC_CONSUMER_ARGUMENTS, given, str(queue))
+    arguments.check_type(foreign, given, str(queue))
     consumer = ChannelConsumer(
         channel,
         queue,

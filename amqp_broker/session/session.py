@@ -15,6 +15,7 @@ from pamqp import base, commands
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.definitions import Definition
 from amqp_broker.broker.events import INTERNAL_USER
 from amqp_broker.errors import (
     AMQPError,
@@ -99,6 +100,11 @@ class Session(Connection):
         self.traits: dict[bytes, Traits] = {}
         # Channels that owe their publisher confirms at the end of this read.
         self.confirming: list[Channel] = []
+        # Channels whose confirms wait for a commit of the journal, and the batch that all output waits for.
+        self.awaiting_commit: dict[Channel, None] = {}
+        self.held_until = 0
+        # What the journal was told before this read.
+        self.told_before = 0
         # Consumers that may take again since one of their messages was settled in this read.
         self.freed: list[Consumer] = []
 
@@ -146,11 +152,15 @@ class Session(Connection):
                 return
             data = b"".join(self._pending)
             self._pending.clear()
+        journal = self.broker.journal
+        self.told_before, definitions = journal.told, journal.definitions
         at = self._run(data)
         if self.freed:
             self._resume_freed()
         if self.confirming:
-            self._send_confirms()
+            self._note_publishes()
+        if journal.definitions != definitions:
+            self.hold(journal.batch)
         if at < len(data) and not self.is_deaf:
             rest = data[at:]
             self._pending.append(rest)
@@ -386,10 +396,42 @@ class Session(Connection):
         self.flush_count += 1
         return output
 
-    def _send_confirms(self) -> None:
+    def _note_publishes(self) -> None:
         channels, self.confirming = self.confirming, []
         for channel in channels:
-            channel.send_confirms()
+            self.note_publishes(channel)
+
+    def note_publishes(self, channel: Channel) -> None:
+        """The read is over, or the channel: what it published is confirmed as soon as it is safe."""
+        channel.note_publishes(self.broker.journal.told != self.told_before)
+        if channel.uncommitted:
+            self.awaiting_commit[channel] = None
+            self.broker.awaiting_commit[self] = None
+
+    def hold(self, batch: int) -> None:
+        """Say nothing more until this batch of the journal is safe: replies must not promise what a crash forgets."""
+        if batch > self.held_until and batch > self.broker.journal.committed:
+            self.held_until = batch
+            self.broker.awaiting_commit[self] = None
+
+    def hold_for(self, definition: Definition) -> None:
+        """Hold a reply that says that this object is there, though it may have been another who declared it."""
+        self.hold(self.broker.journal.unsafe_in(definition[0]))
+
+    def hold_for_work(self) -> None:
+        """Hold a reply that says that messages are there, or are not there any more."""
+        if self.broker.journal.has_work:
+            self.hold(self.broker.journal.batch)
+
+    def on_committed(self, committed: int) -> bool:
+        for channel in list(self.awaiting_commit):
+            channel.confirm_committed(committed)
+            if not channel.uncommitted:
+                del self.awaiting_commit[channel]
+        if self.held_until and self.held_until <= committed:
+            self.held_until = 0
+            self.dirty.append(self)
+        return bool(self.awaiting_commit or self.held_until)
 
     def _resume_freed(self) -> None:
         """Deliver once for all that was settled in this read, not once for each."""
@@ -470,6 +512,7 @@ class Session(Connection):
         channels = list(self.channels.values())
         self.channels.clear()
         self.confirming.clear()
+        self.awaiting_commit.clear()
         for channel in channels:
             channel.remove_consumers()
         for channel in channels:
@@ -485,7 +528,9 @@ class Session(Connection):
             # A soft error outside a channel cannot be told on one.
             self._close(InternalError(str(error)), method_id)
             return
-        channel.send_confirms()
+        if channel in self.confirming:
+            self.confirming.remove(channel)
+            self.note_publishes(channel)
         channel.close()
         self.closing_channels.add(number)
         close = commands.Channel.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
@@ -503,7 +548,7 @@ class Session(Connection):
             self.go_silent()
             return
         logger.info("%s: closing: %s", self.name, error.reply_text)
-        self._send_confirms()
+        self._note_publishes()
         self.teardown()
         close = commands.Connection.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
         self.state = CLOSING

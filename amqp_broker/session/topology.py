@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from amqp_broker import fields
+from amqp_broker.broker import definitions
 from amqp_broker.broker.access import User
+from amqp_broker.broker.arguments import type_of
 from amqp_broker.broker.exchange import Destination
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO, is_reply_name
+from amqp_broker.broker.stream_queue import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
 
@@ -36,7 +39,7 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
             if isinstance(alternate := arguments.get("alternate-exchange"), str):
                 require(channel, "read", "exchange", name)
                 require(channel, "write", "exchange", alternate)
-        vhost.declare_exchange(
+        exchange = vhost.declare_exchange(
             name,
             method.exchange_type,
             is_durable=method.durable,
@@ -44,6 +47,7 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
             is_internal=method.internal,
             arguments_=arguments,
         )
+        channel.session.hold_for(definitions.of_exchange(exchange))
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.DeclareOk())
 
@@ -63,7 +67,10 @@ def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
     source, destination = _stripped(method.source), _stripped(method.destination)
     _check_bind(channel, source, "exchange", destination, method.routing_key)
     vhost = channel.vhost
-    vhost.bind(vhost.exchange(source), vhost.exchange(destination), method.routing_key, _table(method.arguments))
+    binding = vhost.bind(
+        vhost.exchange(source), vhost.exchange(destination), method.routing_key, _table(method.arguments)
+    )
+    channel.session.hold_for(definitions.of_binding(binding))
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.BindOk())
 
@@ -89,8 +96,8 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         queue.use()
     else:
         if not name:
-            if method.arguments.get("x-queue-type") == "quorum":
-                raise PreconditionFailed("Cannot declare a server-named queue for type rabbit_quorum_queue")
+            if (queue_type := type_of(method.arguments)) != "classic":
+                raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{queue_type}_queue")
             name = session.broker.unique_name("amq.gen-")
         else:
             # Unlike an exchange's, also where the queue exists.
@@ -114,6 +121,7 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
             connection=session,
             arguments_=arguments,
         )
+        session.hold_for(definitions.of_queue(queue))
     channel.last_queue = queue.name
     if not method.nowait:
         ok = commands.Queue.DeclareOk("", queue.ready_count, len(queue.consumers))
@@ -140,7 +148,8 @@ def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
         raise AccessRefused(f"operation not permitted on queue '{name}' in {vhost}")
     # RabbitMQ looks at the exchange first, and at who owns the queue when it has found both.
     source = vhost.exchange(exchange)
-    vhost.bind(source, vhost.queue(name, channel.session), routing_key, _table(method.arguments))
+    binding = vhost.bind(source, vhost.queue(name, channel.session), routing_key, _table(method.arguments))
+    channel.session.hold_for(definitions.of_binding(binding))
     if not method.nowait:
         channel.session.send(channel.number, commands.Queue.BindOk())
 
@@ -156,6 +165,7 @@ def queue_purge(channel: Channel, method: commands.Queue.Purge) -> None:
     name = queue_name(channel, method.queue)
     require(channel, "read", "queue", name)
     count = channel.vhost.queue(name, channel.session).purge()
+    channel.session.hold_for_work()
     if not method.nowait:
         channel.session.send(channel.number, commands.Queue.PurgeOk(count))
 
@@ -168,7 +178,8 @@ def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
         queue.check_owner(channel.session)
         queue.check_deletable(if_unused=method.if_unused, if_empty=method.if_empty)
     if not method.nowait:
-        count = queue.ready_count if queue is not None else 0
+        # Nobody counts what goes with a stream.
+        count = queue.ready_count if queue is not None and not isinstance(queue, StreamQueue) else 0
         channel.session.send(channel.number, commands.Queue.DeleteOk(count))
     if queue is not None:
         vhost.remove_queue(queue)

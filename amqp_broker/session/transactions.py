@@ -27,6 +27,10 @@ class Transaction:
         self.acks: list[tuple[int, Delivery]] = []
         self.rejects: list[tuple[tuple[bool, bool], tuple[int, Delivery]]] = []
 
+    def tags(self) -> list[int]:
+        """Delivery tags that the commit will settle."""
+        return [tag for tag, _ in (*self.acks, *(delivery for _, delivery in self.rejects))]
+
     def roll_back(self, channel: Channel) -> None:
         """What was settled is unacked again, under its tag; what was published never was."""
         restored = [*channel.unacked.items(), *self.acks, *(delivery for _, delivery in self.rejects)]
@@ -46,7 +50,7 @@ def select(channel: Channel, method: commands.Tx.Select) -> None:
 
 
 def commit(channel: Channel, method: commands.Tx.Commit) -> None:
-    transaction = _transaction(channel)
+    transaction, session = _transaction(channel), channel.session
     # A new one first: what the commit delivers must not be mistaken for a part of it.
     channel.transaction = Transaction()
     is_complete = True
@@ -61,7 +65,9 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
         channel.settle_rejected([delivery_with_tag], requeue, has_failed)
     if not is_complete:
         raise PreconditionFailed("partial tx completion")
-    channel.session.send(channel.number, commands.Tx.CommitOk())
+    # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
+    session.hold_for_work()
+    session.send(channel.number, commands.Tx.CommitOk())
 
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:

@@ -37,6 +37,7 @@ static const struct option_row rows[] = {
   {"argument", .text = &options.argument, .help = "declare the queues with this argument: NAME=NUMBER (none)"},
   {"priorities", .number = &options.priorities, .help = "messages have so many priorities in turn, from 0 (0: none)"},
   {"expiration", .number = &options.expiration, .help = "milliseconds that a message has to live (0: for ever)"},
+  {"persistent", .fact = &options.persistent, .help = "durable queues and persistent messages"},
   {"dead-letter", .fact = &options.dead_letter, .help = "consume what dies in a queue, from a second one behind it"},
   {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with so many bindings (0)"},
   {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},

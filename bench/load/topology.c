@@ -42,7 +42,9 @@ int64_t turns(void) {
 int64_t copies(void) { return options.fanout ? options.queues : 1; }
 
 static void declare_queue(struct peer *peer, const char *queue, const struct bytes *arguments) {
-  call(peer, QUEUE_DECLARE_OK, QUEUE_DECLARE, "stbT", 0, queue, 0, arguments->at, arguments->length);
+  enum { DURABLE = 2 };
+  int bits = options.persistent ? DURABLE : 0;
+  call(peer, QUEUE_DECLARE_OK, QUEUE_DECLARE, "stbT", 0, queue, bits, arguments->at, arguments->length);
 }
 
 static void declare_queues(struct peer *peer) {

@@ -101,7 +101,7 @@ void put_text_field(struct bytes *to, const char *name, const char *value) {
 static void put_properties(struct bytes *to, struct properties properties) {
   enum { DELIVERY_MODE = 1 << 12, PRIORITY = 1 << 11, EXPIRATION = 1 << 8 };
   put16(to, DELIVERY_MODE | (properties.priority < 0 ? 0 : PRIORITY) | (properties.expiration ? EXPIRATION : 0));
-  put8(to, 1); /* transient */
+  put8(to, options.persistent ? 2 : 1);
   if (properties.priority >= 0) put8(to, properties.priority);
   if (properties.expiration) put_short_string(to, properties.expiration, strlen(properties.expiration));
 }

@@ -45,6 +45,13 @@ def _unknown_type(scenario: str, text: str) -> Change:
     )
 
 
+def _no_nack(method_id: int) -> str:
+    return (
+        'a0< connection.close reply_code=540 reply_text="NOT_IMPLEMENTED - basic.nack and basic.reject not supported '
+        f"by stream queues queue 's' in vhost '/'\" class_id=60 method_id={method_id}"
+    )
+
+
 def _death_in(queue: str, expiration: str = "") -> str:
     return (
         f"F{{count: l1, exchange: S'', {expiration}queue: S'{queue}', reason: S'rejected', "
@@ -57,6 +64,18 @@ _REPLY = (
     "routing_key='amq.rabbitmq.reply-to-<1>'"
 )
 ORIGINAL_EXPIRATION = "original-expiration: S'600000', "
+_SECOND_OF_A_STREAM = (
+    "a1< basic.deliver consumer_tag='c' delivery_tag=2 redelivered=false exchange='' routing_key='s'\n"
+    "a1<     headers={x-stream-offset: l1} body=b'one'"
+)
+_NO_OFFSET = (
+    "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - invalid arg \\'x-stream-offset\\' for queue "
+    "\\'s\\' in vhost \\'/\\': {invalid_stream_offset_arg,{longstr,<<\"foo\">>}}' class_id=60 method_id=20"
+)
+_NO_AGE = (
+    "a1< channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - invalid arg 'x-max-age' "
+    "for queue 's' in vhost '/': invalid_max_age\" class_id=50 method_id=10"
+)
 
 DIFFERENCES = (
     Difference(
@@ -262,6 +281,56 @@ DIFFERENCES = (
                 "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - "
                 "The binding key must not exceed 10000' class_id=50 method_id=20",
             ),
+        ),
+    ),
+    Difference(
+        "A stream names itself in its texts",
+        "RabbitMQ 4 says 'stream queue'; 3.10 says 'queue' or 'stream queues queue'.",
+        (
+            Change("a_reader_has_a_prefetch", "'queue 's' in vhost '/''", "stream queue 's' in vhost '/'"),
+            Change(
+                "a_stream_knows_no_prefetch_of_a_channel", "'queue 's' in vhost '/''", "stream queue 's' in vhost '/'"
+            ),
+            Change("a_reader_acknowledges", "supported by stream queues queue 's'", "supported by stream queue 's'"),
+        ),
+    ),
+    Difference(
+        "A nack to a stream is credit",
+        "So it is in RabbitMQ 4; 3.10 refuses basic.nack and basic.reject, and crashes over basic.recover.",
+        (
+            Change("a_nack_of_what_a_stream_gave_is_credit", f"{_no_nack(120)}\n{_END}", _SECOND_OF_A_STREAM),
+            Change("a_reject_of_what_a_stream_gave_is_credit", f"{_no_nack(90)}\n{_END}", _SECOND_OF_A_STREAM),
+            Change(
+                "what_is_recovered_is_not_delivered_again",
+                _CRASH,
+                "a1< basic.recover-ok\n"
+                "a1< basic.deliver consumer_tag='c' delivery_tag=3 redelivered=false exchange='' routing_key='s'\n"
+                "a1<     headers={x-stream-offset: l2} body=b'two'",
+            ),
+        ),
+    ),
+    Difference(
+        "A stream keeps the header CC",
+        "RabbitMQ 4 does so; 3.10 takes it away, and BCC with it.",
+        (
+            Change(
+                "a_copy_key_is_no_matter_of_the_reader",
+                "headers={x-stream-offset: l0} body=b'cc'",
+                "headers={CC: A[S's'], x-stream-offset: l0} body=b'cc'",
+            ),
+        ),
+    ),
+    Difference(
+        "A stream knows at once how long it is",
+        "RabbitMQ counts the messages of streams every few seconds.",
+        (Change("a_stream_is_deleted_whatever_is_in_it", "message_count=0 consumer", "message_count=2 consumer"),),
+    ),
+    Difference(
+        "A wrong offset or age closes the channel",
+        "RabbitMQ's channel crashes over some of them, and with it the connection.",
+        (
+            Change("an_age_without_a_number_is_refused", _CRASH, _NO_AGE),
+            Change("an_offset_that_is_none_is_refused", _CRASH, _NO_OFFSET),
         ),
     ),
     Difference(

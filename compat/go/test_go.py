@@ -18,7 +18,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from compat.brokers import BrokerProcess, RabbitMQ, free_port
+from compat.brokers import BrokerProcess, free_port
 from compat.names import unique_name
 
 MODULE = Path(__file__).parent
@@ -195,11 +195,6 @@ def assert_in_queue(confirmed: list[str], ids: list[str]) -> None:
     assert first_places == sorted(first_places, key=number)
 
 
-def keeps_durable_messages(broker: BrokerProcess) -> bool:
-    """Whether persistent messages in durable queues outlive a kill of the broker; ours is memory-only here."""
-    return isinstance(broker, RabbitMQ)
-
-
 def test_source_is_formatted_vetted_and_passes_its_own_tests(race_option: list[str]) -> None:
     gofmt = Path(run_go("env", "GOROOT").strip()) / "bin" / "gofmt"
     badly_formatted = subprocess.run([gofmt, "-l", "."], cwd=MODULE, capture_output=True, text=True, check=True).stdout
@@ -228,8 +223,7 @@ def test_publisher_recovers_when_the_broker_is_killed(
     program.wait_for_confirmed(confirmed_before + 50)
     program.cancel()
 
-    kept = program.confirmed if keeps_durable_messages(own_broker) else program.confirmed[confirmed_before:]
-    assert_in_queue(kept, message_ids(own_broker, names["QUEUE"]))
+    assert_in_queue(program.confirmed, message_ids(own_broker, names["QUEUE"]))
     assert program.summary["reconnected"] == 1
 
 

@@ -10,7 +10,7 @@ from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.queue import DRAIN_MESSAGES_MAX
 from amqp_broker.config import Config
 from amqp_broker.errors import NotAllowed
-from tests.taker import RecordingJournal, Taker, new_broker, new_connection, new_message, new_queue
+from tests.taker import Taker, new_broker, new_connection, new_message, new_queue
 
 
 def admitted(broker: Broker, user_name: str = "guest", vhost: str = "/") -> Connection:
@@ -70,11 +70,6 @@ def test_a_change_of_permissions_empties_the_route_caches() -> None:
     broker.vhosts["/"].route_caches["guest"] = cache
     broker.set_permission(broker.users["guest"], "/", Permission(write=""))
     assert cache == {}
-
-
-def test_a_broker_with_a_journal_is_durable() -> None:
-    assert new_broker(RecordingJournal()).is_durable
-    assert not new_broker().is_durable
 
 
 # Connections

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
+from amqp_broker.broker.policies import Policy
 from tests.peer import Lab, Peer
 
 
@@ -175,3 +176,58 @@ def test_an_expired_queue_dead_letters_nothing(lab: Lab, peer: Peer) -> None:
     lab.advance(1000)
     assert "q" not in lab.vhost.queues
     assert ready(lab, "dead") == 0
+
+
+def test_what_comes_to_the_head_behind_a_full_channel_expires_by_itself(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer)
+    for body, expiration in ((b"lives", None), (b"due", "500")):
+        peer.publish("q", body, **({"expiration": expiration} if expiration else {}))
+    peer.send(commands.Basic.Qos(prefetch_count=1, global_=True))
+    peer.expect(commands.Basic.QosOk)
+    peer.consume("q")
+    assert peer.bodies() == [b"lives"]
+    lab.advance(500)
+    assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
+
+
+def test_what_is_due_behind_a_full_channel_expires_when_it_comes_to_the_head(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer)
+    peer.publish("q", b"lives")
+    peer.publish("q", b"due", expiration="500")
+    lab.advance(500)
+    assert ready(lab, "q") == 2
+    peer.send(commands.Basic.Qos(prefetch_count=1, global_=True))
+    peer.expect(commands.Basic.QosOk)
+    peer.consume("q")
+    assert peer.bodies() == [b"lives"]
+    assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
+
+
+@pytest.mark.parametrize("waits_ms", [0, 500])
+def test_what_comes_to_the_head_by_a_new_limit_expires(lab: Lab, peer: Peer, waits_ms: int) -> None:
+    peer.declare("q")
+    peer.publish("q", b"lives")
+    peer.publish("q", b"due", expiration="500")
+    lab.advance(waits_ms)
+    lab.vhost.set_policy(Policy("short", "q", {"max-length": 1}))
+    lab.advance(500 - waits_ms)
+    assert ready(lab, "q") == 0
+
+
+def test_a_backlog_that_is_handed_out_in_portions_hides_nothing_that_is_due(lab: Lab, peer: Peer) -> None:
+    with_dead_letters(peer)
+    peer.publish("q", bytes(300_000))
+    peer.publish("q", b"due", expiration="500")
+    lab.advance(500)
+    peer.consume("q")
+    assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
+
+
+@pytest.mark.parametrize("argument", ["message_ttl", "expires"])
+def test_a_deleted_queue_leaves_no_timer(lab: Lab, peer: Peer, argument: str) -> None:
+    before = lab.broker.timers.next_deadline()
+    declare(peer, **{argument: 10})
+    peer.publish("q", b"x")
+    assert lab.broker.timers.next_deadline() == lab.now + 10
+    peer.call(commands.Queue.Delete(queue="q"))
+    assert lab.broker.timers.next_deadline() == before

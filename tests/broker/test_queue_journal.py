@@ -1,81 +1,113 @@
+"""What a durable queue has the journal remember: see tests/broker/test_window.py for how."""
+
 from __future__ import annotations
 
-from tests.taker import RecordingJournal, Taker, new_broker, new_connection, new_message, new_queue, new_vhost
+import pytest
+
+from amqp_broker.broker import window as window_module
+from tests.memory_journal import MemoryJournal
+from tests.taker import Taker, new_broker, new_connection, new_message, new_queue, new_vhost
 
 
 def test_a_durable_queue_tells_its_journal_about_persistent_messages() -> None:
-    journal = RecordingJournal()
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
-    queue.push(new_message(b"a", delivery_mode=2))
-    queue.push(new_message(b"b", delivery_mode=1))
-    queue.push(new_message(b"c", delivery_mode=2))
-    assert journal.records == [("put", "q", 0), ("put", "q", 2)]
+    for body, mode in ((b"a", 2), (b"b", 1), (b"c", 2)):
+        queue.push(new_message(body, delivery_mode=mode))
+    assert journal.positions == [0, 2]
 
 
 def test_a_transient_queue_tells_its_journal_nothing() -> None:
-    journal = RecordingJournal()
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal))
     queue.push(new_message(b"a", delivery_mode=2))
-    queue.purge()
-    assert journal.records == []
+    assert journal.positions == []
 
 
 def test_an_exclusive_queue_tells_its_journal_nothing() -> None:
-    journal = RecordingJournal()
+    journal = MemoryJournal()
     owner = new_connection()
     queue = new_queue(new_vhost(journal), is_durable=True, owner=owner, connection=owner)
     queue.push(new_message(b"a", delivery_mode=2))
-    assert journal.records == []
+    assert journal.positions == []
 
 
-def test_a_broker_without_a_journal_tells_nobody() -> None:
-    assert new_queue(new_broker().vhosts["/"], is_durable=True).journal is None
+def test_a_broker_without_a_journal_has_no_windows() -> None:
+    assert new_queue(new_broker().vhosts["/"], is_durable=True).window is None
 
 
-def test_a_delivered_message_is_put_before_it_is_delivered_and_removed_when_it_is_settled() -> None:
-    journal = RecordingJournal()
+def test_a_delivered_message_is_kept_until_it_is_settled() -> None:
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     taker = Taker(queue).start()
     queue.push(new_message(b"a", delivery_mode=2))
     queue.push(new_message(b"b", delivery_mode=2))
-    assert journal.records == [("put", "q", 0), ("put", "q", 1)]
+    assert journal.positions == [0, 1]
     taker.ack(1)
-    assert journal.records[2:] == [("remove", "q", 1)]
+    assert journal.positions == [0]
 
 
-def test_a_requeued_message_is_not_put_again() -> None:
-    journal = RecordingJournal()
+def test_what_was_settled_before_a_batch_was_taken_is_never_written() -> None:
+    journal = MemoryJournal()
+    queue = new_queue(new_vhost(journal), is_durable=True)
+    taker = Taker(queue).start()
+    queue.push(new_message(b"a", delivery_mode=2))
+    taker.ack()
+    ((window, removes),) = journal.take_batch().windows
+    assert (window.writing, removes) == ({}, [])
+
+
+def test_a_requeued_message_stays_where_it_is() -> None:
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     taker = Taker(queue, prefetch=1).start()
     queue.push(new_message(b"a", delivery_mode=2))
     taker.give_back()
+    assert journal.positions == [0]
     taker.ack()
-    assert journal.records == [("put", "q", 0), ("remove", "q", 0)]
+    assert journal.positions == []
 
 
-def test_purged_messages_are_removed_at_their_positions() -> None:
-    journal = RecordingJournal()
+def test_purged_messages_are_forgotten_and_unacked_ones_are_not() -> None:
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
+    taker = Taker(queue, prefetch=1).start()
     for mode in (2, 2, 1, 2):
         queue.push(new_message(b"", delivery_mode=mode))
-    taker = Taker(queue, prefetch=1).start()
-    taker.stop()
-    taker.give_back()
-    queue.purge()
-    assert journal.records[3:] == [("remove", "q", 0), ("remove", "q", 1), ("remove", "q", 3)]
+    assert queue.purge() == 3
+    assert journal.positions == [0]
+    taker.ack()
+    assert journal.positions == []
 
 
-def test_dropped_messages_are_removed() -> None:
-    journal = RecordingJournal()
+def test_dropped_messages_are_forgotten() -> None:
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True, arguments_={"x-max-length": 1})
     queue.push(new_message(b"a", delivery_mode=2))
     queue.push(new_message(b"b", delivery_mode=2))
-    assert journal.records == [("put", "q", 0), ("put", "q", 1), ("remove", "q", 0)]
+    assert journal.positions == [1]
 
 
-def test_a_deleted_queues_ready_messages_are_removed() -> None:
-    journal = RecordingJournal()
+def test_a_deleted_queue_leaves_nothing_whatever_is_settled_later() -> None:
+    journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
+    taker = Taker(queue).start()
     queue.push(new_message(b"a", delivery_mode=2))
+    assert journal.positions == [0]
     queue.vhost.remove_queue(queue)
-    assert journal.records == [("put", "q", 0), ("remove", "q", 0)]
+    assert journal.positions == []
+    taker.ack()
+    assert journal.positions == []
+    assert journal.disk.states == {}
+
+
+def test_what_is_paged_out_expires_in_time_when_all_before_it_was_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PORTION_BYTES", "WINDOW_BYTES_MAX", "WINDOWS_BYTES_MAX"):
+        monkeypatch.setattr(window_module, name, 1)
+    vhost = new_vhost(MemoryJournal())
+    queue = new_queue(vhost, is_durable=True)
+    queue.push(new_message(b"a", delivery_mode=2))
+    queue.push_with_extras(new_message(b"b", delivery_mode=2), 100)
+    assert queue.pull() is not None
+    vhost.broker.tick(100)
+    assert queue.ready_count == 0

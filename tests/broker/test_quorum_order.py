@@ -2,21 +2,28 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.quorum_order import Strict, TwoLevels, quorum_order
-from tests.taker import new_message
+from amqp_broker.broker.line import Line
+from amqp_broker.broker.quorum_order import LEVELS, Strict, TwoLevels, quorum_order
+from tests.taker import new_message, new_queue
+
+
+def lines_for(count: int = LEVELS) -> list[Line]:
+    return [Line(new_queue()) for _ in range(count)]
 
 
 def served(levels: int, *priorities: int | None) -> list[int]:
     """The positions of messages with these priorities, in the order in which they are served."""
-    order = quorum_order(levels)
+    lines = lines_for()
+    order = quorum_order(levels, lines)
+    messages = [new_message() for _ in priorities]
     for position, priority in enumerate(priorities):
-        order.add(position, new_message(), priority)
-    listed = [position for position, _ in order]
-    assert len(order) == len(priorities)
+        lines[order.level(priority)].append(position, messages[position], None)
+    listed = [messages.index(message) for message in order]
     taken = []
-    while order:
-        head = order.head()
-        taken.append(order.take()[0])
+    while any(lines):
+        head = order.next().head_position()
+        taken.append(order.next().popleft()[0])
+        order.count()
         assert head == taken[-1]
     assert listed == taken
     return taken
@@ -53,6 +60,18 @@ def test_with_32_levels_no_priority_is_4_and_above_31_there_is_none() -> None:
 
 
 def test_each_version_has_its_order() -> None:
-    assert isinstance(quorum_order(1), TwoLevels)
-    assert isinstance(quorum_order(2), TwoLevels)
-    assert isinstance(quorum_order(32), Strict)
+    assert isinstance(quorum_order(1, lines_for()), TwoLevels)
+    assert isinstance(quorum_order(2, lines_for()), TwoLevels)
+    assert isinstance(quorum_order(32, lines_for()), Strict)
+
+
+def test_what_another_version_left_in_other_lines_is_served_too() -> None:
+    lines = lines_for()
+    for position, level in enumerate((31, 0, 4, 5)):
+        lines[level].append(position, new_message(), None)
+    order = quorum_order(2, lines)
+    taken = []
+    while any(lines):
+        taken.append(order.next().popleft()[0])
+        order.count()
+    assert taken == [0, 3, 1, 2]

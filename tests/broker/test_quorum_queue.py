@@ -188,3 +188,19 @@ def test_purging_and_listing_see_what_came_back(peer: Peer) -> None:
     assert [message.body for message in queue.messages()] == [b"1", b"2"]
     assert peer.call(commands.Queue.Purge(queue="q")).message_count == 2
     assert queue.ready_count == 0
+
+
+def test_a_purge_leaves_no_counts_of_what_it_dropped_and_keeps_those_of_what_is_unacked() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, delivery_limit=-1)
+    for body in (b"a", b"b"):
+        peer.publish("q", body)
+    for _ in range(2):
+        nack(peer, pull(peer)[0])
+    tag = pull(peer)[0]
+    peer.call(commands.Queue.Purge(queue="q"))
+    queue = lab.vhost.queues["q"]
+    assert list(queue.return_counts.values()) == [1]
+    peer.send(commands.Basic.Ack(tag))
+    assert not queue.return_counts

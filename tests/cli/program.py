@@ -24,7 +24,8 @@ def environment(**variables: str) -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("AMQP_BROKER_", "RABBITMQ_"))
     }
-    return {**inherited, **variables}
+    # Each broker would take the folder of the user's data otherwise.
+    return {**inherited, "AMQP_BROKER_EPHEMERAL": "true", **variables}
 
 
 def run(*arguments: str, program: tuple[str, ...] = MODULE, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -72,10 +72,11 @@ def test_the_log_says_once_and_last_that_the_broker_is_ready(tmp_path: Path) -> 
             broker.client().open().close()
         assert broker.end() == 0
         logged = messages(broker)
-        assert logged[:2] == [
-            f"started TCP listener on 127.0.0.1:{broker.port}",
-            "Server startup complete; 0 plugins started.",
-        ]
+        listener, watermark, ready = logged[:3]
+        assert listener == f"started TCP listener on 127.0.0.1:{broker.port}"
+        sizes = r"\d+ MiB \(\d+ bytes\)"
+        assert re.fullmatch(f"Memory high watermark set to {sizes} of {sizes} total", watermark)
+        assert ready == "Server startup complete; 0 plugins started."
         assert broker.output.count(READY) == 1
 
 

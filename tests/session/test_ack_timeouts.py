@@ -150,3 +150,14 @@ def test_a_connection_that_is_over_is_not_looked_after(lab: Lab, peer: Peer) -> 
     peer.disconnect()
     lab.advance(100 * MINUTE_MS)
     assert lab.broker.timers.next_deadline() is None
+
+
+@pytest.mark.parametrize("settle", [commands.Basic.Ack(1), commands.Basic.Reject(1, requeue=False)])
+def test_a_rollback_does_not_make_a_delivery_younger(lab: Lab, peer: Peer, settle: Any) -> None:
+    consume(peer)
+    peer.call(commands.Tx.Select())
+    peer.send(settle, commands.Basic.Ack(2))
+    lab.advance(20 * MINUTE_MS)
+    peer.call(commands.Tx.Rollback())
+    lab.advance(12 * MINUTE_MS)
+    peer.expect_channel_close(406)

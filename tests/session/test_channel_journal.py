@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Basic, Channel, Queue, Tx
 
+from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
-from tests.taker import RecordingJournal
 
 
 @pytest.fixture
-def journal(lab: Lab) -> RecordingJournal:
+def journal(lab: Lab) -> MemoryJournal:
     """What the lab's broker tells its journal."""
-    journal = lab.broker.journal = RecordingJournal()
-    lab.broker.is_durable = True
+    journal = lab.broker.journal = MemoryJournal()
     return journal
 
 
@@ -43,47 +42,58 @@ STAYS = [
 
 
 @pytest.mark.parametrize("methods", LEAVES, ids=str)
-def test_what_was_settled_is_forgotten(journal: RecordingJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
+def test_what_was_settled_is_forgotten(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
     hold(peer)
     peer.send(*methods)
-    assert journal.records == [("put", "q", 0), ("remove", "q", 0)]
+    assert journal.positions == []
 
 
 @pytest.mark.parametrize("methods", STAYS, ids=str)
-def test_what_may_come_back_is_kept(journal: RecordingJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
+def test_what_may_come_back_is_kept(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
     hold(peer)
     peer.send(*methods)
     peer.disconnect()
-    assert journal.records == [("put", "q", 0)]
+    assert journal.positions == [0]
 
 
-def test_what_is_pulled_without_ack_or_purged_is_forgotten(journal: RecordingJournal, peer: Peer) -> None:
+def test_what_is_pulled_without_ack_or_purged_is_forgotten(journal: MemoryJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
     for _ in range(2):
         peer.publish("q", delivery_mode=2)
     assert peer.get("q", no_ack=True) is not None
     peer.call(Queue.Purge(queue="q"))
-    assert journal.records == [("put", "q", 0), ("put", "q", 1), ("remove", "q", 0), ("remove", "q", 1)]
+    assert journal.positions == []
 
 
-def test_what_is_delivered_to_a_consumer_without_acks_is_forgotten(journal: RecordingJournal, peer: Peer) -> None:
+def test_what_is_delivered_to_a_consumer_without_acks_is_forgotten(journal: MemoryJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
     peer.consume("q", no_ack=True)
     peer.publish("q", delivery_mode=2)
-    assert journal.records == [("put", "q", 0), ("remove", "q", 0), ("put", "q", 1), ("remove", "q", 1)]
+    assert journal.positions == []
 
 
 @pytest.mark.parametrize(("durable", "mode"), [(True, 1), (False, 2), (False, 1)])
-def test_other_messages_are_none_of_its_business(
-    journal: RecordingJournal, peer: Peer, durable: bool, mode: int
-) -> None:
+def test_other_messages_are_none_of_its_business(journal: MemoryJournal, peer: Peer, durable: bool, mode: int) -> None:
     peer.declare("q", durable=durable)
     peer.publish("q", delivery_mode=mode)
     hold(peer)
     peer.send(Basic.Ack(1))
-    assert journal.records == []
+    assert journal.positions == []
+
+
+def test_a_transaction_is_committed_when_what_it_published_is_safe(journal: MemoryJournal, peer: Peer) -> None:
+    peer.declare("q", durable=True)
+    peer.call(Tx.Select())
+    peer.publish("q", delivery_mode=2)
+    journal.commit()
+    peer.lab.broker.on_committed()
+    peer.send(Tx.Commit())
+    assert peer.session.held_until == journal.batch
+    journal.commit()
+    peer.lab.broker.on_committed()
+    assert not peer.session.held_until

@@ -3,112 +3,217 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING
 
+from pamqp import frame
+
+from amqp_broker.broker.journal import Stored
+from amqp_broker.broker.priority_queue import PriorityQueue
 from amqp_broker.broker.queue import Queue
-from amqp_broker.message import Message
+from amqp_broker.broker.quorum_order import TwoLevels
+from amqp_broker.broker.quorum_queue import QuorumQueue
+from amqp_broker.broker.window import Window
+from amqp_broker.message import FRAME, Message
 from amqp_broker.session.channel import Channel
-from tests.peer import Lab
+from tests.memory_journal import MemoryJournal
 from tests.simulation.client import ChannelModel, Client
-from tests.simulation.model import Number, QueueModel, Topology, demand
+from tests.simulation.ledger import Broken, Copy, State, demand, heard_in
+from tests.simulation.memory import check_memory
+from tests.simulation.queues import QueueModel, in_turns
+from tests.simulation.routing import Topology
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.vhost import VHost
+    from tests.simulation.simulation import Simulation
+
+# What is in a queue, by position.
+Copies = dict[int, Copy]
 
 
-def check(lab: Lab, topology: Topology, clients: list[Client]) -> None:
+def check(sim: Simulation) -> None:
     """Raise Broken for what is not as it must be."""
-    unacked: dict[Queue, Counter[int]] = {queue: Counter() for queue in lab.vhost.queues.values()}
-    for client in clients:
+    vhost, topology, ledger = sim.lab.vhost, sim.topology, sim.world.ledger
+    unacked: dict[Queue, Copies] = {queue: {} for queue in vhost.queues.values()}
+    unacked_count = ready_count = 0
+    for client in sim.clients:
         check_client(client)
         for number, channel in client.peer.session.channels.items():
-            check_channel(channel, client.channels[number], client, unacked)
-    check_topology(lab, topology)
-    for name, queue in lab.vhost.queues.items():
+            unacked_count += check_channel(channel, client.channels[number], client, unacked)
+    check_topology(vhost, topology)
+    for name, queue in vhost.queues.items():
         check_queue(queue, topology.queues[name], unacked[queue])
-    sessions = {client.peer.session for client in clients}
-    demand(lab.broker.connections == lab.vhost.connections == sessions, "connections are counted wrongly")
-    lab.broker.is_congested = False
+        ready_count += queue.ready_count
+        if sim.journal is not None:
+            check_remembered(sim.journal, queue, topology.queues[name], unacked[queue])
+    if sim.journal is not None:
+        window_bytes = sum(window._memory_bytes for queue in vhost.queues.values() for window in queue.windows)
+        demand(sim.journal.window_bytes == window_bytes, f"{sim.journal.window_bytes} octets, not {window_bytes}")
+    found = {State.READY: ready_count, State.UNACKED: unacked_count, State.DELAYED: 0}
+    if found != {state: ledger.counts[state] for state in found}:
+        raise Broken(f"{found} are there, not {ledger.counts}")
+    demand(sum(ledger.counts.values()) == ledger.copies, f"of {ledger.copies} copies some are in no state or in two")
+    sessions = {client.peer.session for client in sim.clients}
+    demand(sim.lab.broker.connections == vhost.connections == sessions, "connections are counted wrongly")
+    check_memory(sim.lab.broker, vhost, sessions, topology)
 
 
-def number_of(message: Message) -> Number:
-    return int(message.body.partition(b" ")[0])
+def number_of(message: Message) -> int:
+    """The number that its body starts with."""
+    start = FRAME.size + FRAME.unpack_from(message.content)[2] + 1 + FRAME.size
+    return int(message.content[start : start + 12].partition(b" ")[0])
 
 
 def check_client(client: Client) -> None:
     session = client.peer.session
-    demand(set(session.channels) == set(client.channels), f"{client} has channels {set(session.channels)}")
+    demand(not client.answers, f"{client}: {[method.name for _, method in client.answers]} is no answer")
+    if set(session.channels) != set(client.channels):
+        raise Broken(f"{client} has channels {set(session.channels)}")
     demand(session.closing_channels == client.closing, f"{client} has closing channels {session.closing_channels}")
-    demand(not client.bereft, f"{client} was not told of {[consumer.tag for _, consumer in client.bereft]}")
+    demand(
+        sorted(client.cancels) == sorted(client.cancels_due),
+        f"{client} was told of {client.cancels}, not of {client.cancels_due}",
+    )
+    client.cancels.clear()
+    client.cancels_due.clear()
     demand(not session.confirming and not session.freed, f"{client} has work left from a read")
     demand(not session._pending, f"{client} has octets left from a read")
 
 
-def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked: dict[Queue, Counter[int]]) -> None:
+def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked: dict[Queue, Copies]) -> int:
+    """Also collects what is unacked where; returns how many that are."""
     where = f"{client}, channel {channel.number}"
-    demand(not model.unconfirmed, f"{where}: {list(model.unconfirmed)} are not confirmed")
+    committed = client.lab.broker.journal.committed
+    due = [number for number, publish in model.unconfirmed.items() if publish.batch <= committed]
+    if due:
+        raise Broken(f"{where}: {due} are not confirmed")
     demand(not model.returns, f"{where}: {model.returns} were not returned")
     held = {tag: number_of(delivery[3]) for tag, delivery in channel.unacked.items()}
-    demand(held == {tag: number for tag, (_, number) in model.held.items()}, f"{where} holds {held}")
+    if held != {tag: held.copy.message.number for tag, held in model.held.items()}:
+        raise Broken(f"{where} holds {held}")
     demand(list(held) == sorted(held), f"{where}: tags are out of order")
     deliveries = list(channel.unacked.items())
     if channel.transaction is not None:
         deliveries += channel.transaction.acks
         deliveries += [delivery for _, delivery in channel.transaction.rejects]
     settled = {tag for tag, _ in deliveries} - set(held)
-    demand(settled == set(model.settled), f"{where} has not committed {settled}")
-
-    in_flight: Counter[str] = Counter()
-    in_flight_total = 0
-    for tag, (queue, consumer, position, _) in deliveries:
+    if settled != set(model.settled):
+        raise Broken(f"{where} has not committed {settled}")
+    for tag, (queue, _, position, _) in deliveries:
         if queue in unacked:
-            unacked[queue][position] += 1
-        if consumer is not None and channel.consumers.get(consumer.tag) is consumer:
-            in_flight[consumer.tag] += 1
-        in_flight_total += consumer is not None or tag <= channel.in_flight_since_tag
-    demand(set(channel.consumers) == set(model.consumers), f"{where} has consumers {set(channel.consumers)}")
+            demand(position not in unacked[queue], f"{queue.name}: position {position} is unacked twice")
+            unacked[queue][position] = model.unsettled[tag].copy
+    if set(channel.consumers) != set(model.consumers):
+        raise Broken(f"{where} has consumers {set(channel.consumers)}")
     for tag, consumer in channel.consumers.items():
         expected = model.consumers[tag]
-        demand(consumer.in_flight == in_flight[tag], f"{where}: {tag} has {consumer.in_flight} in flight")
+        in_flight = expected.in_flight
+        demand(consumer.in_flight == in_flight, f"{where}: {tag} has {consumer.in_flight} in flight")
         demand(consumer.prefetch == expected.prefetch, f"{where}: {tag} has the prefetch {consumer.prefetch}")
-        demand(
-            not expected.prefetch or in_flight[tag] <= expected.prefetch, f"{where}: {tag} has more than its prefetch"
-        )
+        demand(not expected.prefetch or in_flight <= expected.prefetch, f"{where}: {tag} has more than its prefetch")
         demand(consumer in consumer.queue.consumers, f"{where}: {tag} is no consumer of its queue")
     if model.prefetch_total:
-        demand(channel.in_flight == in_flight_total, f"{where} counts {channel.in_flight} in flight")
-        # A limit that came late is reached from above.
-        demand(
-            in_flight_total <= max(model.prefetch_total, model.in_flight_before),
-            f"{where} has {in_flight_total} in flight, and may have {model.prefetch_total}",
-        )
-    model.in_flight_before = in_flight_total
+        demand(channel.in_flight == model.in_flight, f"{where} counts {channel.in_flight} in flight")
+    return len(deliveries)
 
 
-def check_queue(queue: Queue, model: QueueModel, unacked: Counter[int]) -> None:
-    name = queue.name
+def ready_of(queue: Queue) -> list[tuple[int, Message]]:
+    """Positions and messages in the order of delivery."""
+    if isinstance(queue, PriorityQueue):
+        lines = len(queue._lines)
+        ready = [item for line in queue._lines for item in line.items()]
+        ready += [(position, message) for _, position, message in queue._returned]
+        return sorted(ready, key=lambda item: (-(item[0] % lines), item[0]))
+    if isinstance(queue, QuorumQueue):
+        order = queue._order
+        assert isinstance(order, TwoLevels)
+        high, normal = ([item for line in lines for item in line.items()] for lines in (order._high, order._normal))
+        return [*queue._came_back, *in_turns(high, normal, order._turn, age=lambda item: item[0])]
     returned = sorted(queue.returned, key=lambda item: item[0])
-    ready = [*returned, *enumerate(queue.ready, queue.head)]
-    demand(queue.ready_count == len(ready), f"{name} counts {queue.ready_count} ready")
-    demand(queue.unacked_count == sum(unacked.values()), f"{name} counts {queue.unacked_count} unacked")
-    demand(all(count == 1 for count in unacked.values()), f"{name}: a message is unacked twice")
-    demand(all(position < queue.head for position, _ in returned), f"{name}: what came back was never taken out")
+    if queue.window is not None:
+        demand(not queue.ready, f"{queue.name}: something is beside the window")
+        return [*returned, *queue.window.items()]
+    demand(all(position < queue.head for position, _ in returned), f"{queue.name}: what came back was never taken out")
+    return [*returned, *enumerate(queue.ready, queue.head)]
+
+
+def paged(queue: Queue) -> set[int]:
+    """Positions of what is ready and not in memory."""
+    return {
+        position
+        for window in queue.windows
+        if window.paged_count
+        for position, _ in islice(window.items(), len(window.memory), len(window))
+    }
+
+
+def check_queue(queue: Queue, model: QueueModel, unacked: Copies) -> None:
+    name, ready = queue.name, ready_of(queue)
     numbers = [number_of(message) for _, message in ready]
-    demand(len(set(numbers)) == len(numbers), f"{name} has a message twice")
-    if model.is_limited:
-        demand(set(numbers) <= set(model.places), f"{name} has what was never sent to it")
-        demand(model.rejects_publish or len(numbers) <= (model.length_max or 0), f"{name} is longer than it may be")
-        model.places = {number: model.places[number] for number in (*numbers, *sorted(model.unacked))}
-    else:
-        expected = sorted((place, number) for number, place in model.places.items() if number not in model.unacked)
-        found = [(position, number_of(message)) for position, message in ready]
-        demand(found == expected, f"{name} has {found} ready, not {expected}")
-        demand(set(unacked) == {model.places[number] for number in model.unacked}, f"{name} has other messages unacked")
-    check_takers(queue)
+    expected = [copy.message.number for copy in model.ready]
+    if numbers != expected:
+        raise Broken(f"{name} has {numbers} ready, not {model.ready} ({model})")
+    demand(queue.ready_count == len(ready), f"{name} counts {queue.ready_count} ready")
+    if set(unacked.values()) != model.unacked:
+        raise Broken(f"{name} has {unacked} unacked, not {model.unacked}")
+    demand(queue.unacked_count == len(unacked), f"{name} counts {queue.unacked_count} unacked")
+    for (_, message), copy in zip(ready, model.ready, strict=True):
+        check_message(message, copy)
+    demand([message for _, message in ready] == list(queue.messages()), f"{name} shows another order than it has")
+    copies = {position: copy for (position, _), copy in zip(ready, model.ready, strict=True)} | unacked
+    demand(len(copies) == len(ready) + len(unacked), f"{name}: two messages are at one position")
+    # What is only in the journal is known there (check_remembered).
+    away = paged(queue)
+    copies = {position: copy for position, copy in copies.items() if position not in away}
+    deadlines = {position: copy.deadline_ms for position, copy in copies.items() if copy.deadline_ms is not None}
+    if queue.deadlines != deadlines:
+        raise Broken(f"{name} has the deadlines {queue.deadlines}, not {deadlines}")
+    if isinstance(queue, QuorumQueue):
+        returns = {position: copy.returns for position, copy in copies.items() if copy.returns}
+        # Of what is only in the journal some is known nevertheless.
+        found = {position: count for position, count in queue.return_counts.items() if position not in away}
+        known = {position for position, _ in ready} | set(unacked)
+        if found != returns or not set(queue.return_counts) <= known:
+            raise Broken(f"{name} counts returns {queue.return_counts}, not {returns}")
+        if not (set(queue._originals) <= set(unacked)):
+            raise Broken(f"{name} keeps the originals of {set(queue._originals)}")
+    check_limits(queue, model)
+    check_consumers(queue, model)
 
 
-def check_takers(queue: Queue) -> None:
+def check_message(message: Message, copy: Copy) -> None:
+    """What is ready is as it was published, or as it died."""
+    if copy.seen is not message:
+        content_header, pieces = frame.unmarshal(message.content)[2], message.body_pieces()
+        heard, expected = heard_in(message, content_header, b"".join(pieces)), copy.message.heard()
+        demand(heard == expected, f"{copy} is {heard}, not {expected}")
+        copy.seen = message
+
+
+def check_limits(queue: Queue, model: QueueModel) -> None:
+    name, settings = queue.name, model.settings
+    body_bytes = sum(message.body_bytes for _, message in ready_of(queue))
+    if settings.bytes_max is not None:
+        demand(queue.ready_bytes == body_bytes, f"{name} counts {queue.ready_bytes} octets, not {body_bytes}")
+    if settings.overflow == "drop-head":
+        is_short = settings.length_max is None or queue.ready_count <= settings.length_max
+        demand(is_short, f"{name} has {queue.ready_count} messages")
+        is_small = settings.bytes_max is None or body_bytes <= settings.bytes_max
+        demand(is_small, f"{name} has {body_bytes} octets")
+
+
+def check_consumers(queue: Queue, model: QueueModel) -> None:
     name, takers = queue.name, list(queue.takers)
+    tags = [(consumer.number, consumer.tag) for consumer in queue.consumers]
+    if tags != [(c.channel.number, c.tag) for c in model.consumers]:
+        raise Broken(f"{name} has the consumers {tags}")
+    active = queue.active_consumer
+    expected = model.active.tag if model.active is not None else None
+    demand((active.tag if active is not None else None) == expected, f"{name}: another than {expected} is active")
     demand(len(set(takers)) == len(takers), f"{name} has a taker twice")
     demand(set(takers) == {consumer for consumer in queue.consumers if consumer.is_taking}, f"{name} has other takers")
-    for consumer in queue.consumers:
-        can_take = consumer.can_take()
+    for consumer, consumer_model in zip(queue.consumers, model.consumers, strict=True):
+        can_take = consumer_model.can_take()
         demand(consumer.is_taking or not can_take, f"{name}: {consumer.tag} can take and is not in line")
         demand(
             can_take or not consumer.is_taking or consumer.is_full, f"{name}: {consumer.tag} is in line and cannot take"
@@ -119,25 +224,84 @@ def check_takers(queue: Queue) -> None:
         )
     priorities = [consumer.priority for consumer in takers]
     demand(priorities == sorted(priorities, reverse=True), f"{name}: takers are not in the order of their priorities")
-    paused = {consumer for consumer in queue.consumers if consumer.session.is_paused}  # type: ignore[attr-defined]
+    paused = {c for c, other in zip(queue.consumers, model.consumers, strict=True) if other.client.is_paused}
     demand(queue.clogged == paused, f"{name} is clogged by others than those who are paused")
 
 
-def check_topology(lab: Lab, topology: Topology) -> None:
-    vhost = lab.vhost
-    demand(set(vhost.queues) == set(topology.queues), f"the queues are {set(vhost.queues)}")
+def check_remembered(journal: MemoryJournal, queue: Queue, model: QueueModel, unacked: Copies) -> None:
+    """What a restart would find if all were committed that the journal was told."""
+    ready = {position: copy for (position, _), copy in zip(ready_of(queue), model.ready, strict=True)}
+    copies, lines, away = ready | unacked, len(queue.windows), paged(queue)
+    demand(bool(lines) == model.is_durable, f"{queue.name} has {lines} windows")
+    for number, window in enumerate(queue.windows):
+        if not window.next:
+            continue  # one of the many of a quorum queue that nothing ever was in
+        found = {position: as_remembered(stored) for position, stored in told(journal, window).items()}
+        here = {position: copy for position, copy in copies.items() if position % lines == number}
+        kept = {position: copy for position, copy in here.items() if model.keeps(copy.message)}
+        expected = {
+            position: (copy.message.number, copy.deadline_ms, copy.stored_returns) for position, copy in kept.items()
+        }
+        for position, copy in kept.items():
+            is_delivered = position < window.head or copy.stored_returns > 0
+            demand(is_delivered == copy.was_delivered, f"{queue.name}: {copy} will be redelivered={is_delivered}")
+        # What was paged out is there, too, and what was by a process that is no more.
+        others = set(found) - set(expected) - (set(here) & away)
+        others = {position for position in others if position >= window._restored_before}
+        if others or any(found.get(position) != expected[position] for position in expected):
+            raise Broken(f"{queue.name} remembers {found}, not {expected}")
+        in_window = dict(window.items())
+        taken = [copy.message.body_bytes for position, copy in kept.items() if position not in in_window]
+        body_bytes = [copy.message.body_bytes for copy in kept.values()]
+        counts = (window.stored_count, window.stored_bytes, window.taken_count, window.taken_bytes)
+        if counts != (len(kept), sum(body_bytes), len(taken), sum(taken)):
+            raise Broken(f"{queue.name} counts {counts}, not {body_bytes} and of that {taken} as taken")
+        ready_bytes = sum(message.body_bytes for message in window)
+        demand(window.ready_bytes == ready_bytes, f"{queue.name}: {window.ready_bytes} octets are ready")
+
+
+def told(journal: MemoryJournal, window: Window) -> dict[int, Stored]:
+    """What the journal has of a window, and will have when it has committed all."""
+    found = {position: stored for (other, position), stored in journal.disk.messages.items() if other == window.id}
+    found |= window.writing
+    for batch in (journal._writing, journal._collected):
+        if batch is None:
+            continue
+        if batch is journal._collected:
+            found |= window.puts
+        for position in dict(batch.windows).get(window, []) if batch is journal._writing else window.removes:
+            found.pop(position, None)
+        for other, start, end in batch.discards:
+            for position in [position for position in found if other == window.id and start <= position < end]:
+                del found[position]
+    return found
+
+
+def as_remembered(stored: Stored) -> tuple[int, int | None, int]:
+    return number_of(stored.message), stored.deadline_ms, stored.returns
+
+
+def check_topology(vhost: VHost, topology: Topology) -> None:
+    if list(vhost.queues) != list(topology.queues):
+        raise Broken(f"the queues are {list(vhost.queues)}")
     exchanges = {name: exchange for name, exchange in vhost.exchanges.items() if name in topology.exchanges}
     others = set(vhost.exchanges) - set(topology.exchanges)
     demand(
         others == {"", "amq.headers", "amq.match", "amq.rabbitmq.trace", "amq.rabbitmq.event"},
         f"the exchanges are {set(vhost.exchanges)}",
     )
+    if set(exchanges) != set(topology.exchanges):
+        raise Broken(f"the exchanges are {set(exchanges)}")
+    for name, exchange in exchanges.items():
+        model = topology.exchanges[name]
+        alternate = model.alternate or model.policy_alternate
+        demand(exchange.alternate == alternate, f"{name} has the alternate {exchange.alternate}")
     bindings = [binding for exchange in exchanges.values() for binding in exchange.bindings.values()]
-    found = {
+    found = Counter(
         (binding.source.name, binding.routing_key, isinstance(binding.destination, Queue), binding.destination.name)
         for binding in bindings
-    }
-    expected = {
+    )
+    expected = Counter(
         (
             binding.source,
             binding.key,
@@ -145,15 +309,14 @@ def check_topology(lab: Lab, topology: Topology) -> None:
             getattr(binding.destination, "name", binding.destination),
         )
         for binding in topology.bindings
-    }
-    demand(found == expected and len(bindings) == len(expected), f"the bindings are {found}, not {expected}")
+    )
+    if found != expected:
+        raise Broken(f"the bindings are {found}, not {expected}")
     incoming = [
         binding for destination in (*exchanges.values(), *vhost.queues.values()) for binding in destination.incoming
     ]
     demand(set(incoming) == set(bindings), "a binding is known at one end only")
     for name, queue in vhost.queues.items():
-        model = topology.queues[name]
-        owner = model.owner
-        demand(queue.owner is (owner.peer.session if isinstance(owner, Client) else None), f"{name} has another owner")
+        owner = topology.queues[name].owner
+        demand(queue.owner is (owner.peer.session if owner is not None else None), f"{name} has another owner")
         demand(queue.owner is None or queue in queue.owner.exclusive_queues, f"{name} is not known to its owner")
-        demand(len(queue.consumers) == model.consumer_count, f"{name} has {len(queue.consumers)} consumers")

@@ -2,61 +2,166 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pamqp import base, body, frame, header
-from pamqp.commands import Basic, Channel, Connection
+from pamqp.commands import Basic, Channel
 from pamqp.heartbeat import Heartbeat
 
 from tests.peer import Lab, Peer
-from tests.simulation.model import Number, QueueModel, demand
+from tests.simulation.ledger import Copy, Heard, Message, demand, heard_in
+
+if TYPE_CHECKING:
+    from tests.simulation.queues import QueueModel
 
 PLAIN, CONFIRMING, TRANSACTIONAL = "plain", "confirming", "transactional"
 
 
 @dataclass(eq=False)
 class ConsumerModel:
+    client: Client
+    channel: ChannelModel
     tag: str
     queue: QueueModel
     no_ack: bool
     prefetch: int
+    priority: int
+    # Between becoming free and being seen to.
+    is_asleep: bool = False
+
+    def can_take(self) -> bool:
+        """Whether it may get a message of its queue now."""
+        if self.is_asleep or self.client.is_paused or self.channel.consumers.get(self.tag) is not self:
+            return False
+        if self.queue.is_single_active and (self.queue.active is not self or self.queue.is_quiescing):
+            return False
+        return self.no_ack or (
+            (not self.prefetch or self.in_flight < self.prefetch)
+            and (not self.channel.prefetch_total or self.channel.in_flight < self.channel.prefetch_total)
+        )
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is about to go in this step, and to give back what it still gets."""
+        closed = [number for number, method in self.client.answers if isinstance(method, Channel.Close)]
+        return self.client.is_lost or self.channel.number in closed
+
+    @property
+    def in_flight(self) -> int:
+        return sum(held.consumer is self for held in self.channel.unsettled.values())
+
+    def take(self, delivery: Delivery, copy: Copy) -> None:
+        """It got a copy, and nobody before whom it would have been."""
+        demand(
+            not any(
+                other.priority > self.priority and other.can_take() and not other.channel.was_freed
+                for other in self.queue.consumers
+            ),
+            f"{self.client}: {self.tag} of priority {self.priority} gets {copy} before others",
+        )
+        self.channel.hold(delivery.tag, copy, self, self.no_ack)
+
+
+@dataclass
+class Delivery:
+    """What a consumer has heard: basic.deliver and its content."""
+
+    consumer: ConsumerModel
+    tag: int
+    redelivered: bool
+    heard: Heard
+
+    def __repr__(self) -> str:
+        again = "again " if self.redelivered else ""
+        return f"{again}{self.heard} to {self.consumer.client}, {self.consumer.tag}"
 
 
 @dataclass
 class Publish:
     """A message on its way: `queues` is where it was routed when it was published."""
 
-    number: Number
-    queues: set[QueueModel]
+    message: Message
+    queues: list[QueueModel]
     mandatory: bool
+    is_acked: bool | None = None
+    # Once the model knows: whether all queues took it, and whether it must be safe before it is confirmed.
+    is_taken: bool | None = None
+    must_be_safe: bool = False
+    # Which batch of the journal it is in, if in any.
+    batch: int = 0
+
+
+@dataclass
+class Held:
+    """A delivery that is not settled, or not for good; `consumer` is None for basic.get."""
+
+    copy: Copy
+    consumer: ConsumerModel | None
+    since_ms: int
 
 
 @dataclass(eq=False)
 class ChannelModel:
-    """An open channel. `held` is what it has to settle, `settled` what it has settled and not committed."""
+    """An open channel. `held` is what it has to settle, `settled` what it has settled (how?) and not committed."""
 
     number: int
     mode: str = PLAIN
     prefetch: int = 0
+    # The limit of the channel as a whole; what it pulled counts only up to the tag that was the last one then.
     prefetch_total: int = 0
-    in_flight_before: int = 0
+    prefetch_total_tag: int = 0
     consumers: dict[str, ConsumerModel] = field(default_factory=dict)
-    held: dict[int, tuple[QueueModel, Number]] = field(default_factory=dict)
-    settled: dict[int, tuple[QueueModel, Number, bool]] = field(default_factory=dict)
+    held: dict[int, Held] = field(default_factory=dict)
+    settled: dict[int, tuple[Held, str]] = field(default_factory=dict)
+    # Whether its consumers may have become free in this step: in which order they do so is the broker's business.
+    was_freed: bool = False
     publishes: list[Publish] = field(default_factory=list)
     published: int = 0
     unconfirmed: dict[int, Publish] = field(default_factory=dict)
-    returns: list[tuple[Number, int]] = field(default_factory=list)
+    returns: list[Publish] = field(default_factory=list)
     last_tag: int = 0
-    pulls_from: QueueModel | None = None
-    pulls_no_ack: bool = False
+    got: tuple[Basic.GetOk, Heard] | None = None
+
+    @property
+    def unsettled(self) -> dict[int, Held]:
+        return self.held | {tag: held for tag, (held, _) in self.settled.items()}
+
+    @property
+    def in_flight(self) -> int:
+        """What counts against the channel's limit."""
+        return sum(held.consumer is not None or tag <= self.prefetch_total_tag for tag, held in self.unsettled.items())
+
+    def hold(self, tag: int, copy: Copy, consumer: ConsumerModel | None, no_ack: bool) -> None:
+        if no_ack:
+            copy.queue.settle(copy)
+        else:
+            self.held[tag] = Held(copy, consumer, copy.queue.world.now)
+
+    def tags(self, tag: int, multiple: bool) -> list[int]:
+        """The tags that a method settles."""
+        return [other for other in sorted(self.held) if tag in (0, other) or other < tag] if multiple else [tag]
+
+    def roll_back(self) -> None:
+        self.publishes.clear()
+        self.held |= {tag: held for tag, (held, _) in self.settled.items()}
+        self.settled.clear()
 
 
 class Client:
-    """One connection. `answers` are the methods it got that are no deliveries, confirms or returns."""
+    """One connection. `answers` are the methods it got that are no deliveries, confirms, cancels or returns."""
 
-    def __init__(self, lab: Lab, name: str, *, heartbeat_s: int, frame_max: int, capabilities: dict[str, bool]) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        name: str,
+        hear: Callable[[Delivery], None],
+        *,
+        heartbeat_s: int,
+        frame_max: int,
+        capabilities: dict[str, bool],
+    ) -> None:
         self.peer = Peer(lab)
         self.name = name
         self.lab = lab
@@ -66,12 +171,14 @@ class Client:
         self.channels: dict[int, ChannelModel] = {}
         # Channels that the broker has closed, and whose close this client has not answered yet.
         self.closing: set[int] = set()
-        # Consumers that the broker must cancel: their queues were deleted.
-        self.bereft: list[tuple[int, ConsumerModel]] = []
-        self.answers: list[tuple[int, base.Frame]] = []
-        self.last_places: dict[QueueModel, int] = {}
+        # Consumers (channel and tag) whose queues were deleted: those that must hear of it, and those that have.
+        self.cancels_due: list[tuple[int, str]] = []
+        self.cancels: list[tuple[int, str]] = []
+        self.answers: list[tuple[int, Any]] = []
         self.is_paused = False
+        self.is_lost = False
         self.spoke_at = lab.now
+        self._hear = hear
 
     def __str__(self) -> str:
         return self.name
@@ -83,7 +190,7 @@ class Client:
     # What it hears
 
     def listen(self) -> None:
-        """Read everything that the broker has written, and check it."""
+        """Read everything that the broker has written, and check what can be checked without the others."""
         data = b"".join(self.peer.session.take_output())
         content: list[Any] = []
         while len(data) >= 8:
@@ -100,56 +207,65 @@ class Client:
                 demand(not content, f"{self}: a content is not whole")
                 demand(isinstance(value, base.Frame), f"{self}: {value} stands alone")
                 self._on_method(number, value)
-            if len(content) > 1:
-                content_header = content[1]
-                demand(isinstance(content_header, header.ContentHeader), f"{self}: {content_header} is no header")
-                pieces = content[2:]
-                demand(all(isinstance(piece, body.ContentBody) for piece in pieces), f"{self}: body is missing")
-                text = b"".join(piece.value for piece in pieces)
-                if len(text) >= content_header.body_size:
-                    demand(len(text) == content_header.body_size, f"{self}: a body is too long")
-                    self._on_content(number, content[0][1], int(text.partition(b" ")[0]))
-                    content = []
+            if len(content) > 1 and (heard := self._whole(content)) is not None:
+                self._on_content(number, content[0][1], heard)
+                content = []
         demand(not content, f"{self}: the end of a content is missing")
         demand(not data, f"{self}: {data!r} is no frame")
 
+    def _whole(self, content: list[Any]) -> Heard | None:
+        """What method, header and body frames say together, if that is all of it."""
+        (_, method), content_header, *pieces = content
+        demand(isinstance(content_header, header.ContentHeader), f"{self}: {content_header} is no header")
+        demand(all(isinstance(piece, body.ContentBody) for piece in pieces), f"{self}: body is missing")
+        text = b"".join(piece.value for piece in pieces)
+        if len(text) < content_header.body_size:
+            return None
+        demand(len(text) == content_header.body_size, f"{self}: a body is too long")
+        return heard_in(method, content_header, text)
+
     def _on_method(self, number: int, method: base.Frame) -> None:
-        channel = self.channels.get(number)
         if isinstance(method, (Basic.Ack, Basic.Nack)):
+            channel = self.channels.get(number)
             demand(channel is not None, f"{self}: {method.name} on the closed channel {number}")
             assert channel is not None
             self._on_confirm(channel, method)
         elif isinstance(method, Basic.Cancel):
-            cancelled = [
-                (at, consumer) for at, consumer in self.bereft if at == number and consumer.tag == method.consumer_tag
-            ]
-            demand(cancelled, f"{self}: {method.consumer_tag} on {number} is cancelled for no reason")
             demand(self.capabilities.get("consumer_cancel_notify"), f"{self}: gets a cancel it does not know")
-            self.bereft.remove(cancelled[0])
+            self.cancels.append((number, method.consumer_tag))
         else:
             self.answers.append((number, method))
 
     def _on_confirm(self, channel: ChannelModel, confirm: Basic.Ack | Basic.Nack) -> None:
-        assert confirm.delivery_tag is not None
         last = confirm.delivery_tag
+        assert last is not None
         numbers = [n for n in channel.unconfirmed if n <= last] if confirm.multiple else [last]
         demand(numbers, f"{self}: {confirm.name} {last} confirms nothing")
         for number in numbers:
             demand(number in channel.unconfirmed, f"{self}: {confirm.name} {number} is confirmed twice or too early")
             publish = channel.unconfirmed.pop(number)
-            demand(
-                all(publish.number != returned for returned, _ in channel.returns),
-                f"{self}: {number} is confirmed before it is returned",
-            )
-            if isinstance(confirm, Basic.Nack):
-                demand(any(queue.rejects_publish for queue in publish.queues), f"{self}: {number} is nacked")
+            demand(publish not in channel.returns, f"{self}: {number} is confirmed before it is returned")
+            publish.is_acked = isinstance(confirm, Basic.Ack)
+            if publish.is_taken is not None:
+                self.check_confirm(publish)
 
-    def _on_content(self, at: int, method: base.Frame, number: Number) -> None:
+    def check_confirm(self, publish: Publish) -> None:
+        """It has a confirm, and the right one; and what must be safe then is."""
+        demand(publish.is_acked == publish.is_taken, f"{self}: {publish} is refused={not publish.is_taken}")
+        committed = self.lab.broker.journal.committed
+        demand(
+            not publish.must_be_safe or publish.batch <= committed,
+            f"{self}: {publish} is confirmed after batch {committed}",
+        )
+
+    def _on_content(self, at: int, method: base.Frame, heard: Heard) -> None:
         channel = self.channels.get(at)
         demand(channel is not None, f"{self}: {method.name} on the closed channel {at}")
         assert channel is not None
         if isinstance(method, Basic.Return):
-            demand(channel.returns and channel.returns.pop(0)[0] == number, f"{self}: {number} is returned")
+            demand(channel.returns, f"{self}: {heard} is returned")
+            expected = channel.returns.pop(0).message.heard()
+            demand(heard == expected, f"{self}: {heard} is returned, not {expected}")
             return
         assert isinstance(method, (Basic.Deliver, Basic.GetOk))
         tag = method.delivery_tag
@@ -157,26 +273,14 @@ class Client:
         assert tag is not None
         channel.last_tag = tag
         if isinstance(method, Basic.GetOk):
-            assert channel.pulls_from is not None
-            queue, needs_ack = channel.pulls_from, not channel.pulls_no_ack
-            queue.deliver(number, bool(method.redelivered), needs_ack)
-            demand(
-                queue.is_limited or method.message_count == queue.ready_count,
-                f"{self}: get-ok says {method.message_count}, but {queue.name} has {queue.ready_count}",
-            )
+            channel.got = (method, heard)
             self.answers.append((at, method))
-        else:
-            consumer = channel.consumers.get(str(method.consumer_tag))
-            demand(consumer is not None, f"{self}: {method.consumer_tag} gets {number}, but is no consumer")
-            demand(not self.is_paused, f"{self}: gets {number} though it is paused")
-            assert consumer is not None
-            queue, needs_ack = consumer.queue, not consumer.no_ack
-            place = queue.deliver(number, bool(method.redelivered), needs_ack)
-            if not method.redelivered:
-                demand(place > self.last_places.get(queue, -1), f"{self}: {number} comes out of order")
-                self.last_places[queue] = place
-        if needs_ack:
-            channel.held[tag] = (queue, number)
+            return
+        consumer = channel.consumers.get(str(method.consumer_tag))
+        demand(consumer is not None, f"{self}: {method.consumer_tag} gets {heard}, but is no consumer")
+        demand(not self.is_paused, f"{self}: gets {heard} though it is paused")
+        assert consumer is not None
+        self._hear(Delivery(consumer, tag, bool(method.redelivered), heard))
 
     def answer(self, number: int, kind: type[base.Frame]) -> Any:
         """The answer to what was asked last, which must be of that kind and the only one."""
@@ -186,27 +290,13 @@ class Client:
         demand(isinstance(method, kind) and at == number, f"{self}: {method.name} {text} on {at}, not {kind.name}")
         return method
 
-    # What it loses
-
-    def lose_channel(self, channel: ChannelModel) -> list[QueueModel]:
-        """The channel is gone: what it held is ready again; returns the queues that it no longer consumes from."""
-        del self.channels[channel.number]
-        for queue, number in channel.held.values():
-            queue.settle(number, requeue=True)
-        for queue, number, _ in channel.settled.values():
-            queue.settle(number, requeue=True)
-        return [consumer.queue for consumer in channel.consumers.values()]
-
-    def settle(self, channel: ChannelModel, tag: int, *, multiple: bool, requeue: bool) -> None:
-        """The client settles something that it holds."""
-        tags = [other for other in channel.held if tag in (0, other) or other < tag] if multiple else [tag]
-        for other in tags:
-            queue, number = channel.held.pop(other)
-            if channel.mode == TRANSACTIONAL:
-                channel.settled[other] = (queue, number, requeue)
-            else:
-                queue.settle(number, requeue)
-
-
-CLOSE_CHANNEL = Channel.Close(200, "bye", 0, 0)
-CLOSE_CONNECTION = Connection.Close(200, "bye", 0, 0)
+    def overdue(self, by_ms: int = 0) -> list[ChannelModel]:
+        """Channels whose oldest delivery is older than its queue allows, by so much."""
+        found = []
+        for channel in self.channels.values():
+            if channel.held:
+                oldest = channel.held[min(channel.held)]
+                timeout_ms = oldest.copy.queue.settings.consumer_timeout_ms
+                if timeout_ms and self.lab.now - oldest.since_ms >= timeout_ms + by_ms:
+                    found.append(channel)
+        return found

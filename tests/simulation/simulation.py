@@ -1,12 +1,14 @@
 """Random applications of many clients over one broker, a step at a time, and a look at everything after each step.
 
-Simulation(seed=1).run(300)
+    Simulation(seed=1).run(300)
 
-The same seed gives the same run. `Broken` is raised for the first thing that is not as it must be.
+The same seed gives the same run. `Broken` is raised for the first thing that is not as it must be; the notes of the
+exception tell the seed and the last steps.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -14,20 +16,68 @@ from typing import Any
 from pamqp import base, frame
 from pamqp.commands import Channel
 
+from amqp_broker.broker import definitions
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.journal import NullJournal
+from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.timers import Timers
+from amqp_broker.config import Config
+from amqp_broker.session.ack_timeouts import TICK_MS
+from tests.memory_journal import MemoryJournal
 from tests.peer import CAPABILITIES, Lab
 from tests.simulation import actions
 from tests.simulation.checks import check
 from tests.simulation.client import ChannelModel, Client
-from tests.simulation.model import QueueModel, Topology, demand
+from tests.simulation.ledger import Broken, demand
+from tests.simulation.memory import check_empty, check_nothing_is_remembered
+from tests.simulation.queues import QueueModel
+from tests.simulation.recovery import remember, restore
+from tests.simulation.taste import Taste
+from tests.simulation.world import World
+
+STORY_STEPS = 12
+
+
+class TimersOneByOne(Timers):
+    """The broker's timers, of which each call runs one, so that the model can follow what it did."""
+
+    last: Callable[[int], None] | None = None
+
+    def run_due(self, now: int) -> None:
+        if self.is_due(now):
+            timer = heapq.heappop(self._heap)
+            assert timer.callback is not None
+            self.last, timer.callback = timer.callback, None
+            self.last(now)
+
+    def is_due(self, now: int) -> bool:
+        deadline = self.next_deadline()
+        return deadline is not None and deadline <= now
 
 
 class Simulation:
-    """The broker, its clients, the model of what must be, and the chance that decides what happens."""
+    """The broker, its clients, the model of what must be, and the chance that decides what happens.
+
+    Every other seed has a `journal`: with it durable things survive a crash. `safe` is what is committed, `taken` what
+    the batch has that is just being committed.
+    """
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.chance = Random(seed)
+        self.taste = Taste(self.chance)
         self.lab = Lab()
-        self.topology = Topology()
+        self.journal: MemoryJournal | None = MemoryJournal() if seed % 2 else None
+        self.timers = self._start()
+        self.lab.broker.add_defaults()
+        self.world = World(self.lab.now, self._order)
+        self.topology = self.world.topology
+        self.is_committing = False
+        self.safe = self.taken = remember(self.world)
+        # Whether a commit of this step is still to be remembered, when the model knows what it was of.
+        self._was_committed = False
+        if self.journal is not None:
+            self.journal.commit()
         self.clients: list[Client] = []
         self.connected = 0
         self.numbers = 0
@@ -35,6 +85,32 @@ class Simulation:
         self.is_ending = False
         for _ in range(2):
             self.connect()
+
+    def _start(self) -> TimersOneByOne:
+        """A new process."""
+        broker = Broker(Config(), lambda size: next(self.lab.ports).to_bytes(size, "big"), self.journal)
+        broker.now, timers = self.lab.now, TimersOneByOne()
+        broker.timers, self.lab.broker = timers, broker
+        return timers
+
+    def restart(self) -> None:
+        """The process was killed, and the next one finds what is safe."""
+        assert self.journal is not None
+        for client in self.clients:
+            client.is_lost = True
+        self.clients.clear()
+        self.is_committing = False
+        self.journal = MemoryJournal(self.journal.disk)
+        self.timers = self._start()
+        self.journal.is_restoring = True
+        definitions.restore(self.lab.broker, self.journal.definitions_of)
+        self.journal.is_restoring = False
+        restore(self.world, self.safe, list(self.lab.vhost.queues))
+
+    def _order(self, exchange: str, keys: list[str]) -> list[str]:
+        vhost = self.lab.vhost
+        found = vhost.exchanges.get(exchange)
+        return [] if found is None else [queue.name for queue in vhost.route(found, keys, {}, None)[0]]
 
     def run(self, steps: int) -> None:
         """Live so many steps, and then see that nothing is left behind."""
@@ -44,46 +120,86 @@ class Simulation:
 
     def step(self) -> None:
         """Something happens; and everything is still as it must be."""
-        action = self.chance.choices(actions.ACTIONS, actions.WEIGHTS)[0]
-        self._do(action)
+        self._do(self.chance.choices(actions.ACTIONS, actions.WEIGHTS)[0])
 
     def _do(self, action: Callable[[Simulation], None]) -> None:
         self.story.append(action.__name__)
         try:
             action(self)
-            self.listen()
-            check(self.lab, self.topology, self.clients)
+            self._finish()
         except Exception as error:
-            error.add_note(f"step {len(self.story)}: {action.__name__}")
-            raise
+            steps = "\n".join(f"  {number} {step}" for number, step in list(enumerate(self.story, 1))[-STORY_STEPS:])
+            broken = error if isinstance(error, Broken) else Broken(f"{type(error).__name__}: {error}")
+            broken.add_note(f"seed {self.seed}, step {len(self.story)}; the last steps:\n{steps}")
+            raise broken from error.__cause__ if broken is error else error
+
+    def tell(self, what: object) -> None:
+        """Say more of this step, for whoever has to read of it."""
+        self.story[-1] += f" {what}"
+
+    def _finish(self) -> None:
+        self.hear()
+        for client in self.clients:
+            demand(not client.peer.is_dropped, f"{client} is dropped for no reason")
+        self.world.explain_all()
+        if self._was_committed:
+            if self.journal is not None and self.journal.has_work:
+                self.commit()
+                self.hear()
+            self._was_committed, self.safe = False, remember(self.world)
+        check(self)
+        self.lab.broker.is_congested = False
+        for client in self.clients:
+            for channel in client.channels.values():
+                channel.was_freed = False
+        while len(self.clients) < 2 and not self.is_ending:
+            self.connect()
 
     def end(self) -> None:
-        """Everything that was put off is done; everybody leaves; what nobody had settled is there."""
+        """Everything that was put off is done, everybody leaves, everything is removed; and nothing is left of it."""
         self.is_ending = True
-        self._do(actions.resume_all)
-        while self.lab.broker.undrained:
-            self._do(actions.drain_on)
-        while self.clients:
-            self._do(actions.disconnect)
-        demand(not self.lab.broker.connections, "a connection is left")
-        for queue in self.topology.queues.values():
-            demand(not queue.unacked, f"{queue.name} has unacked messages of nobody")
+        for action in (actions.resume_all, actions.drain_all, actions.leave_all, actions.remove_all, actions.wait_long):
+            self._do(action)
+        # What is ours is not the broker's: it knows of deleted queues.
+        self.timers.last = None
+        if self.journal is not None:
+            self.commit()
+            check_nothing_is_remembered(self.journal)
+        self.lab.broker.journal = NullJournal()
+        check_empty(self.lab.broker)
 
     # For the actions
 
-    def listen(self) -> None:
-        """Let everybody read; first those whose heartbeats the broker has missed, as others get what they held."""
+    def hear(self) -> None:
+        """Let everybody read. Who was lost has his last words heard by whoever lost him.
+
+        What the broker holds until it is safe nobody can hear before the commit.
+        """
         self.lab.dirty.clear()
-        for client in [client for client in self.clients if client.peer.is_dropped]:
-            client.listen()
-            silent_ms = self.lab.now - client.spoke_at
-            demand(0 < client.heartbeat_s * 2000 <= silent_ms, f"{client} is dropped for no reason")
-            self.forget(client)
+        if any(client.peer.session.held_until for client in self.clients):
+            self.commit()
+            self._was_committed = True
+            held = [client.name for client in self.clients if client.peer.session.held_until]
+            demand(not held, f"{held} wait for what is safe")
         for client in self.clients:
             client.listen()
-            demand(not client.answers, f"{client}: {[method.name for _, method in client.answers]} is no answer")
-        while len(self.clients) < 2 and not self.is_ending:
-            self.connect()
+
+    def commit(self) -> None:
+        """What was told the journal becomes safe, perhaps at the second attempt."""
+        assert self.journal is not None
+        if self.is_committing and self.chance.random() < 0.3:
+            self.journal.take_back()
+        elif self.is_committing:
+            self.commit_ends()
+        self.journal.take_batch()
+        self.commit_ends()
+
+    def commit_ends(self) -> None:
+        """A batch is safe, and who waited for it hears so."""
+        assert self.journal is not None
+        self.is_committing = False
+        self.journal.on_committed()
+        self.lab.broker.on_committed()
 
     def connect(self) -> None:
         self.connected += 1
@@ -92,55 +208,39 @@ class Simulation:
         client = Client(
             self.lab,
             f"client{self.connected}",
-            heartbeat_s=chance.choice([0, 0, 5]),
+            self.world.hear,
+            heartbeat_s=chance.choice([0, 0, 0, 5]),
             frame_max=chance.choice([131072, 8192]),
             capabilities=capabilities,
         )
         self.clients.append(client)
+        actions.open_channel_of(self, client, 1)
 
     def forget(self, client: Client) -> None:
         """A client is gone, and what lives with it."""
+        self.hear()
+        client.is_lost = True
         self.clients.remove(client)
-        queues = [queue for channel in list(client.channels.values()) for queue in client.lose_channel(channel)]
-        self.leave(queues)
-        for queue in [queue for queue in self.topology.queues.values() if queue.owner is client]:
-            self.delete_queue(queue)
-
-    def leave(self, queues: list[QueueModel]) -> None:
-        """Consumers of these queues are gone; an auto-delete queue goes with its last one."""
-        for queue in queues:
-            queue.consumer_count -= 1
-            queue.has_exclusive_consumer = False
-            if queue.is_auto_delete and not queue.consumer_count and not queue.is_deleted:
-                self.delete_queue(queue)
-
-    def delete_queue(self, queue: QueueModel) -> None:
-        self.topology.delete_queue(queue)
-        for client in self.clients:
-            for channel in client.channels.values():
-                for consumer in [consumer for consumer in channel.consumers.values() if consumer.queue is queue]:
-                    del channel.consumers[consumer.tag]
-                    if client.capabilities.get("consumer_cancel_notify"):
-                        client.bereft.append((channel.number, consumer))
+        self.world.lose_client(client)
 
     def close_by_error(self, client: Client, channel: ChannelModel, method: base.Frame | bytes, code: int) -> None:
         """Do something wrong, which closes the channel."""
-        data = method if isinstance(method, bytes) else frame.marshal(method, channel.number)
-        queues = client.lose_channel(channel)
-        client.closing.add(channel.number)
-        self.leave(queues)
-        client.send(data)
-        # What was sent before the close belongs to a channel that is still there.
-        client.channels[channel.number] = ChannelModel(channel.number)
-        client.listen()
-        del client.channels[channel.number]
+        client.send(method if isinstance(method, bytes) else frame.marshal(method, channel.number))
+        self.hear()
+        self.expect_close(client, channel, code)
+
+    def expect_close(self, client: Client, channel: ChannelModel, code: int) -> str:
+        """The broker has closed a channel; returns the reason that it gave."""
         close = client.answer(channel.number, Channel.Close)
         demand(close.reply_code == code, f"{client}: {close.reply_text}, not {code}")
+        self.world.close_channel(client, channel)
+        client.closing.add(channel.number)
+        return str(close.reply_text)
 
     def ask(self, client: Client, channel: ChannelModel, method: base.Frame, answer: type[base.Frame]) -> Any:
         """Send a method and return its answer."""
         client.send(frame.marshal(method, channel.number))
-        client.listen()
+        self.hear()
         return client.answer(channel.number, answer)
 
     def any_channel(self, *modes: str) -> tuple[Client, ChannelModel] | None:
@@ -157,3 +257,48 @@ class Simulation:
         """A queue that the client may use."""
         found = [queue for queue in self.topology.queues.values() if queue.owner in (None, client)]
         return self.chance.choice(found) if found else None
+
+    # Time
+
+    def let_pass(self, duration_ms: int) -> None:
+        """Time passes; before it does, everything is handed out, as a server does before it sleeps."""
+        actions.drain_all(self)
+        end = self.lab.now + duration_ms
+        while self.timers.is_due(end):
+            self._go_to(max(self.lab.now, self.timers.next_deadline() or 0))
+            self.hear()
+            self._follow_timer()
+            if not self.timers.is_due(self.lab.now):
+                self.world.expire_all()
+                actions.drain_all(self)
+        self._go_to(end)
+        self.world.expire_all()
+        for client in self.clients if duration_ms >= TICK_MS else ():
+            late = [channel.number for channel in client.overdue(by_ms=2 * TICK_MS)]
+            demand(not late, f"{client}: the deliveries on {late} have not timed out")
+
+    def _go_to(self, now: int) -> None:
+        self.lab.now = self.world.now = now
+        self.lab.broker.tick(now)
+
+    def _follow_timer(self) -> None:
+        """Something was due in the broker: the same is due in the model."""
+        callback: Any = self.timers.last
+        if isinstance(callback.__self__, Queue):
+            queue = self.topology.queues[callback.__self__.name]
+            if callback == callback.__self__._on_expiry:
+                queue.expire()
+            elif queue.is_overdue:
+                self.world.delete_queue(queue)
+        for client in list(self.clients):
+            while client.answers and isinstance(client.answers[0][1], Channel.Close):
+                self._time_out(client, client.channels[client.answers[0][0]])
+            if client.peer.is_dropped:
+                silent_ms = self.lab.now - client.spoke_at
+                demand(0 < client.heartbeat_s * 2000 <= silent_ms, f"{client} is dropped for no reason")
+                self.forget(client)
+
+    def _time_out(self, client: Client, channel: ChannelModel) -> None:
+        demand(channel in client.overdue(), f"{client}: nothing on channel {channel.number} is overdue")
+        text = self.expect_close(client, channel, 406)
+        demand("timed out" in text, f"{client}: channel {channel.number} is closed: {text}")

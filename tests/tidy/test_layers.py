@@ -31,7 +31,7 @@ LAYERS = {
     "errors": Layer(set(), IMPURE | {"pamqp"}),
     "fields": Layer(set(), IMPURE | {"pamqp"}),
     "compat": Layer(set(), IMPURE | {"pamqp"}),
-    "config": Layer({"compat"}, IMPURE | {"pamqp"}),
+    "config": Layer({"compat"}, IMPURE - {"pathlib"} | {"pamqp"}),
     "message": Layer({"fields"}, IMPURE | {"pamqp"}),
     "protocol": Layer({"errors", "fields", "message"}, IMPURE),
     "broker": Layer(VALUES, IMPURE | {"pamqp"}),
@@ -40,7 +40,7 @@ LAYERS = {
     "management": Layer({*VALUES, "broker"}, set()),
     "server": Layer({*VALUES, "protocol", "broker", "session", "store", "management"}, set()),
     "testing": Layer({"config", "server"}, set()),
-    "cli": Layer({"config", "server"}, set()),
+    "cli": Layer({"config", "server", "store"}, set()),
 }
 
 

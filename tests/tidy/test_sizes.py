@@ -14,6 +14,7 @@ FUNCTION_LINES_MAX = 60
 # path, or path and qualified name, to the reason why it may be longer
 REASONS = {
     "amqp_broker/broker/queue.py": "what is ready, unacked, over a limit and out of time is one invariant",
+    "amqp_broker/broker/vhost.py": "one verb after the other, each a few lines, on the same few dicts",
     "amqp_broker/session/session.py": "the frame loop, and what it decides by: parts of one state machine",
     "amqp_broker/session/session.py:Session._run": "the hot path: a call per frame costs more than its length",
     "tests/mutations.py:streams": "a table of byte streams, one life of a client after the other",

@@ -31,6 +31,7 @@ from compat.differential.scenarios import (
     settling,
     sharing,
     single_active,
+    streams,
     ttl,
 )
 
@@ -57,5 +58,6 @@ __all__ = [
     "settling",
     "sharing",
     "single_active",
+    "streams",
     "ttl",
 ]

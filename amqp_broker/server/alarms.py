@@ -1,0 +1,132 @@
+"""Resource alarms: what the node is short of and why, looked at once a second.
+
+While one is on, publishers are blocked; consumers and acks go on, which is how it ends. Several reasons may stand
+behind one alarm, which is over with the last of them. Source: RabbitMQ, "Memory and Disk Alarms"; log texts of
+rabbit_alarm.erl, vm_memory_monitor.erl and rabbit_disk_monitor.erl.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from amqp_broker.broker.broker import Broker
+
+logger = logging.getLogger("amqp_broker.alarms")
+
+# Reasons, and the alarm that each raises.
+WATERMARK: Final = "memory watermark"
+FREE_SPACE: Final = "disk free limit"
+STORE_FULL: Final = "store full"
+STORE_FAILING: Final = "store failing"
+RESOURCES: Final = {WATERMARK: "memory", FREE_SPACE: "disk", STORE_FULL: "disk", STORE_FAILING: "disk"}
+
+# A limit that was passed holds until so much of it is free again; else an alarm would come and go with each message.
+CLEARS_AT: Final = 0.95
+# The share of the watermark from which on transient messages are paged out (RabbitMQ's paging ratio).
+PAGING_RATIO: Final = 0.5
+
+BANNER: Final = "*" * 58 + "\n*** Publishers will be blocked until this alarm clears ***\n" + "*" * 58
+
+
+@dataclass
+class Limits:
+    """In octets. A limit of None is none; with 0 of memory nobody may publish."""
+
+    memory_max: int | None = None
+    disk_free_min: int = 0
+    store_max: int | None = None
+
+
+@dataclass
+class Readings:
+    """How much there is, in octets; `trim` gives memory back that is not used any more."""
+
+    memory_used: Callable[[], int]
+    disk_free: Callable[[], int] | None = None
+    store_used: Callable[[], int] | None = None
+    trim: Callable[[], None] = lambda: None
+
+
+class Alarms:
+    """Sets and clears the alarms of a broker."""
+
+    def __init__(self, broker: Broker, limits: Limits, readings: Readings) -> None:
+        self._broker = broker
+        self.limits = limits
+        self._readings = readings
+        self._reasons: set[str] = set()
+
+    def check(self) -> bool:
+        """Compare readings and limits, and page out what memory is too short for; returns whether an alarm changed."""
+        before = set(self._broker.alarms)
+        self._check_memory()
+        self._check_disk()
+        self._check_store()
+        return self._broker.alarms != before
+
+    def set(self, reason: str, is_on: bool) -> None:
+        """A reason for an alarm is there, or is gone."""
+        if is_on:
+            self._reasons.add(reason)
+        else:
+            self._reasons.discard(reason)
+        resource = RESOURCES[reason]
+        is_low = any(RESOURCES[other] == resource for other in self._reasons)
+        if is_low is (resource in self._broker.alarms):
+            return
+        node = self._broker.node
+        if is_low:
+            logger.warning("%s resource limit alarm set on node %s.\n\n%s\n", resource, node, BANNER)
+        else:
+            logger.warning("%s resource limit alarm cleared on node %s", resource, node)
+        self._broker.set_alarm(resource, is_low)
+
+    def on_full_map(self) -> None:
+        """The store could take no more, free pages or not: what is in it now is its limit."""
+        if self.limits.store_max is not None and self._readings.store_used is not None:
+            self.limits.store_max = min(self.limits.store_max, self._readings.store_used())
+        self.set(STORE_FULL, True)
+
+    def _check_memory(self) -> None:
+        limit = self.limits.memory_max
+        if limit is None:
+            return
+        used = self._readings.memory_used()
+        was_on = WATERMARK in self._reasons
+        if was_on or self._broker.is_paging:
+            # What consumers took is free for the process, but not yet for the system.
+            self._readings.trim()
+            used = self._readings.memory_used()
+        is_on = used >= limit * CLEARS_AT if was_on else used > limit
+        if is_on is not was_on:
+            state = "set" if is_on else "clear"
+            logger.info("vm_memory_high_watermark %s. Memory used:%d allowed:%d", state, used, limit)
+            self.set(WATERMARK, is_on)
+        self._broker.page(used > limit * PAGING_RATIO)
+
+    def _check_disk(self) -> None:
+        limit = self.limits.disk_free_min
+        if self._readings.disk_free is None:
+            return
+        free = self._readings.disk_free()
+        was_on = FREE_SPACE in self._reasons
+        is_on = free < (limit / CLEARS_AT if was_on else limit)
+        if is_on is not was_on:
+            state = "insufficient" if is_on else "sufficient"
+            logger.info("Free disk space is %s. Free bytes: %d. Limit: %d", state, free, limit)
+            self.set(FREE_SPACE, is_on)
+
+    def _check_store(self) -> None:
+        limit = self.limits.store_max
+        if limit is None or self._readings.store_used is None:
+            return
+        used = self._readings.store_used()
+        was_on = STORE_FULL in self._reasons
+        is_on = used > (limit * CLEARS_AT if was_on else limit)
+        if is_on is not was_on:
+            state = "full" if is_on else "not full any more"
+            logger.info("the store is %s. Bytes in use: %d. Limit: %d", state, used, limit)
+            self.set(STORE_FULL, is_on)

@@ -1,0 +1,1 @@
+"""The durable journal on LMDB, and recovery from it."""

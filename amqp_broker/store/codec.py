@@ -1,0 +1,91 @@
+"""Messages as octets of the store.
+
+format  1 octet     1
+flags   1 octet     persistent, has died, expires, has blind keys
+channel 2 octets    the channel number that the frames of the content carry
+returns 4 octets    how often it came back to its queue
+deadline 8 octets   ms since the epoch, 0 if it does not expire
+address             exchange and routing key, as short strings
+blind keys          if there are any: a field table's array of long strings with its size
+content             header and body frames, as they arrived
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from amqp_broker import fields
+from amqp_broker.broker.journal import Stored
+from amqp_broker.message import Address, Message, SpecialMessage
+
+FORMAT: Final = 1
+PERSISTENT: Final = 1
+HAS_DIED: Final = 2
+HAS_BLIND_KEYS: Final = 4
+
+HEAD: Final = struct.Struct(">BBHIQ")
+ADDRESSES_MAX: Final = 4096
+
+
+class MalformedRecord(ValueError):
+    """The octets are no message of this store."""
+
+
+def encode(stored: Stored) -> bytes:
+    """A message as the store keeps it."""
+    message, deadline_ms, returns = stored
+    flags = PERSISTENT if message.is_persistent else 0
+    blind_keys = b""
+    if isinstance(message, SpecialMessage):
+        if message.has_died:
+            flags |= HAS_DIED
+        if message.blind_keys:
+            flags |= HAS_BLIND_KEYS
+            blind_keys = fields.encode_table({"": list(message.blind_keys)})
+    head = HEAD.pack(FORMAT, flags, message.channel, returns, deadline_ms or 0)
+    return b"".join((head, message.address.suffix[1:-1], blind_keys, message.content))
+
+
+class Decoder:
+    """Reads messages; those of the same names share an address, as long as they have died, or have not."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[bytes, Address] = {}
+        # An address says whether its messages have died (broker/dead_letter.py).
+        self._dead_addresses: dict[bytes, Address] = {}
+
+    def decode(self, record: bytes | memoryview) -> Stored:
+        """The message in a record. Raises MalformedRecord."""
+        try:
+            version, flags, channel, returns, deadline_ms = HEAD.unpack_from(record)
+            at = HEAD.size
+            key_at = at + 1 + record[at]
+            end = key_at + 1 + record[key_at]
+        except (struct.error, IndexError):
+            raise MalformedRecord("a record is cut short") from None
+        if version != FORMAT:
+            raise MalformedRecord(f"a record has format {version}, not {FORMAT}")
+        names = bytes(record[at:end])
+        addresses = self._dead_addresses if flags & HAS_DIED else self._addresses
+        address = addresses.get(names) or _new_address(addresses, names, key_at - at)
+        deadline = deadline_ms or None
+        if not flags & ~PERSISTENT:
+            return Stored(Message(address, bytes(record[end:]), channel, bool(flags)), deadline, returns)
+        content, blind_keys = bytes(record[end:]), []
+        if flags & HAS_BLIND_KEYS:
+            table, start = fields.decode_table(content)
+            content, blind_keys = content[start:], table[""]
+        message = SpecialMessage(address, content, channel, bool(flags & PERSISTENT))
+        message.blind_keys = blind_keys
+        message.has_died = bool(flags & HAS_DIED)
+        return Stored(message, deadline, returns)
+
+
+def _new_address(addresses: dict[bytes, Address], names: bytes, key_at: int) -> Address:
+    if len(addresses) >= ADDRESSES_MAX:
+        addresses.clear()
+    exchange = names[1:key_at].decode("utf-8", "surrogateescape")
+    routing_key = names[key_at + 1 :].decode("utf-8", "surrogateescape")
+    address = addresses[names] = Address(exchange, routing_key)
+    return address

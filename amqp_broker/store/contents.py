@@ -1,0 +1,116 @@
+"""What a store says is declared, without its messages: a broker with all definitions, and what is wrong with these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from amqp_broker import fields
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.definitions import KINDS
+from amqp_broker.broker.journal import DefinitionKey, Stored
+from amqp_broker.broker.window import Window
+from amqp_broker.config import Config
+from amqp_broker.message import Message
+from amqp_broker.store.environment import Environment
+from amqp_broker.store.journal import NAMES, LmdbJournal, encode_key
+
+Keeps: TypeAlias = Callable[[Message], bool]
+
+
+class _Definitions(LmdbJournal):
+    """A journal that reads no messages."""
+
+    def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+        return []
+
+
+class Contents:
+    """What is declared in a store.
+
+    `broker` has what could be declared, `problems` a sentence for each definition that could not, and `ranges` for
+    each range of the journal whose it is, and which messages a restart keeps of it.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        journal = _Definitions(environment)
+        journal.is_restoring = True
+        # Ranges from here on are nobody's yet.
+        self.next_range = journal.new_ranges(0)
+        self.broker = Broker(Config(), bytes, journal)
+        self.problems: list[str] = []
+        self.ranges: dict[int, tuple[str, Keeps]] = {}
+        definitions = self._decode()
+        for kind, restore in KINDS.items():
+            for key, value in definitions.get(kind, ()):
+                try:
+                    restore(self.broker, key, value)
+                except Exception as error:
+                    self.problems.append(f"{describe(key)} cannot be declared: {reason(error)}.")
+        for user in self.broker.users.values():
+            for vhost_name in {*user.permissions, *(name for name, _ in user.topic_permissions)} - {
+                *self.broker.vhosts
+            }:
+                self.problems.append(f"user '{user.name}' has permissions in vhost '{vhost_name}', which there is not.")
+        for vhost in self.broker.vhosts.values():
+            for exchange in vhost.exchanges.values():
+                if exchange.range_id is not None:
+                    self._own(exchange.range_id, str(exchange), lambda message: True)
+            for queue in vhost.queues.values():
+                if queue.range_id is not None:
+                    windows = {window.id: window for window in queue.windows}
+                    for range_id in range(queue.range_id, queue.range_id + queue.range_count):
+                        self._own(range_id, str(queue), _keeps(windows.get(range_id)))
+
+    def _own(self, range_id: int, owner: str, keeps: Keeps) -> None:
+        if range_id in self.ranges:
+            self.problems.append(f"{owner} has the messages of {self.ranges[range_id][0]}, too.")
+        if range_id >= self.next_range:
+            self.problems.append(f"{owner} has messages that others will get, too.")
+        self.ranges[range_id] = owner, keeps
+
+    def _decode(self) -> dict[str, list[tuple[DefinitionKey, dict[str, Any]]]]:
+        found: dict[str, list[tuple[DefinitionKey, dict[str, Any]]]] = {}
+        for stored_key, octets in self._records():
+            try:
+                value, end = fields.decode_table(octets)
+                key = tuple(value.pop(NAMES))
+                if end != len(octets) or encode_key(key) != stored_key or key[0] not in KINDS:
+                    raise ValueError
+            except Exception:
+                self.problems.append(f"a definition ({stored_key.partition(b':')[0]!r}) cannot be read.")
+                continue
+            found.setdefault(key[0], []).append((key, value))
+        return found
+
+    def _records(self) -> Iterator[tuple[bytes, bytes]]:
+        environment = self._environment
+        with environment.lmdb.begin() as txn, txn.cursor(environment.tables["definitions"]) as cursor:
+            yield from cursor
+
+
+def _keeps(window: Window | None) -> Keeps:
+    return (lambda message: True) if window is None else window.keeps
+
+
+def describe(key: DefinitionKey) -> str:
+    """The name of a definition: `queue 'orders' in vhost '/'`."""
+    kind = key[0].replace("_", " ")
+    if key[0] == "binding":
+        _, vhost, source, destination_kind, destination, routing_key, _ = key
+        return (
+            f"binding '{routing_key}' of exchange '{source}' to {destination_kind} '{destination}' in vhost '{vhost}'"
+        )
+    if key[0] in ("exchange", "queue", "policy", "operator_policy"):
+        return f"{kind} '{key[2]}' in vhost '{key[1]}'"
+    if key[0] in ("permission", "topic_permission"):
+        return f"{kind} of user '{key[1]}' in vhost '{key[2]}'"
+    return f"{kind} '{key[1]}'"
+
+
+def reason(error: Exception) -> str:
+    """Why a definition cannot be declared."""
+    if isinstance(error, KeyError):
+        return f"there is no '{error.args[0]}'"
+    return f"{error}" or type(error).__name__

@@ -1,0 +1,346 @@
+"""The files of a store: one folder with an LMDB environment, and a lock that says that a broker uses it.
+
+    data.mdb, lock.mdb   LMDB's
+    broker.lock          locked by the process that uses the folder; its process id is in it
+    data.mdb.compacting  what `store compact` writes before it takes the place of data.mdb
+
+Tables, all with big-endian keys, so that LMDB keeps them in the order of what they mean:
+
+    meta         name                    -> a number: `format`, `next_range`
+    definitions  kind and names          -> a field table: exchanges, queues, bindings, users, policies …
+    windows      range                   -> `WindowState`: head, next, count, body octets
+    messages     range, position         -> a message (store/codec.py)
+    chunks       stream, first offset    -> messages of a stream
+    garbage      range, start            -> end: positions that are deleted a portion at a time
+
+Format 1 is the first. Who changes what stands here or in store/codec.py raises FORMAT, and adds to STEPS what makes the
+former format the new one, inside the one transaction in which it is called; a store of a newer format is refused.
+
+Nothing in a folder is made or changed before it is known to be a store that this broker can use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import lmdb
+
+from amqp_broker.store import lock, pages
+
+FORMAT: Final = 1
+TABLES: Final = ("meta", "definitions", "windows", "messages", "chunks", "garbage")
+# Those that grow with the backlog: a start reads nothing of them.
+LARGE_TABLES: Final = ("messages", "chunks")
+NUMBER: Final = struct.Struct(">Q")
+DATA_FILE: Final = "data.mdb"
+LMDB_LOCK_FILE: Final = "lock.mdb"
+# For the 126 readers that LMDB takes at once if not told otherwise.
+LMDB_LOCK_BYTES: Final = 8192
+LOCK_FILE: Final = "broker.lock"
+COMPACTING_FILE: Final = "data.mdb.compacting"
+# Address space, not disk: the file grows as it is needed.
+MAP_BYTES: Final = 1 << 40
+
+T = TypeVar("T")
+Tables: TypeAlias = Mapping[str, Any]
+Step: TypeAlias = Callable[[lmdb.Transaction, Tables], object]
+# By the format that each one reads: what makes it the next one.
+STEPS: Final[dict[int, Step]] = {}
+
+
+class StoreError(Exception):
+    """The store cannot be used; the text says why, and what to do."""
+
+
+class StoreMissing(StoreError):
+    """There is no store to read."""
+
+
+class StoreInUse(StoreError):
+    """Another process uses the folder."""
+
+
+class StoreUnusable(StoreError):
+    """What is in the folder is no store, damaged, or of a format that this broker does not know."""
+
+
+class StoreInaccessible(StoreError):
+    """The folder cannot be made, read or written."""
+
+
+class Environment:
+    """An open folder: `lmdb`, and its `tables` by name."""
+
+    lmdb: lmdb.Environment
+    tables: Tables
+
+    def __init__(self, folder: Path, map_bytes: int = MAP_BYTES) -> None:
+        """Open it, new if there is none. Raises StoreError where it cannot be one; nothing is changed then."""
+        self.folder = folder
+        # Held by whoever begins or ends a transaction that writes, and while the environment is opened anew.
+        self.writing = threading.Lock()
+        self.map_bytes = map_bytes
+        try:
+            with contextlib.ExitStack() as undo:
+                _make(folder, undo)
+                if not (folder / LOCK_FILE).exists():
+                    check(folder)
+                lock_file = _lock(folder)
+                undo.callback(os.close, lock_file)
+                found = check(folder)
+                lock.sign(lock_file)
+                (folder / COMPACTING_FILE).unlink(missing_ok=True)
+                self._open()
+                undo.callback(self.lmdb.close)
+                self._prepare(found)
+                # From now on all of it stays.
+                undo.pop_all()
+        except OSError as error:
+            raise _inaccessible(folder, error.strerror) from None
+        except lmdb.Error as error:
+            raise _inaccessible(folder, str(error).rpartition(": ")[2]) from None
+        self._files = contextlib.ExitStack()
+        self._files.callback(os.close, lock_file)
+        self._files.callback(lambda: self.lmdb.close())
+
+    def reopen(self) -> None:
+        """Open the files anew: after a failed write of a meta page LMDB refuses all work (MDB_PANIC).
+
+        Only for the thread that reads, between two reads. What was committed is there; `tables` are others. Raises
+        lmdb.Error.
+        """
+        with self.writing:
+            self.lmdb.close()
+            self._open()
+            self._prepare(FORMAT)
+
+    def _open(self) -> None:
+        # A backlog is read from end to end, and may be larger than what the system caches of it.
+        options = {"metasync": True, "meminit": False, "mode": 0o600, "readahead": True}
+        self.lmdb = _open(self.folder, map_bytes=self.map_bytes, **options)
+
+    def _prepare(self, found: int | None) -> None:
+        """Make the tables of a new store, or those of an older format the ones of today."""
+        self.tables = {name: self.lmdb.open_db(name.encode()) for name in TABLES}
+        if found != FORMAT:
+            with self.lmdb.begin(write=True) as txn:
+                migrate(txn, self.tables, FORMAT if found is None else found, FORMAT, STEPS)
+
+    def used_bytes(self) -> int:
+        """Octets of the pages that hold something; the file may have others, which are used again."""
+        pages = 0
+        with self.lmdb.begin() as txn:
+            for table in self.tables.values():
+                found = txn.stat(table)
+                pages += found["branch_pages"] + found["leaf_pages"] + found["overflow_pages"]
+        return pages * int(found["psize"])
+
+    def enlarge(self) -> None:
+        """Make room where the map was full. Only while there is no transaction."""
+        self.map_bytes *= 2
+        self.lmdb.set_mapsize(self.map_bytes)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class ReadOnlyEnvironment(Environment):
+    """A store that is looked at and copied, and not changed; every page of it is checked unless it `is_quick`.
+
+    `survey` tells what is in the file.
+    """
+
+    def __init__(
+        self, folder: Path, *, is_alone: bool, is_quick: bool = False, on_page: pages.OnPage | None = None
+    ) -> None:
+        """Open it, for this process only if it `is_alone`, or else beside a broker. Raises StoreError."""
+        self.folder = folder
+        data = folder / DATA_FILE
+        if not data.is_file() or not data.stat().st_size:
+            raise StoreMissing(f"there is no store in '{folder}'; name the folder of one with --data-dir")
+        self._tables_skipped = LARGE_TABLES if is_quick else ()
+        self._on_page = on_page
+        try:
+            with contextlib.ExitStack() as files:
+                if is_alone:
+                    self._open_alone(data, files)
+                else:
+                    self._open_beside(data, files)
+                if _check_format(folder, _format_in(self.lmdb)) != FORMAT:
+                    raise StoreUnusable(f"'{folder}' has an older format; start a broker on it once, which renews it")
+                self.tables = {name: self.lmdb.open_db(name.encode(), create=False) for name in TABLES}
+                self._files = files.pop_all()
+        except OSError as error:
+            raise _unreadable(folder, error.strerror) from None
+        except lmdb.Error as error:
+            raise _unreadable(folder, str(error).rpartition(": ")[2]) from None
+
+    def _open_alone(self, data: Path, files: contextlib.ExitStack) -> None:
+        if not os.path.lexists(self.folder / LOCK_FILE):
+            files.callback((self.folder / LOCK_FILE).unlink, missing_ok=True)
+        lock_file = _lock(self.folder)
+        files.callback(os.close, lock_file)
+        lock.sign(lock_file)
+        self.survey = self._survey(data)
+        self.lmdb = _open(self.folder, readonly=True, lock=False)
+        files.callback(self.lmdb.close)
+
+    def _open_beside(self, data: Path, files: contextlib.ExitStack) -> None:
+        """Open what a broker may have open, too, and keep what is there now from being overwritten."""
+        files.callback(os.close, hold(data, is_shared=True))
+        # Who never had a broker gets no file of LMDB's before it is known to be a store.
+        is_unused = not (self.folder / LMDB_LOCK_FILE).exists()
+        if is_unused:
+            self._survey(data)
+        else:
+            usable(data, lambda: _read_meta(data))
+        self.lmdb = _open(self.folder, readonly=True)
+        files.callback(self.lmdb.close)
+        self._pin = self.lmdb.begin()
+        files.callback(self._pin.abort)
+        self.survey = self._survey(data)
+
+    def _survey(self, data: Path) -> pages.Survey:
+        return usable(data, lambda: pages.survey(data, TABLES, self._tables_skipped, self._on_page))
+
+    def unpin(self) -> None:
+        """What is there now may be overwritten from now on."""
+        self._pin.abort()
+
+
+def _open(folder: Path, *, map_bytes: int = MAP_BYTES, **options: Any) -> lmdb.Environment:
+    if options.get("lock", True):
+        # Who only reads may do so where nobody can write.
+        with contextlib.suppress(*((OSError,) if options.get("readonly") else ())):
+            _allocate(folder / LMDB_LOCK_FILE)
+    options.setdefault("readahead", False)
+    return lmdb.open(str(folder), map_size=map_bytes, max_dbs=len(TABLES), **options)
+
+
+def _allocate(path: Path) -> None:
+    """Have the place of LMDB's lock file on the disk, which would end the process (SIGBUS) where there is none."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        is_new = not os.fstat(descriptor).st_size
+        os.posix_fallocate(descriptor, 0, LMDB_LOCK_BYTES)
+    except OSError:
+        if is_new:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _make(folder: Path, undo: contextlib.ExitStack) -> None:
+    """Make the folder if there is none; `undo` removes it and what comes into it, as far as that is new."""
+    if not folder.exists():
+        if not folder.parent.is_dir():
+            raise StoreInaccessible(
+                f"'{folder.parent}' is no folder; make it one, or give another folder with --data-dir"
+            )
+        folder.mkdir(mode=0o700)
+        undo.callback(folder.rmdir)
+    elif not folder.is_dir():
+        raise StoreInaccessible(f"'{folder}' is not a folder; give one with --data-dir")
+    for name in (DATA_FILE, LMDB_LOCK_FILE, LOCK_FILE):
+        if not os.path.lexists(folder / name):
+            undo.callback((folder / name).unlink, missing_ok=True)
+
+
+def _lock(folder: Path) -> int:
+    try:
+        return lock.acquire(folder / LOCK_FILE)
+    except lock.Held as held:
+        raise StoreInUse(
+            f"'{folder}' is in use by process {held.holder or '(unknown)'}; "
+            "end that, or give another folder with --data-dir"
+        ) from None
+
+
+def hold(data: Path, *, is_shared: bool) -> int:
+    """Keep the file in its place, alone or with others; returns it open. Raises StoreInUse and OSError."""
+    try:
+        return lock.hold(data, is_shared=is_shared)
+    except lock.Held:
+        other = "compacted" if is_shared else "backed up"
+        raise StoreInUse(f"'{data.parent}' is being {other}; try again when that is done") from None
+
+
+def check(folder: Path) -> int | None:
+    """Whether what is in a folder can be used, and the format it has; None if it is new. Raises StoreError."""
+    data = folder / DATA_FILE
+    # An empty file is what LMDB leaves when it is interrupted before it has written anything.
+    if not data.exists() or (data.is_file() and not data.stat().st_size):
+        return None
+    survey = usable(data, lambda: pages.survey(data, TABLES, LARGE_TABLES))
+    if not survey.tables:
+        return None
+    with contextlib.closing(_open(folder, readonly=True, lock=False)) as reading:
+        return _check_format(folder, _format_in(reading))
+
+
+def usable(data: Path, look: Callable[[], T]) -> T:
+    """What a look at the pages of a file finds. Raises StoreUnusable."""
+    try:
+        return look()
+    except pages.ForeignFile as error:
+        raise StoreUnusable(
+            f"'{data}' is not the store of a broker: {error}; give another folder with --data-dir"
+        ) from None
+    except pages.DamagedFile as error:
+        raise StoreUnusable(
+            f"'{data}' is damaged: {error}; put a backup in its place, or move it away to start without it"
+        ) from None
+
+
+def _read_meta(data: Path) -> pages.Meta:
+    with data.open("rb", buffering=0) as file:
+        return pages.read_meta(file)
+
+
+def _format_in(environment: lmdb.Environment) -> int:
+    try:
+        table = environment.open_db(b"meta", create=False)
+    except lmdb.NotFoundError:
+        return 0
+    with environment.begin() as txn:
+        value = txn.get(b"format", db=table) or b""
+    return int(NUMBER.unpack(value)[0]) if len(value) == NUMBER.size else 0
+
+
+def _check_format(folder: Path, found: int) -> int:
+    if found > FORMAT:
+        raise StoreUnusable(
+            f"'{folder}' has format {found}, which is newer than {FORMAT}, the format of this broker; "
+            "start the broker that wrote it, or give another folder with --data-dir"
+        )
+    if any(number not in STEPS for number in range(found, FORMAT)):
+        raise StoreUnusable(
+            f"'{folder}' has format {found}, which this broker does not read any more; "
+            "start a broker on it that does, or give another folder with --data-dir"
+        )
+    return found
+
+
+def migrate(txn: lmdb.Transaction, tables: Tables, found: int, wanted: int, steps: Mapping[int, Step]) -> None:
+    """Make a store of format `found` one of format `wanted`, one step after the other."""
+    for number in range(found, wanted):
+        steps[number](txn, tables)
+    txn.put(b"format", NUMBER.pack(wanted), db=tables["meta"])
+
+
+def _inaccessible(folder: Path, reason: str | None) -> StoreInaccessible:
+    return StoreInaccessible(
+        f"'{folder}' cannot be written: {reason}; change that, or give another folder with --data-dir"
+    )
+
+
+def _unreadable(folder: Path, reason: str | None) -> StoreInaccessible:
+    return StoreInaccessible(f"'{folder}' cannot be read: {reason}; run this as the user who runs the broker")

@@ -1,0 +1,101 @@
+"""What is in a store, told without reading its messages."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from amqp_broker.store.contents import Contents
+from amqp_broker.store.environment import DATA_FILE, FORMAT, ReadOnlyEnvironment
+from amqp_broker.store.journal import POSITION, STATE
+
+
+@dataclass
+class QueueSummary:
+    """A queue, and the messages that a restart finds in it; `bytes` are those of their bodies."""
+
+    vhost: str
+    name: str
+    type: str
+    messages: int
+    bytes: int
+
+
+@dataclass
+class Summary:
+    """What a store has; sizes are in octets.
+
+    `garbage` is the number of discarded parts of queues that are still to be deleted, `oldest_garbage` the owner of
+    the one that is deleted next.
+    """
+
+    folder: str
+    format: int
+    file_bytes: int
+    page_bytes: int
+    pages: int
+    free_pages: int
+    vhosts: list[str]
+    users: list[str]
+    exchanges: int
+    delayed_messages: int
+    queues: list[QueueSummary]
+    garbage: int
+    oldest_garbage: str | None
+    problems: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarize(environment: ReadOnlyEnvironment) -> Summary:
+    """What is in a store, as of now."""
+    contents, states = Contents(environment), _states(environment)
+    broker, survey = contents.broker, environment.survey
+    queues, delayed, exchanges = [], 0, 0
+    for vhost in broker.vhosts.values():
+        for queue in vhost.queues.values():
+            first = queue.range_id or 0
+            found = [states.get(range_id, (0, 0, 0, 0)) for range_id in range(first, first + queue.range_count)]
+            queues.append(
+                QueueSummary(
+                    vhost.name,
+                    queue.name,
+                    queue.type,
+                    sum(state[2] for state in found),
+                    sum(state[3] for state in found),
+                )
+            )
+        exchanges += len(vhost.exchanges)
+        delayed += sum(states.get(exchange.range_id or 0, (0, 0, 0, 0))[2] for exchange in vhost.exchanges.values())
+    garbage, oldest = _garbage(environment)
+    owner, _ = contents.ranges.get(oldest or 0, (f"range {oldest}, whose owner is deleted", None))
+    return Summary(
+        folder=str(environment.folder),
+        format=FORMAT,
+        file_bytes=(environment.folder / DATA_FILE).stat().st_size,
+        page_bytes=survey.page_bytes,
+        pages=survey.page_count,
+        free_pages=survey.free_pages,
+        vhosts=sorted(broker.vhosts),
+        users=sorted(broker.users),
+        exchanges=exchanges,
+        delayed_messages=delayed,
+        queues=sorted(queues, key=lambda queue: (queue.vhost, queue.name)),
+        garbage=garbage,
+        oldest_garbage=owner if garbage else None,
+        problems=contents.problems,
+    )
+
+
+def _states(environment: ReadOnlyEnvironment) -> dict[int, tuple[int, int, int, int]]:
+    """Of each window: head, next, count and octets of bodies."""
+    with environment.lmdb.begin() as txn, txn.cursor(environment.tables["windows"]) as cursor:
+        return {int.from_bytes(key): STATE.unpack(value) for key, value in cursor if len(value) == STATE.size}
+
+
+def _garbage(environment: ReadOnlyEnvironment) -> tuple[int, int | None]:
+    """How many parts are to be deleted, and the range of the first."""
+    with environment.lmdb.begin() as txn, txn.cursor(environment.tables["garbage"]) as cursor:
+        count = txn.stat(environment.tables["garbage"])["entries"]
+        return count, POSITION.unpack(cursor.key())[0] if cursor.first() else None

@@ -1,0 +1,267 @@
+"""The journal on LMDB: what was told becomes a transaction of LMDB, and that is committed by another thread.
+
+LMDB is crash-proof by construction: a transaction is there as a whole or not at all, and there is no log to replay.
+Putting into an open transaction is work for memory and processor, and done where the data is, on the thread of the
+event loop; only the commit waits for the disk (`store/writer.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import lmdb
+
+from amqp_broker import fields
+from amqp_broker.broker.chunk import Chunk, ChunkHead
+from amqp_broker.broker.journal import DefinitionKey, Journal, Stored, WindowState
+from amqp_broker.broker.stream_log import JournaledLog
+from amqp_broker.broker.window import END, ENTRY_BYTES, Window
+from amqp_broker.store import chunks, codec
+from amqp_broker.store.environment import NUMBER, Environment
+
+POSITION: Final = struct.Struct(">QQ")
+STATE: Final = struct.Struct(">QQQQ")
+# What is put at a stretch, in octets, a record counted as RECORD_BYTES more than it has: below 2 ms of work.
+SLICE_BYTES: Final = 768 * 1024
+RECORD_BYTES: Final = 1024
+# Positions that are deleted per batch once nobody can see them any more.
+GARBAGE_PORTION: Final = SLICE_BYTES // RECORD_BYTES
+# Where a definition's names stand in its table.
+NAMES: Final = "names"
+
+
+class LmdbJournal(Journal):
+    """What is told, as batches: `write` puts one into a transaction, `on_committed` or `take_back` ends it."""
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__()
+        self._environment = environment
+        self._find_tables()
+        self._decoder = codec.Decoder()
+        # What is left of the slice that is being written.
+        self._slice_bytes = SLICE_BYTES
+        with environment.lmdb.begin() as txn:
+            found = txn.get(b"next_range", db=self._meta)
+            self._next_range: int = 1 if found is None else NUMBER.unpack(found)[0]
+            # What of that is committed, or on its way there.
+            self._safe_range = self._writing_range = 0
+            self._has_garbage = txn.stat(self._garbage)["entries"] > 0
+
+    def _find_tables(self) -> None:
+        tables = self._environment.tables
+        self._meta, self._definitions, self._windows = tables["meta"], tables["definitions"], tables["windows"]
+        self._messages, self._garbage = tables["messages"], tables["garbage"]
+        self._chunks = tables["chunks"]
+
+    def reopen(self) -> None:
+        """Go on with the files opened anew. Raises lmdb.Error."""
+        self._environment.reopen()
+        self._find_tables()
+
+    def new_ranges(self, count: int) -> int:
+        first = self._next_range
+        self._next_range += count
+        return first
+
+    def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+        try:
+            return self._read(range_id, start, bytes_max)
+        except lmdb.PanicError:
+            # The commit that failed just now will be told of soon; who reads need not suffer for it.
+            self.reopen()
+            return self._read(range_id, start, bytes_max)
+
+    def _read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+        found: list[tuple[int, Stored]] = []
+        decode = self._decoder.decode
+        with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._messages) as cursor:
+            garbage = self._garbage_of(txn, range_id) if self._has_garbage else []
+            is_there = cursor.set_range(POSITION.pack(range_id, start))
+            while is_there and bytes_max > 0:
+                found_range, position = POSITION.unpack(cursor.key())
+                if found_range != range_id:
+                    break
+                if garbage and position >= garbage[0][0]:
+                    _, end = garbage.pop(0)
+                    if position < end:
+                        is_there = cursor.set_range(POSITION.pack(range_id, end))
+                    continue
+                record = cursor.value()
+                bytes_max -= len(record) + ENTRY_BYTES
+                found.append((position, decode(record)))
+                is_there = cursor.next()
+        return found
+
+    def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+        with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._chunks) as cursor:
+            head = _find_chunk(cursor, range_id, offset)
+            return None if head is None else chunks.decode(head.first, cursor.value())
+
+    def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
+        with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._chunks) as cursor:
+            return _find_chunk(cursor, range_id, offset)
+
+    def _garbage_of(self, txn: lmdb.Transaction, range_id: int) -> list[tuple[int, int]]:
+        """Positions of a range, from and to, that are only still there because deleting them takes a while."""
+        found: list[tuple[int, int]] = []
+        with txn.cursor(self._garbage) as cursor:
+            is_there = cursor.set_range(POSITION.pack(range_id, 0))
+            while is_there:
+                found_range, start = POSITION.unpack(cursor.key())
+                if found_range != range_id:
+                    break
+                found.append((start, NUMBER.unpack(cursor.value())[0]))
+                is_there = cursor.next()
+        return found
+
+    # What the shell does with it
+
+    @property
+    def has_work(self) -> bool:
+        return self._has_garbage or super().has_work
+
+    def write(self, txn: lmdb.Transaction) -> Iterator[None]:
+        """Put what is collected into a transaction, a slice at a time. Raises lmdb.Error.
+
+        What is collected is taken with the first slice, so others can tell the journal more between any two.
+        """
+        batch = self.take_batch()
+        if self._next_range != self._safe_range:
+            txn.put(b"next_range", NUMBER.pack(self._next_range), db=self._meta)
+            self._writing_range = self._next_range
+        for key, value in batch.definitions.items():
+            if value is None:
+                txn.delete(encode_key(key), db=self._definitions)
+            else:
+                table = fields.encode_table({**value, NAMES: list(key)})
+                txn.put(encode_key(key), table, db=self._definitions)
+        # With the first slice, since their states are as they are now.
+        for log, taken in batch.logs:
+            self._write_log(txn, log, taken)
+        self._slice_bytes = SLICE_BYTES
+        for window, removes in batch.windows:
+            yield from self._write_window(txn, window, removes)
+        for range_id, start, end in batch.discards:
+            txn.put(POSITION.pack(range_id, start), NUMBER.pack(end), db=self._garbage)
+            self._has_garbage = True
+        if self._has_garbage:
+            yield
+            self._collect_garbage(txn)
+
+    def on_committed(self) -> None:
+        super().on_committed()
+        self._safe_range = self._writing_range
+
+    def _write_window(self, txn: lmdb.Transaction, window: Window, removes: list[int]) -> Iterator[None]:
+        """Write what a batch has of a window; yields when the slice is used up, and goes on with the next."""
+        range_id, encode, pack, state = window.id, codec.encode, POSITION.pack, window.writing_state
+        if state is None:
+            txn.delete(NUMBER.pack(range_id), db=self._windows)
+            return
+        left = self._slice_bytes - RECORD_BYTES
+        txn.put(NUMBER.pack(range_id), STATE.pack(*state), db=self._windows)
+        with txn.cursor(self._messages) as cursor:
+            # What is put behind all else fills its pages, where LMDB would otherwise leave them half empty.
+            last = bytes(cursor.key()) if cursor.last() else b""
+            for position, stored in window.writing.items():
+                key, record = pack(range_id, position), encode(stored)
+                is_last = key > last
+                cursor.put(key, record, append=is_last)
+                if is_last:
+                    last = key
+                left -= len(record) + RECORD_BYTES
+                if left < 0:
+                    yield
+                    left = SLICE_BYTES
+        for position in removes:
+            txn.delete(pack(range_id, position), db=self._messages)
+            left -= RECORD_BYTES
+            if left < 0:
+                yield
+                left = SLICE_BYTES
+        self._slice_bytes = left
+
+    def _write_log(self, txn: lmdb.Transaction, log: JournaledLog, taken: list[Chunk]) -> None:
+        if log.is_dropped:
+            txn.delete(NUMBER.pack(log.id), db=self._windows)
+            return
+        for chunk in taken:
+            txn.put(POSITION.pack(log.id, chunk.head.first), chunks.encode(chunk), db=self._chunks)
+        txn.put(NUMBER.pack(log.id), STATE.pack(*log.state), db=self._windows)
+
+    def _collect_garbage(self, txn: lmdb.Transaction) -> None:
+        """Delete a portion of what was discarded."""
+        left = GARBAGE_PORTION
+        with (
+            txn.cursor(self._garbage) as ranges,
+            txn.cursor(self._messages) as messages,
+            txn.cursor(self._chunks) as stream_chunks,
+        ):
+            while left and ranges.first():
+                key, (end,) = bytes(ranges.key()), NUMBER.unpack(ranges.value())
+                range_id, _ = POSITION.unpack(key)
+                end_key = POSITION.pack(range_id, end)
+                # A range is a queue's or a stream's.
+                for cursor in (messages, stream_chunks):
+                    is_there = cursor.set_range(key)
+                    while is_there and left and bytes(cursor.key()) < end_key:
+                        is_there = cursor.delete()
+                        left -= 1
+                if left:
+                    ranges.delete()
+            self._has_garbage = ranges.first()
+
+    # Recovery
+
+    def discard_strays(self, known: Iterable[int]) -> int:
+        """Forget ranges that belong to nothing: those of transient queues of a process that is no more.
+
+        Returns how many that were. Raises lmdb.Error.
+        """
+        with self._environment.lmdb.begin() as txn, txn.cursor(self._windows) as cursor:
+            strays = {NUMBER.unpack(key)[0] for key in cursor.iternext(values=False)}.difference(known)
+        if not strays:
+            return 0
+        with self._environment.lmdb.begin(write=True) as txn:
+            for range_id in strays:
+                txn.delete(NUMBER.pack(range_id), db=self._windows)
+                txn.put(POSITION.pack(range_id, 0), NUMBER.pack(END), db=self._garbage)
+        self._has_garbage = True
+        return len(strays)
+
+    def definitions_of(self, kind: str) -> Iterator[tuple[DefinitionKey, dict[str, Any]]]:
+        """What is defined of a kind."""
+        prefix = kind.encode() + b":"
+        with self._environment.lmdb.begin() as txn, txn.cursor(self._definitions) as cursor:
+            is_there = cursor.set_range(prefix)
+            while is_there and cursor.key().startswith(prefix):
+                value, _ = fields.decode_table(cursor.value())
+                yield tuple(value.pop(NAMES)), value
+                is_there = cursor.next()
+
+    def state_of(self, range_id: int) -> WindowState:
+        with self._environment.lmdb.begin() as txn:
+            found = txn.get(NUMBER.pack(range_id), db=self._windows)
+        return WindowState() if found is None else WindowState(*STATE.unpack(found))
+
+
+def _find_chunk(cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | None:
+    """Put a cursor on the chunk that has an offset, and tell what it is; None if there is none."""
+    # The first key behind it is that of the next chunk, so the one before is what may have it.
+    is_there = cursor.prev() if cursor.set_range(POSITION.pack(range_id, offset + 1)) else cursor.last()
+    if not is_there:
+        return None
+    found_range, first = POSITION.unpack(cursor.key())
+    if found_range != range_id:
+        return None
+    head, _ = chunks.decode_head(first, cursor.value())
+    return head if offset < head.end else None
+
+
+def encode_key(key: DefinitionKey) -> bytes:
+    """The kind, and a digest of the names: LMDB's keys are short, and four names of 255 octets are not."""
+    names = fields.encode_table({NAMES: list(key)})
+    return key[0].encode() + b":" + hashlib.blake2b(names, digest_size=32).digest()

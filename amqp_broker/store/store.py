@@ -1,0 +1,104 @@
+"""The store of a broker: a folder, the journal on it, and the thread that commits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lmdb
+
+from amqp_broker.broker import definitions
+from amqp_broker.broker.broker import Broker
+from amqp_broker.store.environment import DATA_FILE, MAP_BYTES, Environment, StoreUnusable
+from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.mapping import Mapping
+from amqp_broker.store.writer import Writer
+
+logger = logging.getLogger("amqp_broker.store")
+
+
+class Store:
+    """Open while the broker runs. Raises StoreError if the folder cannot be used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = Environment(folder, MAP_BYTES)
+        self._mapping = Mapping(folder / DATA_FILE)
+        self.journal = LmdbJournal(self.environment)
+        self._writer: Writer | None = None
+        # Whether the last commit failed; `can_commit` is False then.
+        self.is_failing = False
+
+    def recover(self, broker: Broker) -> bool:
+        """Declare in an empty broker what the store knows; returns whether it knows anything.
+
+        Raises StoreError, and lets go of the folder, if that cannot be done, whatever the reason.
+        """
+        self.journal.is_restoring = True
+        try:
+            has_any = definitions.restore(broker, self.journal.definitions_of)
+            self.journal.discard_strays(ranges_of(broker))
+            return has_any
+        except Exception as error:
+            logger.debug("the store cannot be read", exc_info=True)
+            self.environment.close()
+            raise StoreUnusable(
+                f"'{self.environment.folder}' cannot be read ({error or type(error).__name__}); "
+                "`store verify` tells what is wrong with it, and a backup in its place helps"
+            ) from None
+        finally:
+            self.journal.is_restoring = False
+
+    def start(self, post: Callable[..., object], on_done: Callable[[Exception | None], None]) -> None:
+        """Commit from now on; `post` and `on_done` as in `Writer`."""
+        self._writer = Writer(self.environment, self.journal, post, on_done)
+
+    @property
+    def can_commit(self) -> bool:
+        """Whether there is something to commit, and the last commit has ended, and well."""
+        return not self.is_failing and self._writer is not None and self._writer.is_idle and self.journal.has_work
+
+    def release(self) -> None:
+        """Let go of what was read of the file; to be called every tenth of a second while the store works."""
+        self._mapping.release()
+
+    def make_room(self, error: Exception) -> bool:
+        """If a commit failed because the map is full make it larger, since deleting takes room, too; whether it was."""
+        if not isinstance(error, lmdb.MapFullError):
+            return False
+        self.environment.enlarge()
+        self._mapping = Mapping(self.environment.folder / DATA_FILE)
+        return True
+
+    def commit(self) -> None:
+        """Commit what was told, if the last commit has ended."""
+        if self._writer is not None and self._writer.is_idle and self.journal.has_work:
+            self._writer.commit()
+
+    def close(self) -> None:
+        """Write what was told last, and let go of the folder."""
+        if self._writer is not None:
+            self._writer.stop()
+        self.journal.take_back()
+        if self.journal.has_work:
+            try:
+                with self.environment.lmdb.begin(write=True) as txn:
+                    for _ in self.journal.write(txn):
+                        pass
+                self.journal.on_committed()
+            except lmdb.Error as error:
+                logger.error("what was told last could not be written: %s", error)
+            except Exception:
+                logger.exception("what was told last could not be written")
+        self.environment.close()
+
+
+def ranges_of(broker: Broker) -> Iterator[int]:
+    """The ranges of the journal that something in the broker has."""
+    for vhost in broker.vhosts.values():
+        for queue in vhost.queues.values():
+            if queue.range_id is not None:
+                yield from range(queue.range_id, queue.range_id + queue.range_count)
+        for exchange in vhost.exchanges.values():
+            if exchange.range_id is not None:
+                yield exchange.range_id

@@ -1,0 +1,186 @@
+"""Whether a store is what a broker would have written: every page, every definition, every message."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from amqp_broker.broker.journal import WindowState
+from amqp_broker.message import CONTENT, FRAME, FRAME_BODY, FRAME_END, FRAME_HEADER, Message
+from amqp_broker.store import codec
+from amqp_broker.store.contents import Contents
+from amqp_broker.store.environment import NUMBER, Environment, ReadOnlyEnvironment
+from amqp_broker.store.journal import POSITION, STATE
+
+OnProgress: TypeAlias = Callable[[int, int], object]
+
+
+@dataclass
+class Verdict:
+    """What was checked, and what is wrong: a sentence each."""
+
+    pages: int
+    queues: int
+    messages: int
+    problems: list[str]
+
+
+@dataclass
+class _Found:
+    """What is there of a range."""
+
+    message_count: int = 0
+    body_bytes: int = 0
+    position_max: int = -1
+    # Of messages: those that cannot be read, and the first of them.
+    unreadable: int = 0
+    unreadable_first: str = ""
+
+
+def verify(folder: Path, on_progress: OnProgress = lambda done, total: None) -> Verdict:
+    """Check a store that no broker uses; progress is in pages first, in messages then. Raises StoreError."""
+    walked = 0
+
+    def on_page(total: int) -> None:
+        nonlocal walked
+        walked += 1
+        on_progress(walked, total)
+
+    environment = ReadOnlyEnvironment(folder, is_alone=True, on_page=on_page)
+    try:
+        contents = Contents(environment)
+        garbage, problems = _garbage(environment)
+        found = _read_messages(environment, contents, garbage, on_progress)
+        problems = contents.problems + problems + _compare(environment, contents, found)
+        queues = sum(len(vhost.queues) for vhost in contents.broker.vhosts.values())
+        messages = sum(one.message_count for one in found.values())
+        return Verdict(environment.survey.page_count, queues, messages, problems)
+    finally:
+        environment.close()
+
+
+def _rows(environment: Environment, table: str) -> Iterator[tuple[bytes, bytes]]:
+    with environment.lmdb.begin() as txn, txn.cursor(environment.tables[table]) as cursor:
+        yield from cursor
+
+
+def _garbage(environment: Environment) -> tuple[dict[int, list[tuple[int, int]]], list[str]]:
+    """By range, the positions (first, end) that are to be deleted, ascending; and what is wrong with that table."""
+    garbage: dict[int, list[tuple[int, int]]] = {}
+    problems = []
+    for key, value in _rows(environment, "garbage"):
+        if len(key) != POSITION.size or len(value) != NUMBER.size:
+            problems.append("what is to be deleted cannot be read.")
+            continue
+        range_id, start = POSITION.unpack(key)
+        garbage.setdefault(range_id, []).append((start, NUMBER.unpack(value)[0]))
+    return garbage, problems
+
+
+def _is_garbage(parts: list[tuple[int, int]], position: int) -> bool:
+    index = bisect_right(parts, position, key=lambda part: part[0])
+    return any(position < end for _, end in parts[:index])
+
+
+def _read_messages(
+    environment: Environment,
+    contents: Contents,
+    garbage: dict[int, list[tuple[int, int]]],
+    on_progress: OnProgress,
+) -> dict[int, _Found]:
+    """What is there of each range, without what is to be deleted and what a restart forgets."""
+    found: dict[int, _Found] = {}
+    decode = codec.Decoder().decode
+    with environment.lmdb.begin() as txn:
+        total = txn.stat(environment.tables["messages"])["entries"]
+    for done, (key, record) in enumerate(_rows(environment, "messages"), 1):
+        on_progress(done, total)
+        if len(key) != POSITION.size:
+            _note(found.setdefault(-1, _Found()), "its key has another size")
+            continue
+        range_id, position = POSITION.unpack(key)
+        if range_id in garbage and _is_garbage(garbage[range_id], position):
+            continue
+        one = found.setdefault(range_id, _Found())
+        try:
+            message = decode(record).message
+            check_content(message)
+        except Exception as error:
+            _note(one, f"at position {position}: {error}")
+            continue
+        keeps = contents.ranges[range_id][1] if range_id in contents.ranges else None
+        if keeps is None or keeps(message):
+            one.message_count += 1
+            one.body_bytes += message.body_bytes
+            one.position_max = position
+    return found
+
+
+def _note(one: _Found, problem: str) -> None:
+    one.unreadable += 1
+    one.unreadable_first = one.unreadable_first or problem
+
+
+def check_content(message: Message) -> None:
+    """Raise ValueError if the frames of a message are none, or its bodies are not as large as its header says."""
+    content, at, body_bytes = message.content, 0, 0
+    while at < len(content):
+        if len(content) < at + FRAME.size:
+            raise ValueError("a frame is cut short")
+        kind, _, size = FRAME.unpack_from(content, at)
+        end = at + FRAME.size + size
+        if kind != (FRAME_BODY if at else FRAME_HEADER) or end >= len(content) or content[end] != FRAME_END:
+            raise ValueError("its frames are none")
+        if at:
+            body_bytes += size
+        elif size <= CONTENT.size:
+            raise ValueError("its header is cut short")
+        at = end + 1
+    if not at or body_bytes != message.body_bytes:
+        raise ValueError("its body has another size than its header says")
+
+
+def _compare(environment: Environment, contents: Contents, found: dict[int, _Found]) -> list[str]:
+    """What is remembered of the windows, against what is there."""
+    problems = []
+    states: dict[int, WindowState] = {}
+    for key, value in _rows(environment, "windows"):
+        if len(key) != NUMBER.size or len(value) != STATE.size:
+            problems.append("the state of a queue cannot be read.")
+            continue
+        states[NUMBER.unpack(key)[0]] = WindowState(*STATE.unpack(value))
+    for range_id in sorted(states.keys() | found.keys()):
+        state, one = states.get(range_id, WindowState()), found.get(range_id, _Found())
+        if range_id not in contents.ranges:
+            problems.append(
+                f"range {range_id} has {one.message_count + one.unreadable} messages and belongs to nothing."
+            )
+            continue
+        owner = contents.ranges[range_id][0]
+        if one.unreadable:
+            problems.append(f"{owner} has {one.unreadable} messages that cannot be read, {one.unreadable_first}.")
+        if (one.message_count + one.unreadable, one.body_bytes) != state[2:] and not one.unreadable:
+            problems.append(
+                f"{owner} has {one.message_count} messages of {one.body_bytes} octets, "
+                f"and counts {state.message_count} of {state.body_bytes}."
+            )
+        if state.head > state.next or one.position_max >= state.next:
+            problems.append(f"{owner} has messages at positions that it will give to others.")
+    return problems + _unowned_chunks(environment, contents)
+
+
+def _unowned_chunks(environment: Environment, contents: Contents) -> list[str]:
+    """Streams whose messages are there, and which are not."""
+    table = environment.tables["chunks"]
+    strays = []
+    with environment.lmdb.begin() as txn, txn.cursor(table) as cursor:
+        is_there = cursor.first()
+        while is_there:
+            stream = int.from_bytes(cursor.key()[: NUMBER.size])
+            if stream not in contents.ranges:
+                strays.append(f"stream {stream} has messages and belongs to nothing.")
+            is_there = cursor.set_range(NUMBER.pack(stream + 1))
+    return strays

@@ -1,0 +1,170 @@
+"""A real broker whose store, disk or memory runs short: publishers wait, consumers drain it, and it goes on."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.server.server import WAITING_BYTES_MAX
+from amqp_broker.store import store
+from amqp_broker.store.writer import Writer
+from tests.client import Client
+from tests.peer import publish_bytes
+from tests.running import RunningServer
+from tests.server.stalling import transport_of
+
+MIB = 1024 * 1024
+BODY = b"x" * 4000
+BATCH = 20
+
+
+def alarms(running: RunningServer) -> set[str]:
+    return running.ask(lambda server: set(server.broker.alarms))
+
+
+def publish_until_blocked(running: RunningServer, client: Client) -> int:
+    """Publish persistent messages to `q` with confirms until an alarm is on; returns how many were confirmed."""
+    client.declare("q", durable=True)
+    client.call(commands.Confirm.Select())
+    confirmed = sent = 0
+    client.socket.settimeout(3)
+    try:
+        while True:
+            client.send_bytes(publish_bytes("q", BODY, delivery_mode=2) * BATCH)
+            sent += BATCH
+            while confirmed < sent:
+                confirmed = client.expect(commands.Basic.Ack).delivery_tag
+    except TimeoutError:
+        assert alarms(running) == {"disk"}
+    client.socket.settimeout(20)
+    return confirmed
+
+
+def drain(running: RunningServer, at_least: int) -> None:
+    """Consume and ack what is in `q`, all of `at_least` messages and no more than a batch beyond them."""
+    with Client(running.port).open() as consumer:
+        count = consumer.ready_count("q")
+        assert at_least <= count <= at_least + BATCH
+        consumer.send(commands.Basic.Consume(queue="q"))
+        consumer.expect(commands.Basic.ConsumeOk)
+        for tag in range(1, count + 1):
+            assert consumer.expect_delivery()[1] == BODY
+            consumer.send(commands.Basic.Ack(tag))
+        consumer.sync()
+
+
+def assert_goes_on(running: RunningServer, publisher: Client, confirmed: int) -> None:
+    """What was sent during the alarm is confirmed, and what comes then, too."""
+    running.until(lambda server: not server.broker.alarms)
+    publisher.send_bytes(publish_bytes("q", BODY, delivery_mode=2))
+    while confirmed % BATCH != 1:
+        confirmed = publisher.expect(commands.Basic.Ack).delivery_tag
+
+
+def test_a_map_that_is_full_is_drained_and_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running, Client(running.port).open() as publisher:
+        confirmed = publish_until_blocked(running, publisher)
+        assert confirmed > 300
+        drain(running, confirmed)
+        assert_goes_on(running, publisher, confirmed)
+
+
+def test_what_was_confirmed_before_the_map_was_full_is_there_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running, Client(running.port).open() as publisher:
+        confirmed = publish_until_blocked(running, publisher)
+    monkeypatch.undo()
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
+        drain(running, confirmed)
+
+
+def test_a_store_beyond_its_limit_is_drained_and_filled_again(tmp_path: Path) -> None:
+    with (
+        RunningServer(ephemeral=False, data_dir=str(tmp_path), store_bytes_max="1MB") as running,
+        Client(running.port).open() as publisher,
+    ):
+        confirmed = publish_until_blocked(running, publisher)
+        drain(running, confirmed)
+        assert_goes_on(running, publisher, confirmed)
+
+
+def test_a_disk_without_room_blocks_who_publishes_until_there_is_some(tmp_path: Path) -> None:
+    with (
+        RunningServer(ephemeral=False, data_dir=str(tmp_path), disk_free_limit="1000000GB") as running,
+        Client(running.port).open() as publisher,
+    ):
+        assert alarms(running) == {"disk"}
+        publisher.declare("q")
+        publisher.publish("q", b"1")
+        running.until(lambda server: not transport_of(publisher)(server).is_reading)
+        running.server.alarms.limits.disk_free_min = 0
+        publisher.sync()
+        assert alarms(running) == set()
+
+
+def test_a_memory_watermark_of_nothing_blocks_who_publishes_and_nobody_else() -> None:
+    with RunningServer(vm_memory_high_watermark="0") as running, Client(running.port).open() as publisher:
+        publisher.declare("q")
+        publisher.publish("q", b"1")
+        running.until(lambda server: not transport_of(publisher)(server).is_reading)
+        with Client(running.port).open() as consumer:
+            consumer.call(commands.Basic.Get(queue="q", no_ack=True))
+            assert consumer.expect_body() == b"1"
+
+
+def test_what_a_transient_queue_has_in_the_store_is_gone_after_a_restart(tmp_path: Path) -> None:
+    settings = {"ephemeral": False, "data_dir": str(tmp_path)}
+    with RunningServer(**settings) as running, Client(running.port).open() as client:
+        client.declare("q")
+        client.send_bytes(publish_bytes("q", BODY) * 1000)
+        assert client.ready_count("q") == 1000
+        running.ask(lambda server: server.broker.page(True))
+        client.send_bytes(publish_bytes("q", BODY) * 3000)
+        assert client.ready_count("q") == 4000
+        client.call(commands.Basic.Get(queue="q", no_ack=True))
+        assert client.expect_body() == BODY
+        running.until(lambda server: server.store.environment.used_bytes() > 3000 * len(BODY))
+    with RunningServer(**settings) as running:
+        running.until(lambda server: server.store.environment.used_bytes() < 100_000)
+        assert running.ask(lambda server: list(server.broker.vhosts["/"].queues)) == []
+
+
+def test_who_outruns_the_disk_is_not_read_until_it_is_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = threading.Event()
+    disk.set()
+    end = Writer._end
+
+    def slow(*arguments: object) -> None:
+        disk.wait()
+        end(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Writer, "_end", slow)
+    message = publish_bytes("q", b"x" * 100_000, delivery_mode=2)
+    with (
+        RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running,
+        Client(running.port).open() as publisher,
+        Client(running.port).open() as other,
+    ):
+        publisher.declare("q", durable=True)
+        other.declare("transient")
+        disk.clear()
+        sender = threading.Thread(target=publisher.send_bytes, args=(message * 400,))
+        sender.start()
+        running.until(lambda server: not transport_of(publisher)(server).is_reading)
+        assert running.ask(lambda server: server.broker.journal.waiting_bytes) < WAITING_BYTES_MAX + MIB
+        # Who has nothing to do with the disk goes on.
+        other.publish("transient", b"1")
+        assert other.ready_count("transient") == 1
+        assert sender.is_alive()
+        disk.set()
+        sender.join()
+        publisher.sync()
+        assert publisher.ready_count("q") == 400

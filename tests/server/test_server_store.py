@@ -1,0 +1,137 @@
+"""A server with a store: what it answers is written, and stopping it loses nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pamqp.commands import Basic, Confirm, Queue, Tx
+
+from compat.brokers import OurBroker
+from tests.client import Client
+from tests.running import RunningServer
+
+STOP_S_MAX = 2.0
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
+    """Start a server on the test's folder, after the one before was stopped."""
+    servers: list[RunningServer] = []
+
+    def start_server() -> RunningServer:
+        servers.append(RunningServer(ephemeral=False, data_dir=str(tmp_path)))
+        return servers[-1].__enter__()
+
+    yield start_server
+    for running in servers:
+        running.stop()
+
+
+def held(running: RunningServer) -> int:
+    """How many connections wait for a commit with what they have to say."""
+    return running.ask(lambda server: sum(bool(session.held_until) for session in server.transports))
+
+
+@pytest.mark.parametrize("is_persistent", [True, False])
+def test_a_transaction_is_answered_when_it_is_written(start: Callable[[], RunningServer], is_persistent: bool) -> None:
+    running = start()
+    with Client(running.port).open() as client:
+        client.declare("q", durable=True)
+        client.call(Tx.Select())
+        stop_commits(running)
+        client.publish("q", b"m", delivery_mode=2 if is_persistent else 1)
+        client.send(Tx.Commit())
+        running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 1)
+        assert held(running) == 1
+        let_commits_on(running)
+        client.expect(Tx.CommitOk)
+
+
+def test_a_purge_is_answered_when_it_is_written(start: Callable[[], RunningServer]) -> None:
+    running = start()
+    with Client(running.port).open() as client:
+        client.declare("q", durable=True)
+        client.call(Confirm.Select())
+        client.publish("q", b"m", delivery_mode=2)
+        client.expect(Basic.Ack)
+        stop_commits(running)
+        client.send(Queue.Purge(queue="q"))
+        running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 0)
+        assert held(running) == 1
+        let_commits_on(running)
+        assert client.expect(Queue.PurgeOk).message_count == 1
+
+
+def stop_commits(running: RunningServer) -> None:
+    """As while the disk is slow."""
+    running.until(lambda server: server.store and not server.store.journal.has_work)
+
+    def stop(server: object) -> None:
+        running.server.store.is_failing = True  # type: ignore[union-attr]
+
+    running.ask(stop)
+
+
+def let_commits_on(running: RunningServer) -> None:
+    running.ask(lambda server: server.store and server.store.commit())
+
+
+def test_a_blocked_publisher_is_not_read_even_while_an_answer_to_it_is_held(start: Callable[[], RunningServer]) -> None:
+    running = start()
+    with Client(running.port).open() as client:
+        client.declare("q", durable=True)
+        client.publish("q", b"m")
+        client.sync()
+        stop_commits(running)
+        client.send(Queue.Declare(queue="other", durable=True))
+        running.until(lambda server: any(session.held_until for session in server.transports))
+
+        def block(server: object) -> None:
+            running.server.broker.set_alarm("disk", True)
+            running.server.flush()
+
+        running.ask(block)
+        assert running.ask(lambda server: [transport.is_reading for transport in server.transports.values()]) == [False]
+
+
+def test_a_stopped_server_has_written_all_that_it_was_told(start: Callable[[], RunningServer]) -> None:
+    running = start()
+    client, consumer = Client(running.port).open(), Client(running.port).open()
+    client.declare("q", durable=True)
+    # Nobody waits for these to be confirmed.
+    for number in range(100):
+        client.publish("q", b"%d" % number, delivery_mode=2)
+    client.sync()
+    consumer.send(Basic.Qos(prefetch_count=10))
+    consumer.expect(Basic.QosOk)
+    consumer.consume("q")
+    tags = [consumer.expect_delivery()[0].delivery_tag for _ in range(10)]
+    consumer.send(Basic.Ack(tags[4], multiple=True))
+    running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 85)
+    running.stop()
+    with Client(start().port).open() as again:
+        assert again.ready_count("q") == 95
+        again.consume("q", no_ack=True)
+        found = [again.expect_delivery() for _ in range(95)]
+        assert [int(body) for _, body in found] == list(range(5, 100))
+        assert [delivery.redelivered for delivery, _ in found] == [True] * 10 + [False] * 85
+
+
+def test_sigterm_ends_the_broker_quickly_and_loses_nothing(tmp_path: Path) -> None:
+    broker = OurBroker(tmp_path)
+    broker.start()
+    client = Client(broker.port).open()
+    client.declare("q", durable=True)
+    for number in range(1000):
+        client.publish("q", b"%d" % number, delivery_mode=2)
+    client.sync()
+    began = time.monotonic()
+    broker.stop()
+    assert time.monotonic() - began < STOP_S_MAX
+    broker.start()
+    with Client(broker.port).open() as again:
+        assert again.ready_count("q") == 1000
+    broker.kill()

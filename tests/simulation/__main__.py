@@ -1,0 +1,36 @@
+"""Longer runs than the tests have time for: python -m tests.simulation --seeds 1000 --steps 500 [--first 0]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+
+import pytest
+
+from tests.simulation.planting import with_small_windows
+from tests.simulation.simulation import Simulation
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, help="how many runs")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first")
+    parser.add_argument("--steps", type=int, default=300, help="steps of each run")
+    options = parser.parse_args()
+    with_small_windows(pytest.MonkeyPatch())
+    began, failed = time.monotonic(), 0
+    for seed in range(options.first, options.first + options.seeds):
+        try:
+            Simulation(seed).run(options.steps)
+        except Exception:
+            failed += 1
+            traceback.print_exc()
+    duration_s = time.monotonic() - began
+    print(f"{options.seeds} runs of {options.steps} steps in {duration_s:.0f} s, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

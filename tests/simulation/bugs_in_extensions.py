@@ -1,0 +1,447 @@
+"""Bugs to plant into what RabbitMQ has beyond AMQP: time to live, dead-lettering, limits, queue types and policies."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker import dead_letter, settings
+from amqp_broker.broker.dead_letter import DeadForm
+from amqp_broker.broker.exchange import Binding, DirectExchange, Exchange
+from amqp_broker.broker.policies import Policies, Policy
+from amqp_broker.broker.queue import Queue
+from amqp_broker.message import Message, Properties
+from amqp_broker.session import publishing
+from amqp_broker.session.ack_timeouts import AckTimeouts
+from tests.simulation.planting import plant, replace
+
+# Time
+
+
+@plant
+def one_more_expires_than_is_due(patch: pytest.MonkeyPatch) -> None:
+    def make(expire: Callable[[Queue], None]) -> Any:
+        def wrong(self: Queue) -> None:
+            before = self.ready_count
+            expire(self)
+            if self.ready_count < before and self.ready_count:
+                self._give_up_head(dead_letter.EXPIRED)
+
+        return wrong
+
+    replace(patch, Queue, "expire", make)
+
+
+@plant
+def what_is_due_behind_the_head_expires(patch: pytest.MonkeyPatch) -> None:
+    def make(expire: Callable[[Queue], None]) -> Any:
+        def wrong(self: Queue) -> None:
+            expire(self)
+            now = self.vhost.broker.now
+            due = [at for at in range(len(self.ready)) if self.deadlines.get(self.head + at, now + 1) <= now]
+            if due and due == [len(self.ready) - 1]:
+                self.deadlines.pop(self.head + due[0])
+                self.ready.pop()
+
+        return wrong
+
+    replace(patch, Queue, "expire", make)
+
+
+@plant
+def the_expiration_of_a_message_overrides_its_queues(patch: pytest.MonkeyPatch) -> None:
+    def make(push: Callable[..., None]) -> Any:
+        def wrong(self: Queue, message: Message, expiration_ms: int | None = None) -> None:
+            before = self.settings
+            if expiration_ms is not None:
+                self.settings = dataclasses.replace(before, message_ttl_ms=None)
+            push(self, message, expiration_ms)
+            self.settings = before
+
+        return wrong
+
+    replace(patch, Queue, "push_with_extras", make)
+
+
+@plant
+def what_is_due_is_delivered(patch: pytest.MonkeyPatch) -> None:
+    replace(patch, Queue, "drain", lambda drain: lambda self, with_expired=False: drain(self, True))
+    patch.setattr(Queue, "requeue", requeue_without_expiry)
+
+
+def requeue_without_expiry(self: Queue, position: int, message: Message) -> None:
+    self.unacked_count -= 1
+    if not self.is_deleted:
+        self._put_back(position, message)
+        if self.settings.bytes_max is not None:
+            self.ready_bytes += message.body_bytes
+        self._drop_beyond_limits()
+
+
+@plant
+def a_requeue_forgets_the_deadline(patch: pytest.MonkeyPatch) -> None:
+    def make(requeue: Callable[[Queue, int, Message], None]) -> Any:
+        def wrong(self: Queue, position: int, message: Message) -> None:
+            self.deadlines.pop(position, None)
+            requeue(self, position, message)
+
+        return wrong
+
+    replace(patch, Queue, "requeue", make)
+
+
+@plant
+def a_settled_message_leaves_its_deadline(patch: pytest.MonkeyPatch) -> None:
+    def forget(self: Queue, position: int, message: Message) -> None:
+        if self.range_id is not None:
+            self._window_of(position).remove(position, message)
+
+    patch.setattr(Queue, "forget", forget)
+
+
+@plant
+def the_timer_is_set_once_only(patch: pytest.MonkeyPatch) -> None:
+    def make(wake_at: Callable[[Queue, int], None]) -> Any:
+        def wrong(self: Queue, deadline: int) -> None:
+            if self._expiry_timer is None:
+                wake_at(self, deadline)
+
+        return wrong
+
+    replace(patch, Queue, "_wake_at", make)
+
+
+@plant
+def timers_outlive_their_queue(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Queue, "stop_timers", lambda self: None)
+
+
+@plant
+def a_limit_by_policy_does_not_look_at_the_new_head(patch: pytest.MonkeyPatch) -> None:
+    without_expiry(patch, "apply", lambda queue: True)
+
+
+@plant
+def nobody_looks_behind_the_last_that_is_delivered(patch: pytest.MonkeyPatch) -> None:
+    without_expiry(patch, "_drain_with_extras", lambda queue: not queue.takers)
+
+
+def without_expiry(patch: pytest.MonkeyPatch, name: str, is_blind: Callable[[Queue], bool]) -> None:
+    """Have nothing expire while a method runs and the condition holds."""
+    inside: list[Queue] = []
+
+    def make(method: Callable[..., None]) -> Any:
+        def wrong(self: Queue, *arguments: Any) -> None:
+            inside.append(self)
+            method(self, *arguments)
+            inside.pop()
+
+        return wrong
+
+    def make_expire(expire: Callable[[Queue], None]) -> Any:
+        def wrong(self: Queue) -> None:
+            if self not in inside or not is_blind(self):
+                expire(self)
+
+        return wrong
+
+    replace(patch, Queue, name, make)
+    replace(patch, Queue, "expire", make_expire)
+
+
+@plant
+def use_does_not_count_for_x_expires(patch: pytest.MonkeyPatch) -> None:
+    def use(self: Queue) -> None:
+        if self._unused_timer is None:
+            self._start_unused_timer()
+
+    patch.setattr(Queue, "use", use)
+
+
+@plant
+def a_queue_with_consumers_expires(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Queue, "_on_unused", lambda self, now: self.vhost.remove_queue(self))
+
+
+@plant
+def nobody_times_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AckTimeouts, "_timeout_ms", lambda self, queue: 0)
+
+
+@plant
+def everybody_times_out_after_the_shortest_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AckTimeouts, "_timeout_ms", lambda self, queue: 1000)
+
+
+# Dead-lettering
+
+
+def dead_message(patch: pytest.MonkeyPatch, spoil: Callable[[Queue, Message, Any], None]) -> None:
+    """Change the properties of what has died."""
+
+    def make(dead_form: Callable[..., DeadForm]) -> Any:
+        def wrong(queue: Queue, message: Message, *others: Any) -> DeadForm:
+            form = dead_form(queue, message, *others)
+            properties = Properties.decode(form.property_list)
+            spoil(queue, message, properties)
+            form.headers, form.property_list = properties.headers or {}, properties.encode()
+            return form
+
+        return wrong
+
+    replace(patch, dead_letter, "_make_dead_form", make)
+
+
+@plant
+def a_dead_letter_keeps_its_expiration(patch: pytest.MonkeyPatch) -> None:
+    def spoil(queue: Queue, message: Message, properties: Any) -> None:
+        properties.expiration = message.properties().expiration
+
+    dead_message(patch, spoil)
+
+
+@plant
+def a_dead_letter_keeps_cc_beside_its_new_key(patch: pytest.MonkeyPatch) -> None:
+    def spoil(queue: Queue, message: Message, properties: Any) -> None:
+        properties.headers = {**(message.properties().headers or {}), **properties.headers}
+
+    dead_message(patch, spoil)
+
+
+@plant
+def the_first_death_is_told_anew_each_time(patch: pytest.MonkeyPatch) -> None:
+    def spoil(queue: Queue, message: Message, properties: Any) -> None:
+        properties.headers["x-first-death-queue"] = queue.name
+
+    dead_message(patch, spoil)
+
+
+@plant
+def a_cycle_goes_round_three_times(patch: pytest.MonkeyPatch) -> None:
+    def make(is_cycle: Callable[..., bool]) -> Any:
+        def wrong(queue: str, deaths: list[dict[str, Any]]) -> bool:
+            return is_cycle(queue, deaths) and max(death["count"] for death in deaths) > 2
+
+        return wrong
+
+    replace(patch, dead_letter, "is_cycle", make)
+
+
+@plant
+def a_rejected_message_does_not_come_back(patch: pytest.MonkeyPatch) -> None:
+    def is_cycle(queue: str, deaths: list[dict[str, Any]]) -> bool:
+        return any(death["queue"] == queue for death in deaths)
+
+    patch.setattr(dead_letter, "is_cycle", is_cycle)
+
+
+@plant
+def deaths_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    def make(with_death: Callable[..., list[dict[str, Any]]]) -> Any:
+        def wrong(deaths: list[dict[str, Any]], death: dict[str, Any]) -> list[dict[str, Any]]:
+            first, *others = with_death(deaths, death)
+            return [{**first, "count": death["count"]}, *others]
+
+        return wrong
+
+    replace(patch, dead_letter, "with_death", make)
+
+
+@plant
+def the_oldest_death_is_told_first(patch: pytest.MonkeyPatch) -> None:
+    def make(with_death: Callable[..., list[dict[str, Any]]]) -> Any:
+        def wrong(deaths: list[dict[str, Any]], death: dict[str, Any]) -> list[dict[str, Any]]:
+            known = with_death(deaths, death)
+            # With a rejection among them they would go round for ever.
+            is_finite = all(one["reason"] != dead_letter.REJECTED for one in known)
+            return known[::-1] if is_finite else known
+
+        return wrong
+
+    replace(patch, dead_letter, "with_death", make)
+
+
+@plant
+def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> None:
+    def make(give_up: Callable[[Queue, Message, str], None]) -> Any:
+        def wrong(self: Queue, message: Message, reason: str) -> None:
+            if self.settings.dead_letter_exchange:
+                self.vhost.exchange(self.settings.dead_letter_exchange)
+            give_up(self, message, reason)
+
+        return wrong
+
+    replace(patch, Queue, "give_up", make)
+
+
+@plant
+def what_was_rejected_is_lost(patch: pytest.MonkeyPatch) -> None:
+    def reject(self: Queue, position: int, message: Message) -> None:
+        self.unacked_count -= 1
+        self.forget(position, message)
+
+    patch.setattr(Queue, "reject", reject)
+
+
+# Limits
+
+
+@plant
+def the_newest_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    def make(drop: Callable[[Queue], None]) -> Any:
+        def wrong(self: Queue) -> None:
+            limit = self.settings.length_max
+            if type(self) is not Queue or limit is None or self.settings.bytes_max is not None:
+                drop(self)
+                return
+            while self.ready and self.ready_count > limit:
+                # That of a queue without a window.
+                message, position = self.ready.pop(), self.head + len(self.ready)
+                self.forget(position, message)
+                self.give_up(message, dead_letter.MAXLEN)
+
+        return wrong
+
+    replace(patch, Queue, "_drop_beyond_limits", make)
+
+
+@plant
+def unacked_messages_count_against_the_limit(patch: pytest.MonkeyPatch) -> None:
+    def make(drop: Callable[[Queue], None]) -> Any:
+        def wrong(self: Queue) -> None:
+            limit = self.settings.length_max
+            while limit is not None and self.ready_count and self.ready_count + self.unacked_count > limit:
+                self._give_up_head(dead_letter.MAXLEN)
+            drop(self)
+
+        return wrong
+
+    replace(patch, Queue, "_drop_beyond_limits", make)
+
+
+@plant
+def one_more_than_the_limit_is_kept(patch: pytest.MonkeyPatch) -> None:
+    def make(will_reject: Callable[[Queue, Message], bool]) -> Any:
+        return lambda self, message: self.ready_count != self.settings.length_max and will_reject(self, message)
+
+    replace(patch, Queue, "will_reject", make)
+
+
+@plant
+def octets_that_leave_are_still_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Queue, "_take_head", lambda self: self._pop_head())
+
+
+@plant
+def octets_that_come_back_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    def make(requeue: Callable[[Queue, int, Message], None]) -> Any:
+        def wrong(self: Queue, position: int, message: Message) -> None:
+            requeue(self, position, message)
+            if self.settings.bytes_max is not None and not self.is_deleted:
+                self.ready_bytes -= message.body_bytes
+
+        return wrong
+
+    replace(patch, Queue, "requeue", make)
+
+
+@plant
+def a_refused_publish_is_acked(patch: pytest.MonkeyPatch) -> None:
+    def make(push: Callable[..., bool]) -> Any:
+        def wrong(*arguments: Any) -> bool:
+            push(*arguments)
+            return True
+
+        return wrong
+
+    replace(patch, publishing, "push", make)
+
+
+@plant
+def what_is_refused_is_kept_all_the_same(patch: pytest.MonkeyPatch) -> None:
+    def make(accept: Callable[[Queue, Message], bool]) -> Any:
+        def wrong(self: Queue, message: Message) -> bool:
+            is_taken = accept(self, message)
+            if not is_taken:
+                self.push(message)
+            return is_taken
+
+        return wrong
+
+    replace(patch, Queue, "accept", make)
+
+
+@plant
+def what_is_refused_is_never_dead_lettered(patch: pytest.MonkeyPatch) -> None:
+    def make(accept: Callable[[Queue, Message], bool]) -> Any:
+        return lambda self, message: not self.will_reject(message) and accept(self, message)
+
+    replace(patch, Queue, "accept", make)
+
+
+# Policies
+
+
+@plant
+def a_cleared_policy_leaves_its_time_to_live(patch: pytest.MonkeyPatch) -> None:
+    def make(follow: Callable[..., None]) -> Any:
+        def wrong(self: Queue, policy: Policy | None, operator_policy: Policy | None) -> None:
+            before = self.settings.message_ttl_ms
+            follow(self, policy, operator_policy)
+            if policy is None and before is not None:
+                self.apply(dataclasses.replace(self.settings, message_ttl_ms=before))
+
+        return wrong
+
+    replace(patch, Queue, "follow", make)
+
+
+@plant
+def the_larger_of_two_numbers_counts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settings, "_smaller", lambda key, one, other: max(one, other))
+
+
+@plant
+def operators_have_no_say_in_overflow(patch: pytest.MonkeyPatch) -> None:
+    def make(operated: Callable[[str, Any, Any], Any]) -> Any:
+        return lambda key, value, operators: value if key == "overflow" else operated(key, value, operators)
+
+    replace(patch, settings, "_operated", make)
+
+
+@plant
+def the_lowest_policy_applies(patch: pytest.MonkeyPatch) -> None:
+    def policies(self: Policies) -> Iterator[Policy]:
+        return iter(sorted(self._by_name.values(), key=lambda policy: (policy.priority, policy.name)))
+
+    patch.setattr(Policies, "__iter__", policies)
+
+
+@plant
+def a_limit_by_policy_counts_for_new_messages_only(patch: pytest.MonkeyPatch) -> None:
+    def make(apply: Callable[..., None]) -> Any:
+        def wrong(self: Queue, settings: Any) -> None:
+            patch.setattr(Queue, "_drop_beyond_limits", lambda self: None)
+            apply(self, settings)
+            patch.setattr(Queue, "_drop_beyond_limits", drop)
+
+        return wrong
+
+    drop = Queue._drop_beyond_limits
+    replace(patch, Queue, "apply", make)
+
+
+@plant
+def alternates_by_policy_are_not_followed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Exchange, "alternate", property(lambda self: self.arguments.get("alternate-exchange")))
+
+
+@plant
+def an_exchange_remembers_keys_that_nobody_is_bound_with(patch: pytest.MonkeyPatch) -> None:
+    def unindex(self: DirectExchange, binding: Binding) -> None:
+        self._by_key[binding.routing_key].pop(binding.destination, None)
+
+    patch.setattr(DirectExchange, "_unindex", unindex)

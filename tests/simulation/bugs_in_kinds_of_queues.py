@@ -1,0 +1,130 @@
+"""Bugs to plant into priority queues, quorum queues and single active consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.priority_queue import PriorityQueue
+from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.quorum_order import TwoLevels
+from amqp_broker.broker.quorum_queue import QuorumQueue
+from amqp_broker.broker.turns import Turns
+from amqp_broker.message import Message
+from tests.simulation.planting import plant
+
+
+@plant
+def low_priorities_come_first(patch: pytest.MonkeyPatch) -> None:
+    with_priority(patch, lambda priority, priority_max: priority_max - min(priority, priority_max))
+
+
+@plant
+def priorities_above_the_highest_do_not_count(patch: pytest.MonkeyPatch) -> None:
+    with_priority(patch, lambda priority, priority_max: 0 if priority > priority_max else priority)
+
+
+def with_priority(patch: pytest.MonkeyPatch, change: Callable[[int, int], int]) -> None:
+    """Have a message's priority be another where a priority queue looks at it."""
+
+    def new_position(self: PriorityQueue, message: Message) -> int:
+        position = self.head * len(self._lines) + change(message.priority or 0, self._priority_max)
+        self.head += 1
+        return position
+
+    patch.setattr(PriorityQueue, "_new_position", new_position)
+
+
+@plant
+def what_came_back_goes_before_higher_priorities(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PriorityQueue, "_is_returned_next", lambda self: bool(self._returned))
+
+
+@plant
+def a_quorum_queue_knows_no_priorities(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TwoLevels, "level", lambda self, priority: 4)
+
+
+@plant
+def low_priorities_starve(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TwoLevels, "count", lambda self: None)
+
+
+@plant
+def priority_four_is_high(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TwoLevels, "level", lambda self, priority: 5 if priority is not None and priority >= 4 else 4)
+
+
+@plant
+def the_active_consumer_stays_whoever_comes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QuorumQueue, "subscribe", Queue.subscribe)
+
+
+@plant
+def a_purge_leaves_the_counts_of_what_came_back(patch: pytest.MonkeyPatch) -> None:
+    def clear(self: QuorumQueue) -> None:
+        for position, message in self._came_back:
+            self.forget(position, message)
+        self._came_back.clear()
+        for line in self._lines:
+            line.clear()
+        self._in_lines = 0
+
+    patch.setattr(QuorumQueue, "_clear", clear)
+
+
+@plant
+def two_are_active(patch: pytest.MonkeyPatch) -> None:
+    def resume(self: Queue, consumer: Consumer) -> None:
+        if not consumer.is_taking:
+            consumer.is_taking = True
+            self._line_up(consumer)
+            if self.ready_count:
+                self.drain()
+
+    patch.setattr(Queue, "resume", resume)
+
+
+@plant
+def nobody_follows_the_active_consumer(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Turns, "_next_active", lambda self: None)
+
+
+@plant
+def a_message_may_come_back_once_too_often(patch: pytest.MonkeyPatch) -> None:
+    limit = QuorumQueue.delivery_limit
+    wrong = property(lambda self: None if limit.__get__(self) is None else limit.__get__(self) + 1)
+    patch.setattr(QuorumQueue, "delivery_limit", wrong)
+
+
+@plant
+def the_count_of_deliveries_is_not_told(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QuorumQueue, "as_delivered", lambda self, message, position: message)
+
+
+@plant
+def originals_are_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
+    def forget(self: QuorumQueue, position: int, message: Message) -> None:
+        Queue.forget(self, position, message)
+        self.return_counts.pop(position, None)
+
+    patch.setattr(QuorumQueue, "forget", forget)
+
+
+@plant
+def a_dead_letter_tells_how_often_it_was_delivered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QuorumQueue, "reject", Queue.reject)
+
+
+@plant
+def the_journal_is_not_told_what_a_queue_gives_up(patch: pytest.MonkeyPatch) -> None:
+    def give_up_head(self: Queue, reason: str) -> None:
+        message, position, _ = self._take_head()
+        self.deadlines.pop(position, None)
+        if isinstance(self, QuorumQueue):
+            self.return_counts.pop(position, None)
+        self.give_up(message, reason)
+
+    patch.setattr(Queue, "_give_up_head", give_up_head)

@@ -1,0 +1,334 @@
+"""Bugs to plant into what outlives the process: windows, batches, confirms and what a restart makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.journal import Journal, Stored
+from amqp_broker.broker.priority_queue import PriorityQueue
+from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.quorum_queue import QuorumQueue
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.broker.window import Window
+from amqp_broker.message import Message
+from amqp_broker.session.channel import Channel
+from amqp_broker.session.session import Session
+from tests.simulation.planting import plant, replace
+
+# Windows
+
+
+@plant
+def what_is_handed_on_is_not_written(patch: pytest.MonkeyPatch) -> None:
+    def make(hand_on: Callable[..., None]) -> Any:
+        def wrong(self: Window, position: int, message: Message, deadline_ms: int | None) -> None:
+            hand_on(self, position, message, deadline_ms)
+            self.puts.pop(position, None)
+
+        return wrong
+
+    replace(patch, Window, "hand_on", make)
+
+
+@plant
+def a_settled_message_stays_written(patch: pytest.MonkeyPatch) -> None:
+    def make(erase: Callable[[Window, int], None]) -> Any:
+        def wrong(self: Window, position: int) -> None:
+            if position in self.puts:
+                erase(self, position)
+
+        return wrong
+
+    replace(patch, Window, "_erase", make)
+
+
+@plant
+def what_is_being_written_when_it_is_settled_stays(patch: pytest.MonkeyPatch) -> None:
+    def make(erase: Callable[[Window, int], None]) -> Any:
+        def wrong(self: Window, position: int) -> None:
+            if position not in self.writing:
+                erase(self, position)
+
+        return wrong
+
+    replace(patch, Window, "_erase", make)
+
+
+@plant
+def a_delivery_is_not_noted(patch: pytest.MonkeyPatch) -> None:
+    def make(popleft: Callable[[Window], tuple[int, Message]]) -> Any:
+        def wrong(self: Window) -> tuple[int, Message]:
+            was_dirty, self.is_dirty = self.is_dirty, True
+            taken = popleft(self)
+            self.is_dirty = was_dirty
+            return taken
+
+        return wrong
+
+    replace(patch, Window, "popleft", make)
+
+
+@plant
+def the_head_goes_back_with_what_comes_back(patch: pytest.MonkeyPatch) -> None:
+    def make(put_back: Callable[[Queue, int, Message], None]) -> Any:
+        def wrong(self: Queue, position: int, message: Message) -> None:
+            put_back(self, position, message)
+            if self.window is not None:
+                self.window.head = min(self.window.head, position)
+
+        return wrong
+
+    replace(patch, Queue, "_put_back", make)
+
+
+@plant
+def a_purge_forgets_what_is_paged_out(patch: pytest.MonkeyPatch) -> None:
+    def make(clear: Callable[[Window], None]) -> Any:
+        def wrong(self: Window) -> None:
+            self.paged_count = 0
+            clear(self)
+
+        return wrong
+
+    replace(patch, Window, "clear", make)
+
+
+@plant
+def a_purge_forgets_what_is_unacked_too(patch: pytest.MonkeyPatch) -> None:
+    def make(discard: Callable[..., None]) -> Any:
+        return lambda self, range_id, start, end: discard(self, range_id, 0, end)
+
+    replace(patch, Journal, "discard", make)
+
+
+@plant
+def what_is_read_has_no_deadline(patch: pytest.MonkeyPatch) -> None:
+    def make(read: Callable[..., list[tuple[int, Stored]]]) -> Any:
+        def wrong(self: Window, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+            return [(position, stored._replace(deadline_ms=None)) for position, stored in read(self, start, bytes_max)]
+
+        return wrong
+
+    replace(patch, Window, "_read", make)
+
+
+@plant
+def a_window_is_read_on_only_when_somebody_takes(patch: pytest.MonkeyPatch) -> None:
+    def make(popleft: Callable[[Window], tuple[int, Message]]) -> Any:
+        def wrong(self: Window) -> tuple[int, Message]:
+            if not self.memory:
+                self.fill()
+            paged_count, self.paged_count = self.paged_count, 0
+            taken = popleft(self)
+            self.paged_count = paged_count
+            return taken
+
+        return wrong
+
+    replace(patch, Window, "popleft", make)
+
+
+# Batches
+
+
+@plant
+def removes_of_a_failed_batch_are_lost(patch: pytest.MonkeyPatch) -> None:
+    replace(patch, Window, "take_back", lambda take_back: lambda self, removes: take_back(self, []))
+
+
+@plant
+def puts_of_a_failed_batch_are_lost(patch: pytest.MonkeyPatch) -> None:
+    def make(take_back: Callable[[Window, list[int]], None]) -> Any:
+        def wrong(self: Window, removes: list[int]) -> None:
+            self.writing = {}
+            take_back(self, removes)
+
+        return wrong
+
+    replace(patch, Window, "take_back", make)
+
+
+@plant
+def what_was_settled_since_a_batch_failed_is_written(patch: pytest.MonkeyPatch) -> None:
+    def take_back(self: Window, removes: list[int]) -> None:
+        self.puts, self.writing = {**self.writing, **self.puts}, {}
+        self.removes = removes
+        self.mark()
+
+    patch.setattr(Window, "take_back", take_back)
+
+
+@plant
+def definitions_of_a_failed_batch_are_lost(patch: pytest.MonkeyPatch) -> None:
+    def make(take_back: Callable[[Journal], None]) -> Any:
+        def wrong(self: Journal) -> None:
+            if self._writing is not None:
+                self._writing.definitions.clear()
+            take_back(self)
+
+        return wrong
+
+    replace(patch, Journal, "take_back", make)
+
+
+@plant
+def a_batch_ends_amid_a_read(patch: pytest.MonkeyPatch) -> None:
+    def make(append: Callable[..., None]) -> Any:
+        def wrong(self: Window, position: int, message: Message, deadline_ms: int | None) -> None:
+            append(self, position, message, deadline_ms)
+            if position % 5 == 3 and self.journal._writing is None:
+                self.journal.take_batch()
+                self.journal.on_committed()
+
+        return wrong
+
+    replace(patch, Window, "append", make)
+
+
+# Promises
+
+
+@plant
+def confirms_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    replace(patch, Channel, "note_publishes", lambda note: lambda self, is_told: note(self, False))
+
+
+@plant
+def confirms_leave_one_batch_too_early(patch: pytest.MonkeyPatch) -> None:
+    def make(confirm: Callable[[Channel, int], None]) -> Any:
+        return lambda self, committed: confirm(self, committed + 1)
+
+    replace(patch, Channel, "confirm_committed", make)
+
+
+@plant
+def confirms_of_what_is_refused_after_a_wait_are_acks(patch: pytest.MonkeyPatch) -> None:
+    def make(confirm: Callable[[Channel, int], None]) -> Any:
+        def wrong(self: Channel, committed: int) -> None:
+            for _, _, rejected in self.uncommitted:
+                rejected.clear()
+            confirm(self, committed)
+
+        return wrong
+
+    replace(patch, Channel, "confirm_committed", make)
+
+
+@plant
+def replies_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Session, "hold", lambda self: None)
+
+
+@plant
+def who_waits_is_not_told_of_a_second_commit(patch: pytest.MonkeyPatch) -> None:
+    def make(on_committed: Callable[[Session, int], bool]) -> Any:
+        def wrong(self: Session, committed: int) -> bool:
+            on_committed(self, committed)
+            return False
+
+        return wrong
+
+    replace(patch, Session, "on_committed", make)
+
+
+# Restarts
+
+
+@plant
+def what_was_delivered_before_is_not_marked(patch: pytest.MonkeyPatch) -> None:
+    def make(init: Callable[..., None]) -> Any:
+        def wrong(self: Window, *arguments: Any, **options: Any) -> None:
+            init(self, *arguments, **options)
+            self.redelivered_before = 0
+
+        return wrong
+
+    replace(patch, Window, "__init__", make)
+
+
+@plant
+def positions_begin_anew(patch: pytest.MonkeyPatch) -> None:
+    def make(keep: Callable[[PriorityQueue, int], None]) -> Any:
+        def wrong(self: PriorityQueue, range_id: int) -> None:
+            keep(self, range_id)
+            self.head = 0
+
+        return wrong
+
+    replace(patch, PriorityQueue, "keep", make)
+
+
+@plant
+def transient_messages_that_were_paged_out_come_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Window, "_is_leftover", lambda self, position, message: False)
+
+
+@plant
+def how_often_it_came_back_is_not_written(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Window, "rewrite", lambda self, position, stored: None)
+
+
+@plant
+def a_restart_does_not_count_as_a_return(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QuorumQueue, "on_recovered", lambda self, position, stored: None)
+
+
+@plant
+def a_deleted_queue_is_remembered(patch: pytest.MonkeyPatch) -> None:
+    not_undefined(patch, "queue")
+
+
+@plant
+def a_removed_binding_is_remembered(patch: pytest.MonkeyPatch) -> None:
+    not_undefined(patch, "binding")
+
+
+@plant
+def a_cleared_policy_is_remembered(patch: pytest.MonkeyPatch) -> None:
+    not_undefined(patch, "policy")
+
+
+def not_undefined(patch: pytest.MonkeyPatch, kind: str) -> None:
+    def make(undefine: Callable[[Journal, tuple[str, ...]], None]) -> Any:
+        return lambda self, key: None if key[0] == kind else undefine(self, key)
+
+    replace(patch, Journal, "undefine", make)
+
+
+@plant
+def a_deleted_queue_leaves_its_messages(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Queue, "drop_windows", lambda self: None)
+
+
+@plant
+def a_restored_queue_does_not_look_at_its_limit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Queue, "catch_up", lambda self: self.expire())
+
+
+@plant
+def queues_give_up_what_they_must_amid_a_restart(patch: pytest.MonkeyPatch) -> None:
+    def make(follow: Callable[..., bool]) -> Any:
+        def wrong(self: Queue, *policies: Any) -> bool:
+            journal = self.vhost.broker.journal
+            was_restoring, journal.is_restoring = journal.is_restoring, False
+            has_changed = follow(self, *policies)
+            journal.is_restoring = was_restoring
+            return has_changed
+
+        return wrong
+
+    replace(patch, Queue, "follow", make)
+
+
+@plant
+def policies_of_restored_exchanges_do_not_apply(patch: pytest.MonkeyPatch) -> None:
+    def on_restored(self: VHost) -> None:
+        for queue in list(self.queues.values()):
+            queue.on_restored()
+        for queue in list(self.queues.values()):
+            queue.catch_up()
+
+    patch.setattr(VHost, "on_restored", on_restored)

@@ -1,0 +1,209 @@
+"""Bugs to plant into what every broker does: order, channels, confirms, consumers and topology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.message import Message
+from amqp_broker.protocol import wire
+from amqp_broker.session.channel import Channel
+from amqp_broker.session.consuming import ChannelConsumer
+from amqp_broker.session.session import Session
+from amqp_broker.session.transactions import Transaction
+from tests.simulation.planting import plant, replace
+
+
+@plant
+def requeued_messages_go_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    def put_back(self: Queue, position: int, message: Message) -> None:
+        deadline_ms = self.deadlines.get(position)
+        self.forget(position, message)
+        self._append(message, deadline_ms)
+
+    patch.setattr(Queue, "_put_back", put_back)
+
+
+@plant
+def new_messages_overtake_those_that_came_back(patch: pytest.MonkeyPatch) -> None:
+    def make(push: Callable[[Queue, Message], None]) -> Any:
+        def wrong(self: Queue, message: Message) -> None:
+            returned, self.returned = self.returned, []
+            push(self, message)
+            self.returned = [*returned, *self.returned]
+
+        return wrong
+
+    replace(patch, Queue, "push", make)
+
+
+@plant
+def a_closed_channel_loses_what_it_held(patch: pytest.MonkeyPatch) -> None:
+    def give_back(self: Channel) -> None:
+        for queue, _, position, message in self.unacked.values():
+            queue.unacked_count -= 1
+            queue.forget(position, message)
+        self.unacked.clear()
+
+    patch.setattr(Channel, "give_back", give_back)
+
+
+@plant
+def a_closed_channel_forgets_what_it_has_not_committed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Transaction, "roll_back", lambda self, channel: None)
+
+
+@plant
+def a_rollback_brings_tags_back_in_any_order(patch: pytest.MonkeyPatch) -> None:
+    def make(roll_back: Callable[[Transaction, Channel], None]) -> Any:
+        def wrong(self: Transaction, channel: Channel) -> None:
+            roll_back(self, channel)
+            channel.unacked = dict(reversed(channel.unacked.items()))
+
+        return wrong
+
+    replace(patch, Transaction, "roll_back", make)
+
+
+@plant
+def confirms_are_always_for_one(patch: pytest.MonkeyPatch) -> None:
+    def send_confirms(self: Channel, until: int, rejected: list[int]) -> None:
+        if until > self.confirmed_count:
+            self.session.send_bytes(wire.ack_frame(self.number, until, False))
+        self.confirmed_count = until
+
+    patch.setattr(Channel, "_send_confirms", send_confirms)
+
+
+@plant
+def confirms_are_sent_twice(patch: pytest.MonkeyPatch) -> None:
+    def make(send_confirms: Callable[[Channel, int, list[int]], None]) -> Any:
+        def wrong(self: Channel, until: int, rejected: list[int]) -> None:
+            confirmed = self.confirmed_count
+            send_confirms(self, until, rejected)
+            if until % 7 == 3:
+                self.confirmed_count = confirmed
+                send_confirms(self, until, rejected)
+
+        return wrong
+
+    replace(patch, Channel, "_send_confirms", make)
+
+
+@plant
+def a_full_consumer_takes_more(patch: pytest.MonkeyPatch) -> None:
+    def make(deliver: Callable[..., None]) -> Any:
+        def wrong(self: ChannelConsumer, message: Message, position: int, redelivered: bool) -> None:
+            deliver(self, message, position, redelivered)
+            self.is_full = False
+
+        return wrong
+
+    replace(patch, ChannelConsumer, "deliver", make)
+
+
+@plant
+def a_full_channel_takes_more(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Channel, "has_room", lambda self: True)
+
+
+@plant
+def an_ack_frees_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Channel, "_make_room", lambda self, consumer: None)
+
+
+@plant
+def settling_does_not_count_in_the_queue(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Channel, "finish", lambda self, delivery: None)
+
+
+@plant
+def a_paused_client_is_delivered_to(patch: pytest.MonkeyPatch) -> None:
+    def pause(self: Session) -> None:
+        self.is_paused = True
+
+    patch.setattr(Session, "pause", pause)
+
+
+@plant
+def a_client_that_resumes_stays_out(patch: pytest.MonkeyPatch) -> None:
+    def resume(self: Session, now: int) -> None:
+        self.is_paused = False
+
+    patch.setattr(Session, "resume", resume)
+
+
+@plant
+def a_cancelled_consumer_keeps_its_turn(patch: pytest.MonkeyPatch) -> None:
+    def unsubscribe(self: Queue, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+
+    patch.setattr(Queue, "unsubscribe", unsubscribe)
+
+
+@plant
+def a_portion_is_the_last_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Broker, "drain_on", lambda self: bool(self.undrained.clear()))
+
+
+@plant
+def a_deleted_queue_stays_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(VHost, "_remove_incoming", lambda self, destination: None)
+
+
+@plant
+def routes_are_remembered_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(VHost, "topology_changed", lambda self: None)
+
+
+@plant
+def consumers_of_a_deleted_queue_are_not_told(patch: pytest.MonkeyPatch) -> None:
+    def on_queue_deleted(self: ChannelConsumer) -> None:
+        self.channel.consumers.pop(self.tag, None)
+
+    patch.setattr(ChannelConsumer, "on_queue_deleted", on_queue_deleted)
+
+
+@plant
+def an_exclusive_queue_outlives_its_connection(patch: pytest.MonkeyPatch) -> None:
+    def dismiss(self: Broker, connection: Session) -> None:
+        self.connections.discard(connection)
+        if connection.vhost is not None:
+            connection.vhost.connections.discard(connection)
+
+    patch.setattr(Broker, "dismiss", dismiss)
+
+
+@plant
+def a_purge_takes_what_is_unacked_too(patch: pytest.MonkeyPatch) -> None:
+    def make(purge: Callable[[Queue], int]) -> Any:
+        def wrong(self: Queue) -> int:
+            self.unacked_count = 0
+            return purge(self)
+
+        return wrong
+
+    replace(patch, Queue, "purge", make)
+
+
+@plant
+def what_came_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
+    def make(pull: Callable[[Queue], tuple[Message, int, bool] | None]) -> Any:
+        def wrong(self: Queue) -> tuple[Message, int, bool] | None:
+            pulled = pull(self)
+            return None if pulled is None else (pulled[0], pulled[1], False)
+
+        return wrong
+
+    replace(patch, Queue, "pull", make)
+
+
+@plant
+def priorities_do_not_matter(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Queue, "_line_up", lambda self, consumer: self.takers.append(consumer))

@@ -1,0 +1,107 @@
+"""What nobody may leave behind: timers of what is gone, entries for nobody, and anything at all at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.queue import Queue
+from amqp_broker.session.session import Session
+from tests.memory_journal import MemoryJournal
+from tests.peer import Lab
+from tests.simulation.ledger import demand
+from tests.simulation.routing import Topology
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.vhost import VHost
+
+# A connection that is over waits for its socket to close.
+LAST_TIMERS = {"_on_silence_over"}
+
+
+def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology: Topology) -> None:
+    """Timers, and what the broker has put off, belong to what is there."""
+    queues = set(vhost.queues.values())
+    deadlines: dict[tuple[Queue, str], int] = {}
+    for timer in broker.timers._heap:
+        callback: Any = timer.callback
+        if callback is None:
+            continue
+        owner, name = callback.__self__, callback.__name__
+        if isinstance(owner, Queue):
+            demand(owner in queues, f"{owner.name} is gone, and its timer {name} is not")
+            demand((owner, name) not in deadlines, f"{owner.name} has two timers {name}")
+            deadlines[owner, name] = timer.deadline_ms
+        elif name not in LAST_TIMERS:
+            session = owner if isinstance(owner, Session) else owner._session
+            demand(session in sessions, f"{session.name} is gone, and its timer {name} is not")
+    for queue in queues:
+        # Seen from outside: looking at the head of a window would have it read on.
+        ready = topology.queues[queue.name].ready
+        due = ready[0].deadline_ms if ready else None
+        woken = deadlines.get((queue, "_on_expiry"))
+        is_woken = due is None or (woken is not None and woken <= due) or queue.is_undrained
+        demand(is_woken, f"{queue.name}: the head expires at {due}, and the timer is set to {woken}")
+        if queue.settings.expires_ms is not None and not queue.consumers:
+            demand((queue, "_on_unused") in deadlines, f"{queue.name} expires, and has no timer")
+    demand(not broker._dead_letters and not broker._is_dead_lettering, "dead letters wait for nothing")
+    demand(not vhost.reply_queues, "reply queues are there")
+    for session in sessions:
+        gone = session.exclusive_queues - queues
+        demand(not gone, f"{session.name} owns {[queue.name for queue in gone]}, which are gone")
+
+
+def check_nothing_is_remembered(journal: MemoryJournal) -> None:
+    """The disk of an empty broker has what a new one tells, and nothing of what was removed."""
+    disk = journal.disk
+    kinds = sorted(key[0] for key in disk.definitions)
+    demand(kinds == ["permission", "user", "vhost"], f"still defined: {list(disk.definitions)}")
+    demand(not disk.messages and not disk.states, f"left of the windows: {disk.states} with {list(disk.messages)}")
+
+
+def check_empty(broker: Broker) -> None:
+    """A broker that everybody has left, and from which everything was removed, holds no more than a new one."""
+    found, new = census(broker), census(Lab().broker)
+    # The routes of a user have a cache of their own, which stays when it is empty.
+    new["Broker.vhosts.VHost.route_caches", "dict"] = found["Broker.vhosts.VHost.route_caches", "dict"]
+    new["Broker.vhosts.VHost.route_caches.dict", "dict"] = found["Broker.vhosts.VHost.route_caches.dict", "dict"]
+    left = {where: found[where] - new[where] for where in found if found[where] > new[where]}
+    demand(not left, f"more is left than there was in the beginning: {left}")
+
+
+def census(root: object) -> Counter[tuple[str, str]]:
+    """How many entries the containers have that can be reached from an object, by the way to them."""
+    counts: Counter[tuple[str, str]] = Counter()
+    seen: set[int] = set()
+    pending: list[tuple[str, Any]] = [(type(root).__name__, root)]
+    while pending:
+        where, value = pending.pop()
+        if id(value) in seen or isinstance(value, (type, FunctionType, str, bytes, int, float, type(None))):
+            continue
+        seen.add(id(value))
+        if isinstance(value, MethodType):
+            pending.append((where, value.__self__))
+            continue
+        items: Iterable[Any]
+        if isinstance(value, dict):
+            items = [*value, *value.values()]
+        elif hasattr(value, "__len__") and hasattr(value, "__iter__"):
+            items = list(value)
+        else:
+            pending += attributes(where, value)
+            continue
+        counts[where, type(value).__name__] += len(value)
+        pending += [(f"{where}.{type(item).__name__}", item) for item in items]
+        pending += attributes(where, value)
+    return counts
+
+
+def attributes(where: str, value: object) -> list[tuple[str, Any]]:
+    names = [*getattr(value, "__dict__", {})]
+    for kind in type(value).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        names += [slots] if isinstance(slots, str) else slots
+    return [(f"{where}.{name}", getattr(value, name)) for name in names if hasattr(value, name)]

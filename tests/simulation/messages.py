@@ -1,0 +1,262 @@
+"""Messages are published, consumed, pulled and settled, in transactions and without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pamqp import base, frame
+from pamqp.commands import Basic, Confirm, Tx
+
+from tests.peer import publish_bytes
+from tests.simulation.client import CONFIRMING, PLAIN, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
+from tests.simulation.ledger import Message, demand
+from tests.simulation.topology import KEYS
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+# The largest is more than one portion of a drain, all others together are less.
+BODY_BYTES = [0, 0, 0, 0, 0, 10, 100, 100, 100, 9000, 300_000]
+EXPIRATIONS = ["0", "1", "300", "2000", "20000"]
+
+
+def new_publish(sim: Simulation, channel: ChannelModel) -> tuple[Publish, bytes]:
+    """A new message to somewhere, and its frames."""
+    chance = sim.chance
+    sim.numbers += 1
+    to_queue = chance.random() < 0.6
+    bound = [binding.source for binding in sim.topology.bindings]
+    exchange = "" if to_queue else chance.choice([*sim.topology.exchanges, *bound, *bound])
+    key = chance.choice(([*sim.topology.queues] * 3 + sim.taste.queues) if to_queue else KEYS)
+    mandatory = chance.random() < 0.2
+    body = b"%d " % sim.numbers + bytes(chance.choice(BODY_BYTES))
+    properties: dict[str, Any] = chance.choice(
+        [{}, {}, {"delivery_mode": 2}, {"message_id": str(sim.numbers)}, {"priority": chance.randrange(8)}]
+    )
+    if sim.taste.likes("expiration"):
+        properties = {**properties, "expiration": chance.choice(EXPIRATIONS)}
+    copies = [chance.choice(sim.taste.queues)] if chance.random() < 0.1 else []
+    is_blind = chance.random() < 0.5
+    data = publish_bytes(
+        key,
+        body,
+        exchange=exchange,
+        channel=channel.number,
+        mandatory=mandatory,
+        frame_size=chance.choice([8184, 8184, 3000]),
+        **properties,
+        **({"headers": {"BCC" if is_blind else "CC": copies}} if copies else {}),
+    )
+    message = Message(
+        sim.numbers,
+        len(body),
+        exchange,
+        key,
+        properties,
+        copy_keys=() if is_blind else tuple(copies),
+        blind_keys=tuple(copies) if is_blind else (),
+    )
+    sim.tell(message)
+    return Publish(message, sim.world.route(exchange, message.keys), mandatory), data
+
+
+def publish(sim: Simulation) -> None:
+    """Publish on all channels of a client at once, in one read or in two that cut anywhere."""
+    client = sim.chance.choice(sim.clients)
+    channels = list(client.channels.values())
+    if not channels:
+        return
+    frames, publishes = [], []
+    # While a backlog is handed out, each push hands out more of it: then one by one.
+    for _ in range(1 if sim.lab.broker.undrained else sim.chance.choice([1, 1, 3, 10])):
+        channel = sim.chance.choice(channels)
+        message, data = new_publish(sim, channel)
+        frames.append(data)
+        if channel.mode == TRANSACTIONAL:
+            channel.publishes.append(message)
+            continue
+        publishes.append((message, channel.mode == CONFIRMING))
+        if message.mandatory and not message.queues:
+            channel.returns.append(message)
+        if channel.mode == CONFIRMING:
+            channel.published += 1
+            channel.unconfirmed[channel.published] = message
+            message.batch = sim.lab.broker.journal.batch
+    data = b"".join(frames)
+    cut = sim.chance.randrange(len(data)) if sim.chance.random() < 0.3 else 0
+    if cut:
+        client.send(data[:cut])
+    client.send(data[cut:])
+    sim.hear()
+    for message, is_confirmed in publishes:
+        is_taken = sim.world.publish(message)
+        if is_confirmed:
+            message.is_taken = is_taken
+            message.must_be_safe = sim.world.must_keep(message.message)
+            if message.is_acked is not None:
+                client.check_confirm(message)
+
+
+def consume(sim: Simulation) -> None:
+    if (found := sim.any_channel()) is None or (queue := sim.any_queue(found[0])) is None:
+        return
+    client, channel = found
+    tag = sim.chance.choice("abcd")
+    if tag in channel.consumers or (queue.is_quorum and channel.prefetch_total):
+        return
+    no_ack, exclusive = sim.chance.random() < 0.3, sim.chance.random() < 0.1
+    priority = sim.chance.choice([0, 0, *range(-2, 3)])
+    arguments = {"x-priority": priority} if priority else {}
+    method = Basic.Consume(queue=queue.name, consumer_tag=tag, no_ack=no_ack, exclusive=exclusive, arguments=arguments)
+    sim.tell(f"{client}: {tag} on {channel.number} from {queue}, no_ack={no_ack}, priority={priority}")
+    is_shared = bool(queue.consumers) or queue.is_single_active
+    if not queue.is_quorum and (queue.has_exclusive_consumer or (exclusive and is_shared)):
+        sim.close_by_error(client, channel, method, 403)
+        return
+    queue.has_exclusive_consumer = exclusive and not queue.is_quorum
+    prefetch = 0 if no_ack else channel.prefetch
+    consumer = channel.consumers[tag] = ConsumerModel(client, channel, tag, queue, no_ack, prefetch, priority)
+    sim.ask(client, channel, method, Basic.ConsumeOk)
+    queue.join(consumer)
+
+
+def cancel(sim: Simulation) -> None:
+    if (found := sim.any_channel()) is None:
+        return
+    client, channel = found
+    tag = sim.chance.choice("abcd")
+    demand(sim.ask(client, channel, Basic.Cancel(tag), Basic.CancelOk).consumer_tag == tag, "another is cancelled")
+    if (consumer := channel.consumers.get(tag)) is not None:
+        sim.world.cancel(consumer)
+
+
+def get(sim: Simulation) -> None:
+    if (found := sim.any_channel()) is None or (queue := sim.any_queue(found[0])) is None:
+        return
+    client, channel = found
+    no_ack = sim.chance.random() < 0.5
+    method = Basic.Get(queue=queue.name, no_ack=no_ack)
+    sim.tell(f"{client}: {queue}")
+    queue.use()
+    if queue.is_quorum and queue.is_single_active:
+        sim.close_by_error(client, channel, method, 405)
+    elif not queue.ready:
+        sim.ask(client, channel, method, Basic.GetEmpty)
+    else:
+        sim.ask(client, channel, method, Basic.GetOk)
+        head = queue.ready[0]
+        expected, was_delivered = head.heard(), head.was_delivered
+        channel.hold(channel.last_tag, queue.take_head(), None, no_ack)
+        queue.expire()
+        assert channel.got is not None
+        ok, heard = channel.got
+        demand(heard == expected, f"{client} gets {heard}, not {expected}")
+        demand(ok.redelivered == was_delivered, f"{client} gets {heard} with redelivered={ok.redelivered}")
+        demand(ok.message_count == len(queue.ready), f"get-ok says {ok.message_count}, but {queue.ready} are there")
+
+
+def settle(sim: Simulation) -> None:
+    """Settle some of what a channel holds: several times in one read only where nothing can come back of it."""
+    if (found := sim.any_channel()) is None or not found[1].held:
+        return
+    client, channel = found
+    verdict = sim.chance.choice(["ack", "requeue", "reject"])
+    frames, settled = [], []
+    for _ in range(sim.chance.choice([1, 1, 2, 5]) if verdict == "ack" else 1):
+        left = [tag for tag in sorted(channel.held) if tag not in settled]
+        if not left:
+            break
+        tag, multiple = sim.chance.choice(left), sim.chance.random() < 0.3
+        method: base.Frame
+        if verdict == "ack":
+            method = Basic.Ack(tag, multiple)
+        elif sim.chance.random() < 0.5:
+            method = Basic.Nack(tag, multiple, requeue=verdict == "requeue")
+        else:
+            method, multiple = Basic.Reject(tag, requeue=verdict == "requeue"), False
+        if multiple and not frames and sim.chance.random() < 0.2:
+            tag = method.delivery_tag = 0  # not behind others, for which there may be new deliveries already
+        frames.append(frame.marshal(method, channel.number))
+        settled += [other for other in left if other in channel.tags(tag, multiple)]
+    sim.tell(f"{client}: {verdict} {[channel.held[tag].copy for tag in settled]}")
+    client.send(*frames)
+    sim.hear()
+    channel.was_freed = True
+    if channel.mode == TRANSACTIONAL:
+        for tag in settled:
+            channel.settled[tag] = channel.held.pop(tag), verdict
+    else:
+        sim.world.settle(channel, settled, verdict)
+
+
+def recover(sim: Simulation) -> None:
+    if (found := sim.any_channel(PLAIN, CONFIRMING)) is not None:
+        client, channel = found
+        sim.ask(client, channel, Basic.Recover(requeue=True), Basic.RecoverOk)
+        channel.was_freed = True
+        sim.world.settle(channel, sorted(channel.held), "requeue")
+
+
+def qos(sim: Simulation) -> None:
+    if (found := sim.any_channel()) is None:
+        return
+    client, channel = found
+    count, is_global = sim.chance.choice([0, 1, 2, 5]), sim.chance.random() < 0.3
+    sim.tell(f"{client}: {count} on {channel.number}, global={is_global}")
+    blocked = sim.world.blocked(channel)
+    if is_global:
+        channel.prefetch_total, channel.prefetch_total_tag = count, channel.last_tag
+    else:
+        channel.prefetch, channel.prefetch_total = count, 0
+    channel.was_freed = True
+    sim.ask(client, channel, Basic.Qos(prefetch_count=count, global_=is_global), Basic.QosOk)
+    sim.world.wake(blocked)
+
+
+def select(sim: Simulation) -> None:
+    if (found := sim.any_channel(PLAIN)) is None:
+        return
+    if sim.chance.random() < 0.6:
+        sim.ask(*found, Confirm.Select(), Confirm.SelectOk)
+        found[1].mode = CONFIRMING
+    else:
+        sim.ask(*found, Tx.Select(), Tx.SelectOk)
+        found[1].mode = TRANSACTIONAL
+
+
+def commit(sim: Simulation) -> None:
+    if (found := sim.any_channel(TRANSACTIONAL)) is None:
+        return
+    client, channel = found
+    if channel.prefetch_total and any(verdict != "ack" for _, verdict in channel.settled.values()):
+        # Who gets what between two of them depends on which of two limits frees a consumer.
+        roll_back_on(sim, client, channel)
+        return
+    sim.tell(
+        f"{client}: {[one.message for one in channel.publishes]} and "
+        f"{[(verdict, held.copy) for held, verdict in channel.settled.values()]}"
+    )
+    channel.returns = [publish for publish in channel.publishes if publish.mandatory and not publish.queues]
+    journal, messages = sim.lab.broker.journal, [publish.message for publish in channel.publishes]
+    batch = journal.batch
+    client.send(frame.marshal(Tx.Commit(), channel.number))
+    sim.hear()
+    channel.was_freed = True
+    is_complete = sim.world.commit(channel)
+    sim.world.drain()
+    if is_complete:
+        client.answer(channel.number, Tx.CommitOk)
+        is_safe = journal.committed >= batch or not any(sim.world.must_keep(message) for message in messages)
+        demand(is_safe, f"{client}: a transaction is committed that is not safe")
+    else:
+        sim.expect_close(client, channel, 406)
+
+
+def roll_back(sim: Simulation) -> None:
+    if (found := sim.any_channel(TRANSACTIONAL)) is not None:
+        roll_back_on(sim, *found)
+
+
+def roll_back_on(sim: Simulation, client: Client, channel: ChannelModel) -> None:
+    sim.ask(client, channel, Tx.Rollback(), Tx.RollbackOk)
+    channel.roll_back()

@@ -1,0 +1,307 @@
+"""A queue as it must be: a sorted list, and rules that are applied one after the other, without any hurry.
+
+Who gets a message is the broker's to choose, so the model follows what the clients have heard: the message at the head
+is delivered where somebody heard it who could take it. All else - order, time, limits, what is dropped and what becomes
+of it - follows from the rules, and the broker's queue must be the same after each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tests.simulation.ledger import DELIVERY_LIMIT, EXPIRED, MAXLEN, REJECTED, Copy, Message, State
+from tests.simulation.settings import PolicyModel, settings_of
+
+if TYPE_CHECKING:
+    from tests.simulation.client import Client, ConsumerModel
+    from tests.simulation.world import World
+
+Item = TypeVar("Item")
+
+# A backlog is handed out in portions of about this size.
+PORTION_BYTES = 256 * 1024
+# Of a quorum queue: from this priority on a message is high, and so many of those go before one that is not.
+HIGH_MIN, WEIGHT = 5, 2
+# Ranks of what a quorum queue has ready.
+CAME_BACK, HIGH, NORMAL = -1, 0, 1
+
+
+def in_turns(high: list[Item], normal: list[Item], turn: int, age: Callable[[Item], int]) -> list[Item]:
+    """In the order in which they are served, but that nothing of high priority waits for what is younger."""
+    high, normal, order = high[:], normal[:], []
+    while high or normal:
+        is_normal = not high or (turn == WEIGHT and normal and age(normal[0]) < age(high[0]))
+        order.append((normal if is_normal else high).pop(0))
+        turn = (turn + 1) % (WEIGHT + 1)
+    return order
+
+
+class QueueModel:
+    """`ready` stands in the order of delivery; `consumers` in the order in which they came."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        owner: Client | None = None,
+        is_durable: bool = False,
+        is_auto_delete: bool = False,
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.arguments = arguments
+        self.owner = owner
+        self.is_durable = is_durable and owner is None
+        self.is_auto_delete = is_auto_delete
+        self.is_quorum = arguments.get("x-queue-type") == "quorum"
+        self.is_single_active = arguments.get("x-single-active-consumer") is True
+        self.priority_max = arguments.get("x-max-priority", 0)
+        self.is_deleted = False
+
+        self.ready: list[Copy] = []
+        self.unacked: set[Copy] = set()
+        self.arrived = 0
+        self.returned = 0
+        # How many of a quorum queue were served since one of normal priority had precedence.
+        self.turn = 0
+
+        self.consumers: list[ConsumerModel] = []
+        self.active: ConsumerModel | None = None
+        # Whether the active consumer gets nothing more, since one of higher priority waits for it to be idle.
+        self.is_quiescing = False
+        self.has_exclusive_consumer = False
+        self.used_at_ms = world.now
+
+        self.policies: tuple[PolicyModel | None, PolicyModel | None] = (None, None)
+        self.settings = settings_of(self.is_quorum, arguments, None, None)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.arguments}>"
+
+    @property
+    def policy_kind(self) -> str:
+        return "quorum_queues" if self.is_quorum else "classic_queues"
+
+    @property
+    def ready_bytes(self) -> int:
+        return sum(copy.message.body_bytes for copy in self.ready)
+
+    # Settings
+
+    def obey(self, policy: PolicyModel | None, operator_policy: PolicyModel | None) -> None:
+        self.policies = (policy, operator_policy)
+        self.settings = settings_of(self.is_quorum, self.arguments, policy, operator_policy)
+
+    def catch_up(self) -> None:
+        """All is there after a restart: what is too much is dropped, what is due expires."""
+        if self.settings.overflow == "drop-head":
+            self._drop_overflow()
+        self.expire()
+
+    def follow(self, policy: PolicyModel | None, operator_policy: PolicyModel | None) -> None:
+        """Other policies apply: what is there keeps its time to live, a limit counts at once."""
+        if (policy, operator_policy) == self.policies:
+            return
+        self.use()
+        before = self.settings
+        self.obey(policy, operator_policy)
+        if "drop-head" in (before.overflow, self.settings.overflow):
+            self._drop_overflow()
+        self.expire()
+
+    def use(self) -> None:
+        self.used_at_ms = self.world.now
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether nobody has used it for as long as it lives."""
+        expires_ms = self.settings.expires_ms
+        return expires_ms is not None and not self.consumers and self.world.now >= self.used_at_ms + expires_ms
+
+    def keeps(self, message: Message) -> bool:
+        """Whether the message outlives the process here."""
+        return self.is_durable and (self.is_quorum or message.is_persistent)
+
+    # What comes
+
+    def accept(self, message: Message) -> bool:
+        """A message is published to the queue. Returns False if it is refused."""
+        settings = self.settings
+        if settings.refuses and self._is_beyond(len(self.ready) + 1, self.ready_bytes + message.body_bytes):
+            copy = self.world.ledger.enter(message, self, State.READY)
+            if settings.overflow == "reject-publish-dlx":
+                self._give_up(copy, MAXLEN)
+            else:
+                self.world.ledger.move(copy, State.DROPPED)
+            return False
+        self._push(message)
+        return True
+
+    def _push(self, message: Message) -> None:
+        self.expire()
+        copy = self.world.ledger.enter(message, self, State.READY)
+        lives_ms = [ms for ms in (self.settings.ttl_ms, message.expiration_ms) if ms is not None]
+        if lives_ms:
+            copy.deadline_ms = self.world.now + min(lives_ms)
+        copy.rank = copy.place = self._next_rank(message)
+        is_alone = not self.ready
+        self.ready.append(copy)
+        self.arrange()
+        # What lives for no time at all is in time for somebody who waits.
+        self._hand_out(in_time=copy, is_handed_on=is_alone)
+        if not self.settings.refuses:
+            self._drop_overflow()
+        self.expire()
+
+    def arrange(self) -> None:
+        """Put what is ready into the order of delivery."""
+        self.ready.sort(key=lambda copy: copy.rank)
+        if self.is_quorum:
+            lines: dict[int, list[Copy]] = {CAME_BACK: [], HIGH: [], NORMAL: []}
+            for copy in self.ready:
+                lines[copy.rank[0]].append(copy)
+            self.ready = lines[CAME_BACK] + in_turns(
+                lines[HIGH], lines[NORMAL], self.turn, age=lambda copy: copy.place[1]
+            )
+
+    def _next_rank(self, message: Message) -> tuple[int, int]:
+        self.arrived += 1
+        if self.is_quorum:
+            return (HIGH if message.properties.get("priority", 0) >= HIGH_MIN else NORMAL, self.arrived)
+        if self.priority_max:
+            return (-min(message.properties.get("priority", 0), self.priority_max), self.arrived)
+        return (0, self.arrived)
+
+    def requeue(self, copy: Copy) -> None:
+        """An unacked copy comes back; who calls this drains the queue when all have come."""
+        if self.is_deleted:
+            self.world.ledger.move(copy, State.DROPPED)
+            return
+        self.unacked.remove(copy)
+        if self.is_quorum:
+            copy.returns += 1
+            limit = self.settings.delivery_limit
+            if limit is not None and copy.returns > limit:
+                self._give_up(copy, DELIVERY_LIMIT)
+                return
+            self.returned += 1
+            copy.stored_returns = copy.returns
+            if limit is None:
+                # Behind all else of normal priority, whatever its own is.
+                self.arrived += 1
+                copy.rank = copy.place = (NORMAL, self.arrived)
+            else:
+                copy.rank = (CAME_BACK, self.returned)
+        self.world.ledger.move(copy, State.READY)
+        self.ready.append(copy)
+        self.arrange()
+        if not self.settings.refuses:
+            self._drop_overflow()
+        self.expire()
+
+    # What goes
+
+    def drain(self) -> None:
+        self.expire()
+        self._hand_out()
+
+    def _hand_out(self, in_time: Copy | None = None, is_handed_on: bool = False) -> None:
+        """Deliver as the clients have heard it, a portion at most, and nothing that is too late."""
+        portion = PORTION_BYTES
+        while self.ready and portion >= 0:
+            head = self.ready[0]
+            heard = None if self._is_late(head) and head is not in_time else self.world.heard_of(head)
+            if heard is None:
+                return
+            portion -= head.message.body_bytes
+            heard.consumer.take(heard, self.take_head(has_waited=not is_handed_on))
+            self.expire()
+
+    def _pop_head(self) -> Copy:
+        copy = self.ready.pop(0)
+        if copy.rank[0] != CAME_BACK:
+            self.turn = (self.turn + 1) % (WEIGHT + 1)
+        return copy
+
+    def take_head(self, has_waited: bool = True) -> Copy:
+        """What somebody takes at once was never in turn."""
+        copy = self._pop_head() if has_waited else self.ready.pop(0)
+        copy.was_delivered = True
+        self.unacked.add(copy)
+        self.world.ledger.move(copy, State.UNACKED)
+        return copy
+
+    def settle(self, copy: Copy) -> None:
+        self.unacked.discard(copy)
+        self.world.ledger.move(copy, State.SETTLED)
+
+    def reject(self, copy: Copy) -> None:
+        self.unacked.discard(copy)
+        self._give_up(copy, REJECTED)
+
+    def expire(self) -> None:
+        """Only the head expires; what is behind one that lives on has to wait."""
+        while self.ready and self._is_late(self.ready[0]):
+            self._give_up(self._pop_head(), EXPIRED)
+
+    def _is_late(self, copy: Copy) -> bool:
+        return copy.deadline_ms is not None and copy.deadline_ms <= self.world.now
+
+    def _drop_overflow(self) -> None:
+        while self.ready and self._is_beyond(len(self.ready), self.ready_bytes):
+            self._give_up(self._pop_head(), MAXLEN)
+
+    def _is_beyond(self, length: int, length_bytes: int) -> bool:
+        settings = self.settings
+        return (settings.length_max is not None and length > settings.length_max) or (
+            settings.bytes_max is not None and length_bytes > settings.bytes_max
+        )
+
+    def _give_up(self, copy: Copy, reason: str) -> None:
+        if not self.is_deleted and self.world.has_exchange(self.settings.dead_letter_exchange):
+            self.world.ledger.move(copy, State.DEAD_LETTERED)
+            self.world.dead_letter(copy, reason)
+        else:
+            self.world.ledger.move(copy, State.EXPIRED if reason == EXPIRED else State.DROPPED)
+
+    def purge(self) -> int:
+        """Drop what is ready; returns how many that were."""
+        purged, self.ready = self.ready, []
+        for copy in purged:
+            self.world.ledger.move(copy, State.DROPPED)
+        return len(purged)
+
+    # Consumers
+
+    def join(self, consumer: ConsumerModel) -> None:
+        self.consumers.append(consumer)
+        if self.is_single_active and self.active is None:
+            self.active = consumer
+        elif self.is_quorum and self.active is not None and consumer.priority > self.active.priority:
+            self.is_quiescing = True
+            self.end_quiescing()
+        self.drain()
+
+    def end_quiescing(self) -> None:
+        """The next consumer is the active one, if the one that is holds nothing."""
+        if self.is_quiescing and self.active is not None and not self.active.in_flight:
+            self.is_quiescing = False
+            self.active = max(self.consumers, key=lambda other: other.priority)
+
+    def leave(self, consumer: ConsumerModel) -> None:
+        """A consumer is gone; the queue may go with it, or another consumer become the active one."""
+        self.consumers.remove(consumer)
+        self.has_exclusive_consumer = False
+        if self.is_deleted:
+            return
+        if not self.consumers:
+            self.use()
+            if self.is_auto_delete:
+                self.world.delete_queue(self)
+        if self.active is consumer:
+            self.is_quiescing = False
+            self.active = max(self.consumers, key=lambda other: other.priority, default=None)
+            self.drain()

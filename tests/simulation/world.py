@@ -1,0 +1,248 @@
+"""The model as a whole: what exists, what time it is, what was heard, and what happens to several queues at once.
+
+A step of the simulation is: the broker does something, all clients hear what it said, and then the model does the same,
+following what was heard where the broker may choose. What a crash leaves of it is told in `recovery.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Publish
+from tests.simulation.ledger import Copy, Ledger, Message, demand
+from tests.simulation.queues import QueueModel
+from tests.simulation.routing import ExchangeModel, Topology
+from tests.simulation.settings import PolicyModel, policy_for
+
+
+class World:
+    """`heard` are deliveries that clients have heard and the model has not explained yet."""
+
+    def __init__(self, now: int, order: Callable[[str, list[str]], list[str]]) -> None:
+        """`order` tells in which order the broker visits the queues of one message, which is its own business."""
+        self.now = now
+        self.ledger = Ledger()
+        self.topology = Topology()
+        self.policies: dict[str, PolicyModel] = {}
+        self.operator_policies: dict[str, PolicyModel] = {}
+        self.heard: dict[QueueModel, list[Delivery]] = {}
+        self._order = order
+        self._dying: deque[tuple[Copy, str]] = deque()
+        self._is_dead_lettering = False
+
+    # What was heard
+
+    def hear(self, delivery: Delivery) -> None:
+        self.heard.setdefault(delivery.consumer.queue, []).append(delivery)
+
+    def heard_of(self, copy: Copy) -> Delivery | None:
+        """The delivery of this copy to somebody who may have it now, if there was one; it is explained with that."""
+        deliveries = self.heard.get(copy.queue, [])
+        expected = copy.heard()
+        for delivery in sorted(deliveries, key=lambda delivery: not delivery.consumer.is_leaving):
+            if (
+                delivery.heard == expected
+                and delivery.redelivered == copy.was_delivered
+                and delivery.consumer.can_take()
+            ):
+                deliveries.remove(delivery)
+                return delivery
+        return None
+
+    def drain(self) -> None:
+        """Everybody gets what he has heard."""
+        before = -1
+        while (left := sum(map(len, self.heard.values()))) and left != before:
+            before = left
+            for queue in list(self.topology.queues.values()):
+                queue.drain()
+
+    def explain_all(self) -> None:
+        """Everybody gets what he has heard, and there is nothing else that he has heard."""
+        self.drain()
+        for queue, deliveries in self.heard.items():
+            demand(
+                not deliveries,
+                f"{queue.name} delivers {deliveries[:1]}, but has {[(c, c.heard()) for c in queue.ready[:2]]}",
+            )
+        self.heard.clear()
+
+    # Messages
+
+    def route(self, exchange: str, keys: list[str]) -> list[QueueModel]:
+        """The queues that a message goes to, in the broker's order."""
+        found = {queue.name: queue for queue in self.topology.route(exchange, keys)}
+        order = self._order(exchange, keys)
+        return [found[name] for name in order if name in found] + [found[name] for name in found if name not in order]
+
+    def must_keep(self, message: Message) -> bool:
+        """Whether some copy of a message is somewhere, though it may have died meanwhile, that outlives the process."""
+        return any(
+            copy.message.number == message.number and queue.keeps(copy.message)
+            for queue in self.topology.queues.values()
+            for copy in (*queue.ready, *queue.unacked)
+        )
+
+    def has_exchange(self, name: str | None) -> bool:
+        return name == "" or name in self.topology.exchanges
+
+    def publish(self, publish: Publish) -> bool:
+        """A message gets to its queues. Returns False if one of them refused it."""
+        taken = [queue.accept(publish.message) for queue in publish.queues if not queue.is_deleted]
+        return all(taken)
+
+    def dead_letter(self, copy: Copy, reason: str) -> None:
+        """Publish anew what a queue gives up; what dies of that comes after it."""
+        self._dying.append((copy, reason))
+        if self._is_dead_lettering:
+            return
+        self._is_dead_lettering = True
+        while self._dying:
+            copy, reason = self._dying.popleft()
+            settings = copy.queue.settings
+            assert settings.dead_letter_exchange is not None
+            dead = copy.message.died(
+                copy.queue.name, reason, self.now, settings.dead_letter_exchange, settings.dead_letter_routing_key
+            )
+            for queue in self.route(settings.dead_letter_exchange, dead.keys):
+                if not dead.would_cycle(queue.name):
+                    queue.accept(dead)
+        self._is_dead_lettering = False
+
+    # Settling
+
+    def settle(self, channel: ChannelModel, tags: list[int], verdict: str) -> None:
+        """`verdict` is ack, requeue or reject."""
+        blocked = self.blocked(channel, [channel.held[tag].consumer for tag in tags])
+        queues = self._settle(channel, tags, verdict)
+        for consumer in blocked:
+            consumer.is_asleep = True
+        for queue in queues:
+            queue.drain()
+        self.wake(blocked)
+
+    def _settle(self, channel: ChannelModel, tags: list[int], verdict: str) -> list[QueueModel]:
+        """Returns queues with something to hand out. What is settled counts against the prefetch until all of it is."""
+        queues: dict[QueueModel, None] = {}
+        for tag in tags:
+            copy = channel.held[tag].copy
+            if verdict == "ack":
+                copy.queue.settle(copy)
+            elif verdict == "reject":
+                copy.queue.reject(copy)
+            else:
+                copy.queue.requeue(copy)
+                queues[copy.queue] = None
+        for tag in tags:
+            del channel.held[tag]
+        return list(queues)
+
+    def commit(self, channel: ChannelModel) -> bool:
+        """What was published goes out, then what was settled is. Returns False if a queue would not take something."""
+        publishes, channel.publishes = channel.publishes, []
+        taken = [self.publish(publish) for publish in publishes]
+        settled = sorted(channel.settled.items(), key=lambda item: item[1][1] != "ack")
+        # Who has no room while messages wait gets no more before all is done.
+        blocked = self.blocked(channel, [held.consumer for _, (held, _) in settled])
+        sleeping = [consumer for consumer in blocked if consumer.queue.ready]
+        for consumer in sleeping:
+            consumer.is_asleep = True
+        for tag, (held, verdict) in settled:
+            del channel.settled[tag]
+            channel.held[tag] = held
+            for queue in self._settle(channel, [tag], verdict):
+                queue.drain()
+        self.wake(sleeping)
+        self.wake([consumer for consumer in blocked if consumer.queue.is_quiescing])
+        return all(taken)
+
+    def blocked(self, channel: ChannelModel, first: Iterable[ConsumerModel | None] = ()) -> list[ConsumerModel]:
+        """The consumers of a channel that cannot take now, in the order in which they will wake up."""
+        return [
+            consumer
+            for consumer in dict.fromkeys([*first, *channel.consumers.values()])
+            if consumer is not None and not consumer.can_take()
+        ]
+
+    def wake(self, consumers: list[ConsumerModel]) -> None:
+        """These can take again, if they can, one after the other."""
+        for consumer in consumers:
+            consumer.is_asleep = True
+        for consumer in consumers:
+            consumer.is_asleep = False
+            if consumer is consumer.queue.active and not consumer.client.is_paused:
+                consumer.queue.end_quiescing()
+            consumer.queue.drain()
+
+    # Ends
+
+    def close_channel(self, client: Client, channel: ChannelModel) -> None:
+        """A channel is gone: its consumers first, then what it holds goes back."""
+        self._leave_all(channel)
+        self._give_back(channel)
+        del client.channels[channel.number]
+
+    def lose_client(self, client: Client) -> None:
+        """A connection is gone, and what lives with it."""
+        for channel in client.channels.values():
+            self._leave_all(channel)
+        for channel in client.channels.values():
+            self._give_back(channel)
+        for queue in [queue for queue in self.topology.queues.values() if queue.owner is client]:
+            self.delete_queue(queue)
+
+    def _leave_all(self, channel: ChannelModel) -> None:
+        while channel.consumers:
+            _, consumer = channel.consumers.popitem()
+            consumer.queue.leave(consumer)
+
+    def _give_back(self, channel: ChannelModel) -> None:
+        channel.roll_back()
+        self.settle(channel, sorted(channel.held), "requeue")
+
+    def cancel(self, consumer: ConsumerModel) -> None:
+        del consumer.channel.consumers[consumer.tag]
+        consumer.queue.leave(consumer)
+
+    def delete_queue(self, queue: QueueModel) -> None:
+        queue.is_deleted = True
+        self.topology.delete_queue(queue)
+        queue.purge()
+        for consumer in list(queue.consumers):
+            queue.leave(consumer)
+            consumer.channel.consumers.pop(consumer.tag, None)
+            if consumer.client.capabilities.get("consumer_cancel_notify"):
+                consumer.client.cancels_due.append((consumer.channel.number, consumer.tag))
+
+    # Time and policies
+
+    def expire_all(self) -> None:
+        """All is done that was due until now."""
+        for queue in list(self.topology.queues.values()):
+            queue.expire()
+            if queue.is_overdue:
+                self.delete_queue(queue)
+
+    def follow_policies(self) -> None:
+        """Policies have changed: exchanges follow first, then each queue, which may have to drop something."""
+        policies, operator_policies = list(self.policies.values()), list(self.operator_policies.values())
+        for name, exchange in self.topology.exchanges.items():
+            policy = policy_for(policies, "exchanges", name)
+            exchange.policy_alternate = policy.definition.get("alternate-exchange") if policy else None
+        for queue in list(self.topology.queues.values()):
+            self._follow(queue, policies, operator_policies)
+
+    def add_exchange(self, name: str, exchange: ExchangeModel) -> None:
+        self.topology.exchanges[name] = exchange
+        self.follow_policies()
+
+    def add_queue(self, queue: QueueModel) -> None:
+        self.topology.queues[queue.name] = queue
+        self._follow(queue, list(self.policies.values()), list(self.operator_policies.values()))
+
+    def _follow(self, queue: QueueModel, policies: list[PolicyModel], operator_policies: list[PolicyModel]) -> None:
+        queue.follow(
+            policy_for(policies, queue.policy_kind, queue.name),
+            policy_for(operator_policies, queue.policy_kind, queue.name),
+        )

@@ -1,0 +1,56 @@
+"""Stores for tests: written by a broker, with something of everything in them, and then damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from amqp_broker.broker.journal import Journal
+from amqp_broker.store.environment import Environment
+from amqp_broker.store.journal import LmdbJournal
+from tests.taker import bind, new_broker, new_exchange, new_message, new_queue
+
+PAGE_BYTES = 4096
+
+
+def commit(environment: Environment, journal: Journal) -> None:
+    """Write what was told."""
+    assert isinstance(journal, LmdbJournal)
+    with environment.lmdb.begin(write=True) as txn:
+        for _ in journal.write(txn):
+            pass
+    journal.on_committed()
+
+
+def fill(folder: Path, messages: int = 30, body_bytes: int = 300) -> None:
+    """Write a store with queues of several types, each with so many messages, and something deleted again."""
+    environment = Environment(folder)
+    journal = LmdbJournal(environment)
+    vhost = new_broker(journal).vhosts["/"]
+    queues = [
+        new_queue(vhost, "plain", is_durable=True),
+        new_queue(vhost, "priority", is_durable=True, arguments_={"x-max-priority": 3}),
+        new_queue(vhost, "quorum", is_durable=True, arguments_={"x-queue-type": "quorum"}),
+        new_queue(vhost, "emptied", is_durable=True),
+    ]
+    exchange = new_exchange(vhost, "events", is_durable=True)
+    for queue in queues:
+        bind(exchange, queue, vhost, "key")
+        for number in range(messages):
+            body = b"x" * (number * body_bytes // 10)
+            queue.push(new_message(body, delivery_mode=2 - number % 3 // 2, priority=number % 5))
+        commit(environment, journal)
+    queues[3].purge()
+    commit(environment, journal)
+    environment.close()
+
+
+def digest(folder: Path) -> dict[str, str]:
+    """What a folder has: by name, the kind and rights of each file, and a hash of its octets."""
+    found = {}
+    for path in [folder, *sorted(folder.rglob("*"))] if folder.is_dir() else [folder]:
+        if os.path.lexists(path):
+            octets = path.read_bytes() if path.is_file() else b""
+            found[str(path)] = f"{path.stat().st_mode:o} {hashlib.sha256(octets).hexdigest()}"
+    return found

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.chunk import Chunk, ChunkHead
+from amqp_broker.broker.stream_queue import StreamQueue
+from amqp_broker.config import Config
+from amqp_broker.message import Address, Message, Properties
+from amqp_broker.store import chunks
+from amqp_broker.store.codec import MalformedRecord
+from amqp_broker.store.environment import Environment
+from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.store import Store
+from tests.taker import new_message, new_queue
+
+STREAM = {"x-queue-type": "stream"}
+
+
+def fields_of(message: Message) -> tuple[Any, ...]:
+    return message.exchange, message.routing_key, message.content, message.channel, message.is_persistent
+
+
+@pytest.mark.parametrize("filters", [None, frozenset(), frozenset({"a", "ü" * 200})])
+@pytest.mark.parametrize("has_unfiltered", [False, True])
+def test_a_chunk_is_read_as_it_was_written(filters: frozenset[str] | None, has_unfiltered: bool) -> None:
+    messages = [
+        new_message(b"one", "key", delivery_mode=2),
+        new_message(b"", "key", headers={"a": 1}),
+        Message.build(Address("x" * 255, "\udcff" * 255), Properties(), b"y" * 300_000),
+    ]
+    head = ChunkHead(
+        1 << 40, 3, 1_700_000_000_000, sum(len(message.content) for message in messages), filters, has_unfiltered
+    )
+    found = chunks.decode(1 << 40, chunks.encode(Chunk(head, messages)))
+    assert found.head == head
+    assert [fields_of(message) for message in found.messages] == [fields_of(message) for message in messages]
+
+
+def test_messages_of_the_same_names_share_an_address() -> None:
+    head = ChunkHead(0, 2, 0, 0, frozenset(), True)
+    found = chunks.decode(0, chunks.encode(Chunk(head, [new_message(b"a"), new_message(b"b")])))
+    assert found.messages[0].address is found.messages[1].address
+
+
+def test_a_chunk_that_is_cut_short_or_of_another_format_is_told() -> None:
+    record = chunks.encode(Chunk(ChunkHead(0, 1, 0, 0, frozenset("a"), True), [new_message(b"body")]))
+    for size in range(len(record)):
+        with pytest.raises(MalformedRecord):
+            chunks.decode(0, record[:size])
+    with pytest.raises(MalformedRecord, match="format 2"):
+        chunks.decode(0, b"\2" + record[1:])
+    with pytest.raises(MalformedRecord):
+        chunks.decode(0, record + b"more")
+
+
+def commit(journal: LmdbJournal, environment: Environment) -> None:
+    with environment.lmdb.begin(write=True) as txn:
+        for _ in journal.write(txn):
+            pass
+    journal.on_committed()
+
+
+def open_broker(store: Store) -> Broker:
+    broker = Broker(Config(), lambda size: b"\0" * size, store.journal)
+    if not store.recover(broker):
+        broker.add_defaults()
+    return broker
+
+
+def stream_of(broker: Broker) -> StreamQueue:
+    vhost = broker.vhosts["/"]
+    queue = vhost.queues.get("q") or new_queue(vhost, is_durable=True, arguments_=STREAM)
+    assert isinstance(queue, StreamQueue)
+    return queue
+
+
+def bodies(queue: StreamQueue) -> list[bytes]:
+    return [message.body for message in queue.messages()]
+
+
+def test_a_stream_is_there_after_a_restart_and_goes_on_at_its_next_offset(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    stream = stream_of(open_broker(store))
+    for body in (b"a", b"b", b"c"):
+        stream.push(new_message(body))
+        if body != b"a":
+            commit(store.journal, store.environment)
+    stream.push(new_message(b"never committed"))
+    store.environment.close()  # as a crash does: nothing that waits is written
+
+    store = Store(tmp_path)
+    stream = stream_of(open_broker(store))
+    assert (stream.ready_count, bodies(stream)) == (3, [b"a", b"b", b"c"])
+    stream.push(new_message(b"d"))
+    store.close()
+
+    store = Store(tmp_path)
+    stream = stream_of(open_broker(store))
+    assert bodies(stream) == [b"a", b"b", b"c", b"d"]
+    assert [message.properties().headers for message in stream.messages()] == [
+        {"x-stream-offset": offset} for offset in range(4)
+    ]
+    store.close()
+
+
+def test_two_streams_do_not_find_chunks_of_each_other(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    broker = open_broker(store)
+    one = stream_of(broker)
+    two = new_queue(broker.vhosts["/"], "two", is_durable=True, arguments_=STREAM)
+    assert isinstance(two, StreamQueue)
+    two.push(new_message(b"two"))
+    commit(store.journal, store.environment)
+    assert one.range_id is not None
+    assert store.journal.chunk_at(one.range_id, 0) is None
+    assert store.journal.chunk_head_at(one.range_id, 5) is None
+    one.push(new_message(b"one"))
+    commit(store.journal, store.environment)
+    assert (bodies(one), bodies(two)) == ([b"one"], [b"two"])
+    assert store.journal.chunk_at(one.range_id, 1) is None
+    store.close()
+
+
+def test_chunks_beyond_the_retention_and_of_deleted_streams_leave_the_disk(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    broker = open_broker(store)
+    vhost = broker.vhosts["/"]
+    stream = new_queue(vhost, is_durable=True, arguments_={**STREAM, "x-max-length-bytes": 1})
+    for number in range(5):
+        stream.push(new_message(str(number).encode()))
+        commit(store.journal, store.environment)
+        broker.on_committed()
+    commit(store.journal, store.environment)
+    assert stream.ready_count == 1
+    assert count_chunks(store) == 1
+    vhost.remove_queue(stream)
+    commit(store.journal, store.environment)
+    assert count_chunks(store) == 0
+    store.close()
+
+
+def count_chunks(store: Store) -> int:
+    environment = store.environment
+    with environment.lmdb.begin() as txn:
+        found: int = txn.stat(environment.tables["chunks"])["entries"]
+    return found

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amqp_broker.broker.journal import Stored
+from amqp_broker.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.store.codec import HEAD, Decoder, MalformedRecord, encode
+
+NAMES = st.binary(max_size=255).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
+
+
+def message(exchange: str = "x", routing_key: str = "k", body: bytes = b"body", mode: int = 2) -> Message:
+    return Message.build(Address(exchange, routing_key), Properties(delivery_mode=mode, message_id="1"), body)
+
+
+def same(one: Message, other: Message) -> bool:
+    names = ("exchange", "routing_key", "content", "channel", "is_persistent")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+@given(
+    NAMES,
+    NAMES,
+    st.binary(max_size=300),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(1, 2**63)),
+    st.integers(0, 2**31),
+)
+def test_what_was_encoded_is_decoded(
+    exchange: str, key: str, body: bytes, is_persistent: bool, deadline_ms: int | None, returns: int
+) -> None:
+    stored = Stored(message(exchange, key, body, 2 if is_persistent else 1), deadline_ms, returns)
+    found = Decoder().decode(encode(stored))
+    assert type(found.message) is Message
+    assert same(found.message, stored.message)
+    assert found[1:] == stored[1:]
+
+
+def test_what_a_message_carries_beside_its_content_is_kept() -> None:
+    special = SpecialMessage.of(message())
+    special.has_died, special.blind_keys = True, ["b", "ü"]
+    found = Decoder().decode(encode(Stored(special, 5))).message
+    assert isinstance(found, SpecialMessage)
+    assert same(found, special)
+    assert (found.has_died, list(found.blind_keys)) == (True, ["b", "ü"])
+
+
+def test_a_record_may_be_read_where_it_lies() -> None:
+    record = encode(Stored(message()))
+    assert same(Decoder().decode(memoryview(record)).message, message())
+
+
+def test_messages_of_the_same_names_share_an_address_unless_one_of_them_has_died() -> None:
+    decoder = Decoder()
+    dead = SpecialMessage.of(message())
+    dead.has_died = True
+    first, second = (decoder.decode(encode(Stored(message()))).message for _ in range(2))
+    assert first.address is second.address
+    assert decoder.decode(encode(Stored(dead))).message.address is not first.address
+
+
+def test_addresses_are_not_kept_without_bound() -> None:
+    decoder = Decoder()
+    for number in range(10_000):
+        decoder.decode(encode(Stored(message(routing_key=str(number)))))
+    assert len(decoder._addresses) <= 4096
+
+
+@pytest.mark.parametrize("size", range(HEAD.size + 2))
+def test_a_record_that_is_cut_short_is_refused(size: int) -> None:
+    with pytest.raises(MalformedRecord, match="cut short"):
+        Decoder().decode(encode(Stored(message("", "")))[:size])
+
+
+def test_a_record_of_another_format_is_refused() -> None:
+    with pytest.raises(MalformedRecord, match="a record has format 9, not 1"):
+        Decoder().decode(b"\x09" + encode(Stored(message()))[1:])

@@ -1,0 +1,111 @@
+"""A batch is written in slices; what is told between two of them belongs to the next batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from amqp_broker.broker.journal import WindowState
+from amqp_broker.broker.window import Window
+from amqp_broker.store.environment import Environment
+from amqp_broker.store.journal import LmdbJournal
+from tests.taker import new_message, new_queue
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    environment = Environment(tmp_path)
+    yield environment
+    environment.close()
+
+
+def fill(window: Window, count: int, body: bytes = b"x" * 1000) -> None:
+    for _ in range(count):
+        window.append(window.next, new_message(body, delivery_mode=2), None)
+
+
+def write(environment: Environment, journal: LmdbJournal) -> int:
+    """Commit what was told; returns in how many slices."""
+    with environment.lmdb.begin(write=True) as txn:
+        slices = 1 + len(list(journal.write(txn)))
+    journal.on_committed()
+    return slices
+
+
+def test_a_small_batch_is_one_slice_and_a_large_one_several(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    window = Window(None, journal, journal.new_ranges(1), keeps_all=False)
+    fill(window, 10)
+    assert write(environment, journal) == 1
+    fill(window, 2000)
+    assert write(environment, journal) > 2
+    assert len(journal.read(window.id, 0, 1 << 30)) == 2010
+
+
+def test_a_backlog_of_one_queue_fills_its_pages(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    window = Window(None, journal, journal.new_ranges(1), keeps_all=False)
+    for _ in range(10):
+        fill(window, 300, b"x" * 1024)
+        write(environment, journal)
+    assert environment.used_bytes() / 3000 < 1500
+
+
+def test_ranges_are_written_in_any_order(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    first, second = (Window(None, journal, journal.new_ranges(1), keeps_all=False) for _ in range(2))
+    for window in (second, first, second, first):
+        fill(window, 3, b"%d" % window.id)
+        write(environment, journal)
+    for window in (first, second):
+        found = journal.read(window.id, 0, 1 << 20)
+        assert [position for position, _ in found] == list(range(6))
+        assert {stored.message.body for _, stored in found} == {b"%d" % window.id}
+
+
+def test_a_batch_of_removals_is_sliced_too(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    window = Window(None, journal, journal.new_ranges(1), keeps_all=False)
+    fill(window, 2000, b"")
+    write(environment, journal)
+    for _ in range(2000):
+        position, message = window.popleft()
+        window.remove(position, message)
+    assert write(environment, journal) > 2
+    assert journal.read(window.id, 0, 1) == []
+
+
+def test_what_is_told_between_slices_belongs_to_the_next_batch(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    window = Window(new_queue(), journal, journal.new_ranges(1), keeps_all=False)
+    fill(window, 2000)
+    with environment.lmdb.begin(write=True) as txn:
+        slices = journal.write(txn)
+        next(slices)
+        fill(window, 1)
+        window.drop()
+        list(slices)
+    journal.on_committed()
+    # A crash here: the window is not dropped, and what was confirmed is there.
+    assert LmdbJournal(environment).state_of(window.id) == WindowState(0, 2000, 2000, 2_000_000)
+    assert len(journal.read(window.id, 0, 1 << 30)) == 2000
+    while journal.has_work:
+        write(environment, journal)
+    assert journal.state_of(window.id) == WindowState()
+    assert journal.read(window.id, 0, 1) == []
+
+
+def test_ranges_that_belong_to_nothing_are_forgotten(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    windows = [Window(None, journal, journal.new_ranges(1), keeps_all=False) for _ in range(3)]
+    for window in windows:
+        fill(window, 5)
+    write(environment, journal)
+    restarted = LmdbJournal(environment)
+    assert restarted.discard_strays([windows[1].id]) == 2
+    while restarted.has_work:
+        write(environment, restarted)
+    assert [len(restarted.read(window.id, 0, 1 << 30)) for window in windows] == [0, 5, 0]
+    assert restarted.discard_strays([windows[1].id]) == 0

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from amqp_broker.store import lock
+
+
+def test_a_lock_is_for_one_and_tells_who_that_is(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    descriptor = lock.acquire(path)
+    lock.sign(descriptor)
+    with pytest.raises(lock.Held) as held:
+        lock.acquire(path)
+    assert held.value.holder == str(os.getpid())
+    os.close(descriptor)
+    os.close(lock.acquire(path))
+
+
+def test_a_shorter_process_id_replaces_a_longer_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.write_text("12345678901\n")
+    descriptor = lock.acquire(path)
+    lock.sign(descriptor)
+    assert path.read_text() == f"{os.getpid()}\n"
+    os.close(descriptor)
+
+
+def test_who_does_not_sign_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.write_text("7\n")
+    os.close(lock.acquire(path))
+    assert path.read_text() == "7\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system keeps open files in their place by itself")
+def test_many_hold_a_file_together_or_one_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    first, second = lock.hold(path, is_shared=True), lock.hold(path, is_shared=True)
+    with pytest.raises(lock.Held):
+        lock.hold(path, is_shared=False)
+    os.close(first)
+    os.close(second)
+    alone = lock.hold(path, is_shared=False)
+    with pytest.raises(lock.Held):
+        lock.hold(path, is_shared=True)
+    os.close(alone)

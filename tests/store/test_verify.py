@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+
+from amqp_broker.store.environment import NUMBER, Environment, StoreInUse, StoreMissing, Tables
+from amqp_broker.store.journal import POSITION, STATE, LmdbJournal
+from amqp_broker.store.verify import check_content, verify
+from tests.store.stores import commit, fill
+from tests.taker import new_broker, new_message, new_queue
+
+Change = Callable[[lmdb.Transaction, Tables], object]
+
+
+def change(folder: Path, how: Change) -> list[str]:
+    """What is wrong with a store after a change to it."""
+    environment = Environment(folder)
+    with environment.lmdb.begin(write=True) as txn:
+        how(txn, environment.tables)
+    environment.close()
+    return verify(folder).problems
+
+
+def test_a_store_as_a_broker_wrote_it_has_no_problems(tmp_path: Path) -> None:
+    fill(tmp_path)
+    progress: list[tuple[int, int]] = []
+    verdict = verify(tmp_path, lambda done, total: progress.append((done, total)))
+    assert (verdict.queues, verdict.problems) == (4, [])
+    assert verdict.messages == 70
+    assert progress[-1] == (70, 70)
+    assert all(0 < done <= total for done, total in progress)
+
+
+def test_a_new_store_has_no_problems(tmp_path: Path) -> None:
+    Environment(tmp_path / "new").close()
+    assert verify(tmp_path / "new").problems == []
+
+
+def test_transient_messages_that_a_restart_forgets_are_not_counted(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("amqp_broker.broker.window.WINDOW_BYTES_MAX", 0)
+    monkeypatch.setattr("amqp_broker.broker.window.PORTION_BYTES", 0)
+    environment = Environment(tmp_path)
+    journal = LmdbJournal(environment)
+    queue = new_queue(new_broker(journal).vhosts["/"], is_durable=True)
+    for mode in (1, 2, 1, 1):
+        queue.push(new_message(b"body", delivery_mode=mode))
+    commit(environment, journal)
+    with environment.lmdb.begin() as txn:
+        assert txn.stat(environment.tables["messages"])["entries"] == 4
+    environment.close()
+    verdict = verify(tmp_path)
+    assert (verdict.messages, verdict.problems) == (1, [])
+
+
+def test_what_is_to_be_deleted_is_not_counted(tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    journal = LmdbJournal(environment)
+    vhost = new_broker(journal).vhosts["/"]
+    queue = new_queue(vhost, is_durable=True)
+    for _ in range(3000):
+        queue.push(new_message(b"", delivery_mode=2))
+    commit(environment, journal)
+    vhost.remove_queue(queue)
+    commit(environment, journal)
+    assert journal.has_work
+    environment.close()
+    verdict = verify(tmp_path)
+    assert (verdict.messages, verdict.problems) == (0, [])
+
+
+def test_a_message_that_is_gone_is_missed(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    def lose(txn: lmdb.Transaction, tables: Tables) -> None:
+        assert txn.delete(POSITION.pack(1, 0), db=tables["messages"])
+
+    octets = sum(number * 30 for number in range(30) if number % 3 != 2)
+    # The first of them is empty.
+    assert change(tmp_path, lose) == [
+        f"queue 'plain' in vhost '/' has 19 messages of {octets} octets, and counts 20 of {octets}."
+    ]
+
+
+def test_a_message_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    def cut(txn: lmdb.Transaction, tables: Tables) -> None:
+        key = POSITION.pack(1, 3)
+        txn.put(key, txn.get(key, db=tables["messages"])[:-1], db=tables["messages"])
+        txn.put(POSITION.pack(1, 4), b"\1", db=tables["messages"])
+
+    assert change(tmp_path, cut) == [
+        "queue 'plain' in vhost '/' has 2 messages that cannot be read, at position 3: its frames are none."
+    ]
+
+
+def test_messages_of_nothing_are_told(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    def orphan(txn: lmdb.Transaction, tables: Tables) -> None:
+        record = txn.get(POSITION.pack(1, 0), db=tables["messages"])
+        txn.put(POSITION.pack(77, 0), record, db=tables["messages"])
+        txn.put(NUMBER.pack(78), STATE.pack(0, 0, 0, 0), db=tables["windows"])
+        txn.put(POSITION.pack(79, 0), b"chunk", db=tables["chunks"])
+        txn.put(POSITION.pack(79, 1), b"chunk", db=tables["chunks"])
+
+    assert change(tmp_path, orphan) == [
+        "range 77 has 1 messages and belongs to nothing.",
+        "range 78 has 0 messages and belongs to nothing.",
+        "stream 79 has messages and belongs to nothing.",
+    ]
+
+
+def test_positions_that_would_be_given_twice_are_told(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    def forget(txn: lmdb.Transaction, tables: Tables) -> None:
+        head, _, count, octets = STATE.unpack(txn.get(NUMBER.pack(1), db=tables["windows"]))
+        txn.put(NUMBER.pack(1), STATE.pack(head, 2, count, octets), db=tables["windows"])
+
+    assert change(tmp_path, forget) == [
+        "queue 'plain' in vhost '/' has messages at positions that it will give to others."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("windows", "the state of a queue cannot be read."),
+        ("garbage", "what is to be deleted cannot be read."),
+    ],
+)
+def test_rows_of_another_shape_are_told(tmp_path: Path, table: str, problem: str) -> None:
+    fill(tmp_path)
+    assert change(tmp_path, lambda txn, tables: txn.put(b"x", b"y", db=tables[table])) == [problem]
+
+
+def test_a_store_in_use_and_one_that_is_not_there_are_not_checked(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "store")
+    with pytest.raises(StoreInUse):
+        verify(tmp_path / "store")
+    environment.close()
+    with pytest.raises(StoreMissing):
+        verify(tmp_path / "other")
+
+
+@pytest.mark.parametrize("size", [0, 1, 300_000])
+def test_content_as_it_arrived_is_whole(size: int) -> None:
+    check_content(new_message(b"x" * size))
+
+
+@pytest.mark.parametrize("at", [0, 3, 6, -1])
+def test_content_with_another_frame_is_not_whole(at: int) -> None:
+    message = new_message(b"body")
+    content = bytearray(message.content)
+    content[at] ^= 1
+    message.content = bytes(content)
+    with pytest.raises(ValueError, match=r"its frames are none|cut short|another size"):
+        check_content(message)
+
+
+def test_content_of_another_size_than_it_says_is_not_whole() -> None:
+    message = new_message(b"body")
+    content = bytearray(message.content)
+    content[7 + 11] += 1
+    message.content = bytes(content)
+    with pytest.raises(ValueError, match="another size"):
+        check_content(message)

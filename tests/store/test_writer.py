@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+
+from amqp_broker.broker.window import Window
+from amqp_broker.store.environment import Environment
+from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.writer import Writer
+from tests.taker import new_message, new_queue
+
+TIMEOUT_S = 20
+
+
+class Loop:
+    """What an event loop is to a writer: calls that other threads post run here, on the test's thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = Environment(folder)
+        self.journal = LmdbJournal(self.environment)
+        self.calls: queue.SimpleQueue[tuple[Callable[..., None], Any]] = queue.SimpleQueue()
+        self.ends: list[lmdb.Error | None] = []
+        self.writer = Writer(self.environment, self.journal, self.post, self.ends.append)
+        self.window = Window(new_queue(), self.journal, self.journal.new_ranges(1), keeps_all=False)
+
+    def post(self, call: Callable[..., None], *arguments: Any) -> None:
+        self.calls.put((call, arguments))
+
+    def run(self) -> None:
+        """Run the next call that is posted."""
+        call, arguments = self.calls.get(timeout=TIMEOUT_S)
+        call(*arguments)
+
+    def commit(self) -> None:
+        self.writer.commit()
+        self.run()
+
+    def put(self, body: bytes) -> None:
+        self.window.append(self.window.next, new_message(body, delivery_mode=2), None)
+
+    @property
+    def safe(self) -> list[bytes]:
+        return [stored.message.body for _, stored in self.journal.read(self.window.id, 0, 10_000)]
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    loop = Loop(tmp_path / "data")
+    # For the first commit a transaction has to be begun.
+    loop.commit()
+    loop.run()
+    yield loop
+    loop.writer.stop()
+    loop.environment.close()
+
+
+def test_what_was_told_is_safe_when_the_loop_hears_so(loop: Loop) -> None:
+    loop.put(b"a")
+    batch = loop.journal.batch
+    loop.writer.commit()
+    assert not loop.writer.is_idle
+    loop.put(b"b")
+    assert loop.journal.committed < batch
+    loop.run()
+    assert (loop.ends, loop.journal.committed, loop.writer.is_idle) == ([None, None], batch, True)
+    assert loop.safe == [b"a"]
+    loop.commit()
+    assert loop.safe == [b"a", b"b"]
+
+
+class Failing:
+    """A transaction that fails at one of its verbs."""
+
+    def __init__(self, txn: lmdb.Transaction, verb: str) -> None:
+        self.txn = txn
+        self.verb = verb
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self.verb:
+            return getattr(self.txn, name)
+        if name == "commit":
+            self.txn.abort()
+
+        def fail(*arguments: Any, **options: Any) -> None:
+            raise lmdb.DiskError("No space left on device")
+
+        return fail
+
+
+@pytest.mark.parametrize("verb", ["put", "cursor", "commit"])
+def test_what_could_not_be_written_is_written_with_the_next_commit(loop: Loop, verb: str) -> None:
+    loop.put(b"a")
+    loop.writer._txn = Failing(loop.writer._txn, verb)
+    batch = loop.journal.batch
+    loop.commit()
+    assert isinstance(loop.ends[-1], lmdb.DiskError)
+    assert (loop.safe, loop.writer.is_idle) == ([], True)
+    assert loop.journal.committed < batch
+    loop.put(b"b")
+    loop.commit()
+    assert loop.ends[-1] is None
+    assert loop.safe == [b"a", b"b"]
+    assert loop.journal.committed > batch
+
+
+def test_a_writer_that_stops_leaves_no_transaction_open(loop: Loop) -> None:
+    loop.put(b"a")
+    loop.writer.commit()
+    loop.writer.stop()
+    with loop.environment.lmdb.begin(write=True):
+        pass
+    loop.writer = Writer(loop.environment, loop.journal, loop.post, loop.ends.append)

@@ -1,0 +1,40 @@
+"""`python -m tests.torture`: kill a broker for as many rounds as wanted; exit code 1 if anything was lost."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from tests.torture.torture import torture
+
+
+@click.command()
+@click.option("--rounds", default=50, show_default=True, help="How often the broker is killed while clients work.")
+@click.option("--seed", default=None, type=int, help="For the moments of the kills; the time if it is not given.")
+def main(rounds: int, seed: int | None) -> None:
+    """Kill a broker at random moments, and check that nothing it promised is lost."""
+    # Clients tell at length of each connection that broke.
+    logging.disable(logging.CRITICAL)
+    seed = int(time.time()) if seed is None else seed
+    click.echo(f"{rounds} rounds with --seed {seed}")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        result = torture(Path(folder), rounds, seed)
+    click.echo(f"{result.confirmed} messages confirmed, {time.monotonic() - began:.0f} s")
+    click.echo(f"{result.kills_while_starting} further kills while the broker started")
+    for title, counts in (("delivered", result.delivered), ("left at the end", result.left)):
+        click.echo(f"{title}: {', '.join(f'{count} of {queue}' for queue, count in sorted(counts.items()))}")
+    for error in result.errors[:50]:
+        click.echo(error, err=True)
+    if result.errors:
+        click.echo(f"{len(result.errors)} errors", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

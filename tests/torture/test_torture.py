@@ -1,0 +1,20 @@
+"""A few rounds of what `make torture` does at length: kill -9 while real clients work, and nothing promised is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.torture.torture import CONSUMED, torture
+
+ROUNDS = 5
+SEED = 4
+
+
+def test_nothing_that_was_promised_is_lost_when_the_broker_is_killed(tmp_path: Path) -> None:
+    result = torture(tmp_path, ROUNDS, SEED)
+    assert result.errors == []
+    # Otherwise there was nothing that could have been lost.
+    assert result.confirmed > 100
+    assert all(result.delivered[queue] > 20 for queue in (*CONSUMED, "rejecting"))
+    assert all(result.left[queue] > 20 for queue in ("kept", "dead", "rejecting"))
+    assert result.kills_while_starting > 0
