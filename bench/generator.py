@@ -46,6 +46,7 @@ class Load:
     priorities: int = 0
     expiration: int = 0
     persistent: bool = False
+    stream: bool = False
     dead_letter: bool = False
     topic_bindings: int = 0
     topic_keys: int = 0

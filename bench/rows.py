@@ -195,6 +195,13 @@ ROWS = (
         (_faster(1),),
     ),
     Row(
+        "stream",
+        "100 B to a stream, confirms (window 1000), one reader",
+        RATE,
+        Load(messages=200_000, body=100, window=1000, ack=100, prefetch=1000, persistent=True, stream=True),
+        (_faster(2),),
+    ),
+    Row(
         "persistent-latency",
         "p99 latency at 1 000 persistent msg/s",
         MICROSECONDS,

@@ -14,7 +14,7 @@ struct options {
   const char *host, *user, *password, *prefix, *argument;
   int64_t port, publishers, consumers, queues, messages, body, window, ack, prefetch, rate, batch;
   int64_t priorities, expiration, topic_bindings, topic_keys, hash_keys, idle, receive, pid;
-  int fanout, spread, persistent, dead_letter, keep;
+  int fanout, spread, persistent, stream, dead_letter, keep;
   double seconds;
 };
 extern struct options options;

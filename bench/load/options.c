@@ -38,6 +38,7 @@ static const struct option_row rows[] = {
   {"priorities", .number = &options.priorities, .help = "messages have so many priorities in turn, from 0 (0: none)"},
   {"expiration", .number = &options.expiration, .help = "milliseconds that a message has to live (0: for ever)"},
   {"persistent", .fact = &options.persistent, .help = "durable queues and persistent messages"},
+  {"stream", .fact = &options.stream, .help = "the queues are streams; consumers need --ack and --prefetch"},
   {"dead-letter", .fact = &options.dead_letter, .help = "consume what dies in a queue, from a second one behind it"},
   {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with so many bindings (0)"},
   {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},
@@ -63,6 +64,8 @@ static void check_options(void) {
     show_usage("counts must be positive");
   if (o->prefetch && o->ack > o->prefetch) show_usage("--ack beyond --prefetch would wait for ever");
   if (o->receive && !(o->ack && o->prefetch)) show_usage("--receive needs --ack and --prefetch to end there");
+  if (o->stream && (!o->persistent || (o->consumers && !(o->ack && o->prefetch))))
+    show_usage("--stream needs --persistent, and --ack and --prefetch where something is consumed");
   if (!!o->fanout + !!o->topic_bindings + !!o->hash_keys > 1)
     show_usage("--fanout, --topic-bindings and --hash-keys exclude each other");
   if (!!o->spread + !!o->priorities + !!o->topic_bindings + !!o->hash_keys > 1)

@@ -53,6 +53,7 @@ static void declare_queues(struct peer *peer) {
     struct bytes arguments = {0};
     const char *value = strchr(options.argument, '=');
     if (value) put_number_field(&arguments, options.argument, (size_t)(value - options.argument), atoll(value + 1));
+    if (options.stream) put_text_field(&arguments, "x-queue-type", "stream");
     if (options.dead_letter) {
       declare_queue(peer, dead_name(i).text, &none);
       put_text_field(&arguments, "x-dead-letter-exchange", "");
