@@ -48,6 +48,8 @@ class Queue(Turns):
 
     # Whether a channel's limit (basic.qos global) may hold for its consumers.
     takes_global_prefetch = True
+    # Whether its single active consumer gets nothing more, and another is waiting for it to have settled all.
+    is_quiescing = False
 
     def __init__(
         self,

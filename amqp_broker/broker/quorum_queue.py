@@ -46,7 +46,7 @@ class QuorumQueue(Queue):
         self._originals: dict[int, Message] = {}
         self._came_back: deque[tuple[int, Message]] = deque()
         # Whether the single active consumer gets nothing more, since one of higher priority waits for it to be idle.
-        self._is_quiescing = False
+        self.is_quiescing = False
         super().__init__(vhost, name, **attributes)
 
     @property
@@ -230,16 +230,16 @@ class QuorumQueue(Queue):
         active = self.active_consumer
         if active is not None and self._profile.priority_takes_over and consumer.priority > active.priority:
             self.suspend(active)
-            self._is_quiescing = True
+            self.is_quiescing = True
             self._end_quiescing(active)
 
     def unsubscribe(self, consumer: Consumer) -> None:
         if consumer is self.active_consumer:
-            self._is_quiescing = False
+            self.is_quiescing = False
         super().unsubscribe(consumer)
 
     def resume(self, consumer: Consumer) -> None:
-        if self._is_quiescing and consumer is self.active_consumer:
+        if self.is_quiescing and consumer is self.active_consumer:
             self._end_quiescing(consumer)
         else:
             super().resume(consumer)
@@ -250,7 +250,7 @@ class QuorumQueue(Queue):
             # A full consumer asks to be resumed as soon as it settles something.
             active.is_full = True
             return
-        self._is_quiescing = False
+        self.is_quiescing = False
         self.active_consumer = following = self._next_active()
         if following is not None and following.can_take():
             self.resume(following)

@@ -437,7 +437,7 @@ class Session(Connection):
         """Deliver once for all that was settled in this read, not once for each."""
         consumers, self.freed = self.freed, []
         for consumer in consumers:
-            if not consumer.is_taking and consumer.can_take():
+            if not consumer.is_taking and (consumer.can_take() or consumer.queue.is_quiescing):
                 consumer.queue.resume(consumer)
 
     # Backpressure

@@ -252,3 +252,15 @@ def test_the_highest_of_several_takes_over() -> None:
     first.send(commands.Basic.Ack(1))
     first.publish("q", b"2")
     assert (second.bodies(), third.bodies()) == ([], [b"2"])
+
+
+def test_a_single_active_consumer_whose_socket_is_full_gives_way_when_it_has_settled_all() -> None:
+    first, second = two_consumers("4.2")
+    first.publish("q", b"1")
+    first.publish("q", b"2")
+    assert first.bodies() == [b"1", b"2"]
+    second.consume("q", arguments={"x-priority": 1})
+    first.session.pause()
+    first.send(commands.Basic.Ack(2, multiple=True))
+    second.publish("q", b"3")
+    assert second.bodies() == [b"3"]
