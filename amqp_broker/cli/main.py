@@ -46,8 +46,18 @@ def main() -> None:
     except StoreError as error:
         _fail(str(error), exit_code_of(error))
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter would complain about it while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        pass  # whoever read our output has gone
+    finally:
+        _give_up_output()
+
+
+def _give_up_output() -> None:
+    """What cannot be written is lost; the interpreter would complain about it while it ends, and exit with 120."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_standard_files() -> None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from amqp_broker.broker.journal import WindowState
 from amqp_broker.message import CONTENT, FRAME, FRAME_BODY, FRAME_END, FRAME_HEADER, Message
-from amqp_broker.store import codec
+from amqp_broker.store import chunks, codec
 from amqp_broker.store.contents import Contents
 from amqp_broker.store.environment import NUMBER, Environment, ReadOnlyEnvironment
 from amqp_broker.store.journal import POSITION, STATE
@@ -54,6 +54,7 @@ def verify(folder: Path, on_progress: OnProgress = lambda done, total: None) -> 
         contents = Contents(environment)
         garbage, problems = _garbage(environment)
         found = _read_messages(environment, contents, garbage, on_progress)
+        _read_chunks(environment, garbage, found)
         problems = contents.problems + problems + _compare(environment, contents, found)
         queues = sum(len(vhost.queues) for vhost in contents.broker.vhosts.values())
         messages = sum(one.message_count for one in found.values())
@@ -119,6 +120,30 @@ def _read_messages(
     return found
 
 
+def _read_chunks(environment: Environment, garbage: dict[int, list[tuple[int, int]]], found: dict[int, _Found]) -> None:
+    """Add what is there of each stream."""
+    for key, record in _rows(environment, "chunks"):
+        if len(key) != POSITION.size:
+            _note(found.setdefault(-1, _Found()), "its key has another size")
+            continue
+        range_id, first = POSITION.unpack(key)
+        if range_id in garbage and _is_garbage(garbage[range_id], first):
+            continue
+        one = found.setdefault(range_id, _Found())
+        try:
+            if one.message_count and first != one.position_max + 1:
+                raise ValueError(f"the offsets from {one.position_max + 1} on are missing")
+            chunk = chunks.decode(first, record)
+            for message in chunk.messages:
+                check_content(message)
+        except Exception as error:
+            _note(one, f"at offset {first}: {error}")
+            continue
+        one.message_count += chunk.head.message_count
+        one.body_bytes += chunk.head.content_bytes
+        one.position_max = chunk.head.end - 1
+
+
 def _note(one: _Found, problem: str) -> None:
     one.unreadable += 1
     one.unreadable_first = one.unreadable_first or problem
@@ -169,18 +194,4 @@ def _compare(environment: Environment, contents: Contents, found: dict[int, _Fou
             )
         if state.head > state.next or one.position_max >= state.next:
             problems.append(f"{owner} has messages at positions that it will give to others.")
-    return problems + _unowned_chunks(environment, contents)
-
-
-def _unowned_chunks(environment: Environment, contents: Contents) -> list[str]:
-    """Streams whose messages are there, and which are not."""
-    table = environment.tables["chunks"]
-    strays = []
-    with environment.lmdb.begin() as txn, txn.cursor(table) as cursor:
-        is_there = cursor.first()
-        while is_there:
-            stream = int.from_bytes(cursor.key()[: NUMBER.size])
-            if stream not in contents.ranges:
-                strays.append(f"stream {stream} has messages and belongs to nothing.")
-            is_there = cursor.set_range(NUMBER.pack(stream + 1))
-    return strays
+    return problems

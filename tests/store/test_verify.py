@@ -111,7 +111,7 @@ def test_messages_of_nothing_are_told(tmp_path: Path) -> None:
     assert change(tmp_path, orphan) == [
         "range 77 has 1 messages and belongs to nothing.",
         "range 78 has 0 messages and belongs to nothing.",
-        "stream 79 has messages and belongs to nothing.",
+        "range 79 has 2 messages and belongs to nothing.",
     ]
 
 
@@ -170,3 +170,43 @@ def test_content_of_another_size_than_it_says_is_not_whole() -> None:
     message.content = bytes(content)
     with pytest.raises(ValueError, match="another size"):
         check_content(message)
+
+
+def fill_stream(folder: Path) -> None:
+    """A stream of three chunks whose first was dropped, and is to be deleted."""
+    environment = Environment(folder)
+    journal = LmdbJournal(environment)
+    arguments = {"x-queue-type": "stream", "x-max-length-bytes": 1200}
+    stream = new_queue(new_broker(journal).vhosts["/"], "s", is_durable=True, arguments_=arguments)
+    for body in (b"a" * 100, b"b" * 100, b"c" * 100):
+        for _ in range(4):
+            stream.push(new_message(body))
+        commit(environment, journal)
+        stream.vhost.broker.on_committed()
+    # What was dropped from the head is discarded with the next batch.
+    commit(environment, journal)
+    environment.close()
+
+
+def test_a_stream_as_a_broker_wrote_it_has_no_problems(tmp_path: Path) -> None:
+    fill_stream(tmp_path)
+    verdict = verify(tmp_path)
+    assert (verdict.messages, verdict.problems) == (8, [])
+
+
+def test_a_stream_with_a_gap_is_told(tmp_path: Path) -> None:
+    fill_stream(tmp_path)
+    problems = change(tmp_path, lambda txn, tables: txn.delete(POSITION.pack(1, 8), db=tables["chunks"]))
+    assert problems == ["queue 's' in vhost '/' has 4 messages of 520 octets, and counts 8 of 1040."]
+
+
+def test_a_chunk_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    fill_stream(tmp_path)
+
+    def cut(txn: lmdb.Transaction, tables: Tables) -> None:
+        key = POSITION.pack(1, 8)
+        txn.put(key, txn.get(key, db=tables["chunks"])[:-1], db=tables["chunks"])
+
+    assert change(tmp_path, cut) == [
+        "queue 's' in vhost '/' has 1 messages that cannot be read, at offset 8: a chunk is cut short, or more than that."
+    ]
