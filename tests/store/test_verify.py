@@ -207,6 +207,5 @@ def test_a_chunk_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         key = POSITION.pack(1, 8)
         txn.put(key, txn.get(key, db=tables["chunks"])[:-1], db=tables["chunks"])
 
-    assert change(tmp_path, cut) == [
-        "queue 's' in vhost '/' has 1 messages that cannot be read, at offset 8: a chunk is cut short, or more than that."
-    ]
+    (problem,) = change(tmp_path, cut)
+    assert problem.endswith("has 1 messages that cannot be read, at offset 8: a chunk is cut short, or more than that.")
