@@ -70,10 +70,11 @@ class QuorumQueue(Queue):
 
     def on_recovered(self, position: int, stored: Stored) -> None:
         if position < self._line_of(position).redelivered_before or stored.returns:
-            # What nobody has settled when the process ended is one more time that it came back.
-            self.return_counts[position] = stored.returns + 1
-            if self._profile.counts_failures:
-                self.failure_counts[position] = stored.returns + 1
+            # What was told includes that it came back when the process ended in good order. Only what was never told
+            # to have come back must have been with somebody when it was killed.
+            self.return_counts[position] = stored.returns or 1
+            if self._profile.counts_failures and stored.returns:
+                self.failure_counts[position] = stored.returns
 
     def _use_lines(self, lines: Sequence[Line | Window]) -> None:
         self._lines = lines

@@ -96,8 +96,8 @@ def restored(world: World, safe: SafeQueue) -> QueueModel:
         copy.deadline_ms, copy.was_delivered = old.deadline_ms, old.was_delivered
         copy.stored_returns = old.stored_returns
         if queue.is_quorum and old.was_delivered:
-            # That it was in somebody's hands is one more time that it came back.
-            copy.returns = old.stored_returns + 1
+            # What was never told to have come back was in somebody's hands; of the rest nobody can say.
+            copy.returns = old.stored_returns or 1
         queue.ready.append(copy)
     queue.arrange()
     return queue
