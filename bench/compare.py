@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.generator import Load, LoadError, Outcome, run_load
-from bench.rows import MICROSECONDS, QUEUED_MESSAGES, Row, Sample, median
+from bench.rows import MICROSECONDS, QUEUED_MESSAGES, STALL, Row, Sample, median
 from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
 
 Brokers = dict[str, Callable[[Path], BrokerProcess]]
@@ -121,7 +123,8 @@ def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort,
         for name, broker in brokers.items():
             time.sleep(PAUSE_S)
             try:
-                outcome = run_load(load, broker, pids[name])
+                with _running(row.beside and effort.cut(row.beside), broker, pids[name]):
+                    outcome = run_load(load, broker, pids[name])
             except LoadError as error:
                 figures.failures.append(f"{row.name}, {name}: {error}")
                 say(f"{name}: {row.title}: {error}")
@@ -131,12 +134,25 @@ def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort,
             say(f"{name}: {row.title}: {row.unit.text(sample.value)}")
 
 
+@contextmanager
+def _running(load: Load | None, broker: BrokerProcess, pid: int) -> Iterator[None]:
+    """Put a load on the broker while something else is measured."""
+    if load is None:
+        yield
+        return
+    with ThreadPoolExecutor(1) as executor:
+        beside = executor.submit(run_load, load, broker, pid)
+        yield
+        beside.result()
+
+
 def sample_of(outcome: Outcome, row: Row) -> Sample:
     value = max(outcome.publish_rate, outcome.receive_rate)
-    is_paced = row.unit is MICROSECONDS
+    is_paced = row.unit in (MICROSECONDS, STALL)
     if is_paced:
         assert outcome.latency_p99_us is not None
-        value = outcome.latency_p99_us
+        assert outcome.latency_p999_us is not None
+        value = outcome.latency_p999_us if row.unit is STALL else outcome.latency_p99_us
     return Sample(
         value,
         cpu_us=outcome.broker_cpu_us_per_message,

@@ -81,6 +81,7 @@ class Outcome:
     receive_rate: float
     latency_p50_us: float | None
     latency_p99_us: float | None
+    latency_p999_us: float | None
     latency_max_us: float | None
     own_cpu_us_per_message: float
     own_cpu_share: float

@@ -44,6 +44,8 @@ def _rate_text(value: float) -> str:
 
 RATE = Unit(_rate_text, is_more_better=True)
 MICROSECONDS = Unit(lambda value: f"{value:.0f} µs")
+# As MICROSECONDS, but of the 999th message of a thousand.
+STALL = Unit(lambda value: f"{value:.0f} µs")
 SECONDS = Unit(lambda value: f"{value:.2f} s")
 MEGABYTES = Unit(lambda value: f"{value:.0f} MB")
 BYTES = Unit(lambda value: f"{value:.0f} B")
@@ -71,6 +73,8 @@ class Row:
     unit: Unit
     load: Load | None = None
     goals: tuple[Goal, ...] = ()
+    # What else is put on the broker meanwhile.
+    beside: Load | None = None
 
     def advantage(self, ours: Sample, theirs: Sample | None) -> float | None:
         """How many times better our value is than RabbitMQ's."""
@@ -207,6 +211,14 @@ ROWS = (
         MICROSECONDS,
         Load(messages=4_000, rate=1000, persistent=True),
         (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
+    ),
+    Row(
+        "stall",
+        "p99.9 at 1 000 msg/s, beside 20 000 persistent ones",
+        STALL,
+        Load(messages=5_000, rate=1000),
+        (_below(5000, "5 ms"),),
+        beside=Load(messages=110_000, body=1024, window=1000, ack=1, prefetch=200, persistent=True, rate=20_000),
     ),
     Row(
         "latency",

@@ -154,6 +154,7 @@ static void print_result(double own_us, double broker_us) {
   printf(", \"publish_rate\": %.1f, \"receive_rate\": %.1f", (double)run.sent / seconds, (double)run.received / seconds);
   print_optional("latency_p50_us", latency_us(0.5));
   print_optional("latency_p99_us", latency_us(0.99));
+  print_optional("latency_p999_us", latency_us(0.999));
   print_optional("latency_max_us", latency_us(1));
   printf(", \"own_cpu_us_per_message\": %.4f, \"own_cpu_share\": %.4f", own_us / (double)messages, own_us / 1e6 / seconds);
   print_optional("broker_cpu_us_per_message", options.pid ? broker_us / (double)messages : -1);

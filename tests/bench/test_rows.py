@@ -50,6 +50,7 @@ def test_where_nobody_consumes_the_rate_is_that_of_publishing() -> None:
         receive_rate=0,
         latency_p50_us=None,
         latency_p99_us=None,
+        latency_p999_us=None,
         latency_max_us=None,
         own_cpu_us_per_message=1,
         own_cpu_share=0.1,
