@@ -48,4 +48,6 @@ class Overflow(Window):
         self.head = position + 1
         self._forget_memory(message)
         self.ready_bytes -= message.body_bytes
+        # At once, so that its queue knows when the next one expires.
+        self.fill()
         return taken

@@ -384,7 +384,10 @@ class Queue(Turns):
             return message, position, position < self.window.redelivered_before
         position = self.head
         self.head = position + 1
-        return self.ready.popleft(), position, False
+        message = self.ready.popleft()
+        if self.window is not None and not self.ready:
+            self.window.fill()
+        return message, position, False
 
     def _clear(self) -> None:
         """Forget all that is ready."""

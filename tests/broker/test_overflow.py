@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.broker import window as window_module
 from amqp_broker.broker.queue import Queue
 from tests.memory_journal import MemoryJournal
 from tests.taker import Taker, new_message, new_queue, new_vhost, pulled, push
@@ -161,3 +162,23 @@ def test_without_a_journal_there_is_nothing_to_page_to() -> None:
     push(queue, *bodies(0, COUNT))
     queue.vhost.broker.page(True)
     assert queue.window is None
+
+
+@pytest.mark.parametrize("first", [0, 60])
+def test_what_expired_in_the_journal_is_not_delivered(
+    journal: MemoryJournal, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Be it the first of what is there, or the first of a portion that is read later: here each is one."""
+    monkeypatch.setattr(window_module, "PORTION_BYTES", 1)
+    queue = new_queue(new_vhost(journal))
+    push(queue, *bodies(0, COUNT))
+    queue.vhost.broker.page(True)
+    for number in range(100):
+        queue.push_with_extras(new_message(b"x"), None if number < first else 100)
+    journal.commit()
+    taker = Taker(queue, prefetch=COUNT - 10).start()
+    queue.vhost.broker.tick(200)
+    while taker.held:
+        taker.ack()
+    assert len(taker.taken) == COUNT + first
+    assert queue.ready_count == 0
