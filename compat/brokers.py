@@ -148,13 +148,20 @@ class OurBroker(BrokerProcess):
 
 
 class RabbitMQ(BrokerProcess):
-    """Debian's rabbitmq-server on its own ports, with its own data folder, node name and epmd."""
+    """Debian's rabbitmq-server on its own ports, with its own data folder, node name and epmd.
+
+    `settings` are further lines of rabbitmq.conf. With the management plugin its HTTP API is at `management_port`.
+    """
 
     name = "RabbitMQ"
 
-    def __init__(self, folder: Path, port: int = 0, plugins: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, port: int = 0, plugins: tuple[str, ...] = (), settings: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(folder, port)
         self.plugins = plugins
+        self.settings = settings
+        self.management_port = free_port()
         self.dist_port, self.epmd_port = free_port(), free_port()
         self.home = folder / "home"
 
@@ -178,9 +185,10 @@ class RabbitMQ(BrokerProcess):
     def command(self) -> list[str]:
         self.home.mkdir(exist_ok=True)
         (self.folder / "enabled_plugins").write_text(f"[{','.join(self.plugins)}].\n")
-        (self.folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.default = {self.host}:{self.port}\nlog.console = true\nlog.file = false\n"
-        )
+        lines = [f"listeners.tcp.default = {self.host}:{self.port}", "log.console = true", "log.file = false"]
+        if "rabbitmq_management" in self.plugins:
+            lines += [f"management.tcp.port = {self.management_port}", f"management.tcp.ip = {self.host}"]
+        (self.folder / "rabbitmq.conf").write_text("\n".join([*lines, *self.settings]) + "\n")
         return [str(RABBITMQ_SERVER)]
 
     def environment(self) -> dict[str, str]:
@@ -199,6 +207,18 @@ class RabbitMQ(BrokerProcess):
             "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
         }
+
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of RabbitMQ's commands, `rabbitmqctl` for one, against this node."""
+        return subprocess.run(
+            [str(RABBITMQ_SERVER.with_name(program)), *arguments],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     def is_ready(self) -> bool:
         return "Server startup complete" in self.log_path.read_text(errors="replace")

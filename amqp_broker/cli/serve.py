@@ -45,15 +45,16 @@ class CommandError(Exception):
 
 def settings_as_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for each setting that has a flag."""
-    kinds: dict[str, Any] = {"str": str, "int": int}
+    kinds: dict[str, Any] = {"str": str, "int": int, "int | None": int}
     for declared in reversed(fields(Config)):
         if not declared.metadata["flag"]:
             continue
         flag, help_text = "--" + declared.name.replace("_", "-"), declared.metadata["help"]
         if declared.type == "bool":
-            option = click.option(flag, declared.name, is_flag=True, default=None, help=help_text)
+            flags = f"{flag}/--no-{flag[2:]}" if declared.default else flag
+            option = click.option(flags, declared.name, is_flag=True, default=None, help=help_text)
         else:
-            shown = f"{help_text}  [default: {declared.default}]" if declared.default != "" else help_text
+            shown = f"{help_text}  [default: {declared.default}]" if declared.default not in ("", None) else help_text
             option = click.option(flag, declared.name, type=kinds[str(declared.type)], default=None, help=shown)
         command = option(command)
     return command
@@ -65,8 +66,8 @@ def serve(**given: Any) -> None:
     """Run the broker until it is told to stop.
 
     Each option can also be set in the environment: --log-level as AMQP_BROKER_LOG_LEVEL. RABBITMQ_DEFAULT_USER,
-    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, RABBITMQ_NODE_PORT, RABBITMQ_NODE_IP_ADDRESS, RABBITMQ_MNESIA_DIR and
-    RABBITMQ_VM_MEMORY_HIGH_WATERMARK work as they do for RabbitMQ.
+    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, RABBITMQ_NODENAME, RABBITMQ_NODE_PORT, RABBITMQ_NODE_IP_ADDRESS,
+    RABBITMQ_MNESIA_DIR and RABBITMQ_VM_MEMORY_HIGH_WATERMARK work as they do for RabbitMQ.
     """
     config = Config.load(given, os.environ)
     start_logging(config.log_level)

@@ -74,7 +74,7 @@ class Server:
         self.store = None if folder is None else Store(folder)
         self.broker = Broker(config, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
-        self.broker.node = f"rabbit@{platform.node()}"
+        self.broker.node = config.node_name or f"rabbit@{platform.node()}"
         self.broker.now = self.clock.now()
         if self.store is None or not self.store.recover(self.broker):
             self.broker.add_defaults()
