@@ -58,6 +58,7 @@ class Config:
         "Port of the metrics: 15692 if none is given, or a free one if AMQP takes one.",
         key="prometheus.tcp.port",
     )
+    control: bool = setting(True, "Let this user's command line command the broker.")
     ports_file: str = setting("", "Write the ports as JSON to this file when all of them accept.")
     node_name: str = setting(
         "", "Name of the node, rabbit@ and the machine's name if none is given.", env=("RABBITMQ_NODENAME",)

@@ -26,12 +26,16 @@ TIMEOUT_S = 20.0
 
 
 class RunningServer:
-    """Starts on entering, stops (as SIGTERM does it) on leaving; on 127.0.0.1 and a free port unless told otherwise."""
+    """Starts on entering, stops (as SIGTERM does it) on leaving.
+
+    It is on 127.0.0.1 and a free port, and has no listeners but AMQP's, unless told otherwise.
+    """
 
     def __init__(
         self, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop, **settings: Any
     ) -> None:
-        self.config = Config(**{"host": "127.0.0.1", "port": 0, "ephemeral": True, **settings})
+        plain = {"management": False, "control": False, "prometheus": False}
+        self.config = Config(**{"host": "127.0.0.1", "port": 0, "ephemeral": True, **plain, **settings})
         self._new_loop = new_loop
         self._started: Future[Server] = Future()
         self._loop: asyncio.AbstractEventLoop

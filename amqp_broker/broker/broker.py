@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.broker import definitions
 from amqp_broker.broker.access import SALT_BYTES, Permission, TopicPermission, User, hash_password
-from amqp_broker.broker.connection import Connection
+from amqp_broker.broker.connection import AwaitsCommit, Connection
 from amqp_broker.broker.dead_letter import dead_letter
 from amqp_broker.broker.events import EVENT_EXCHANGE, Events, event_exchange
 from amqp_broker.broker.journal import Journal, NullJournal
@@ -41,8 +41,8 @@ class Broker:
         self.profile = config.profile
         self.entropy = entropy
         self.journal = journal or NullJournal()
-        # Connections that wait for a commit of the journal.
-        self.awaiting_commit: dict[Connection, None] = {}
+        # Who waits for a commit of the journal.
+        self.awaiting_commit: dict[AwaitsCommit, None] = {}
         self.timers = Timers()
         self.vhosts: dict[str, VHost] = {}
         self.users: dict[str, User] = {}
@@ -111,9 +111,9 @@ class Broker:
         logs, self.journal.advanced_logs = self.journal.advanced_logs, []
         for log in logs:
             log.queue.on_committed()
-        for connection in list(self.awaiting_commit):
-            if not connection.on_committed(self.journal.committed):
-                del self.awaiting_commit[connection]
+        for waiting in list(self.awaiting_commit):
+            if not waiting.on_committed(self.journal.committed):
+                del self.awaiting_commit[waiting]
 
     # Users and vhosts
 

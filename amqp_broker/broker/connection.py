@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from amqp_broker import fields
     from amqp_broker.broker.access import User
     from amqp_broker.broker.queue import Queue
     from amqp_broker.broker.vhost import VHost
+
+
+class AwaitsCommit(Protocol):
+    """Who has something to say when a batch of the journal is safe."""
+
+    def on_committed(self, committed: int) -> bool:
+        """The journal has committed this batch; returns whether to wait for a later one."""
+        ...
 
 
 class Connection:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import click
 
 from amqp_broker.config import Config
-from amqp_broker.server.server import Server
+from amqp_broker.server.server import CannotListen, Server
 
 EX_NOHOST: Final = 68
 EX_UNAVAILABLE: Final = 69
@@ -81,21 +81,22 @@ async def _serve(server: Server) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    server.request_stop = stopped.set
     try:
         await server.start()
+    except CannotListen as error:
+        raise explain(error.host, error.port, error.error) from None
     except OSError as error:
-        raise explain(server.config, error) from None
+        raise CommandError(f"cannot write '{error.filename}': {error.strerror}.", EX_CANTCREAT) from None
     await stopped.wait()
     await server.stop()
 
 
-def explain(config: Config, error: OSError) -> CommandError:
-    """Why the broker did not start."""
+def explain(host: str, port: int, error: OSError) -> CommandError:
+    """Why the broker cannot listen there."""
     if isinstance(error, socket.gaierror):
-        return CommandError(f"cannot listen on '{config.host}': {error.strerror}.", EX_NOHOST)
-    if error.filename is not None:
-        return CommandError(f"cannot write the ports file '{config.ports_file}': {error.strerror}.", EX_CANTCREAT)
-    where = f"port {config.port} of '{config.host}'"
+        return CommandError(f"cannot listen on '{host}': {error.strerror}.", EX_NOHOST)
+    where = f"port {port} of '{host}'"
     if error.errno == errno.EADDRINUSE:
         return CommandError(f"{where} is in use by another program.", EX_UNAVAILABLE)
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -15,7 +15,7 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -25,6 +25,7 @@ from amqp_broker.config import Config, octets
 from amqp_broker.server import memory
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
+from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
 from amqp_broker.store.store import Store
@@ -60,6 +61,16 @@ RELEASE_MS: Final = 100
 STORE_RETRY_S: Final = 1.0
 
 
+class CannotListen(Exception):
+    """There is no listening at a host and port; `error` says why."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        super().__init__(f"cannot listen on port {port} of '{host}': {error.strerror}")
+        self.host = host
+        self.port = port
+        self.error = error
+
+
 class Server:
     """Serves one broker; `ports` tells where (by listener: {"amqp": 5672}). Raises StoreError if it cannot."""
 
@@ -80,11 +91,15 @@ class Server:
             self.broker.add_defaults()
         self.alarms = Alarms(self.broker, *self._limits())
         self.ports: dict[str, int] = {}
+        self.node = ServerNode(self)
+        # What ends the process; a shell that can be told to stop puts its own here.
+        self.request_stop: Callable[[], None] = lambda: None
         self.dirty: list[Session] = []
         self.transports: dict[Session, Transport] = {}
         # Reads of all sockets go through this one; what a session does not use up at once, it keeps itself.
         self.read_view = memoryview(bytearray(READ_BYTES_MAX + REST_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
+        self._management = Listeners(self)
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -113,16 +128,20 @@ class Server:
         return limits, readings
 
     async def start(self) -> None:
-        """Listen; when this returns, clients are served. Raises OSError (port taken, bad address, no permission)."""
+        """Listen; when this returns, clients are served.
+
+        Raises CannotListen (port taken, bad address, no permission), and OSError that names the ports file.
+        """
         self._loop = asyncio.get_running_loop()
         if self.store is not None:
             self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
-        self._check_alarms()
-        for listener in open_sockets(addresses_of(self.config.host), self.config.port):
+        self._watch_alarms()
+        for listener in self.open_sockets(self.config.port):
             server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
             self._listeners.append(server)
             host, port = listener.getsockname()[:2]
             self.ports["amqp"] = port
+            self.node.listen("amqp", host, port)
             logger.info("started TCP listener on %s:%d", f"[{host}]" if ":" in host else host, port)
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
         logger.info(
@@ -130,6 +149,11 @@ class Server:
             *(allowed >> 20, allowed),
             *(total >> 20, total),
         )
+        try:
+            await self._management.start()
+        except BaseException:
+            await self.stop()
+            raise
         if self.config.ports_file:
             try:
                 write_ports(Path(self.config.ports_file), self.ports)
@@ -139,6 +163,13 @@ class Server:
         logger.info("Server startup complete; 0 plugins started.")
         # What a former process left behind is seen to now.
         self.flush()
+
+    def open_sockets(self, port: int) -> list[socket.socket]:
+        """Listening sockets at all addresses of this broker. Raises CannotListen."""
+        try:
+            return open_sockets(addresses_of(self.config.host), port)
+        except OSError as error:
+            raise CannotListen(self.config.host, port, error) from None
 
     def flush(self) -> None:
         """Write what sessions have to say, and see to what was put off."""
@@ -187,11 +218,15 @@ class Server:
         if self.store is not None and self.store.can_commit:
             self.store.commit()
 
-    def _check_alarms(self) -> None:
+    def check_alarms(self) -> None:
+        """Compare what there is with the limits now."""
         self.broker.now = self.clock.now()
         if self.alarms.check():
             self.flush()
-        self._alarms_timer = self._loop.call_later(ALARMS_S, self._check_alarms)
+
+    def _watch_alarms(self) -> None:
+        self.check_alarms()
+        self._alarms_timer = self._loop.call_later(ALARMS_S, self._watch_alarms)
 
     def _on_commit_done(self, error: Exception | None) -> None:
         """A commit has ended: who waited for it goes on, or nobody can publish until one succeeds."""
@@ -287,6 +322,7 @@ class Server:
         """Tell clients that the broker goes (320), give them a moment to answer, and close everything."""
         for listener in self._listeners:
             listener.close()
+        await self._management.stop()
         now = self.clock.now()
         for session in list(self.transports):
             session.force_close("broker forced connection closure with reason 'shutdown'", now)

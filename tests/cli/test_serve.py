@@ -13,7 +13,6 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.cli.serve import explain
-from amqp_broker.config import Config
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.cli.program import MODULE, SCRIPT, Serving, environment, serving
@@ -51,7 +50,7 @@ def test_a_broker_serves_on_a_free_port(tmp_path: Path, program: tuple[str, ...]
 
 def test_the_ports_file_has_a_port_for_each_kind_of_listener(tmp_path: Path) -> None:
     with serving(tmp_path, "--port", "0") as broker:
-        assert broker.ports.keys() == {"amqp"}
+        assert broker.ports.keys() == {"amqp", "management"}
         assert 0 < broker.port < 65536
         assert sorted(path.name for path in tmp_path.iterdir()) == ["output", "ports.json"]
 
@@ -72,10 +71,13 @@ def test_the_log_says_once_and_last_that_the_broker_is_ready(tmp_path: Path) -> 
             broker.client().open().close()
         assert broker.end() == 0
         logged = messages(broker)
-        listener, watermark, ready = logged[:3]
+        listener, watermark, management, ready = logged[:4]
         assert listener == f"started TCP listener on 127.0.0.1:{broker.port}"
         sizes = r"\d+ MiB \(\d+ bytes\)"
         assert re.fullmatch(f"Memory high watermark set to {sizes} of {sizes} total", watermark)
+        assert management == (
+            f"Management plugin: HTTP (non-TLS) listener started on port {broker.ports['management']}"
+        )
         assert ready == "Server startup complete; 0 plugins started."
         assert broker.output.count(READY) == 1
 
@@ -312,5 +314,5 @@ def test_a_broker_takes_as_many_clients_as_the_system_allows(tmp_path: Path) -> 
     ],
 )
 def test_what_the_system_refuses_is_put_into_words(error: OSError, code: int, sentence: str) -> None:
-    said = explain(Config(), error)
+    said = explain("localhost", 5672, error)
     assert (str(said), said.exit_code) == (sentence, code)

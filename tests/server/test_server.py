@@ -13,7 +13,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.broker.policies import Policy
-from amqp_broker.server.server import Address, Server, addresses_of, open_sockets, write_ports
+from amqp_broker.server.server import Address, CannotListen, Server, addresses_of, open_sockets, write_ports
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.client import PROTOCOL_HEADER, Client
@@ -227,9 +227,9 @@ def test_a_server_that_cannot_write_its_ports_file_listens_no_more(new_loop: New
 
 
 def test_a_server_says_that_its_port_is_taken(running: RunningServer, new_loop: NewLoop) -> None:
-    with pytest.raises(OSError) as caught, RunningServer(new_loop, port=running.port):
+    with pytest.raises(CannotListen) as caught, RunningServer(new_loop, port=running.port):
         pass
-    assert caught.value.errno == errno.EADDRINUSE
+    assert (caught.value.port, caught.value.error.errno) == (running.port, errno.EADDRINUSE)
     Client(running.port).open().close()
 
 

@@ -37,10 +37,11 @@ LAYERS = {
     "broker": Layer(VALUES, IMPURE | {"pamqp"}),
     "session": Layer({*VALUES, "protocol", "broker"}, (IMPURE | THREADS) - {"logging"}),
     "store": Layer({*VALUES, "broker"}, {"asyncio"}),
-    "management": Layer({*VALUES, "broker"}, set()),
-    "server": Layer({*VALUES, "protocol", "broker", "session", "store", "management"}, set()),
+    "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
+    "management": Layer({*VALUES, "broker"}, {"socket", "lmdb", *CLOCKS, *THREADS, "os"}),
+    "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management"}, set()),
     "testing": Layer({"config", "server"}, set()),
-    "cli": Layer({"config", "server", "store"}, set()),
+    "cli": Layer({"config", "control", "server", "store"}, set()),
 }
 
 

@@ -1,0 +1,1 @@
+"""RabbitMQ's management: the HTTP API, the web page, the metrics."""

@@ -1,0 +1,88 @@
+"""Who asks, and what he may see: HTTP's basic authentication and RabbitMQ's tags.
+
+Source: RabbitMQ, "Management Plugin", "Access and Permissions"; rabbit_web_dispatch_access_control.erl.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.broker.access import User
+from amqp_broker.management.request import Refusal, not_authorised
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.vhost import VHost
+
+# What a resource needs: nothing, a login, or a tag of those that include it.
+ANYBODY: Final = "anybody"
+MANAGEMENT: Final = "management"
+POLICYMAKER: Final = "policymaker"
+MONITORING: Final = "monitoring"
+ADMINISTRATOR: Final = "administrator"
+
+_TAGS: Final[dict[str, frozenset[str]]] = {
+    MANAGEMENT: frozenset({"management", "policymaker", "monitoring", "administrator"}),
+    POLICYMAKER: frozenset({"policymaker", "administrator"}),
+    MONITORING: frozenset({"monitoring", "administrator"}),
+    ADMINISTRATOR: frozenset({"administrator"}),
+}
+
+CHALLENGE: Final = 'Basic realm="RabbitMQ Management"'
+
+
+class Operator(User):
+    """Whoever may open the control socket: an administrator who needs no permissions, as Erlang's cookie makes one."""
+
+    def __init__(self) -> None:
+        super().__init__("rmq-cli", tags=frozenset({"administrator"}))
+
+    def can_open(self, vhost: str) -> bool:
+        return True
+
+    def require(self, action: str, vhost: str, kind: str, name: str) -> None:
+        pass
+
+    def may_topic(self, action: str, vhost: str, exchange: str, routing_key: str) -> bool:
+        return True
+
+
+def may(user: User, needs: str) -> bool:
+    """Whether a user has a tag that is enough."""
+    return needs == ANYBODY or not _TAGS[needs].isdisjoint(user.tags)
+
+
+def sees_all_vhosts(user: User) -> bool:
+    return may(user, MONITORING)
+
+
+def require_vhost(user: User, vhost: VHost) -> None:
+    """Raise Refusal unless the user may see a vhost."""
+    if not user.can_open(vhost.name) and not sees_all_vhosts(user):
+        raise not_authorised("User not authorised to access virtual host")
+
+
+def login(broker: Broker, authorization: str | None, needs: str, peer_host: str) -> User:
+    """The user of an Authorization header, if he may do what `needs` says. Raises Refusal (401)."""
+    name, password = _credentials(authorization)
+    user = broker.users.get(name)
+    if user is None or not user.accepts(password):
+        raise not_authorised("Login failed")
+    if not may(user, needs):
+        raise not_authorised("Not administrator user" if needs == ADMINISTRATOR else "Not management user")
+    return user
+
+
+def _credentials(authorization: str | None) -> tuple[str, bytes]:
+    scheme, _, encoded = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        raise Refusal(401, "not_authorized", "Login failed")
+    try:
+        name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+    except binascii.Error:
+        raise not_authorised("Login failed") from None
+    if not colon:
+        raise not_authorised("Login failed")
+    return name.decode("utf-8", "surrogateescape"), password

@@ -1,0 +1,69 @@
+"""Seam: what the shell knows of the node, and what it can be told to do. `server/management.py` implements it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Listener(NamedTuple):
+    """What the node listens with: protocol is "amqp", "amqp/ssl", "http", "https", "http/prometheus"."""
+
+    protocol: str
+    host: str
+    port: int
+
+
+class Node:
+    """`started_at_ms` is when the broker was started (ms since the epoch)."""
+
+    started_at_ms: int
+
+    # What it is
+
+    def now(self) -> int:
+        """What time it is (ms since the epoch)."""
+        raise NotImplementedError
+
+    def listeners(self) -> list[Listener]:
+        raise NotImplementedError
+
+    def memory_used(self) -> int:
+        """Octets that the process has."""
+        raise NotImplementedError
+
+    def memory_limit(self) -> int:
+        """Octets from which on publishers are blocked."""
+        raise NotImplementedError
+
+    def disk_free(self) -> int:
+        """Octets free where the store is; without a store, where the process works."""
+        raise NotImplementedError
+
+    def disk_free_limit(self) -> int:
+        raise NotImplementedError
+
+    def descriptors(self) -> tuple[int, int]:
+        """Open file descriptors, and how many there may be."""
+        raise NotImplementedError
+
+    # What it does
+
+    def flush(self) -> None:
+        """Write what sessions have to say after something was changed."""
+        raise NotImplementedError
+
+    def set_memory_limit(self, text: str) -> None:
+        """A share (0.4) or an amount ("2GB") of memory. Raises ConfigError."""
+        raise NotImplementedError
+
+    def set_disk_free_limit(self, text: str) -> None:
+        """An amount, or a share of the memory. Raises ConfigError."""
+        raise NotImplementedError
+
+    def set_log_level(self, level: str) -> None:
+        """Raises ConfigError."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the process, as SIGTERM does."""
+        raise NotImplementedError

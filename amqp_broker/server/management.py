@@ -1,0 +1,150 @@
+"""The listeners of management: HTTP API and web page, and the control socket for the command line.
+
+aiohttp is imported here, and only when the AMQP port is open already: it takes longer than all the rest of the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.config import Config, ConfigError, octets
+from amqp_broker.control import control_folder, control_socket
+from amqp_broker.management.node import Listener, Node
+from amqp_broker.server import memory
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from amqp_broker.server.server import Server
+
+logger = logging.getLogger("amqp_broker.server")
+
+MANAGEMENT_PORT: Final = 15672
+SHUTDOWN_GRACE_S: Final = 0.1
+
+
+class ServerNode(Node):
+    """The node that a server is."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.started_at_ms = server.clock.now()
+        self._listeners: list[Listener] = []
+
+    def now(self) -> int:
+        return self.server.clock.now()
+
+    def listeners(self) -> list[Listener]:
+        return self._listeners
+
+    def listen(self, protocol: str, host: str, port: int) -> None:
+        """Tell of a listener."""
+        self._listeners.append(Listener(protocol, host, port))
+
+    def memory_used(self) -> int:
+        return memory.used_bytes()
+
+    def memory_limit(self) -> int:
+        return self.server.alarms.limits.memory_max or 0
+
+    def disk_free(self) -> int:
+        store = self.server.store
+        return shutil.disk_usage(Path.cwd() if store is None else store.environment.folder).free
+
+    def disk_free_limit(self) -> int:
+        return self.server.alarms.limits.disk_free_min or 0
+
+    def descriptors(self) -> tuple[int, int]:
+        try:
+            import resource
+
+            used = sum(1 for _ in Path("/proc/self/fd").iterdir())
+        except (ImportError, OSError):
+            return 0, 0  # not on this system
+        return used, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def flush(self) -> None:
+        self.server.flush()
+
+    def set_memory_limit(self, text: str) -> None:
+        Config(vm_memory_high_watermark=text).check()
+        self.server.alarms.limits.memory_max = octets(text, memory.total_bytes())
+        self.server.check_alarms()
+
+    def set_disk_free_limit(self, text: str) -> None:
+        Config(disk_free_limit=text).check()
+        self.server.alarms.limits.disk_free_min = octets(text, memory.total_bytes())
+        self.server.check_alarms()
+
+    def set_log_level(self, level: str) -> None:
+        Config(log_level=level).check()
+        logging.getLogger().setLevel(level.upper())
+
+    def stop(self) -> None:
+        self.server.request_stop()
+
+
+class Listeners:
+    """What of a server is HTTP."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._runners: list[web.AppRunner] = []
+        self._socket_path: Path | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises CannotListen."""
+        config = self.server.config
+        if not config.management and not config.control:
+            return
+        from amqp_broker.management.app import Management
+
+        management = Management(self.server.broker, self.server.node)
+        if config.management:
+            sockets = self.server.open_sockets(config.port_of(MANAGEMENT_PORT, config.management_port))
+            await self._serve(management.application(is_local=False), sockets)
+            host, port = sockets[0].getsockname()[:2]
+            self.server.ports["management"] = port
+            self.server.node.listen("http", host, port)
+            logger.info("Management plugin: HTTP (non-TLS) listener started on port %d", port)
+        if config.control and hasattr(socket, "AF_UNIX"):
+            await self._serve(management.application(is_local=True), [self._open_control_socket()])
+
+    def _open_control_socket(self) -> socket.socket:
+        folder = control_folder(os.environ)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
+        if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ConfigError(f"the folder '{folder}' is not this user's alone: others could command the broker")
+        path = control_socket(folder, self.server.ports["amqp"])
+        # One that is there already is of a broker that was killed: this one has its port.
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen()
+        self._socket_path = path
+        return listener
+
+    async def _serve(self, application: web.Application, sockets: list[socket.socket]) -> None:
+        from aiohttp import web
+
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
+        await runner.setup()
+        self._runners.append(runner)
+        for listener in sockets:
+            await web.SockSite(runner, listener).start()
+
+    async def stop(self) -> None:
+        if self._socket_path is not None:
+            with contextlib.suppress(OSError):
+                self._socket_path.unlink(missing_ok=True)
+        for runner in self._runners:
+            await runner.cleanup()

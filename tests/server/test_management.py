@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amqp_broker.config import ConfigError
+from amqp_broker.control import control_socket
+from amqp_broker.server.server import CannotListen
+from tests.client import Client
+from tests.running import RunningServer
+
+
+def ask(path: Path, target: str) -> tuple[int, Any]:
+    """What the broker behind a control socket answers to GET."""
+    connection = http.client.HTTPConnection("broker")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(path))
+    connection.request("GET", target)
+    response = connection.getresponse()
+    value = json.loads(response.read())
+    connection.close()
+    return response.status, value
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def test_the_control_socket_needs_no_login_and_goes_with_the_broker(folder: Path) -> None:
+    with RunningServer(control=True) as running:
+        path = control_socket(folder, running.port)
+        assert ask(path, "/api/whoami") == (
+            200,
+            {"name": "rmq-cli", "tags": ["administrator"], "is_internal_user": True},
+        )
+    assert not path.exists()
+
+
+def test_the_control_socket_is_its_users_alone(folder: Path) -> None:
+    with RunningServer(control=True) as running:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert control_socket(folder, running.port).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_others_can_write_is_no_place_for_a_control_socket(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(ConfigError, match="not this user's alone"), RunningServer(control=True):
+        pass
+
+
+def test_what_a_killed_broker_left_is_taken_over(folder: Path) -> None:
+    with RunningServer(control=True) as running:
+        port = running.port
+    control_socket(folder, port).touch()
+    with RunningServer(control=True, port=port):
+        assert ask(control_socket(folder, port), "/api/whoami")[0] == 200
+
+
+def test_a_management_port_that_is_taken_is_told_and_nothing_stays_open() -> None:
+    with RunningServer(management=True) as running:
+        taken = running.server.ports["management"]
+        with pytest.raises(CannotListen) as caught, RunningServer(management=True, management_port=taken):
+            pass
+        assert caught.value.port == taken
+        Client(running.port).open().close()
