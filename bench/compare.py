@@ -123,6 +123,8 @@ def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort,
         for name, broker in brokers.items():
             time.sleep(PAUSE_S)
             try:
+                if row.before is not None:
+                    run_load(effort.cut(row.before), broker, pids[name])
                 with _running(row.beside and effort.cut(row.beside), broker, pids[name]):
                     outcome = run_load(load, broker, pids[name])
             except LoadError as error:

@@ -73,8 +73,9 @@ class Row:
     unit: Unit
     load: Load | None = None
     goals: tuple[Goal, ...] = ()
-    # What else is put on the broker meanwhile.
+    # What else is put on the broker meanwhile, and what has been put there before.
     beside: Load | None = None
+    before: Load | None = None
 
     def advantage(self, ours: Sample, theirs: Sample | None) -> float | None:
         """How many times better our value is than RabbitMQ's."""
@@ -197,6 +198,14 @@ ROWS = (
         RATE,
         Load(messages=2_000, body=1024, window=1, ack=1, prefetch=200, persistent=True),
         (_faster(1),),
+    ),
+    Row(
+        "persistent-drain",
+        "a backlog of 200 000 persistent 1 KiB messages, ack each",
+        RATE,
+        Load(publishers=0, ack=1, prefetch=200, receive=200_000, persistent=True, prefix="drain"),
+        (_faster(3),),
+        before=Load(consumers=0, messages=200_000, body=1024, window=1000, persistent=True, prefix="drain", keep=True),
     ),
     Row(
         "stream",
