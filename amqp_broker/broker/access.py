@@ -106,6 +106,22 @@ class User:
             del self.topic_permissions[key]
 
 
+class InternalUser(User):
+    """Who needs no login and no permissions: the broker's own shovels, and whoever may open its control socket."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, tags=frozenset({"administrator"}))
+
+    def can_open(self, vhost: str) -> bool:
+        return True
+
+    def require(self, action: str, vhost: str, kind: str, name: str) -> None:
+        pass
+
+    def may_topic(self, action: str, vhost: str, exchange: str, routing_key: str) -> bool:
+        return True
+
+
 def hash_password(password: bytes, salt: bytes) -> bytes:
     """RabbitMQ's default password hash: salt, then SHA-256 of salt and password."""
     return salt + hashlib.sha256(salt + password).digest()

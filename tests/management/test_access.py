@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.broker.access import User
-from amqp_broker.management.access import ADMINISTRATOR, ANYBODY, MANAGEMENT, MONITORING, POLICYMAKER, Operator, may
+from amqp_broker.management.access import ADMINISTRATOR, ANYBODY, MANAGEMENT, MONITORING, POLICYMAKER, may
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,3 @@ def test_a_tag_allows_what_it_includes(tag: str, allowed: set[str]) -> None:
 
 def test_anybody_may_what_needs_nothing() -> None:
     assert may(User("u"), ANYBODY)
-
-
-def test_whoever_opens_the_control_socket_needs_no_permission() -> None:
-    operator = Operator()
-    operator.require("configure", "anywhere", "queue", "q")
-    assert operator.can_open("anywhere")
-    assert may(operator, ADMINISTRATOR)

@@ -39,7 +39,8 @@ LAYERS = {
     "store": Layer({*VALUES, "broker"}, {"asyncio"}),
     "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
     "management": Layer({*VALUES, "broker"}, {"socket", "lmdb", *CLOCKS, *THREADS, "os"}),
-    "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management"}, set()),
+    "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib"}),
+    "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
     "testing": Layer({"config", "server"}, set()),
     "cli": Layer({"config", "control", "server", "store"}, set()),
 }

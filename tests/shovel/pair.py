@@ -1,0 +1,124 @@
+"""Two brokers in memory and shovels between them: `amqp://` is the one here, `amqp://there` the other."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from amqp_broker.broker.access import InternalUser
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.queue import Queue
+from amqp_broker.config import Config
+from amqp_broker.message import Address, Message, Properties
+from amqp_broker.session.session import Session
+from amqp_broker.shovel.client import Client, Lost
+from amqp_broker.shovel.definition import Uri, parse
+from amqp_broker.shovel.shovel import Shovel
+
+NOW = 1_700_000_000_000
+
+
+class MemoryLink:
+    """A client and a session that hand each other what they say."""
+
+    def __init__(self, pair: Pair, broker: Broker, client: Client, shovel: Shovel) -> None:
+        self.pair = pair
+        self.client = client
+        self.shovel = shovel
+        self.session = Session(broker, [], "127.0.0.1", 0, "127.0.0.1", 5672, pair.now)
+        self.is_closed = False
+        self.is_paused = False
+
+    def flush(self) -> None:
+        pass  # `Pair.run` moves everything
+
+    def pause(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+
+    def close(self) -> None:
+        self.move()
+        self.is_closed = True
+        self.session.connection_lost(self.pair.now)
+
+    def move(self) -> bool:
+        """Hand over what there is in both directions; returns whether there was anything."""
+        said, self.client.outbox = b"".join(self.client.outbox), []
+        if said and not self.is_closed:
+            self.session.receive(said, self.pair.now)
+        answer = b"" if self.is_closed or self.is_paused else b"".join(self.session.take_output())
+        if answer:
+            try:
+                self.client.receive(answer)
+            except Lost as reason:
+                self.shovel.on_lost(self.client, str(reason), self.pair.now)
+        return bool(said or answer)
+
+
+class Pair:
+    """`here` and `there`; `is_down` refuses connections to the other."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.here, self.there = (self._broker() for _ in range(2))
+        self.is_down = False
+        self.links: list[MemoryLink] = []
+        self.done: list[Shovel] = []
+
+    def _broker(self) -> Broker:
+        counter = itertools.count()
+        broker = Broker(Config(), lambda size: next(counter).to_bytes(size, "big"))
+        broker.now = self.now
+        broker.add_defaults()
+        return broker
+
+    def open(self, uri: Uri, client: Client, shovel: Shovel) -> MemoryLink:
+        if not uri.is_local and self.is_down:
+            raise OSError("connection refused")
+        link = MemoryLink(self, self.here if uri.is_local else self.there, client, shovel)
+        if uri.is_local:
+            link.session.insider = InternalUser("rmq-shovel")
+        self.links.append(link)
+        return link
+
+    def shovel(self, **given: Any) -> Shovel:
+        """A shovel that has done what it can for now; `src_queue="q"` is the key src-queue."""
+        value = {"src-uri": "amqp://", "dest-uri": "amqp://there"}
+        value.update({key.replace("_", "-"): item for key, item in given.items()})
+        shovel = Shovel("s", "/", parse(value), self, "rabbit@here", self.done.append, self.now)
+        shovel.start(self.now)
+        self.run()
+        return shovel
+
+    def run(self) -> None:
+        while sum(link.move() for link in list(self.links)):
+            self.links = [link for link in self.links if not link.is_closed]
+
+    def wait(self, shovel: Shovel, duration_ms: int) -> None:
+        """Time passes."""
+        self.now += duration_ms
+        if shovel.next_tick_ms is not None and shovel.next_tick_ms <= self.now:
+            shovel.tick(self.now)
+        self.run()
+
+    def cut(self) -> None:
+        """All connections are lost at once."""
+        links, self.links = self.links, []
+        for link in links:
+            link.is_closed = True
+            link.session.connection_lost(self.now)
+            link.shovel.on_lost(link.client, "cut", self.now)
+
+
+def declare(broker: Broker, name: str, **arguments: Any) -> Queue:
+    return broker.vhosts["/"].declare_queue(
+        name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_=arguments
+    )
+
+
+def push(queue: Queue, *bodies: bytes, **properties: Any) -> None:
+    for body in bodies:
+        queue.push(Message.build(Address("source", "key"), Properties(**properties), body))
+
+
+def bodies(queue: Queue) -> list[bytes]:
+    return [message.body for message in queue.messages()]
