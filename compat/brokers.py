@@ -137,8 +137,14 @@ class OurBroker(BrokerProcess):
         self.ports_file.unlink(missing_ok=True)
         return [
             *(sys.executable, "-m", "amqp_broker", "serve", "--host", self.host, "--port", str(self.port)),
+            *("--management-port", "0", "--prometheus-port", "0"),
             *("--ports-file", str(self.ports_file), "--data-dir", str(self.folder / "data"), *self.options),
         ]
+
+    @property
+    def management_port(self) -> int:
+        """Where the HTTP API is, until the next start."""
+        return int(json.loads(self.ports_file.read_text())["management"])
 
     def is_ready(self) -> bool:
         try:

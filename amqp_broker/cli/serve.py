@@ -87,7 +87,8 @@ async def _serve(server: Server) -> None:
     except CannotListen as error:
         raise explain(error.host, error.port, error.error) from None
     except OSError as error:
-        raise CommandError(f"cannot write '{error.filename}': {error.strerror}.", EX_CANTCREAT) from None
+        path = server.config.ports_file
+        raise CommandError(f"cannot write the ports file '{path}': {error.strerror}.", EX_CANTCREAT) from None
     await stopped.wait()
     await server.stop()
 

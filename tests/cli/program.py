@@ -24,8 +24,9 @@ def environment(**variables: str) -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("AMQP_BROKER_", "RABBITMQ_"))
     }
-    # Each broker would take the folder of the user's data otherwise.
-    return {**inherited, "AMQP_BROKER_EPHEMERAL": "true", **variables}
+    # Each broker would take the folder of the user's data otherwise, and the ports that are meant for one broker.
+    ports = {"AMQP_BROKER_MANAGEMENT_PORT": "0", "AMQP_BROKER_PROMETHEUS_PORT": "0"}
+    return {**inherited, "AMQP_BROKER_EPHEMERAL": "true", **ports, **variables}
 
 
 def run(*arguments: str, program: tuple[str, ...] = MODULE, **variables: str) -> subprocess.CompletedProcess[str]:
