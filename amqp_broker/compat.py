@@ -6,8 +6,9 @@ tests/broker/test_quorum_queue_versions.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,19 @@ class Profile:
     passive_needs_permission: bool = False
     # Whether only quorum queues wait no longer than the consumer timeout, and then end the consumer, not the channel.
     times_out_quorum_only: bool = False
+
+    def without(self, features: Iterable[str]) -> Profile:
+        """The same, but some deprecated features are not permitted."""
+        changes: dict[str, Any] = {DEPRECATED[feature]: False for feature in features if feature in DEPRECATED}
+        return replace(self, **changes) if changes else self
+
+
+# Features that an administrator may forbid (deprecated_features.permit), and what they are.
+DEPRECATED: Final = {
+    "transient_nonexcl_queues": "has_transient_queues",
+    "global_qos": "has_global_prefetch",
+    "queue_master_locator": "has_master_locator",
+}
 
 
 PROFILES: Final = {

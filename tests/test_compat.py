@@ -44,8 +44,8 @@ def test_the_default_is_a_version_that_existing_clients_get_along_with() -> None
 
 def test_an_unknown_version_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
-        Config.load({"compat": "5.0"}, {})
-    assert str(caught.value) == "compat '5.0' is none of 3.13, 4.2, 4.3"
+        Config(compat="5.0").check()
+    assert str(caught.value) == "compat is '5.0', which is none of 3.13, 4.2, 4.3"
 
 
 # Connections
@@ -70,7 +70,7 @@ def test_the_broker_says_which_version_it_is(compat: str, version: str, mechanis
 
 
 @pytest.mark.parametrize(("compat", "is_offered"), [("3.13", False), ("4.2", True), ("4.3", True)])
-def test_anonymous_logs_in_as_the_default_user_since_4_0(compat: str, is_offered: bool) -> None:
+def test_anonymous_logs_in_as_guest_since_4_0(compat: str, is_offered: bool) -> None:
     """rabbit_reader.erl 4.3.5; documentation page "Access Control", anonymous_login_user."""
     peer = Lab(compat=compat).peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")

@@ -282,8 +282,12 @@ class Broker:
         """The vhost and the administrator that a fresh RabbitMQ has, named as the configuration says."""
         config = self.config
         self.add_vhost(config.default_vhost)
-        user = self.add_user(config.default_user, config.default_pass, tags=frozenset({"administrator"}))
-        self.set_permission(user, config.default_vhost, Permission())
+        tags = frozenset(config.default_user_tags.split())
+        user = self.add_user(config.default_user, config.default_pass, tags=tags)
+        permission = Permission(
+            config.default_permissions_configure, config.default_permissions_write, config.default_permissions_read
+        )
+        self.set_permission(user, config.default_vhost, permission)
 
     # Connections
 

@@ -306,6 +306,10 @@ class VHost:
         `owner` is the connection that an exclusive queue lives with. Raises PreconditionFailed (inequivalent, bad
         argument, limit reached) and ResourceLocked (exclusive to another connection).
         """
+        default_type = self.broker.config.default_queue_type
+        # Only where it can be of that type (rabbit_amqqueue.erl, augment_declare_args).
+        if default_type != "classic" and is_durable and owner is None and not is_auto_delete:
+            arguments_ = {"x-queue-type": default_type, **arguments_}
         # An exclusive queue dies with its connection, so it is never durable.
         is_durable = is_durable and owner is None
         queue = self.queues.get(name)

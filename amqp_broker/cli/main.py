@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from amqp_broker.cli.check_config import check_config
 from amqp_broker.cli.serve import CommandError, serve
 from amqp_broker.cli.store import exit_code_of, store
 from amqp_broker.config import ConfigError
@@ -24,6 +25,7 @@ def cli() -> None:
 
 
 cli.add_command(serve)
+cli.add_command(check_config)
 cli.add_command(store)
 
 
@@ -68,7 +70,7 @@ def _open_standard_files() -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
-    if not sentence.endswith((".", "?")):
-        sentence += "."
-    click.echo(f"amqp-broker: {sentence}", err=True)
+    for line in sentence.splitlines():
+        end = "" if line.endswith((".", "?")) else "."
+        click.echo(f"amqp-broker: {line}{end}", err=True)
     sys.exit(code)

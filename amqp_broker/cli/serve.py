@@ -12,14 +12,16 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Final
 
 import click
 
-from amqp_broker.config import Config
-from amqp_broker.server.server import CannotListen, Server
+from amqp_broker.cli.check_config import show
+from amqp_broker.cli.options import settings_as_options
+from amqp_broker.conf_keys import Notice
+from amqp_broker.loading import load
+from amqp_broker.server.listening import CannotListen
+from amqp_broker.server.server import Server
 
 EX_NOHOST: Final = 68
 EX_UNAVAILABLE: Final = 69
@@ -32,6 +34,8 @@ M_MMAP_THRESHOLD: Final = -3
 HEAP_TOP_BYTES_KEPT: Final = 32 * 1024 * 1024
 MMAP_BYTES_MIN: Final = 4 * 1024 * 1024
 
+logger = logging.getLogger("amqp_broker.cli")
+
 LOG_FORMAT: Final = "%(asctime)s.%(msecs)03d [%(levelname)s] %(message)s"
 
 
@@ -43,35 +47,24 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
-def settings_as_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each setting that has a flag."""
-    kinds: dict[str, Any] = {"str": str, "int": int, "int | None": int}
-    for declared in reversed(fields(Config)):
-        if not declared.metadata["flag"]:
-            continue
-        flag, help_text = "--" + declared.name.replace("_", "-"), declared.metadata["help"]
-        if declared.type == "bool":
-            flags = f"{flag}/--no-{flag[2:]}" if declared.default else flag
-            option = click.option(flags, declared.name, is_flag=True, default=None, help=help_text)
-        else:
-            shown = f"{help_text}  [default: {declared.default}]" if declared.default not in ("", None) else help_text
-            option = click.option(flag, declared.name, type=kinds[str(declared.type)], default=None, help=shown)
-        command = option(command)
-    return command
-
-
 @click.command()
+@click.option("-t", "--check-config", is_flag=True, help="Print the settings, and do not start.")
 @settings_as_options
-def serve(**given: Any) -> None:
+def serve(check_config: bool, **given: Any) -> None:
     """Run the broker until it is told to stop.
 
     Each option can also be set in the environment: --log-level as AMQP_BROKER_LOG_LEVEL. RABBITMQ_DEFAULT_USER,
-    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, RABBITMQ_NODENAME, RABBITMQ_NODE_PORT, RABBITMQ_NODE_IP_ADDRESS,
-    RABBITMQ_MNESIA_DIR and RABBITMQ_VM_MEMORY_HIGH_WATERMARK work as they do for RabbitMQ.
+    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST, those that stand beside the options and more work as they do for
+    RabbitMQ, and so does rabbitmq.conf; docs/settings.md has them all.
     """
-    config = Config.load(given, os.environ)
-    start_logging(config.log_level)
-    server = Server(config)
+    loaded = load(given, os.environ)
+    if check_config:
+        show(loaded)
+        return
+    loaded.check_strict()
+    start_logging(loaded.config.log_level)
+    log_notices(loaded.notices)
+    server = Server(loaded.config)
     tune_memory()
     raise_file_limit()
     run_loop(_serve(server))
@@ -126,6 +119,12 @@ def start_logging(level: str) -> None:
     # Nobody may read our log (any more); then there is nobody to tell that either.
     logging.raiseExceptions = False
     logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
+
+
+def log_notices(notices: list[Notice]) -> None:
+    """Say what is wrong with settings, and what has no effect."""
+    for notice in notices:
+        logger.log(logging.WARNING if notice.is_wrong else logging.INFO, "%s", notice.text)
 
 
 def raise_file_limit() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from amqp_broker.config import Config
+from amqp_broker.loading import load
 from amqp_broker.store import copies
 from amqp_broker.store import info as info_of
 from amqp_broker.store.environment import (
@@ -57,7 +57,7 @@ def folder_option(command: Callable[..., None]) -> Callable[..., None]:
 
 def folder_of(data_dir: str | None) -> Path:
     """The folder that a broker started with the same option and environment would use."""
-    folder = Config.load({"data_dir": data_dir, "ephemeral": False}, os.environ).store_path
+    folder = load({"data_dir": data_dir, "ephemeral": False}, os.environ).config.store_path
     assert folder is not None
     return folder
 

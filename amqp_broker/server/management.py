@@ -18,6 +18,7 @@ from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.control import control_folder, control_socket
 from amqp_broker.management.node import Listener, Node
 from amqp_broker.server import memory
+from amqp_broker.server.listening import listen
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -108,7 +109,8 @@ class Listeners:
 
         management = Management(self.server.broker, self.server.node)
         if config.management:
-            sockets = self.server.open_sockets(config.port_of(MANAGEMENT_PORT, config.management_port))
+            port = config.port_of(MANAGEMENT_PORT, config.management_port)
+            sockets = listen(config.management_host or config.host, port)
             await self._serve(management.application(is_local=False), sockets)
             host, port = sockets[0].getsockname()[:2]
             self.server.ports["management"] = port

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
 import logging
 import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from amqp_broker.broker import patterns
 from amqp_broker.broker.broker import Broker
@@ -25,6 +24,7 @@ from amqp_broker.config import Config, octets
 from amqp_broker.server import memory
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
+from amqp_broker.server.listening import BACKLOG, listen
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
@@ -36,13 +36,7 @@ logger = logging.getLogger("amqp_broker.server")
 SHUTDOWN_GRACE_S: Final = 0.2
 # One read: large enough to be worth its overhead, small enough not to hold up other clients.
 READ_BYTES_MAX: Final = 256 * 1024
-BACKLOG: Final = 1024
-FREE_PORT_ATTEMPTS: Final = 20
 
-# What a listener is bound to: the family and the address of an interface.
-Address: TypeAlias = "tuple[socket.AddressFamily, str]"
-IPV6_ANY: Final = (socket.AF_INET6, "::")
-IPV4_ANY: Final = (socket.AF_INET, "0.0.0.0")
 # How long a publisher waits for a consumer's full socket to empty: a third of the system's buffers, some MB, has to
 # be read for that, so less would take a consumer of 50 MB/s for a stuck one.
 THROTTLE_S_MAX: Final = 0.1
@@ -59,16 +53,6 @@ ALARMS_S: Final = 1.0
 RELEASE_MS: Final = 100
 # How long to wait before a commit that failed is tried again.
 STORE_RETRY_S: Final = 1.0
-
-
-class CannotListen(Exception):
-    """There is no listening at a host and port; `error` says why."""
-
-    def __init__(self, host: str, port: int, error: OSError) -> None:
-        super().__init__(f"cannot listen on port {port} of '{host}': {error.strerror}")
-        self.host = host
-        self.port = port
-        self.error = error
 
 
 class Server:
@@ -136,11 +120,11 @@ class Server:
         if self.store is not None:
             self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
         self._watch_alarms()
-        for listener in self.open_sockets(self.config.port):
+        for listener in self._open_listeners():
             server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
             self._listeners.append(server)
             host, port = listener.getsockname()[:2]
-            self.ports["amqp"] = port
+            self.ports.setdefault("amqp", port)
             self.node.listen("amqp", host, port)
             logger.info("started TCP listener on %s:%d", f"[{host}]" if ":" in host else host, port)
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
@@ -164,12 +148,14 @@ class Server:
         # What a former process left behind is seen to now.
         self.flush()
 
-    def open_sockets(self, port: int) -> list[socket.socket]:
-        """Listening sockets at all addresses of this broker. Raises CannotListen."""
-        try:
-            return open_sockets(addresses_of(self.config.host), port)
-        except OSError as error:
-            raise CannotListen(self.config.host, port, error) from None
+    def _open_listeners(self) -> list[socket.socket]:
+        with contextlib.ExitStack() as opened:
+            sockets = []
+            for host, port in self.config.listeners:
+                for listener in listen(host, port):
+                    sockets.append(opened.enter_context(listener))
+            opened.pop_all()
+        return sockets
 
     def flush(self) -> None:
         """Write what sessions have to say, and see to what was put off."""
@@ -345,57 +331,6 @@ class Server:
             self._all_closed = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), SHUTDOWN_GRACE_S)
-
-
-def addresses_of(host: str) -> list[Address]:
-    """What to listen on for `host`. Raises gaierror if it is neither an address nor the name of one."""
-    if host == "::":
-        # IPv4 comes in through it, but where the system keeps them apart or has no IPv6.
-        return [IPV6_ANY] if socket.has_dualstack_ipv6() else [IPV6_ANY, IPV4_ANY]
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except UnicodeError:
-        raise socket.gaierror(socket.EAI_NONAME, "Not a host name") from None
-    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
-
-
-def open_sockets(addresses: Sequence[Address], port: int) -> list[socket.socket]:
-    """Listening sockets on all these addresses, on one port; 0 takes one that all have free. Raises OSError."""
-    for _ in range(FREE_PORT_ATTEMPTS):
-        try:
-            return _listen(addresses, port)
-        except OSError as error:
-            # What is free on one address may be taken on another.
-            if port or error.errno != errno.EADDRINUSE:
-                raise
-    return _listen(addresses, port)
-
-
-def _listen(addresses: Sequence[Address], port: int) -> list[socket.socket]:
-    sockets: list[socket.socket] = []
-    missing = OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
-    with contextlib.ExitStack() as opened:
-        for address in addresses:
-            try:
-                listener = opened.enter_context(_open_socket(address, port))
-            except OSError as error:
-                # A machine without IPv6 still names ::1 as localhost: one address that exists is enough.
-                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                    raise
-                missing = error
-                continue
-            sockets.append(listener)
-            port = listener.getsockname()[1]
-        if not sockets:
-            raise missing
-        opened.pop_all()
-    return sockets
-
-
-def _open_socket(address: Address, port: int) -> socket.socket:
-    family, host = address
-    is_dualstack = address == IPV6_ANY and socket.has_dualstack_ipv6()
-    return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_dualstack)
 
 
 def write_ports(path: Path, ports: dict[str, int]) -> None:

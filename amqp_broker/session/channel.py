@@ -56,7 +56,7 @@ class Channel:
         self.consumers: dict[str, Consumer] = {}
         # What direct replies come through, from when the channel first consumed them.
         self.reply_queue: ReplyQueue | None = None
-        self.prefetch = 0
+        self.prefetch = session.broker.config.default_consumer_prefetch
         self.prefetch_total = 0
         # Counted only while there is a `prefetch_total`; gets count if they were before it.
         self.in_flight = 0

@@ -111,6 +111,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         return
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    _check_consumer_limit(channel)
     name = queue_name(channel, method.queue)
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
@@ -144,6 +145,8 @@ def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
     known = channel.consumers.get(tag)
     if known is not None and not isinstance(known, ReplyConsumer):
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if known is None:
+        _check_consumer_limit(channel)
     if not method.no_ack:
         raise PreconditionFailed("reply consumer cannot acknowledge")
     if is_consuming:
@@ -161,6 +164,13 @@ def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
     )
     queue.subscribe(consumer)
     _start(consumer, method.nowait)
+
+
+def _check_consumer_limit(channel: Channel) -> None:
+    """Raise NotAllowed if the channel has all the consumers it may have (rabbit_channel.erl)."""
+    limit = channel.session.broker.config.consumer_max_per_channel
+    if limit is not None and len(channel.consumers) >= limit:
+        raise NotAllowed(f"reached maximum ({limit}) of consumers per channel")
 
 
 def _start(consumer: ChannelConsumer, nowait: bool) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from amqp_broker.session.session import Session
 
 PRODUCT: Final = "RabbitMQ"
+CHANNEL_NUMBER_MAX: Final = 65_535
 LOCALES: Final = "en_US"
 CHALLENGE: Final = "Please tell me your password"
 CHALLENGE_ANSWER: Final = b"My password is "
@@ -44,14 +45,14 @@ CAPABILITIES: Final = {
 
 
 @cache
-def server_properties(version: str) -> fields.Table:
+def server_properties(version: str, cluster_name: str) -> fields.Table:
     """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version.
 
     Looking up our own version costs as much as the rest of a login, so it is done once.
     """
     return {
         "capabilities": CAPABILITIES,
-        "cluster_name": f"rabbit@{platform.node()}",
+        "cluster_name": cluster_name or f"rabbit@{platform.node()}",
         "copyright": "Copyright (c) the authors of amqp-broker",
         "information": f"Licensed under Apache-2.0. amqp-broker {metadata.version('amqp-minibroker')}",
         "platform": f"{platform.python_implementation()} {platform.python_version()}",
@@ -66,12 +67,9 @@ def on_protocol_header(session: Session, header: bytes) -> None:
         session.send_bytes(wire.PROTOCOL_HEADER)
         session.drop()
         return
-    session.send(
-        0,
-        commands.Connection.Start(
-            0, 9, server_properties(session.broker.profile.version), session.broker.config.auth_mechanisms, LOCALES
-        ),
-    )
+    config = session.broker.config
+    properties = server_properties(config.profile.version, config.cluster_name)
+    session.send(0, commands.Connection.Start(0, 9, properties, config.auth_mechanisms, LOCALES))
 
 
 def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
@@ -92,7 +90,7 @@ def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
         session.login_name = response
         session.send(0, commands.Connection.Secure(CHALLENGE))
     else:
-        login(session, config.default_user.encode(), config.default_pass.encode())
+        login(session, config.anonymous_login_user.encode(), config.anonymous_login_pass.encode())
 
 
 def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
@@ -127,8 +125,8 @@ def welcome(session: Session, user: User) -> None:
 
 
 def _is_welcome(session: Session, user: User) -> bool:
-    """The default user guest logs in from this machine only: everybody knows its password."""
-    if user.name != "guest" or session.broker.config.remote_guest:
+    """Some users log in from this machine only, as guest, whose password everybody knows."""
+    if user.name not in session.broker.config.local_users:
         return True
     try:
         address = ipaddress.ip_address(session.peer_host.partition("%")[0])
@@ -161,8 +159,9 @@ def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
 def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
     config = session.broker.config
     _check_tuned("frame_max", method.frame_max, config.profile.frame_max_lowest, config.frame_max)
-    _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
-    session.channel_max = method.channel_max
+    if config.channel_max:
+        _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
+    session.channel_max = method.channel_max or CHANNEL_NUMBER_MAX
     session.frame_max = method.frame_max
     # Unlike the limits, the heartbeat is the client's to decide; 0 is none.
     session.heartbeat_s = method.heartbeat
@@ -224,10 +223,17 @@ def check_channel_limits(session: Session) -> None:
             f"number of channels opened ({count}) has reached the negotiated channel_max ({session.channel_max})",
             method_id=0,
         )
+    broker = session.broker
+    node_limit = broker.config.channel_max_per_node
+    if node_limit is not None and sum(len(other.channels) for other in broker.connections) >= node_limit:
+        raise NotAllowed(
+            f"number of channels opened on node '{broker.node}' has reached the maximum allowed limit of {node_limit}",
+            method_id=0,
+        )
     user = session.user
     limit = user.limits[MAX_CHANNELS] if user is not None else None
     if user is not None and limit is not None:
-        opened = sum(len(other.channels) for other in session.broker.connections if other.user is user)
+        opened = sum(len(other.channels) for other in broker.connections if other.user is user)
         if opened >= limit:
             raise NotAllowed(
                 f"number of channels opened for user '{user.name}' has reached "

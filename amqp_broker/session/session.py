@@ -123,7 +123,7 @@ class Session(Connection):
         self.is_deaf = False
 
         # Before a login nobody needs larger frames.
-        self.frame_max = broker.profile.frame_max_lowest
+        self.frame_max = broker.config.initial_frame_max
         self.channel_max = broker.config.channel_max
         self.heartbeat_s = 0
         self.mechanism = ""

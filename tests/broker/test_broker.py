@@ -182,3 +182,16 @@ def test_a_backlog_of_a_deleted_queue_is_forgotten() -> None:
 
 def test_without_backlogs_there_is_nothing_to_hand_out() -> None:
     assert not new_broker().drain_on()
+
+
+def test_the_first_user_has_the_tags_and_permissions_that_the_configuration_says() -> None:
+    broker = new_broker(
+        default_user="anna",
+        default_user_tags="monitoring management",
+        default_permissions_configure="^a",
+        default_permissions_write="^b",
+        default_permissions_read="^c",
+    )
+    user = broker.users["anna"]
+    assert user.tags == {"monitoring", "management"}
+    assert user.permissions["/"] == Permission("^a", "^b", "^c")

@@ -7,8 +7,8 @@ import pytest
 from amqp_broker import fields
 from amqp_broker.broker.vhost import VHost, check_reserved
 from amqp_broker.config import Config
-from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
-from tests.taker import Taker, bind, new_connection, new_exchange, new_message, new_queue, new_vhost
+from amqp_broker.errors import AccessRefused, InternalError, NotFound, PreconditionFailed, ResourceLocked
+from tests.taker import Taker, bind, new_broker, new_connection, new_exchange, new_message, new_queue, new_vhost
 
 
 @pytest.fixture
@@ -305,3 +305,25 @@ def test_a_queue_of_a_deleted_name_is_a_new_one(vhost: VHost) -> None:
     new = new_queue(vhost)
     assert new is not old
     assert new.ready_count == 0
+
+
+@pytest.mark.parametrize("queue_type", ["quorum", "stream"])
+def test_a_queue_without_a_type_is_of_the_default_one_where_it_can_be(queue_type: str) -> None:
+    """rabbit_amqqueue.erl, augment_declare_args."""
+    broker = new_broker(default_queue_type=queue_type)
+    vhost = broker.vhosts["/"]
+    for _ in range(2):  # declaring it again is no difference
+        assert new_queue(vhost, "q", is_durable=True).type == queue_type
+    assert new_queue(vhost, "q", is_durable=True, arguments_={"x-queue-type": queue_type}) is vhost.queues["q"]
+    assert new_queue(vhost, "named", is_durable=True, arguments_={"x-queue-type": "classic"}).type == "classic"
+    assert new_queue(vhost, "transient").type == "classic"
+    assert new_queue(vhost, "auto-delete", is_durable=True, is_auto_delete=True).type == "classic"
+    owner = new_connection()
+    assert new_queue(vhost, "exclusive", is_durable=True, owner=owner, connection=owner).type == "classic"
+
+
+def test_what_is_deprecated_may_be_forbidden() -> None:
+    vhost = new_broker(denied_features="transient_nonexcl_queues").vhosts["/"]
+    with pytest.raises(InternalError, match=r"^Feature `transient_nonexcl_queues` is deprecated"):
+        new_queue(vhost, "q")
+    new_queue(vhost, "q", is_durable=True)

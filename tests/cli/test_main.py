@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.config import Config
+from amqp_broker.config import Config, options_of
 from compat.brokers import free_port
 from tests.cli.program import MODULE, SCRIPT, TIMEOUT_S, environment, run
 
@@ -58,16 +58,18 @@ def test_help_of_serve_lists_every_flag_with_its_default(flag: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     text = re.sub(r"\s+", " ", done.stdout)
     for declared in fields(Config):
-        option = "--" + declared.name.replace("_", "-")
-        assert (f" {option} " in text) == declared.metadata["flag"], option
-        if declared.metadata["flag"]:
+        for option in options_of(declared):
+            assert f" {option.partition('/')[0]}" in text
             assert declared.metadata["help"] in text
+            assert all(name in text for name in declared.metadata["env"])
+        if not declared.metadata["flag"]:
+            assert f" --{declared.name.replace('_', '-')} " not in text
     assert "[default: 5672]" in text
 
 
 def test_help_of_serve_names_the_variables_of_the_environment() -> None:
     text = run("serve", "--help").stdout
-    for name in ("AMQP_BROKER_LOG_LEVEL", *(name for field in fields(Config) for name in field.metadata["env"])):
+    for name in ("AMQP_BROKER_LOG_LEVEL", "RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_DEFAULT_VHOST"):
         assert name in text
 
 
@@ -96,9 +98,12 @@ def test_what_cannot_be_understood_is_refused(arguments: list[str]) -> None:
     ("variables", "sentence"),
     [
         ({"AMQP_BROKER_PORT": "amqp"}, "AMQP_BROKER_PORT is 'amqp', which is not a whole number."),
-        ({"RABBITMQ_NODE_PORT": "70000"}, "port 70000 is not between 0 and 65535."),
+        ({"RABBITMQ_NODE_PORT": "70000"}, "RABBITMQ_NODE_PORT is '70000', which is not between 0 and 65535."),
         ({"AMQP_BROKER_EPHEMERAL": "maybe"}, "AMQP_BROKER_EPHEMERAL is 'maybe', which is neither true nor false."),
-        ({"AMQP_BROKER_LOG_LEVEL": "loud"}, "log level 'loud' is none of debug, info, warning, error."),
+        (
+            {"AMQP_BROKER_LOG_LEVEL": "loud"},
+            "AMQP_BROKER_LOG_LEVEL is 'loud', which is none of debug, info, warning, error.",
+        ),
     ],
 )
 def test_a_bad_value_in_the_environment_is_refused(variables: dict[str, str], sentence: str) -> None:
@@ -106,7 +111,7 @@ def test_a_bad_value_in_the_environment_is_refused(variables: dict[str, str], se
 
 
 def test_a_value_out_of_range_is_refused() -> None:
-    assert_fails(run("serve", "--port", "70000"), os.EX_CONFIG, "port 70000 is not between 0 and 65535.")
+    assert_fails(run("serve", "--port", "70000"), os.EX_CONFIG, "--port is '70000', which is not between 0 and 65535.")
 
 
 def test_a_port_in_use_is_said_to_be(taken_port: int) -> None:

@@ -17,7 +17,7 @@ from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.cli.program import MODULE, SCRIPT, Serving, environment, serving
 from tests.client import PROTOCOL_HEADER, Client
-from tests.server.test_server import has_address, needs_ipv6
+from tests.server.addresses import has_address, needs_ipv6
 
 SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
 READY = "Server startup complete"

@@ -10,7 +10,7 @@ import pytest
 
 from amqp_broker.config import ConfigError
 from amqp_broker.control import control_socket
-from amqp_broker.server.server import CannotListen
+from amqp_broker.server.listening import CannotListen
 from tests.client import Client
 from tests.running import RunningServer
 

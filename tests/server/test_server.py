@@ -13,41 +13,19 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.broker.policies import Policy
-from amqp_broker.server.server import Address, CannotListen, Server, addresses_of, open_sockets, write_ports
+from amqp_broker.server.listening import CannotListen
+from amqp_broker.server.server import Server, write_ports
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.client import PROTOCOL_HEADER, Client
 from tests.peer import publish_bytes
 from tests.running import RunningServer
+from tests.server.addresses import accepts, needs_ipv6
 from tests.server.stalling import BODY_BYTES, MESSAGES, stalled_consumer, transport_of
 
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
-IPV4: Address = (socket.AF_INET, "127.0.0.1")
-IPV6: Address = (socket.AF_INET6, "::1")
-# An address for documentation (RFC 5737): no machine has it.
-NOWHERE: Address = (socket.AF_INET, "192.0.2.1")
 SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
-
-
-def has_address(address: Address) -> bool:
-    family, host = address
-    try:
-        socket.create_server((host, 0), family=family).close()
-    except OSError:
-        return False
-    return True
-
-
-needs_ipv6 = pytest.mark.skipif(not has_address(IPV6), reason="this machine has no IPv6")
-
-
-def accepts(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=5).close()
-    except OSError:
-        return False
-    return True
 
 
 def throttled(client: Client) -> Callable[[Server], bool]:
@@ -60,92 +38,6 @@ def throttled(client: Client) -> Callable[[Server], bool]:
         return transport.is_reading
 
     return throttle
-
-
-# Where to listen
-
-
-def test_an_address_stands_for_itself() -> None:
-    assert addresses_of("127.0.0.1") == [IPV4]
-    assert addresses_of("::1") == [IPV6]
-
-
-def test_localhost_is_this_machine_in_all_its_families() -> None:
-    addresses = addresses_of("localhost")
-    assert addresses
-    assert set(addresses) <= {IPV4, IPV6}
-    assert len(addresses) == len(set(addresses))
-
-
-def test_two_colons_are_every_interface_in_both_families() -> None:
-    assert addresses_of("::")[0] == (socket.AF_INET6, "::")
-    sockets = open_sockets(addresses_of("::"), 0)
-    port = sockets[0].getsockname()[1]
-    assert accepts("127.0.0.1", port)
-    assert accepts("::1", port) or not has_address(IPV6)
-    for listener in sockets:
-        listener.close()
-
-
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "..", "a" * 64 + ".example", "256.1.1.1", "1:2"])
-def test_what_is_no_host_is_said_to_be_none(host: str) -> None:
-    with pytest.raises(socket.gaierror):
-        addresses_of(host)
-
-
-def test_a_given_port_is_the_port() -> None:
-    port = free_port()
-    [listener] = open_sockets([IPV4], port)
-    assert listener.getsockname()[:2] == ("127.0.0.1", port)
-    listener.close()
-
-
-@needs_ipv6
-@pytest.mark.parametrize("addresses", [[IPV4, IPV6], [IPV6, IPV4]])
-def test_port_0_is_one_port_on_all_addresses(addresses: list[Address]) -> None:
-    for _ in range(20):
-        one, other = open_sockets(addresses, 0)
-        assert one.getsockname()[1] == other.getsockname()[1] != 0
-        assert [one.family, other.family] == [family for family, _ in addresses]
-        one.close()
-        other.close()
-
-
-@needs_ipv6
-@pytest.mark.parametrize("addresses", [[IPV4, IPV6], [IPV6, IPV4]])
-@pytest.mark.parametrize("taken", [IPV4, IPV6])
-def test_a_port_taken_on_one_address_is_taken(addresses: list[Address], taken: Address) -> None:
-    [other] = open_sockets([taken], free_port())
-    port = other.getsockname()[1]
-    with pytest.raises(OSError) as caught:
-        open_sockets(addresses, port)
-    assert caught.value.errno == errno.EADDRINUSE
-    other.close()
-    # Nothing was left open by the attempt.
-    for listener in open_sockets(addresses, port):
-        listener.close()
-
-
-@pytest.mark.parametrize("addresses", [[IPV4, NOWHERE], [NOWHERE, IPV4]])
-def test_one_address_that_exists_is_enough(addresses: list[Address]) -> None:
-    [listener] = open_sockets(addresses, 0)
-    assert listener.getsockname()[0] == "127.0.0.1"
-    listener.close()
-
-
-def test_no_address_that_exists_is_too_few() -> None:
-    with pytest.raises(OSError) as caught:
-        open_sockets([NOWHERE], 0)
-    assert caught.value.errno == errno.EADDRNOTAVAIL
-
-
-def test_a_port_is_free_again_at_once() -> None:
-    port = free_port()
-    for _ in range(3):
-        [listener] = open_sockets([IPV4], port)
-        with socket.create_connection(("127.0.0.1", port)):
-            listener.accept()[0].close()
-        listener.close()
 
 
 # The ports file
@@ -210,6 +102,22 @@ def test_every_listener_serves(new_loop: NewLoop) -> None:
     with RunningServer(new_loop, host="::") as running:
         for host in ("127.0.0.1", "::1"):
             Client(running.port, host).open().close()
+
+
+def test_further_listeners_serve_beside_the_first(new_loop: NewLoop) -> None:
+    port = free_port()
+    with RunningServer(new_loop, extra_listeners=f"127.0.0.1:{port}") as running:
+        for number in (running.port, port):
+            Client(number).open().close()
+
+
+def test_if_one_listener_cannot_be_had_there_is_none(new_loop: NewLoop) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        further = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(CannotListen, match="in use"), RunningServer(new_loop, port=port, extra_listeners=further):
+            pass
+    assert not accepts("127.0.0.1", port)
 
 
 def test_the_ports_file_is_there_when_clients_are_served(new_loop: NewLoop, tmp_path: Path) -> None:

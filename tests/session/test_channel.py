@@ -253,3 +253,16 @@ def test_a_ticket_is_ignored(peer: Peer) -> None:
     data[11:13] = b"\x12\x67"
     peer.send_bytes(bytes(data))
     peer.expect(Queue.DeclareOk)
+
+
+def test_the_node_has_so_many_channels_on_all_connections_together() -> None:
+    lab = Lab(channel_max_per_node=2)
+    first = lab.connect()
+    peer = lab.connect()
+    peer.send(Channel.Open(), channel=2)
+    text = peer.expect_connection_close(530)
+    assert text == (
+        "NOT_ALLOWED - number of channels opened on node 'rabbit@localhost' has reached the maximum allowed limit of 2"
+    )
+    first.call(CLOSE)
+    lab.connect()

@@ -346,3 +346,26 @@ def test_a_consumer_of_a_queue_that_is_gone_is_gone(lab: Lab, peer: Peer) -> Non
     assert peer.expect_channel_close(404) == "NOT_FOUND - no queue 'missing' in vhost '/'"
     peer.call(Connection.UpdateSecret("x", "y"), channel=0)
     assert not peer.session.channels
+
+
+def test_a_channel_may_have_so_many_consumers() -> None:
+    """rabbit_channel.erl, since 3.12: a tag that is taken is told first, permissions are looked at later."""
+    lab = Lab(consumer_max_per_channel=2)
+    peer = lab.connect()
+    peer.declare("q")
+    for tag in ("a", "b"):
+        peer.consume("q", tag)
+    peer.call(Basic.Cancel("a"))
+    peer.consume("q", "c")
+    peer.open_channel(2)
+    peer.consume("q", "a", channel=2)
+    peer.send(Basic.Consume(queue="missing", consumer_tag="d"))
+    assert peer.expect_connection_close(530) == "NOT_ALLOWED - reached maximum (2) of consumers per channel"
+
+
+def test_a_consumer_of_direct_replies_is_one_of_them() -> None:
+    peer = Lab(consumer_max_per_channel=1).connect()
+    peer.declare("q")
+    peer.consume("q", "a")
+    peer.send(Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    assert peer.expect_connection_close(530) == "NOT_ALLOWED - reached maximum (1) of consumers per channel"

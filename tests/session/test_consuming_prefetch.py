@@ -266,3 +266,17 @@ def test_a_full_channel_that_closes_gives_everything_to_the_next(peer: Peer, oth
     assert other.bodies() == [b"q3"]
     peer.call(Channel.Close(200, "bye", 0, 0))
     assert other.bodies() == [b"q1", b"q2"]
+
+
+def test_who_does_not_say_gets_as_many_as_the_configuration_says() -> None:
+    lab = Lab(default_consumer_prefetch=2)
+    peer = lab.connect()
+    peer.declare("q")
+    peer.consume("q", "a")
+    for _ in range(5):
+        peer.publish("q")
+    assert len(peer.deliveries()) == 2
+    peer.open_channel(2)
+    peer.call(Basic.Qos(prefetch_count=1), channel=2)
+    peer.consume("q", "b", channel=2)
+    assert len(peer.deliveries(channel=2)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pamqp import base, commands, encode
 from pamqp.commands import Connection
@@ -295,8 +297,39 @@ def test_guest_from_elsewhere_is_refused_as_if_the_password_was_wrong(lab: Lab, 
 
 
 @pytest.mark.parametrize("host", REMOTE)
-def test_guest_from_elsewhere_gets_in_where_that_is_allowed(host: str) -> None:
-    Lab(remote_guest=True).peer(host).open()
+@pytest.mark.parametrize("settings", [{"remote_guest": True}, {"loopback_users": ""}, {"loopback_users": "anna"}])
+def test_guest_from_elsewhere_gets_in_where_that_is_allowed(host: str, settings: dict[str, Any]) -> None:
+    Lab(**settings).peer(host).open()
+
+
+@pytest.mark.parametrize("host", REMOTE)
+def test_other_users_may_be_kept_to_this_machine(host: str) -> None:
+    lab = Lab(loopback_users="guest anna", default_user="anna", default_pass="secret")
+    lab.peer("127.0.0.1").open(user="anna", password="secret")
+    peer = lab.peer(host)
+    log_in(peer, "\0anna\0secret")
+    assert peer.expect_connection_close(403) == LOGIN_REFUSED.format("PLAIN")
+
+
+def test_who_gives_no_name_is_who_the_configuration_says() -> None:
+    lab = Lab(anonymous_login_user="anna", anonymous_login_pass="secret")
+    peer = lab.peer()
+    log_in(peer, "", "ANONYMOUS")
+    assert peer.expect_connection_close(403) == LOGIN_REFUSED.format("ANONYMOUS")
+    lab.broker.add_user("anna", "secret")
+    peer = lab.peer()
+    log_in(peer, "", "ANONYMOUS")
+    peer.expect(Connection.Tune, channel=0)
+    assert peer.session.user is lab.broker.users["anna"]
+
+
+def test_nobody_needs_to_get_in_without_a_name() -> None:
+    peer = Lab(anonymous_login_user="none").peer()
+    assert start(peer).mechanisms == "PLAIN AMQPLAIN"
+
+
+def test_the_cluster_has_the_name_that_the_configuration_says() -> None:
+    assert start(Lab(cluster_name="dev").peer()).server_properties["cluster_name"] == "dev"
 
 
 def test_other_users_log_in_from_everywhere() -> None:

@@ -92,3 +92,19 @@ def test_the_handshake_timeout_is_a_setting() -> None:
     peer = lab.peer()
     lab.advance(500)
     assert peer.is_dropped
+
+
+def test_a_broker_without_a_limit_of_channels_takes_any() -> None:
+    for asked in (0, 1, 65535):
+        lab = Lab(channel_max=0)
+        peer, tune = tuning(lab)
+        assert tune.channel_max == 0
+        peer.send(Connection.TuneOk(asked, 131072, 0), channel=0)
+        peer.call(Connection.Open("/"), channel=0)
+        assert peer.session.channel_max == (asked or 65535)
+
+
+def test_frames_before_the_limit_is_agreed_on_may_be_as_large_as_the_configuration_says() -> None:
+    assert Lab().peer().session.frame_max == 8192
+    assert Lab(compat="3.13").peer().session.frame_max == 4096
+    assert Lab(initial_frame_max=65536).peer().session.frame_max == 65536

@@ -18,6 +18,8 @@ MACHINE = {"os", "sys", "io", "pathlib", "shutil", "tempfile", "logging"}
 IMPURE = WORLD | CLOCKS | THREADS | MACHINE
 
 VALUES = {"errors", "fields", "message", "config", "compat"}
+# Where settings come from.
+SOURCES = {"rabbitmq_conf", "erlang_terms", "erlang_settings", "conf_keys"}
 
 
 class Layer(NamedTuple):
@@ -31,7 +33,13 @@ LAYERS = {
     "errors": Layer(set(), IMPURE | {"pamqp"}),
     "fields": Layer(set(), IMPURE | {"pamqp"}),
     "compat": Layer(set(), IMPURE | {"pamqp"}),
-    "config": Layer({"compat"}, IMPURE - {"pathlib"} | {"pamqp"}),
+    "setting_values": Layer(set(), IMPURE | {"pamqp"}),
+    "config": Layer({"compat", "setting_values"}, IMPURE - {"pathlib"} | {"pamqp"}),
+    "rabbitmq_conf": Layer(set(), IMPURE | {"pamqp"}),
+    "erlang_terms": Layer(set(), IMPURE | {"pamqp"}),
+    "erlang_settings": Layer({"rabbitmq_conf", "erlang_terms"}, IMPURE | {"pamqp"}),
+    "conf_keys": Layer({"compat", "config", "setting_values", "rabbitmq_conf"}, IMPURE | {"pamqp"}),
+    "loading": Layer({"config", *SOURCES}, IMPURE - {"pathlib"} | {"pamqp"}),
     "message": Layer({"fields"}, IMPURE | {"pamqp"}),
     "protocol": Layer({"errors", "fields", "message"}, IMPURE),
     "broker": Layer(VALUES, IMPURE | {"pamqp"}),
@@ -42,7 +50,7 @@ LAYERS = {
     "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib"}),
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
     "testing": Layer({"config", "server"}, set()),
-    "cli": Layer({"config", "control", "server", "store"}, set()),
+    "cli": Layer({"config", "conf_keys", "control", "loading", "server", "store"}, set()),
 }
 
 

@@ -1,0 +1,87 @@
+"""Listening sockets: at all addresses of a host, on one port."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+BACKLOG: Final = 1024
+FREE_PORT_ATTEMPTS: Final = 20
+
+# What a listener is bound to: the family and the address of an interface.
+Address: TypeAlias = "tuple[socket.AddressFamily, str]"
+IPV6_ANY: Final = (socket.AF_INET6, "::")
+IPV4_ANY: Final = (socket.AF_INET, "0.0.0.0")
+
+
+class CannotListen(Exception):
+    """There is no listening at a host and port; `error` says why."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        super().__init__(f"cannot listen on port {port} of '{host}': {error.strerror}")
+        self.host = host
+        self.port = port
+        self.error = error
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets at all addresses of a host; port 0 takes a free one. Raises CannotListen."""
+    try:
+        return open_sockets(addresses_of(host), port)
+    except OSError as error:
+        raise CannotListen(host, port, error) from None
+
+
+def addresses_of(host: str) -> list[Address]:
+    """What to listen on for `host`. Raises gaierror if it is neither an address nor the name of one."""
+    if host == "::":
+        # IPv4 comes in through it, but where the system keeps them apart or has no IPv6.
+        return [IPV6_ANY] if socket.has_dualstack_ipv6() else [IPV6_ANY, IPV4_ANY]
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError:
+        raise socket.gaierror(socket.EAI_NONAME, "Not a host name") from None
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+
+
+def open_sockets(addresses: Sequence[Address], port: int) -> list[socket.socket]:
+    """Listening sockets on all these addresses, on one port; 0 takes one that all have free. Raises OSError."""
+    for _ in range(FREE_PORT_ATTEMPTS):
+        try:
+            return _listen(addresses, port)
+        except OSError as error:
+            # What is free on one address may be taken on another.
+            if port or error.errno != errno.EADDRINUSE:
+                raise
+    return _listen(addresses, port)
+
+
+def _listen(addresses: Sequence[Address], port: int) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    missing = OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+    with contextlib.ExitStack() as opened:
+        for address in addresses:
+            try:
+                listener = opened.enter_context(_open_socket(address, port))
+            except OSError as error:
+                # A machine without IPv6 still names ::1 as localhost: one address that exists is enough.
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing = error
+                continue
+            sockets.append(listener)
+            port = listener.getsockname()[1]
+        if not sockets:
+            raise missing
+        opened.pop_all()
+    return sockets
+
+
+def _open_socket(address: Address, port: int) -> socket.socket:
+    family, host = address
+    is_dualstack = address == IPV6_ANY and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_dualstack)
