@@ -157,10 +157,10 @@ class Config:
         env=("RABBITMQ_SSL_FAIL_IF_NO_PEER_CERT",),
         key="ssl_options.fail_if_no_peer_cert",
     )
-    ssl_cert_login_from: str = setting(
+    tls_login_from: str = setting(
         "distinguished_name",
         "What of a client's certificate is its user's name (EXTERNAL).",
-        key="ssl_cert_login_from",
+        key="tls_login_from",
         flag=False,
         reader=values.one_of("distinguished_name", "common_name", "subject_alternative_name", "subject_alt_name"),
     )
@@ -434,6 +434,11 @@ class Config:
         if given is not None:
             return given
         return default if self.port else 0
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether AMQP is served over TLS, beside the plain port."""
+        return bool(self.tls or self.tls_cert_file or self.tls_key_file) or self.tls_port is not None
 
     @property
     def profile(self) -> Profile:

@@ -121,3 +121,14 @@ class InvalidParameter(ValueError):
 
 class DoesNotExist(LookupError):
     """What is to be changed or removed is not there. Management answers 404."""
+
+
+class BadCredentials(Exception):
+    """A login that is refused. The text is for the log and for events: who asks is told only that it is so.
+
+    `is_remote` tells that the user may log in, but only from this machine, which RabbitMQ's HTTP API says.
+    """
+
+    def __init__(self, text: str, *, is_remote: bool = False) -> None:
+        super().__init__(text)
+        self.is_remote = is_remote

@@ -128,6 +128,11 @@ class OurBroker(BrokerProcess):
     def __init__(self, folder: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:
         super().__init__(folder, port)
         self.options = options
+        # Of its environment.
+        self.variables: dict[str, str] = {}
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), **self.variables}
 
     @property
     def ports_file(self) -> Path:

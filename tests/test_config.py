@@ -63,6 +63,12 @@ def test_each_setting_has_a_sentence_of_help() -> None:
         assert declared.metadata["help"].endswith("."), declared.name
 
 
+@pytest.mark.parametrize("settings", [{"tls": "auto"}, {"tls_port": 0}, {"tls_cert_file": "x"}, {"tls_key_file": "x"}])
+def test_each_of_these_turns_tls_on(settings: dict[str, Any]) -> None:
+    assert Config(**settings).has_tls
+    assert not Config().has_tls
+
+
 def test_no_two_settings_share_a_name_in_the_environment() -> None:
     names = environment_names()
     assert len(names) == len(set(names))

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.cli.program import serving
+
 README = Path(__file__).parent.parent / "README.md"
 
 TEST = """
@@ -22,10 +24,14 @@ def test_it(amqp_url):
 """
 
 
-def test_the_fixture_of_the_readme_gives_a_broker(tmp_path: Path) -> None:
+def python_blocks() -> list[str]:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) == 1
-    (tmp_path / "test_readme_fixture.py").write_text(blocks[0] + TEST)
+    assert len(blocks) == 2
+    return blocks
+
+
+def test_the_fixture_of_the_readme_gives_a_broker(tmp_path: Path) -> None:
+    (tmp_path / "test_readme_fixture.py").write_text(python_blocks()[0] + TEST)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
@@ -36,4 +42,19 @@ def test_the_fixture_of_the_readme_gives_a_broker(tmp_path: Path) -> None:
         timeout=60,
         check=False,
     )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_client_of_the_readme_connects_over_tls(tmp_path: Path) -> None:
+    options = ("--tls", "auto", "--data-dir", str(tmp_path / "data"))
+    with serving(tmp_path, *options, AMQP_BROKER_EPHEMERAL="false") as broker:
+        program = python_blocks()[1].replace("5671", str(broker.ports["amqps"]))
+        run = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path / "data" / "tls",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from amqp_broker.broker import patterns
 from amqp_broker.broker.limits import Limits, user_limits
-from amqp_broker.errors import AccessRefused
+from amqp_broker.errors import AccessRefused, InvalidParameter
 
 IMPERSONATOR: Final = "impersonator"
 SALT_BYTES: Final = 4
+
+# RabbitMQ's names for them, as definitions have them, and what they are. All hash salt and password once.
+SHA256: Final = "rabbit_password_hashing_sha256"
+HASHING_ALGORITHMS: Final[dict[str, Callable[..., Any]]] = {
+    SHA256: hashlib.sha256,
+    "rabbit_password_hashing_sha512": hashlib.sha512,
+    "rabbit_password_hashing_md5": hashlib.md5,
+}
 
 
 @dataclass(frozen=True)
@@ -58,20 +69,22 @@ class TopicPermission:
 
 @dataclass
 class User:
-    """A user. `password_hash` is salt and SHA-256 as in RabbitMQ's definitions, or empty: no password fits."""
+    """A user. `password_hash` is salt and hash as in RabbitMQ's definitions, or empty: no password fits."""
 
     name: str
-    password_hash: bytes = b""
+    password_hash: bytes = field(default=b"", repr=False)
     tags: frozenset[str] = frozenset()
     permissions: dict[str, Permission] = field(default_factory=dict)
     # By vhost and exchange.
     topic_permissions: dict[tuple[str, str], TopicPermission] = field(default_factory=dict)
     limits: Limits = field(default_factory=user_limits)
+    hashing_algorithm: str = SHA256
 
     def accepts(self, password: bytes) -> bool:
-        if not self.password_hash or not password:
-            return False
-        return hmac.compare_digest(self.password_hash, hash_password(password, self.password_hash[:SALT_BYTES]))
+        """Whether this is the user's password. It takes as long for one who has none, or for a wrong one."""
+        salt = self.password_hash[:SALT_BYTES]
+        fits = hmac.compare_digest(self.password_hash, hash_password(password, salt, self.hashing_algorithm))
+        return fits and bool(password)
 
     def can_open(self, vhost: str) -> bool:
         """Whether the user has any permission in a vhost, even one that permits nothing."""
@@ -122,6 +135,31 @@ class InternalUser(User):
         return True
 
 
-def hash_password(password: bytes, salt: bytes) -> bytes:
-    """RabbitMQ's default password hash: salt, then SHA-256 of salt and password."""
-    return salt + hashlib.sha256(salt + password).digest()
+def hash_password(password: bytes, salt: bytes, algorithm: str = SHA256) -> bytes:
+    """A password hash as RabbitMQ makes it: the salt, then the hash of salt and password."""
+    return salt + bytes(HASHING_ALGORITHMS[algorithm](salt + password).digest())
+
+
+def encode_hash(password_hash: bytes) -> str:
+    """A password hash as definitions and the HTTP API have it."""
+    return base64.b64encode(password_hash).decode()
+
+
+def decode_hash(text: str, algorithm: str = SHA256) -> bytes:
+    """The password hash that definitions or the HTTP API give; "" is that of a user whom no password fits.
+
+    Raises InvalidParameter for an unknown algorithm, for what is not base64, and for what this algorithm cannot make.
+    """
+    hashing = HASHING_ALGORITHMS.get(algorithm)
+    if hashing is None:
+        raise InvalidParameter(f"hashing algorithm '{algorithm}' is none of {', '.join(HASHING_ALGORITHMS)}")
+    try:
+        password_hash = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidParameter("password hash is not base64") from None
+    expected = SALT_BYTES + hashing().digest_size
+    if password_hash and len(password_hash) != expected:
+        raise InvalidParameter(
+            f"password hash has {len(password_hash)} octets; salt and hash of {algorithm} have {expected}"
+        )
+    return password_hash

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker import definitions
-from amqp_broker.broker.access import SALT_BYTES, Permission, TopicPermission, User, hash_password
+from amqp_broker.broker.access import SALT_BYTES, SHA256, Permission, TopicPermission, User, hash_password
 from amqp_broker.broker.connection import AwaitsCommit, Connection
 from amqp_broker.broker.dead_letter import dead_letter
 from amqp_broker.broker.events import EVENT_EXCHANGE, Events, event_exchange
 from amqp_broker.broker.journal import Journal, NullJournal
 from amqp_broker.broker.limits import MAX_CONNECTIONS
+from amqp_broker.broker.logins import AMQP, Logins
 from amqp_broker.broker.timers import Timers
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed
@@ -46,6 +47,7 @@ class Broker:
         self.timers = Timers()
         self.vhosts: dict[str, VHost] = {}
         self.users: dict[str, User] = {}
+        self.logins = Logins()
         self.connections: set[Connection] = set()
         self.undrained: list[Queue | DelayedExchange] = []
         # What time it is, as the shell said last (ms since the epoch).
@@ -182,9 +184,13 @@ class Broker:
 
     def change_password(self, user: User, password: str) -> None:
         """Who is logged in stays so."""
-        user.password_hash = hash_password(password.encode(), self.entropy(SALT_BYTES))
+        self.set_password_hash(user, hash_password(password.encode(), self.entropy(SALT_BYTES)))
+
+    def set_password_hash(self, user: User, password_hash: bytes, algorithm: str = SHA256) -> None:
+        """Set what another broker has hashed (`access.decode_hash` reads it); b"" lets no password fit any more."""
+        user.password_hash, user.hashing_algorithm = password_hash, algorithm
         self._remember(user)
-        self.events.emit_action("user.password.changed", name=user.name)
+        self.events.emit_action("user.password.changed" if password_hash else "user.password.cleared", name=user.name)
 
     def set_tags(self, user: User, tags: Iterable[str]) -> None:
         """`administrator`, `monitoring`, `policymaker`, `management`, `impersonator`, or what means nothing here."""
@@ -290,6 +296,14 @@ class Broker:
         self.set_permission(user, config.default_vhost, permission)
 
     # Connections
+
+    def login(self, name: str, password: bytes, peer_host: str, protocol: str = AMQP) -> User:
+        """Who logs in with a password, over AMQP or HTTP. Raises BadCredentials; see `Logins.check`."""
+        return self.logins.check(self, name, password, peer_host, protocol)
+
+    def login_by_certificate(self, name: str, peer_host: str, protocol: str = AMQP) -> User:
+        """Who logs in by a certificate that says his name, and has been verified. Raises BadCredentials."""
+        return self.logins.check(self, name, None, peer_host, protocol)
 
     def admit(self, connection: Connection, user: User, vhost_name: str) -> VHost:
         """Let a logged-in connection into a vhost and count it. Raises NotAllowed, in RabbitMQ's order of checks."""

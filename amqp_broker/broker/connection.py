@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -19,10 +20,29 @@ class AwaitsCommit(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Tls:
+    """What is known of a connection's TLS, named and written as RabbitMQ's management and events have it.
+
+    What tells of the peer's certificate is empty if it has shown none.
+    """
+
+    ssl_protocol: str
+    ssl_key_exchange: str
+    ssl_cipher: str
+    ssl_hash: str
+    peer_cert_subject: str = ""
+    peer_cert_issuer: str = ""
+    peer_cert_validity: str = ""
+    # Who the peer is by its certificate (mechanism EXTERNAL); None if that does not say.
+    login_name: str | None = None
+
+
 class Connection:
     """A client's connection: its peer, and once it is open its user and vhost.
 
-    `channels` maps channel number to channel; `exclusive_queues` live as long as the connection.
+    `channels` maps channel number to channel; `exclusive_queues` live as long as the connection; `tls` is None where
+    the peer speaks in the clear.
     """
 
     def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
@@ -37,6 +57,7 @@ class Connection:
         self.client_properties: fields.Table = {}
         self.channels: dict[int, Any] = {}
         self.exclusive_queues: set[Queue] = set()
+        self.tls: Tls | None = None
 
     def follow_alarms(self) -> None:
         """The alarms of the broker have changed: who publishes waits while there is one."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from amqp_broker import fields
-from amqp_broker.broker.access import Permission, TopicPermission, User
+from amqp_broker.broker.access import SHA256, Permission, TopicPermission, User
 from amqp_broker.broker.exchange import Binding, Exchange
 from amqp_broker.broker.exchange_types import EXCHANGE_TYPES
 from amqp_broker.broker.journal import DefinitionKey
@@ -32,6 +32,7 @@ def of_vhost(vhost: VHost) -> Definition:
 def of_user(user: User) -> Definition:
     value = {
         "password_hash": user.password_hash,
+        "hashing_algorithm": user.hashing_algorithm,
         "tags": sorted(user.tags),
         "limits": dict(user.limits.given),
     }
@@ -103,6 +104,8 @@ def _restore_vhost(broker: Broker, key: DefinitionKey, value: dict[str, Any]) ->
 
 def _restore_user(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
     user = User(key[1], bytes(value["password_hash"]), frozenset(value["tags"]))
+    # Before there was a choice it was this one.
+    user.hashing_algorithm = value.get("hashing_algorithm", SHA256)
     for name, limit in value["limits"].items():
         user.limits.set(name, limit)
     broker.users[user.name] = user

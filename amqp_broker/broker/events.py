@@ -17,7 +17,7 @@ from amqp_broker.message import Address, Message, Properties
 if TYPE_CHECKING:
     from amqp_broker.broker.access import Permission, User
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.broker.connection import Connection
+    from amqp_broker.broker.connection import Connection, Tls
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.policies import Policy
     from amqp_broker.broker.queue import Queue
@@ -28,7 +28,9 @@ EVENT_EXCHANGE: Final = "amq.rabbitmq.event"
 INTERNAL_USER: Final = "rmq-internal"
 # Sent as arrays of Erlang's terms, which is how RabbitMQ holds them.
 _AMQP_TABLES: Final = ("arguments", "client_properties")
-_NETWORK: Final = {"protocol": "{0,9,1}", "ssl": False}
+_PROTOCOL: Final = "{0,9,1}"
+_CERTIFICATE: Final = ("peer_cert_validity", "peer_cert_subject", "peer_cert_issuer")
+_TLS: Final = ("ssl_hash", "ssl_cipher", "ssl_key_exchange", "ssl_protocol", *_CERTIFICATE)
 
 
 def event_exchange(vhost: str) -> Exchange:
@@ -145,19 +147,19 @@ class Events:
         )
 
     def authenticated(self, connection: Connection, name: str, mechanism: str, error: str = "") -> None:
-        """A login succeeded, or failed with an error."""
+        """A login succeeded, or failed with an error; `name` is "" where the peer did not come to say one."""
         headers = {"error": error} if error else {}
         self.emit(
             "user.authentication.failure" if error else "user.authentication.success",
             **headers,
-            ssl=False,
+            **_tls_of_login(connection.tls),
             auth_mechanism=mechanism,
-            protocol=_NETWORK["protocol"],
+            protocol=_PROTOCOL,
             peer_port=connection.peer_port,
             peer_host=_erlang_address(connection.peer_host),
             connection_name=connection.name,
             host=_erlang_address(connection.host),
-            name=name,
+            **({"name": name} if name or not error else {}),
             connection_type="network",
         )
 
@@ -176,7 +178,8 @@ class Events:
             **negotiated,
             vhost=connection.vhost.name,
             user=connection.user.name,
-            **_NETWORK,
+            protocol=_PROTOCOL,
+            **_tls_of_connection(connection.tls),
             peer_host=_erlang_address(connection.peer_host),
             host=_erlang_address(connection.host),
             peer_port=connection.peer_port,
@@ -249,6 +252,18 @@ def channel_name(connection: Connection, number: int) -> str:
 def _provided_name(connection: Connection) -> dict[str, str]:
     name = connection.client_properties.get("connection_name")
     return {"user_provided_name": name} if isinstance(name, str) else {}
+
+
+def _tls_of_login(tls: Tls | None) -> dict[str, Any]:
+    """The peer's certificate only if there is one, and half of the cipher suite."""
+    if tls is None:
+        return {"ssl": False}
+    certificate = {name: getattr(tls, name) for name in _CERTIFICATE if tls.peer_cert_subject}
+    return {**certificate, "ssl_cipher": tls.ssl_cipher, "ssl_protocol": tls.ssl_protocol, "ssl": True}
+
+
+def _tls_of_connection(tls: Tls | None) -> dict[str, Any]:
+    return {"ssl": False} if tls is None else {"ssl": True, **{name: getattr(tls, name) for name in _TLS}}
 
 
 def _header(key: str, value: Any) -> Any:

@@ -11,7 +11,9 @@ import click
 from amqp_broker.cli.check_config import check_config
 from amqp_broker.cli.serve import CommandError, serve
 from amqp_broker.cli.store import exit_code_of, store
+from amqp_broker.cli.tls import tls
 from amqp_broker.config import ConfigError
+from amqp_broker.server.tls import TlsError
 from amqp_broker.store.environment import StoreError
 
 EX_USAGE: Final = 64
@@ -27,6 +29,7 @@ def cli() -> None:
 cli.add_command(serve)
 cli.add_command(check_config)
 cli.add_command(store)
+cli.add_command(tls)
 
 
 def main() -> None:
@@ -43,7 +46,7 @@ def main() -> None:
         sys.exit(130)
     except ConfigError as error:
         _fail(str(error), EX_CONFIG)
-    except CommandError as error:
+    except (CommandError, TlsError) as error:
         _fail(str(error), error.exit_code)
     except StoreError as error:
         _fail(str(error), exit_code_of(error))

@@ -10,6 +10,8 @@ import binascii
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.access import User
+from amqp_broker.broker.logins import HTTP
+from amqp_broker.errors import BadCredentials
 from amqp_broker.management.request import Refusal, not_authorised
 
 if TYPE_CHECKING:
@@ -51,9 +53,11 @@ def require_vhost(user: User, vhost: VHost) -> None:
 def login(broker: Broker, authorization: str | None, needs: str, peer_host: str) -> User:
     """The user of an Authorization header, if he may do what `needs` says. Raises Refusal (401)."""
     name, password = _credentials(authorization)
-    user = broker.users.get(name)
-    if user is None or not user.accepts(password):
-        raise not_authorised("Login failed")
+    try:
+        user = broker.login(name, password, peer_host, HTTP)
+    except BadCredentials as refusal:
+        reason = "User can only log in via localhost" if refusal.is_remote else "Login failed"
+        raise not_authorised(reason) from None
     if not may(user, needs):
         raise not_authorised("Not administrator user" if needs == ADMINISTRATOR else "Not management user")
     return user

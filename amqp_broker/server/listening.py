@@ -85,3 +85,9 @@ def _open_socket(address: Address, port: int) -> socket.socket:
     family, host = address
     is_dualstack = address == IPV6_ANY and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_dualstack)
+
+
+def shown_address(listener: socket.socket) -> str:
+    """Where a socket listens, as RabbitMQ writes it: `[::]:5672`."""
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

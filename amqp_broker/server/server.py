@@ -18,13 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from amqp_broker.broker import patterns
+from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config, octets
-from amqp_broker.server import memory
+from amqp_broker.server import memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
-from amqp_broker.server.listening import BACKLOG, listen
+from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
@@ -35,8 +35,13 @@ logger = logging.getLogger("amqp_broker.server")
 # How long clients may take to answer the connection.close of a shutdown.
 SHUTDOWN_GRACE_S: Final = 0.2
 # One read: large enough to be worth its overhead, small enough not to hold up other clients.
+TLS_PORT: Final = 5671
 READ_BYTES_MAX: Final = 256 * 1024
 
+EVERYBODY: Final = (
+    "anyone who reaches %s can log in as guest with the password guest, which everybody knows: "
+    "set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS, or leave out --remote-guest"
+)
 # How long a publisher waits for a consumer's full socket to empty: a third of the system's buffers, some MB, has to
 # be read for that, so less would take a consumer of 50 MB/s for a stuck one.
 THROTTLE_S_MAX: Final = 0.1
@@ -114,19 +119,14 @@ class Server:
     async def start(self) -> None:
         """Listen; when this returns, clients are served.
 
-        Raises CannotListen (port taken, bad address, no permission), and OSError that names the ports file.
+        Raises CannotListen (port taken, bad address, no permission), TlsError for certificates that cannot be used,
+        and OSError that names the ports file.
         """
         self._loop = asyncio.get_running_loop()
         if self.store is not None:
             self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
         self._watch_alarms()
-        for listener in self._open_listeners():
-            server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
-            self._listeners.append(server)
-            host, port = listener.getsockname()[:2]
-            self.ports.setdefault("amqp", port)
-            self.node.listen("amqp", host, port)
-            logger.info("started TCP listener on %s:%d", f"[{host}]" if ":" in host else host, port)
+        await self._listen()
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
         logger.info(
             "Memory high watermark set to %d MiB (%d bytes) of %d MiB (%d bytes) total",
@@ -148,14 +148,54 @@ class Server:
         # What a former process left behind is seen to now.
         self.flush()
 
-    def _open_listeners(self) -> list[socket.socket]:
+    async def _listen(self) -> None:
+        """Take all ports, or none, and then serve them."""
+        config = self.config
+        served = tls.listener(config)
         with contextlib.ExitStack() as opened:
-            sockets = []
-            for host, port in self.config.listeners:
-                for listener in listen(host, port):
-                    sockets.append(opened.enter_context(listener))
+            plain = [opened.enter_context(one) for host, port in config.listeners for one in listen(host, port)]
+            secure = []
+            if served is not None:
+                port = config.port_of(TLS_PORT, config.tls_port)
+                secure = [opened.enter_context(one) for one in listen(config.host, port)]
             opened.pop_all()
-        return sockets
+        for listener in plain:
+            server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
+            self._listeners.append(server)
+            self._tell_listener("amqp", listener)
+            logger.info("started TCP listener on %s", shown_address(listener))
+        if served is not None:
+            await self._serve_tls(secure, served)
+        exposed = [shown_address(listener) for listener in plain if not logins.is_loopback(listener.getsockname()[0])]
+        if exposed and logins.is_everybody(self.broker):
+            logger.warning(EVERYBODY, " and ".join(exposed))
+
+    def _tell_listener(self, protocol: str, listener: socket.socket) -> None:
+        host, port = listener.getsockname()[:2]
+        self.ports.setdefault("amqps" if protocol == "amqp/ssl" else protocol, port)
+        self.node.listen(protocol, host, port)
+
+    async def _serve_tls(self, sockets: list[socket.socket], served: tls.Listener) -> None:
+        for listener in sockets:
+            server = await self._loop.create_server(
+                lambda: tls.TlsTransport(self, served),
+                sock=listener,
+                backlog=BACKLOG,
+                ssl=served.context,
+                ssl_handshake_timeout=self.config.handshake_timeout_ms / 1000,
+                ssl_shutdown_timeout=tls.SHUTDOWN_S,
+            )
+            self._listeners.append(server)
+            self._tell_listener("amqp/ssl", listener)
+            logger.info("started TLS (SSL) listener on %s", shown_address(listener))
+        if served.own is not None:
+            own = served.own
+            logger.info(
+                "TLS: connect to amqps://localhost:%d and trust '%s'; "
+                "a client may show '%s' with the key '%s', the broker's is '%s'",
+                *(self.ports["amqps"], own.ca_certificate),
+                *(own.client_certificate, own.client_key, own.server_certificate),
+            )
 
     def flush(self) -> None:
         """Write what sessions have to say, and see to what was put off."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
+import logging
 import platform
 from functools import cache
 from importlib import metadata
@@ -14,6 +14,7 @@ from amqp_broker import fields
 from amqp_broker.broker.access import User
 from amqp_broker.broker.limits import MAX_CHANNELS
 from amqp_broker.errors import (
+    BadCredentials,
     ChannelNumberError,
     CommandInvalid,
     LoginRefused,
@@ -24,11 +25,15 @@ from amqp_broker.protocol import wire
 from amqp_broker.session.heartbeats import Heartbeats
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.connection import Tls
     from amqp_broker.session.session import Session
+
+logger = logging.getLogger("amqp_broker.session")
 
 PRODUCT: Final = "RabbitMQ"
 CHANNEL_NUMBER_MAX: Final = 65_535
 LOCALES: Final = "en_US"
+EXTERNAL: Final = "EXTERNAL"
 CHALLENGE: Final = "Please tell me your password"
 CHALLENGE_ANSWER: Final = b"My password is "
 CAPABILITIES: Final = {
@@ -69,16 +74,25 @@ def on_protocol_header(session: Session, header: bytes) -> None:
         return
     config = session.broker.config
     properties = server_properties(config.profile.version, config.cluster_name)
-    session.send(0, commands.Connection.Start(0, 9, properties, config.auth_mechanisms, LOCALES))
+    session.send(0, commands.Connection.Start(0, 9, properties, " ".join(_mechanisms(session)), LOCALES))
+
+
+def _mechanisms(session: Session) -> list[str]:
+    """What may be used here: EXTERNAL over TLS only, where it is offered to those without a certificate, too.
+
+    They then hear that they are refused, instead of failing to agree upon a mechanism (rabbit_auth_mechanism_ssl.erl).
+    """
+    configured = session.broker.config.auth_mechanisms.split()
+    return configured if session.tls is not None else [name for name in configured if name != EXTERNAL]
 
 
 def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     session.client_properties = method.client_properties
     session.mechanism = method.mechanism
     if session.insider is not None:
-        welcome(session, session.insider)
+        _welcome(session, session.insider)
         return
-    if method.mechanism not in session.broker.config.auth_mechanisms.split():
+    if method.mechanism not in _mechanisms(session):
         raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
     response: Any = method.response  # bytes: our decoder leaves a longstr as it is
     config = session.broker.config
@@ -89,6 +103,8 @@ def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     elif method.mechanism == "RABBIT-CR-DEMO":
         session.login_name = response
         session.send(0, commands.Connection.Secure(CHALLENGE))
+    elif method.mechanism == EXTERNAL and session.tls is not None:
+        _login_by_certificate(session, session.tls)
     else:
         login(session, config.anonymous_login_user.encode(), config.anonymous_login_pass.encode())
 
@@ -103,37 +119,44 @@ def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
 
 def login(session: Session, name: bytes, password: bytes) -> None:
     """Check the credentials and go on to tuning. Raises LoginRefused."""
-    events = session.broker.events
     user_name = name.decode("utf-8", "surrogateescape")
-    user = session.broker.users.get(user_name)
-    if user is None or not user.accepts(password) or not _is_welcome(session, user):
-        events.authenticated(session, user_name, session.mechanism, f"user '{user_name}' - invalid credentials")
-        raise LoginRefused(
-            f"Login was refused using authentication mechanism {session.mechanism}. "
-            "For details see the broker logfile.",
-            method_id=0,
-        )
-    events.authenticated(session, user_name, session.mechanism)
-    welcome(session, user)
+    try:
+        user = session.broker.login(user_name, password, session.peer_host)
+    except BadCredentials as refusal:
+        raise _refused(session, user_name, str(refusal)) from None
+    _welcome(session, user)
 
 
-def welcome(session: Session, user: User) -> None:
-    """The user is who he says: go on to tuning."""
+def _login_by_certificate(session: Session, tls: Tls) -> None:
+    """Mechanism EXTERNAL: who the peer is says its certificate, which the TLS handshake has verified."""
+    if not tls.peer_cert_subject and tls.login_name is None:
+        raise _refused(session, "", "connection peer presented no TLS (x.509) certificate")
+    if tls.login_name is None:
+        raise _refused(session, "", "no name found")
+    try:
+        user = session.broker.login_by_certificate(tls.login_name, session.peer_host)
+    except BadCredentials as refusal:
+        raise _refused(session, tls.login_name, str(refusal)) from None
+    _welcome(session, user)
+
+
+def _welcome(session: Session, user: User) -> None:
     config = session.broker.config
     session.user = user
+    session.broker.events.authenticated(session, user.name, session.mechanism)
     session.send(0, commands.Connection.Tune(config.channel_max, config.frame_max, config.heartbeat_s))
 
 
-def _is_welcome(session: Session, user: User) -> bool:
-    """Some users log in from this machine only, as guest, whose password everybody knows."""
-    if user.name not in session.broker.config.local_users:
-        return True
-    try:
-        address = ipaddress.ip_address(session.peer_host.partition("%")[0])
-    except ValueError:
-        return True  # not an internet address: a socket of this machine
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
+def _refused(session: Session, name: str, reason: str) -> LoginRefused:
+    """Tell those who may know why a login is refused; the peer learns only that it is."""
+    session.broker.events.authenticated(session, name, session.mechanism, reason)
+    # A name is the peer's to choose; it must not begin a line of its own in the log.
+    shown = "".join(letter if letter.isprintable() else "?" for letter in reason)
+    logger.warning("Error on AMQP connection (%s): %s login refused: %s", session.name, session.mechanism, shown)
+    return LoginRefused(
+        f"Login was refused using authentication mechanism {session.mechanism}. For details see the broker logfile.",
+        method_id=0,
+    )
 
 
 def _plain_credentials(response: bytes) -> tuple[bytes, bytes]:

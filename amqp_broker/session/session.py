@@ -8,6 +8,7 @@ call `pause` and `resume` as the socket fills and empties. Nothing here raises, 
 from __future__ import annotations
 
 import logging
+import re
 from typing import Final
 
 from pamqp import base, commands
@@ -64,6 +65,9 @@ logger = logging.getLogger("amqp_broker.session")
 SILENCE_MS: Final = 3000
 # How long we wait for connection.close-ok (CLOSING_TIMEOUT).
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
+
+# What texts quote of a frame: it may be one that has a secret.
+_OCTETS: Final = re.compile(r"<<[\d,]+(?:>>|\.\.\.)?")
 
 # The most that `take_rest` gives out.
 REST_BYTES_MAX: Final = 256 * 1024
@@ -550,7 +554,7 @@ class Session(Connection):
             # Whoever has not got so far learns nothing, and slowly (RabbitMQ does so against guessing).
             self.go_silent()
             return
-        logger.info("%s: closing: %s", self.name, error.reply_text)
+        logger.info("%s: closing: %s", self.name, _OCTETS.sub("<<...>>", error.reply_text))
         self._note_publishes()
         self.teardown()
         close = commands.Connection.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)

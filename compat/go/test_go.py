@@ -18,7 +18,8 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from compat.brokers import BrokerProcess, free_port
+from compat.brokers import BrokerProcess, OurBroker, free_port
+from compat.certificates import Issuer
 from compat.names import unique_name
 
 MODULE = Path(__file__).parent
@@ -209,6 +210,32 @@ def test_every_confirmed_message_is_in_the_queue(broker: BrokerProcess, start: S
     assert program.finish() == 0, program.log_tail
     assert program.summary == {"confirmed": 200, "republished": 0, "reconnected": 0}
     assert message_ids(broker, names["QUEUE"]) == program.confirmed
+
+
+def test_messages_are_confirmed_over_tls_too(tmp_path: Path, start: Start, names: dict[str, str]) -> None:
+    tls_port, issuer = free_port(), Issuer(tmp_path / "certificates")
+    served, client = issuer.server(), issuer.client("go")
+    broker = OurBroker(
+        tmp_path / "broker",
+        options=(
+            *("--tls-port", str(tls_port), "--tls-cert-file", str(served.certificate)),
+            *("--tls-key-file", str(served.key), "--tls-ca-file", str(issuer.authority)),
+            *("--tls-verify-peer", "--tls-require-peer-cert"),
+        ),
+    )
+    broker.start()
+    try:
+        url = f"amqps://guest:guest@localhost:{tls_port}/?cacertfile={issuer.authority}"
+        refused = start(AMQP_URL=url, MESSAGES="1", MAX_ATTEMPTS="1", **names)
+        assert refused.finish() == 1
+        program = start(
+            AMQP_URL=f"{url}&certfile={client.certificate}&keyfile={client.key}", MESSAGES="200", INTERVAL="0s", **names
+        )
+        assert program.finish() == 0, program.log_tail
+        assert program.summary == {"confirmed": 200, "republished": 0, "reconnected": 0}
+        assert message_ids(broker, names["QUEUE"]) == program.confirmed
+    finally:
+        broker.kill()
 
 
 def test_publisher_recovers_when_the_broker_is_killed(

@@ -4,8 +4,16 @@ import hashlib
 
 import pytest
 
-from amqp_broker.broker.access import Permission, User, hash_password
-from amqp_broker.errors import AccessRefused
+from amqp_broker.broker.access import (
+    HASHING_ALGORITHMS,
+    SHA256,
+    Permission,
+    User,
+    decode_hash,
+    encode_hash,
+    hash_password,
+)
+from amqp_broker.errors import AccessRefused, InvalidParameter
 
 
 def test_a_permission_permits_everything_unless_it_says_otherwise() -> None:
@@ -85,3 +93,65 @@ def test_the_default_exchange_has_a_name_to_be_permitted_by() -> None:
     User("anna", permissions={"/": Permission(write="^amq\\.default$")}).require("write", "/", "exchange", "")
     with pytest.raises(AccessRefused, match=r"exchange 'amq\.default'"):
         User("anna", permissions={"/": Permission(write="^q$")}).require("write", "/", "exchange", "")
+
+
+# Hashes of others
+
+
+# What `rabbitmqctl eval 'rabbit_password:hash(Module, <<"secret">>)'` made of RabbitMQ 3.10.8.
+MADE_BY_RABBITMQ = {
+    "rabbit_password_hashing_sha256": "Giw63lShgFR5diJNkk6f9kPQBuKq0e98XinXwbVu6jWnq4/9",
+    "rabbit_password_hashing_sha512": "M05cggbUavtKlLq2+n0qkuRUad5xIaTtU9ptU4DsgdpYM7"
+    "690XCl5As6YB2KLU/uEkuAWUTiY1pMmLWmXkzGipah1XI=",
+    "rabbit_password_hashing_md5": "rd1dYGgH13f9v86Zlv1GkvB6k4M=",
+}
+
+
+def test_each_of_rabbitmqs_algorithms_is_tried() -> None:
+    assert MADE_BY_RABBITMQ.keys() == HASHING_ALGORITHMS.keys()
+
+
+@pytest.mark.parametrize(("algorithm", "text"), MADE_BY_RABBITMQ.items())
+def test_a_hash_that_rabbitmq_made_lets_its_password_in_and_no_other(algorithm: str, text: str) -> None:
+    user = User("anna", decode_hash(text, algorithm), hashing_algorithm=algorithm)
+    assert user.accepts(b"secret")
+    assert not user.accepts(b"Secret")
+    assert encode_hash(user.password_hash) == text
+
+
+@pytest.mark.parametrize("algorithm", HASHING_ALGORITHMS)
+def test_a_hash_is_only_good_for_its_own_algorithm(algorithm: str) -> None:
+    for other in HASHING_ALGORITHMS.keys() - {algorithm}:
+        assert not User("anna", hash_password(b"secret", b"salt", algorithm), hashing_algorithm=other).accepts(
+            b"secret"
+        )
+
+
+def test_an_empty_hash_is_that_of_a_user_whom_no_password_fits() -> None:
+    assert decode_hash("") == b""
+    assert encode_hash(b"") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "algorithm", "problem"),
+    [
+        ("no base64!", SHA256, "password hash is not base64"),
+        ("YWJj\n", SHA256, "password hash is not base64"),
+        ("YWJ", SHA256, "password hash is not base64"),
+        ("é", SHA256, "password hash is not base64"),
+        ("YWJj", SHA256, f"password hash has 3 octets; salt and hash of {SHA256} have 36"),
+        (
+            encode_hash(bytes(36)),
+            "rabbit_password_hashing_md5",
+            "password hash has 36 octets; salt and hash of .* have 20",
+        ),
+        (encode_hash(bytes(36)), "rot13", "hashing algorithm 'rot13' is none of rabbit_password_hashing_sha256, .*"),
+    ],
+)
+def test_a_hash_that_cannot_be_one_is_refused_with_the_reason(text: str, algorithm: str, problem: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"^{problem}$"):
+        decode_hash(text, algorithm)
+
+
+def test_a_user_is_shown_without_his_hash() -> None:
+    assert "salt" not in repr(User("anna", hash_password(b"secret", b"salt")))

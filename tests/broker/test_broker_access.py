@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.access import Permission, TopicPermission, User
+from amqp_broker.broker.access import SHA256, Permission, TopicPermission, User, hash_password
 from amqp_broker.broker.broker import Broker
 from amqp_broker.errors import AccessRefused, DoesNotExist, InvalidParameter
 from tests.taker import bind, new_broker, new_exchange, new_queue, push
@@ -121,3 +121,15 @@ def test_a_user_limit_is_set_and_cleared(broker: Broker) -> None:
     assert guest.limits["max-channels"] is None
     with pytest.raises(InvalidParameter):
         broker.set_user_limit(guest, "max-queues", 1)
+
+
+def test_a_password_is_changed_set_as_a_hash_and_taken_away(broker: Broker) -> None:
+    user = broker.add_user("anna", "first")
+    md5 = "rabbit_password_hashing_md5"
+    broker.set_password_hash(user, hash_password(b"second", b"salt", md5), md5)
+    assert user.accepts(b"second")
+    assert not user.accepts(b"first")
+    broker.change_password(user, "third")
+    assert (user.accepts(b"third"), user.hashing_algorithm) == (True, SHA256)
+    broker.set_password_hash(user, b"")
+    assert not user.accepts(b"third")

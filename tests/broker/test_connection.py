@@ -12,7 +12,7 @@ def test_a_connection_is_named_by_its_two_ends() -> None:
 
 def test_a_new_connection_has_nobody_logged_in_and_nothing_open() -> None:
     connection = new_connection()
-    assert (connection.user, connection.vhost) == (None, None)
+    assert (connection.user, connection.vhost, connection.tls) == (None, None, None)
     assert (connection.client_properties, connection.channels, connection.exclusive_queues) == ({}, {}, set())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from amqp_broker import fields
 from amqp_broker.broker import definitions
-from amqp_broker.broker.access import Permission, TopicPermission
+from amqp_broker.broker.access import Permission, TopicPermission, hash_password
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.policies import Policy
 from tests.memory_journal import MemoryJournal
@@ -53,6 +53,19 @@ def test_users_come_back_with_passwords_tags_limits_and_permissions(broker: Brok
     assert (found.password_hash, found.tags, found.limits.given) == (user.password_hash, user.tags, user.limits.given)
     assert (found.permissions, found.topic_permissions) == (user.permissions, user.topic_permissions)
     assert found.accepts(b"secret")
+
+
+def test_a_hash_comes_back_with_its_algorithm(broker: Broker) -> None:
+    user, md5 = broker.add_user("u", "other"), "rabbit_password_hashing_md5"
+    broker.set_password_hash(user, hash_password(b"secret", b"salt", md5), md5)
+    assert restarted(broker).users["u"].accepts(b"secret")
+
+
+def test_a_user_from_before_there_was_a_choice_of_hashes_has_sha_256(broker: Broker) -> None:
+    key, value = definitions.of_user(broker.add_user("u", "secret"))
+    del value["hashing_algorithm"]
+    broker.journal.define(key, value)
+    assert restarted(broker).users["u"].accepts(b"secret")
 
 
 def test_what_was_taken_from_a_user_stays_taken(broker: Broker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from amqp_broker import fields
 from amqp_broker.broker.access import Permission
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.connection import Connection
+from amqp_broker.broker.connection import Connection, Tls
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.events import EVENT_EXCHANGE
 from amqp_broker.broker.policies import Policy
@@ -382,3 +383,36 @@ def test_addresses_are_tuples(broker: Broker, host: str, shown: str) -> None:
     broker.events.authenticated(Connection(host, 1, host, 2, 0), "u", "PLAIN")
     [(_, headers)] = heard(broker)
     assert headers["peer_host"] == headers["host"] == shown
+
+
+TLS = Tls("tlsv1.3", "any", "aes_256_gcm", "aead")
+CERTIFICATE = {"peer_cert_subject": "CN=anna", "peer_cert_issuer": "CN=ca", "peer_cert_validity": "a - b"}
+SUITE = {"ssl": True, "ssl_protocol": "tlsv1.3", "ssl_cipher": "aes_256_gcm"}
+
+
+def of_tls(headers: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in headers.items() if name.startswith(("ssl", "peer_cert"))}
+
+
+@pytest.mark.parametrize("certificate", [{}, CERTIFICATE], ids=["none", "one"])
+def test_a_login_over_tls_tells_of_it_and_of_a_certificate_if_there_is_one(
+    broker: Broker, connection: Connection, certificate: dict[str, str]
+) -> None:
+    connection.tls = replace(TLS, **certificate)
+    broker.events.authenticated(connection, "guest", "PLAIN")
+    broker.events.authenticated(connection, "", "EXTERNAL", "no name found")
+    (_, told), (_, failure) = heard(broker)
+    assert of_tls(told) == of_tls(failure) == {**SUITE, **certificate}
+    assert "name" not in failure
+
+
+@pytest.mark.parametrize("certificate", [{}, CERTIFICATE], ids=["none", "one"])
+def test_a_connection_over_tls_tells_all_of_it(
+    broker: Broker, connection: Connection, certificate: dict[str, str]
+) -> None:
+    connection.tls = replace(TLS, **certificate)
+    connection.user, connection.vhost = broker.users["guest"], broker.vhosts["/"]
+    broker.events.connection_created(connection)
+    [(_, told)] = heard(broker)
+    none = dict.fromkeys(CERTIFICATE, "")
+    assert of_tls(told) == {**SUITE, "ssl_key_exchange": "any", "ssl_hash": "aead", **none, **certificate}

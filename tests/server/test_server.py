@@ -320,3 +320,31 @@ def test_a_pattern_that_takes_too_long_is_logged_once(running: RunningServer, ca
             client.declare("a" * 60 + f"-{number}")
     told = [record for record in caplog.records if record.levelname == "WARNING" and pattern in record.getMessage()]
     assert [record.name for record in told] == ["amqp_broker.server"]
+
+
+# Who can log in from everywhere
+
+
+def warnings(caplog: pytest.LogCaptureFixture, **settings: object) -> list[str]:
+    caplog.clear()
+    with RunningServer(**settings):
+        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_guest_whom_everybody_can_be_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    [warning] = warnings(caplog, host="0.0.0.0", remote_guest=True)
+    assert "can log in as guest with the password guest" in warning
+    assert "0.0.0.0:" in warning
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"host": "127.0.0.1", "remote_guest": True},
+        {"host": "0.0.0.0"},
+        {"host": "0.0.0.0", "remote_guest": True, "default_pass": "secret"},
+        {"host": "0.0.0.0", "remote_guest": True, "default_user": "maria"},
+    ],
+)
+def test_nobody_is_warned_where_there_is_no_need(caplog: pytest.LogCaptureFixture, settings: dict[str, object]) -> None:
+    assert warnings(caplog, **settings) == []

@@ -1,0 +1,27 @@
+"""`amqp-broker tls`: an authority, and certificates for a broker and a client, without a broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from amqp_broker.server import authority
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--host", "hosts", multiple=True, help="A further name or address of the broker's machine; repeatable.")
+def tls(folder: Path, hosts: tuple[str, ...]) -> None:
+    """Make certificates for TLS in the folder DIR, or keep those that are there and valid.
+
+    They are for localhost, 127.0.0.1, ::1, this machine's name and every --host. The client's is for the user guest.
+    """
+    files = authority.certificates(folder.absolute(), hosts)
+    click.echo(f"authority:          {files.ca_certificate}")
+    click.echo(f"broker:             {files.server_certificate}, {files.server_key}")
+    click.echo(f"client:             {files.client_certificate}, {files.client_key}")
+    click.echo(
+        f"Serve with them:    amqp-broker serve --tls-cert-file {files.server_certificate} "
+        f"--tls-key-file {files.server_key} --tls-ca-file {files.ca_certificate} --tls-verify-peer"
+    )

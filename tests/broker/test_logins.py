@@ -1,0 +1,187 @@
+"""Who gets in, what is counted, and how guessing is slowed down."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from amqp_broker.broker import logins
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.logins import ADDRESSES_MAX, FAILURE_COST_MS, FAILURES_MAX, HTTP, Attempts
+from amqp_broker.errors import BadCredentials
+from tests.taker import new_broker
+
+LOCAL, REMOTE = "127.0.0.1", "192.0.2.1"
+
+
+@pytest.fixture
+def broker() -> Broker:
+    broker = new_broker(now=1_700_000_000_000)
+    broker.add_user("anna", "secret")
+    return broker
+
+
+def refusal(broker: Broker, name: str, password: str, host: str = REMOTE) -> str:
+    with pytest.raises(BadCredentials) as caught:
+        broker.login(name, password.encode(), host)
+    return str(caught.value)
+
+
+def fail(broker: Broker, count: int, host: str = REMOTE) -> None:
+    for _ in range(count):
+        assert refusal(broker, "anna", "wrong", host) == "user 'anna' - invalid credentials"
+
+
+# Who gets in
+
+
+def test_a_user_logs_in_with_his_password(broker: Broker) -> None:
+    assert broker.login("anna", b"secret", REMOTE) is broker.users["anna"]
+
+
+@pytest.mark.parametrize(("name", "password"), [("anna", "wrong"), ("anna", ""), ("nobody", "secret"), ("", "")])
+def test_others_are_refused(broker: Broker, name: str, password: str) -> None:
+    assert refusal(broker, name, password) == f"user '{name}' - invalid credentials"
+
+
+def test_the_password_that_stands_in_for_strangers_lets_nobody_in(broker: Broker) -> None:
+    refusal(broker, "nobody", "nobody has this password")
+
+
+def test_an_unknown_user_takes_as_long_as_a_wrong_password(broker: Broker) -> None:
+    """With a password of a megabyte hashing is what takes the time."""
+    password = b"x" * 1_000_000
+    broker.set_password_hash(broker.add_user("no password", "x"), b"")
+
+    def duration(name: str) -> float:
+        taken = []
+        for _ in range(9):
+            start = time.perf_counter()
+            with pytest.raises(BadCredentials):
+                broker.login(name, password, LOCAL)
+            taken.append(time.perf_counter() - start)
+        return min(taken)
+
+    known, unknown, without = duration("anna"), duration("nobody"), duration("no password")
+    assert 0.5 < unknown / known < 2
+    assert 0.5 < without / known < 2
+
+
+def test_guest_from_elsewhere_is_refused_though_his_password_is_right(broker: Broker) -> None:
+    assert broker.login("guest", b"guest", LOCAL).name == "guest"
+    with pytest.raises(BadCredentials, match="user 'guest' can only connect via localhost") as caught:
+        broker.login("guest", b"guest", REMOTE)
+    assert caught.value.is_remote
+    with pytest.raises(BadCredentials, match="invalid credentials") as caught:
+        broker.login("guest", b"wrong", REMOTE)
+    assert not caught.value.is_remote
+
+
+def test_guest_from_elsewhere_gets_in_where_that_is_allowed() -> None:
+    assert new_broker(remote_guest=True).login("guest", b"guest", REMOTE).name == "guest"
+
+
+def test_a_certificate_stands_for_a_password_but_not_for_the_user(broker: Broker) -> None:
+    assert broker.login_by_certificate("anna", REMOTE).name == "anna"
+    for name in ("guest", "CN=nobody"):
+        with pytest.raises(BadCredentials):
+            broker.login_by_certificate(name, REMOTE)
+
+
+# Counting
+
+
+def test_logins_are_counted_by_protocol(broker: Broker) -> None:
+    broker.login("anna", b"secret", REMOTE)
+    broker.login_by_certificate("anna", REMOTE)
+    fail(broker, 2)
+    broker.login("anna", b"secret", REMOTE, HTTP)
+    assert broker.logins.attempts == {"amqp091": Attempts(succeeded=2, failed=2), "http": Attempts(succeeded=1)}
+
+
+# Guessing
+
+
+def test_an_address_that_has_failed_too_often_is_refused_for_a_moment_whatever_it_says(broker: Broker) -> None:
+    fail(broker, FAILURES_MAX)
+    assert refusal(broker, "anna", "secret") == f"user 'anna' - too many failed logins from {REMOTE}"
+    broker.now += FAILURE_COST_MS
+    assert broker.login("anna", b"secret", REMOTE).name == "anna"
+
+
+def test_after_that_it_may_guess_once_a_second(broker: Broker) -> None:
+    fail(broker, FAILURES_MAX)
+    for _ in range(5):
+        broker.now += FAILURE_COST_MS - 1
+        assert "too many" in refusal(broker, "anna", "wrong")
+        broker.now += 1
+        fail(broker, 1)
+
+
+def test_who_was_refused_unchecked_does_not_wait_longer_for_that(broker: Broker) -> None:
+    fail(broker, FAILURES_MAX)
+    for _ in range(100):
+        refusal(broker, "anna", "secret")
+    broker.now += FAILURE_COST_MS
+    broker.login("anna", b"secret", REMOTE)
+
+
+def test_a_client_that_tries_in_vain_once_a_second_keeps_nobody_else_out(broker: Broker) -> None:
+    for _ in range(10 * FAILURES_MAX):
+        fail(broker, 1)
+        broker.now += FAILURE_COST_MS
+    broker.login("anna", b"secret", REMOTE)
+
+
+def test_other_addresses_are_not_held_back(broker: Broker) -> None:
+    fail(broker, FAILURES_MAX)
+    assert broker.login("anna", b"secret", "192.0.2.2").name == "anna"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "unix"])
+def test_peers_on_this_machine_are_never_held_back(broker: Broker, host: str) -> None:
+    fail(broker, 3 * FAILURES_MAX, host)
+    broker.login("anna", b"secret", host)
+
+
+def test_a_network_of_ipv6_addresses_counts_as_one(broker: Broker) -> None:
+    for number in range(FAILURES_MAX):
+        fail(broker, 1, f"2001:db8::{number:x}")
+    assert "too many" in refusal(broker, "anna", "secret", "2001:db8::ffff:ffff:ffff:ffff")
+    broker.login("anna", b"secret", "2001:db8:0:1::1")
+
+
+def test_an_ipv4_address_is_the_same_through_ipv6(broker: Broker) -> None:
+    fail(broker, FAILURES_MAX, f"::ffff:{REMOTE}")
+    assert "too many" in refusal(broker, "anna", "secret")
+
+
+def test_only_so_many_addresses_are_remembered_and_the_oldest_is_forgotten(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ADDRESSES_MAX == 10_000
+    monkeypatch.setattr(logins, "ADDRESSES_MAX", 3)
+    fail(broker, FAILURES_MAX, "192.0.2.1")
+    fail(broker, 1, "192.0.2.2")
+    fail(broker, 1, "192.0.2.3")
+    assert "too many" in refusal(broker, "anna", "wrong", "192.0.2.1")
+    fail(broker, 1, "192.0.2.4")
+    broker.login("anna", b"secret", "192.0.2.1")
+    assert list(broker.logins._debts) == ["192.0.2.2", "192.0.2.3", "192.0.2.4"]
+
+
+def test_right_passwords_leave_no_trace(broker: Broker) -> None:
+    for number in range(100):
+        broker.login("anna", b"secret", f"192.0.2.{number}")
+    assert broker.logins._debts == {}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "unix socket", ""])
+def test_what_is_on_this_machine(host: str) -> None:
+    assert logins.is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "::ffff:192.0.2.1", "fe80::1%eth0", "2001:db8::1", "0.0.0.0", "::"])
+def test_what_is_elsewhere(host: str) -> None:
+    assert not logins.is_loopback(host)

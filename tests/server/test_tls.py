@@ -1,0 +1,394 @@
+"""AMQP over TLS beside plain, on real sockets: who gets in, who does not, and what neither can do to others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from pamqp import commands
+
+from amqp_broker.broker.access import Permission
+from amqp_broker.broker.connection import Connection, Tls
+from amqp_broker.config import Config
+from amqp_broker.server.listening import CannotListen
+from amqp_broker.server.server import Server
+from amqp_broker.server.tls import EX_CONFIG, EX_NOINPUT, TlsError, listener, own_folder, server_context
+from compat.brokers import free_port
+from compat.certificates import Issued, Issuer, encrypted
+from compat.waiting import wait_until
+from tests.client import PROTOCOL_HEADER, Client
+from tests.running import RunningServer
+
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+MECHANISMS = "PLAIN AMQPLAIN EXTERNAL"
+BODY = bytes(range(256)) * 4096
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    return Issuer(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    """An authority that nobody trusts."""
+    return Issuer(tmp_path_factory.mktemp("stranger"), "stranger")
+
+
+@pytest.fixture(scope="module")
+def served(issuer: Issuer) -> Issued:
+    return issuer.server()
+
+
+def settings(served: Issued, **others: object) -> dict[str, object]:
+    files = {"tls_cert_file": str(served.certificate), "tls_key_file": str(served.key)}
+    return {**files, "tls_ca_file": str(served.authority), "tls_verify_peer": True, **others}
+
+
+@pytest.fixture
+def running(new_loop: NewLoop, served: Issued) -> Iterator[RunningServer]:
+    """Asks clients for a certificate, and lets those without one in, too."""
+    with RunningServer(new_loop, **settings(served, auth_mechanisms=MECHANISMS)) as running:
+        yield running
+
+
+def tls_port(running: RunningServer) -> int:
+    return running.server.ports["amqps"]
+
+
+class TlsClient(Client):
+    """A client that speaks TLS."""
+
+    def __init__(self, running: RunningServer, context: ssl.SSLContext) -> None:
+        super().__init__(tls_port(running))
+        self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
+
+
+def pika_connection(
+    running: RunningServer, context: ssl.SSLContext, credentials: object = None
+) -> pika.BlockingConnection:
+    options = pika.SSLOptions(context, "localhost")
+    parameters = pika.ConnectionParameters("127.0.0.1", tls_port(running), ssl_options=options)
+    if credentials is not None:
+        parameters.credentials = credentials
+    return pika.BlockingConnection(parameters)
+
+
+def connections(server: Server) -> list[Connection]:
+    return list(server.broker.connections)
+
+
+def is_refused(running: RunningServer, context: ssl.SSLContext) -> bool:
+    """Whether the broker ends the connection instead of saying what it offers (TLS 1.3 clients hear of it late)."""
+    try:
+        client = TlsClient(running, context)
+        client.send_bytes(PROTOCOL_HEADER)
+        return not client.socket.recv(1000)
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+# Who gets in
+
+
+def test_plain_and_tls_are_served_side_by_side(running: RunningServer, issuer: Issuer) -> None:
+    with Client(running.port).open() as plain, TlsClient(running, issuer.context()).open() as secure:
+        plain.declare("q")
+        secure.publish("q", b"from afar")
+        secure.sync()
+        plain.call(commands.Basic.Get(queue="q"))
+        assert plain.expect_body() == b"from afar"
+        facts = running.ask(lambda server: {connection.tls is None for connection in connections(server)})
+        assert facts == {True, False}
+
+
+@pytest.mark.parametrize("has_certificate", [False, True])
+def test_pika_works_over_tls_with_a_certificate_and_without(
+    running: RunningServer, issuer: Issuer, has_certificate: bool
+) -> None:
+    context = issuer.client("anna").context() if has_certificate else issuer.context()
+    with pika_connection(running, context) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q")
+        for _ in range(5):
+            channel.basic_publish("", "q", BODY)
+        bodies = [channel.basic_get("q", auto_ack=True)[2] for _ in range(5)]
+        assert bodies == [BODY] * 5
+        [facts] = running.ask(lambda server: [connection.tls for connection in connections(server)])
+        assert facts is not None
+        assert facts.peer_cert_subject == ("CN=anna,OU=tests,O=clients\\, brokers" if has_certificate else "")
+
+
+def test_what_is_known_of_tls_is_told_in_rabbitmqs_words(running: RunningServer, issuer: Issuer) -> None:
+    context = issuer.client("anna").context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE-ECDSA-AES128-SHA256")
+    with TlsClient(running, context).open(), TlsClient(running, issuer.context()).open():
+        facts = running.ask(lambda server: {c.tls.ssl_protocol: c.tls for c in connections(server) if c.tls})
+    assert facts["tlsv1.3"] == Tls("tlsv1.3", "any", facts["tlsv1.3"].ssl_cipher, "aead")
+    assert facts["tlsv1.3"].ssl_cipher in ("aes_256_gcm", "aes_128_gcm", "chacha20_poly1305")
+    told = facts["tlsv1.2"]
+    assert (told.ssl_key_exchange, told.ssl_cipher, told.ssl_hash) == ("ecdhe_ecdsa", "aes_128_cbc", "sha256")
+    assert told.peer_cert_subject == "CN=anna,OU=tests,O=clients\\, brokers"
+    assert told.peer_cert_issuer == "CN=test authority,OU=authorities,O=clients\\, brokers"
+    assert told.peer_cert_validity.count("Z - ") == 1
+
+
+def test_a_large_body_and_a_slow_reader_are_fine(running: RunningServer, issuer: Issuer) -> None:
+    with TlsClient(running, issuer.context()).open() as consumer, Client(running.port).open() as publisher:
+        consumer.declare("q")
+        consumer.consume("q", no_ack=True)
+        for _ in range(20):
+            publisher.publish("q", BODY)
+        publisher.sync()
+        running.until(lambda server: any(session.is_paused for session in server.transports))
+        assert [consumer.expect_delivery()[1] for _ in range(20)] == [BODY] * 20
+
+
+def test_a_client_by_certificate_is_the_user_that_it_names(running: RunningServer, issuer: Issuer) -> None:
+    def add(server: Server) -> None:
+        user = server.broker.add_user("CN=anna,OU=tests,O=clients\\, brokers", "unknown")
+        server.broker.set_permission(user, "/", Permission())
+
+    running.ask(add)
+    context = issuer.client("anna").context()
+    with pika_connection(running, context, pika.credentials.ExternalCredentials()):
+        [name] = running.ask(lambda server: [c.user.name for c in connections(server) if c.user])
+        assert name == "CN=anna,OU=tests,O=clients\\, brokers"
+    with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+        pika_connection(running, issuer.context(), pika.credentials.ExternalCredentials())
+
+
+@pytest.mark.parametrize(
+    ("login_from", "name"), [("common_name", "anna"), ("subject_alternative_name", "anna.example.com")]
+)
+def test_who_that_is_may_be_another_part_of_the_certificate(
+    issuer: Issuer, served: Issued, login_from: str, name: str
+) -> None:
+    context = issuer.client("anna", "anna.example.com").context()
+    with (
+        RunningServer(**settings(served, tls_login_from=login_from)) as running,
+        TlsClient(running, context).open(),
+    ):
+        assert running.ask(lambda server: [c.tls.login_name for c in connections(server) if c.tls]) == [name]
+
+
+def test_a_stop_ends_connections_over_tls_as_it_ends_others(running: RunningServer, issuer: Issuer) -> None:
+    client = TlsClient(running, issuer.context()).open()
+    waiting = threading.Thread(target=running.stop)
+    waiting.start()
+    assert client.expect(commands.Connection.Close, channel=0).reply_code == 320
+    waiting.join()
+
+
+def test_a_client_that_just_goes_is_forgotten(running: RunningServer, issuer: Issuer) -> None:
+    for leave in (Client.close, Client.reset, lambda client: client.socket.unwrap()):
+        client = TlsClient(running, issuer.context()).open()
+        client.declare("q", exclusive=True)
+        leave(client)
+        running.until(lambda server: not server.transports and not server.broker.vhosts["/"].queues)
+
+
+# Who does not
+
+
+def test_a_client_without_a_valid_certificate_is_refused_where_one_is_required(
+    new_loop: NewLoop, issuer: Issuer, stranger: Issuer, served: Issued
+) -> None:
+    foreign = stranger.client("anna")
+    wrong = issuer.context()
+    wrong.load_cert_chain(foreign.certificate, foreign.key)
+    with RunningServer(new_loop, **settings(served, tls_require_peer_cert=True)) as running:
+        assert is_refused(running, issuer.context())
+        assert is_refused(running, wrong)
+        assert is_refused(running, issuer.expired().context())
+        assert not is_refused(running, issuer.client("anna").context())
+
+
+def test_a_certificate_that_is_not_valid_is_refused_even_where_none_is_required(
+    running: RunningServer, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "amqp_broker"):
+        assert is_refused(running, issuer.expired().context())
+        wait_until(lambda: "TLS handshake failed" in caplog.text)
+    assert "TLS handshake failed: certificate verify failed: certificate has expired" in caplog.messages
+
+
+def test_a_client_that_does_not_trust_the_broker_goes_and_the_log_says_why(
+    running: RunningServer, stranger: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "amqp_broker"):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            TlsClient(running, stranger.context())
+        wait_until(lambda: "TLS handshake failed: tlsv1 alert unknown ca" in caplog.messages)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+@pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")
+def test_versions_before_1_2_are_refused(running: RunningServer, issuer: Issuer, version: ssl.TLSVersion) -> None:
+    context = issuer.context()
+    context.minimum_version = context.maximum_version = version
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    assert is_refused(running, context)
+
+
+# What neither can do to others
+
+
+@pytest.mark.parametrize(
+    "said", [PROTOCOL_HEADER, b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\x16\x03\x01\x40\x00" + bytes(99)]
+)
+def test_who_does_not_speak_tls_on_its_port_is_hung_up_on(running: RunningServer, issuer: Issuer, said: bytes) -> None:
+    with TlsClient(running, issuer.context()).open() as other:
+        client = Client(tls_port(running))
+        client.send_bytes(said)
+        if not said.startswith(b"\x16"):
+            assert not client.expect_end().startswith(b"AMQP")
+        client.close()
+        other.declare("q")
+        assert len(running.ask(lambda server: list(server.transports))) == 1
+
+
+def test_who_speaks_tls_on_the_plain_port_is_told_what_is_spoken_there(running: RunningServer, issuer: Issuer) -> None:
+    with Client(running.port).open() as other:
+        client = Client(running.port)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            issuer.context().wrap_socket(client.socket, server_hostname="localhost")
+        other.declare("q")
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00"])
+def test_a_handshake_that_stalls_is_given_up(new_loop: NewLoop, issuer: Issuer, served: Issued, said: bytes) -> None:
+    with RunningServer(new_loop, **settings(served, handshake_timeout_ms=300)) as running:
+        stalled = [Client(tls_port(running)) for _ in range(20)]
+        for client in stalled:
+            client.send_bytes(said)
+        # Nobody waits for them.
+        TlsClient(running, issuer.context()).open().close()
+        for client in stalled:
+            assert client.expect_end() in (b"", b"\x15\x03\x01\x00\x02\x02\x32")
+
+
+def test_a_client_that_stalls_after_the_handshake_has_as_long_as_a_plain_one(
+    running: RunningServer, issuer: Issuer
+) -> None:
+    client = TlsClient(running, issuer.context())
+    running.until(lambda server: len(server.transports) == 1)
+    running.advance(9_999)
+    assert running.ask(lambda server: len(server.transports)) == 1
+    running.advance(1)
+    assert client.expect_end() == b""
+
+
+# Where it listens
+
+
+def test_tls_is_off_unless_something_sets_it_up() -> None:
+    assert listener(Config()) is None
+    with RunningServer() as running:
+        assert running.server.ports.keys() == {"amqp"}
+
+
+def test_the_port_is_5671_or_free_if_amqp_takes_a_free_one(served: Issued) -> None:
+    assert Config().port_of(5671, Config().tls_port) == 5671
+    with RunningServer(**settings(served)) as running:
+        assert tls_port(running) not in (0, running.port)
+
+
+def test_the_log_says_where_in_rabbitmqs_words(served: Issued, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "amqp_broker"), RunningServer(**settings(served)) as running:
+        assert caplog.messages[:2] == [
+            f"started TCP listener on 127.0.0.1:{running.port}",
+            f"started TLS (SSL) listener on 127.0.0.1:{tls_port(running)}",
+        ]
+
+
+def test_a_taken_port_is_named_and_no_other_stays_taken(served: Issued) -> None:
+    plain = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        with (
+            pytest.raises(CannotListen, match="in use") as caught,
+            RunningServer(**settings(served, port=plain, tls_port=number)),
+        ):
+            pass
+    assert caught.value.port == number
+    socket.create_server(("127.0.0.1", plain)).close()
+
+
+# What certificates must be
+
+
+def problem(**settings: object) -> TlsError:
+    with pytest.raises(TlsError) as caught:
+        listener(Config(**settings))  # type: ignore[arg-type]
+    return caught.value
+
+
+def test_files_that_cannot_be_used_are_named(tmp_path: Path, issuer: Issuer, served: Issued) -> None:
+    cert, key, other = str(served.certificate), str(served.key), str(issuer.client("anna").key)
+    secret = str(encrypted(served.key, "sesame"))
+    nothing, text = str(tmp_path / "nothing.pem"), tmp_path / "text.pem"
+    text.write_text("hello")
+    broken = tmp_path / "broken.pem"
+    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    cases: list[tuple[dict[str, object], str, int]] = [
+        ({"tls_cert_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
+        ({"tls_key_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
+        ({"tls_ca_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
+        ({"tls_cert_file": str(tmp_path)}, f"cannot read '{tmp_path}': Is a directory", EX_NOINPUT),
+        ({"tls_cert_file": str(text)}, f"'{text}' is not a certificate in PEM format", EX_CONFIG),
+        ({"tls_key_file": str(text)}, f"'{text}' is not a key in PEM format", EX_CONFIG),
+        ({"tls_ca_file": str(text)}, f"'{text}' is not a certificate in PEM format", EX_CONFIG),
+        ({"tls_ca_file": str(broken)}, f"'{broken}' has a certificate that cannot be read", EX_CONFIG),
+        ({"tls_key_file": ""}, f"'{cert}' is not a key in PEM format", EX_CONFIG),
+        ({"tls_key_file": other}, f"the key '{other}' is not that of the certificate '{cert}'", EX_CONFIG),
+        ({"tls_key_file": secret}, f"the key '{secret}' is encrypted: set tls_key_password", EX_CONFIG),
+        (
+            {"tls_key_file": secret, "tls_key_password": "wrong"},
+            f"tls_key_password does not open the key '{secret}'",
+            EX_CONFIG,
+        ),
+        (
+            {"tls_require_peer_cert": True},
+            "tls_require_peer_cert wants tls_verify_peer: nobody would look at the certificate",
+            EX_CONFIG,
+        ),
+        (
+            {"tls_verify_peer": True},
+            "tls_verify_peer wants tls_ca_file, the authorities that sign certificates of clients",
+            EX_CONFIG,
+        ),
+    ]
+    for given, sentence, code in cases:
+        error = problem(**{"tls_cert_file": cert, "tls_key_file": key, **given})
+        assert (str(error), error.exit_code) == (sentence, code)
+
+
+def test_a_port_alone_is_not_enough() -> None:
+    assert str(problem(tls_port=5671)) == (
+        "TLS wants a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'"
+    )
+
+
+def test_an_encrypted_key_and_one_in_the_file_of_its_certificate_work(tmp_path: Path, served: Issued) -> None:
+    server_context(str(served.certificate), str(encrypted(served.key, "sesame")), key_password="sesame")
+    both = tmp_path / "both.pem"
+    both.write_bytes(served.certificate.read_bytes() + served.key.read_bytes())
+    server_context(str(both))
+
+
+def test_certificates_of_our_own_are_kept_with_the_data_or_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert own_folder(Config(data_dir=str(tmp_path / "data"))) == tmp_path / "data" / "tls"
+    assert own_folder(Config(ephemeral=True)).name == "tls"
+    assert own_folder(Config(ephemeral=True)).parent.name == "amqp-broker"
