@@ -63,6 +63,10 @@ class PreconditionFailed(ChannelError):
     code, name = 406, "PRECONDITION_FAILED"
 
 
+class ProtectedFromDeletion(PreconditionFailed):
+    """A vhost that must not be deleted. Management answers 412."""
+
+
 class ConnectionForced(ConnectionError_):
     code, name = 320, "CONNECTION_FORCED"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import definitions
 from amqp_broker.broker.access import SALT_BYTES, SHA256, Permission, TopicPermission, User, hash_password
@@ -19,15 +19,21 @@ from amqp_broker.broker.events import EVENT_EXCHANGE, Events, event_exchange
 from amqp_broker.broker.journal import Journal, NullJournal
 from amqp_broker.broker.limits import MAX_CONNECTIONS
 from amqp_broker.broker.logins import AMQP, Logins
+from amqp_broker.broker.metadata import Metadata
+from amqp_broker.broker.parameters import GlobalParameters
 from amqp_broker.broker.timers import Timers
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed
+from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed, ProtectedFromDeletion
 
 if TYPE_CHECKING:
     from amqp_broker.broker.delayed_exchange import DelayedExchange
     from amqp_broker.broker.queue import Queue
     from amqp_broker.config import Config
     from amqp_broker.message import Message
+
+# Names of global parameters.
+CLUSTER_NAME: Final = "cluster_name"
+CLUSTER_ID: Final = "internal_cluster_id"
 
 
 class Broker:
@@ -56,6 +62,7 @@ class Broker:
         self.now_us: Callable[[], int] = lambda: self.now * 1000
         self.node = "rabbit@localhost"
         self.events = Events(self)
+        self.global_parameters = GlobalParameters(self)
         self._message_count = 0
         self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
         self._is_dead_lettering = False
@@ -119,10 +126,14 @@ class Broker:
 
     # Users and vhosts
 
-    def add_vhost(self, name: str) -> VHost:
-        """The vhost of that name, created if there is none."""
+    def add_vhost(self, name: str, metadata: Metadata | None = None) -> VHost:
+        """The vhost of that name, created if there is none. Raises InvalidParameter for metadata that cannot be."""
         if name not in self.vhosts:
-            vhost = self.vhosts[name] = VHost(self, name)
+            vhost = VHost(self, name)
+            if metadata is not None:
+                metadata.check()
+                vhost.metadata = metadata
+            self.vhosts[name] = vhost
             if name == self.config.default_vhost:
                 vhost.exchanges[EVENT_EXCHANGE] = event_exchange(name)
             self.journal.define(*definitions.of_vhost(vhost))
@@ -139,6 +150,27 @@ class Broker:
         self.events.user_created(user)
         return user
 
+    def put_user(self, name: str, password_hash: bytes, algorithm: str, tags: Iterable[str]) -> User:
+        """Create a user, or give the one of that name another password and tags; he keeps permissions and limits."""
+        is_new = name not in self.users
+        user = User(name) if is_new else self.users[name]
+        user.password_hash, user.hashing_algorithm = password_hash, algorithm
+        user.tags = frozenset(tag.strip() for tag in tags)
+        self.users[name] = user
+        self._remember(user)
+        if is_new:
+            self.events.user_created(user)
+        else:
+            self.events.emit_action("user.password.changed", name=name)
+            self.events.emit_action("user.tags.set", name=name, tags=sorted(user.tags))
+        return user
+
+    def set_user_limits(self, user: User, limits: Mapping[str, object]) -> None:
+        """Limit what `limits` says, and nothing else. Raises InvalidParameter, and changes nothing then."""
+        user.limits.replace(limits)
+        self._remember(user)
+        self.events.emit_action("user.limits.set", name="limits", username=user.name, **user.limits.given)
+
     def vhost(self, name: str) -> VHost:
         """The vhost of that name. Raises DoesNotExist."""
         vhost = self.vhosts.get(name)
@@ -147,8 +179,15 @@ class Broker:
         return vhost
 
     def delete_vhost(self, name: str) -> None:
-        """Delete a vhost with all that is in it, and close the connections to it. Raises DoesNotExist."""
+        """Delete a vhost with all that is in it, and close the connections to it.
+
+        Raises DoesNotExist, and ProtectedFromDeletion if its metadata say so.
+        """
         vhost = self.vhost(name)
+        if vhost.metadata.is_protected_from_deletion:
+            raise ProtectedFromDeletion(
+                f"Refusing to delete virtual host '{name}' because it is protected from deletion"
+            )
         for connection in list(vhost.connections):
             connection.force_close(f"vhost '{name}' is deleted", self.now)
         for queue in list(vhost.queues.values()):
@@ -275,6 +314,19 @@ class Broker:
         for vhost in self.vhosts.values():
             vhost.topology_changed()
 
+    @property
+    def cluster_name(self) -> str:
+        """As an administrator set it; otherwise as the settings say, or the name of the node."""
+        return str(self.global_parameters.values.get(CLUSTER_NAME) or self.config.cluster_name or self.node)
+
+    @property
+    def cluster_id(self) -> str:
+        """What tells this broker from all others, for as long as its store lives; made up when somebody first asks."""
+        values = self.global_parameters.values
+        if CLUSTER_ID not in values:
+            self.global_parameters.set(CLUSTER_ID, self.unique_name("rabbitmq-cluster-id-"))
+        return str(values[CLUSTER_ID])
+
     def check_exchange_limit(self, resource: str) -> None:
         """Raise PreconditionFailed if there may be no further exchange.
 
@@ -287,7 +339,7 @@ class Broker:
     def add_defaults(self) -> None:
         """The vhost and the administrator that a fresh RabbitMQ has, named as the configuration says."""
         config = self.config
-        self.add_vhost(config.default_vhost)
+        self.add_vhost(config.default_vhost, Metadata("Default virtual host"))
         tags = frozenset(config.default_user_tags.split())
         user = self.add_user(config.default_user, config.default_pass, tags=tags)
         permission = Permission(

@@ -7,6 +7,7 @@ other reads. Objects are restored in the order of `KINDS`, so that each finds wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from amqp_broker.broker.access import SHA256, Permission, TopicPermission, User
 from amqp_broker.broker.exchange import Binding, Exchange
 from amqp_broker.broker.exchange_types import EXCHANGE_TYPES
 from amqp_broker.broker.journal import DefinitionKey
+from amqp_broker.broker.metadata import Metadata
 from amqp_broker.broker.policies import Policy
 
 if TYPE_CHECKING:
@@ -25,8 +27,28 @@ if TYPE_CHECKING:
 Definition: TypeAlias = "tuple[DefinitionKey, dict[str, Any]]"
 
 
+PARAMETER: Final = "parameter"
+GLOBAL_PARAMETER: Final = "global_parameter"
+
+
 def of_vhost(vhost: VHost) -> Definition:
-    return ("vhost", vhost.name), {"limits": dict(vhost.limits.given)}
+    metadata = vhost.metadata
+    value = {
+        "limits": dict(vhost.limits.given),
+        "description": metadata.description,
+        "tags": list(metadata.tags),
+        "default_queue_type": metadata.default_queue_type,
+        "is_protected_from_deletion": metadata.is_protected_from_deletion,
+    }
+    return ("vhost", vhost.name), value
+
+
+def of_parameter(vhost: VHost, component: str, name: str, value: Any) -> Definition:
+    return (PARAMETER, vhost.name, component, name), {"value": json.dumps(value)}
+
+
+def of_global_parameter(name: str, value: Any) -> Definition:
+    return (GLOBAL_PARAMETER, name), {"value": json.dumps(value)}
 
 
 def of_user(user: User) -> Definition:
@@ -100,6 +122,22 @@ def _restore_vhost(broker: Broker, key: DefinitionKey, value: dict[str, Any]) ->
     vhost = broker.add_vhost(key[1])
     for name, limit in value["limits"].items():
         vhost.limits.set(name, limit)
+    # What older versions wrote has no metadata.
+    vhost.metadata = Metadata(
+        value.get("description", ""),
+        tuple(value.get("tags", ())),
+        value.get("default_queue_type"),
+        value.get("is_protected_from_deletion", False),
+    )
+
+
+def _restore_parameter(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
+    _, vhost, component, name = key
+    broker.vhosts[vhost].parameters.values[component, name] = json.loads(value["value"])
+
+
+def _restore_global_parameter(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
+    broker.global_parameters.values[key[1]] = json.loads(value["value"])
 
 
 def _restore_user(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
@@ -167,6 +205,8 @@ def _table(octets: bytes) -> fields.Table:
 KINDS: Final[dict[str, Callable[[Broker, DefinitionKey, dict[str, Any]], None]]] = {
     "vhost": _restore_vhost,
     "user": _restore_user,
+    PARAMETER: _restore_parameter,
+    GLOBAL_PARAMETER: _restore_global_parameter,
     "permission": _restore_permission,
     "topic_permission": _restore_topic_permission,
     "policy": _restore_policy,

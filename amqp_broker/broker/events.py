@@ -131,6 +131,16 @@ class Events:
             self.exchange_created(exchange)
         self.emit_action("vhost.created", tracing=vhost.trace is not None, name=vhost.name)
 
+    def vhost_updated(self, vhost: VHost) -> None:
+        self.emit_action(
+            "vhost.updated",
+            tracing=vhost.trace is not None,
+            default_queue_type=vhost.metadata.default_queue_type or "undefined",
+            tags=list(vhost.metadata.tags),
+            description=vhost.metadata.description,
+            name=vhost.name,
+        )
+
     # Users
 
     def user_created(self, user: User) -> None:

@@ -10,6 +10,7 @@ from amqp_broker.broker.hash_exchanges import ConsistentHashExchange, ModulusHas
 from amqp_broker.broker.random_exchanges import LocalRandomExchange, RandomExchange
 from amqp_broker.broker.recent_history import RecentHistoryExchange
 from amqp_broker.compat import Profile
+from amqp_broker.errors import PreconditionFailed
 
 EXCHANGE_TYPES: Final[dict[str, type[Exchange]]] = {
     kind.type: kind
@@ -26,6 +27,14 @@ EXCHANGE_TYPES: Final[dict[str, type[Exchange]]] = {
         DelayedExchange,
     )
 }
+
+
+def exchange_type(profile: Profile, name: str) -> type[Exchange]:
+    """The type of that name. Raises PreconditionFailed."""
+    kind = exchange_types(profile).get(name)
+    if kind is None:
+        raise PreconditionFailed(f"{'unknown' if name else 'invalid'} exchange type '{name}'")
+    return kind
 
 
 def exchange_types(profile: Profile) -> dict[str, type[Exchange]]:

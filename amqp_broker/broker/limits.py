@@ -5,6 +5,7 @@ Source: RabbitMQ, "Virtual Hosts" and "Per-user limits"; rabbit_vhost_limit.erl,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from amqp_broker import fields
@@ -44,6 +45,13 @@ class Limits:
         if not isinstance(value, int) or isinstance(value, bool):
             raise InvalidParameter(f"{name} should be a number, actually was {fields.json_term(value)}")
         self.given[name] = value
+
+    def replace(self, values: Mapping[str, object]) -> None:
+        """Limit what `values` says, and nothing else. Raises InvalidParameter, and changes nothing then."""
+        limits = Limits(self.title, self.known)
+        for name, value in values.items():
+            limits.set(name, value)
+        self.given = limits.given
 
     def clear(self, name: str) -> None:
         """Limit something no more; clearing what was not set is as good as done."""

@@ -5,15 +5,17 @@ The verbs raise with RabbitMQ's texts. They ask for no permissions: who calls th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker import fields
 from amqp_broker.broker import arguments, definitions
 from amqp_broker.broker.dead_letter import DeadForms
 from amqp_broker.broker.exchange import Binding, Destination, DirectExchange, Exchange
-from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_types
+from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_type
 from amqp_broker.broker.limits import MAX_QUEUES, vhost_limits
+from amqp_broker.broker.metadata import Metadata, with_queue_type
+from amqp_broker.broker.parameters import Parameters
 from amqp_broker.broker.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.queue_types import check_shape, queue_class
@@ -56,7 +58,9 @@ class VHost:
         # Where direct replies go, by the names that they are published to.
         self.reply_queues: dict[str, ReplyQueue] = {}
         self.connections: set[Connection] = set()
+        self.metadata = Metadata()
         self.limits = vhost_limits()
+        self.parameters = Parameters(self)
         self.policies = Policies(POLICY_VALUES)
         self.operator_policies = Policies(OPERATOR_KEYS)
         self.route_caches: dict[str, dict[bytes, Any]] = {}
@@ -74,6 +78,8 @@ class VHost:
         for kind, policies in (("policy", self.policies), ("operator_policy", self.operator_policies)):
             for policy in policies:
                 journal.undefine((kind, self.name, policy.name))
+        for component, name in self.parameters.values:
+            journal.undefine((definitions.PARAMETER, self.name, component, name))
         journal.undefine(("vhost", self.name))
 
     def on_restored(self) -> None:
@@ -108,7 +114,16 @@ class VHost:
             queue.apply(queue.settings)
         self.topology_changed()
 
-    # Policies and limits
+    # Metadata, policies and limits
+
+    def set_metadata(self, metadata: Metadata) -> None:
+        """Note something else about the vhost; queues that are there stay what they are. Raises InvalidParameter."""
+        metadata.check()
+        if metadata == self.metadata:
+            return
+        self.metadata = metadata
+        self.broker.journal.define(*definitions.of_vhost(self))
+        self.broker.events.vhost_updated(self)
 
     def set_policy(self, policy: Policy) -> None:
         """Set a policy, instead of the one of that name; it is in force at once. Raises InvalidParameter."""
@@ -167,6 +182,17 @@ class VHost:
         self.broker.events.parameter_set(self.name, "vhost-limits", "limits", dict(self.limits.given))
         self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
 
+    def set_limits(self, values: Mapping[str, object]) -> None:
+        """Limit what `values` says, and nothing else. Raises InvalidParameter, and changes nothing then."""
+        self.limits.replace(values)
+        self.broker.journal.define(*definitions.of_vhost(self))
+        if not values:
+            self.broker.events.parameter_cleared(self.name, "vhost-limits", "limits")
+            self.broker.events.emit_action("vhost.limits.cleared", name="limits")
+            return
+        self.broker.events.parameter_set(self.name, "vhost-limits", "limits", dict(self.limits.given))
+        self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
+
     def clear_limit(self, name: str) -> None:
         self.limits.clear(name)
         self.broker.journal.define(*definitions.of_vhost(self))
@@ -184,10 +210,7 @@ class VHost:
 
     def exchange_type(self, name: str) -> type[Exchange]:
         """The type of exchange of that name. Raises PreconditionFailed."""
-        kind = exchange_types(self.broker.profile).get(name)
-        if kind is None:
-            raise PreconditionFailed(f"{'unknown' if name else 'invalid'} exchange type '{name}'")
-        return kind
+        return exchange_type(self.broker.profile, name)
 
     def declare_exchange(
         self,
@@ -306,12 +329,15 @@ class VHost:
         `owner` is the connection that an exclusive queue lives with. Raises PreconditionFailed (inequivalent, bad
         argument, limit reached) and ResourceLocked (exclusive to another connection).
         """
-        default_type = self.broker.config.default_queue_type
-        # Only where it can be of that type (rabbit_amqqueue.erl, augment_declare_args).
-        if default_type != "classic" and is_durable and owner is None and not is_auto_delete:
-            arguments_ = {"x-queue-type": default_type, **arguments_}
         # An exclusive queue dies with its connection, so it is never durable.
         is_durable = is_durable and owner is None
+        arguments_ = with_queue_type(
+            arguments_,
+            self.metadata.default_queue_type or self.broker.config.default_queue_type,
+            is_durable=is_durable,
+            is_exclusive=owner is not None,
+            is_auto_delete=is_auto_delete,
+        )
         queue = self.queues.get(name)
         if queue is None:
             if self.limits.is_reached(MAX_QUEUES, len(self.queues)):

@@ -9,10 +9,12 @@ from typing import Final
 import click
 
 from amqp_broker.cli.check_config import check_config
+from amqp_broker.cli.definitions import definitions, exit_code_of_definitions
 from amqp_broker.cli.serve import CommandError, serve
 from amqp_broker.cli.store import exit_code_of, store
 from amqp_broker.cli.tls import tls
 from amqp_broker.config import ConfigError
+from amqp_broker.management.importing import DefinitionsError
 from amqp_broker.server.tls import TlsError
 from amqp_broker.store.environment import StoreError
 
@@ -29,6 +31,7 @@ def cli() -> None:
 cli.add_command(serve)
 cli.add_command(check_config)
 cli.add_command(store)
+cli.add_command(definitions)
 cli.add_command(tls)
 
 
@@ -48,6 +51,8 @@ def main() -> None:
         _fail(str(error), EX_CONFIG)
     except (CommandError, TlsError) as error:
         _fail(str(error), error.exit_code)
+    except DefinitionsError as error:
+        _fail(" ".join(str(error).split()), exit_code_of_definitions(error))
     except StoreError as error:
         _fail(str(error), exit_code_of(error))
     except BrokenPipeError:

@@ -21,7 +21,8 @@ from typing import Final
 from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config, octets
-from amqp_broker.server import memory, tls
+from amqp_broker.management.importing import DefinitionsError
+from amqp_broker.server import definitions, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
@@ -61,7 +62,10 @@ STORE_RETRY_S: Final = 1.0
 
 
 class Server:
-    """Serves one broker; `ports` tells where (by listener: {"amqp": 5672}). Raises StoreError if it cannot."""
+    """Serves one broker; `ports` tells where (by listener: {"amqp": 5672}).
+
+    Raises StoreError and DefinitionsError if it cannot; the store is then as it was.
+    """
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -76,8 +80,13 @@ class Server:
         self.broker.now_us = self.clock.now_us
         self.broker.node = config.node_name or f"rabbit@{platform.node()}"
         self.broker.now = self.clock.now()
-        if self.store is None or not self.store.recover(self.broker):
-            self.broker.add_defaults()
+        is_blank = self.store is None or not self.store.recover(self.broker)
+        try:
+            definitions.load(self.broker, is_blank)
+        except DefinitionsError:
+            if self.store is not None:
+                self.store.abandon()
+            raise
         self.alarms = Alarms(self.broker, *self._limits())
         self.ports: dict[str, int] = {}
         self.node = ServerNode(self)

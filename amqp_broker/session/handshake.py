@@ -57,7 +57,7 @@ def server_properties(version: str, cluster_name: str) -> fields.Table:
     """
     return {
         "capabilities": CAPABILITIES,
-        "cluster_name": cluster_name or f"rabbit@{platform.node()}",
+        "cluster_name": cluster_name,
         "copyright": "Copyright (c) the authors of amqp-broker",
         "information": f"Licensed under Apache-2.0. amqp-broker {metadata.version('amqp-minibroker')}",
         "platform": f"{platform.python_implementation()} {platform.python_version()}",
@@ -72,8 +72,7 @@ def on_protocol_header(session: Session, header: bytes) -> None:
         session.send_bytes(wire.PROTOCOL_HEADER)
         session.drop()
         return
-    config = session.broker.config
-    properties = server_properties(config.profile.version, config.cluster_name)
+    properties = server_properties(session.broker.profile.version, session.broker.cluster_name)
     session.send(0, commands.Connection.Start(0, 9, properties, " ".join(_mechanisms(session)), LOCALES))
 
 

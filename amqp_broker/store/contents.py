@@ -104,6 +104,8 @@ def describe(key: DefinitionKey) -> str:
         )
     if key[0] in ("exchange", "queue", "policy", "operator_policy"):
         return f"{kind} '{key[2]}' in vhost '{key[1]}'"
+    if key[0] == "parameter":
+        return f"parameter '{key[3]}' of component '{key[2]}' in vhost '{key[1]}'"
     if key[0] in ("permission", "topic_permission"):
         return f"{kind} of user '{key[1]}' in vhost '{key[2]}'"
     return f"{kind} '{key[1]}'"

@@ -75,6 +75,10 @@ class Store:
         if self._writer is not None and self._writer.is_idle and self.journal.has_work:
             self._writer.commit()
 
+    def abandon(self) -> None:
+        """Let go of the folder, and of all that was told since it was opened. Nothing has been started yet."""
+        self.environment.close()
+
     def close(self) -> None:
         """Write what was told last, and let go of the folder."""
         if self._writer is not None:

@@ -133,3 +133,34 @@ def test_a_password_is_changed_set_as_a_hash_and_taken_away(broker: Broker) -> N
     assert (user.accepts(b"third"), user.hashing_algorithm) == (True, SHA256)
     broker.set_password_hash(user, b"")
     assert not user.accepts(b"third")
+
+
+def test_a_user_is_put_with_the_hash_of_another_broker_and_keeps_what_he_may(broker: Broker) -> None:
+    md5 = "rabbit_password_hashing_md5"
+    user = broker.put_user("u", hash_password(b"one", b"salt", md5), md5, ["a", " b "])
+    broker.set_permission(user, "/", Permission())
+    broker.set_user_limits(user, {"max-channels": 3})
+    assert (user.tags, user.accepts(b"one")) == ({"a", "b"}, True)
+    assert broker.put_user("u", hash_password(b"two", b"salt"), SHA256, []) is user
+    assert (user.tags, user.accepts(b"one"), user.accepts(b"two")) == (frozenset(), False, True)
+    assert (user.can_open("/"), user.limits.given) == (True, {"max-channels": 3})
+
+
+def test_all_limits_of_a_user_are_replaced_or_none(broker: Broker) -> None:
+    user = broker.user("guest")
+    broker.set_user_limits(user, {"max-channels": 3})
+    with pytest.raises(InvalidParameter):
+        broker.set_user_limits(user, {"max-connections": 3, "foo": 1})
+    assert user.limits.given == {"max-channels": 3}
+
+
+def test_a_cluster_has_the_name_of_its_node_until_it_is_given_one(broker: Broker) -> None:
+    assert broker.cluster_name == broker.node
+    broker.global_parameters.set("cluster_name", "c")
+    assert broker.cluster_name == "c"
+
+
+def test_no_two_brokers_have_one_id(broker: Broker) -> None:
+    assert broker.cluster_id == broker.cluster_id
+    assert len(broker.cluster_id) == len("rabbitmq-cluster-id-") + 22
+    assert broker.global_parameters["internal_cluster_id"] == broker.cluster_id

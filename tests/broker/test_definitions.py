@@ -10,6 +10,7 @@ from amqp_broker import fields
 from amqp_broker.broker import definitions
 from amqp_broker.broker.access import Permission, TopicPermission, hash_password
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.metadata import Metadata
 from amqp_broker.broker.policies import Policy
 from tests.memory_journal import MemoryJournal
 from tests.taker import Taker, new_broker, new_connection, new_exchange, new_message, new_queue, pulled
@@ -104,6 +105,49 @@ def test_vhosts_come_back_with_limits_and_policies(broker: Broker) -> None:
     assert (settings.message_ttl_ms, settings.length_max) == (5, 2)
 
 
+def test_vhosts_come_back_with_metadata_and_parameters(broker: Broker) -> None:
+    metadata = Metadata("é", ("a", "b"), "quorum", True)
+    vhost = broker.add_vhost("v")
+    vhost.set_metadata(metadata)
+    vhost.set_limits({"max-queues": 3, "max-connections": -1})
+    value = {"uri": ["amqp://"], "deep": {"a": {"b": [1, 2.5, None, True, "é"]}}}
+    vhost.parameters.set("shovel", "away", value)
+    vhost.parameters.set("shovel", "gone", value)
+    vhost.parameters.clear("shovel", "gone")
+    found = restarted(broker).vhosts["v"]
+    assert found.metadata == metadata
+    assert found.limits.given == {"max-queues": 3, "max-connections": -1}
+    assert list(found.parameters) == list(vhost.parameters)
+    assert found.parameters.get("shovel", "away") == value
+
+
+def test_global_parameters_come_back_and_the_broker_stays_the_one_it_is(broker: Broker) -> None:
+    broker.global_parameters.set("cluster_name", "é")
+    broker.global_parameters.set("list", [1, {"a": None}])
+    broker.global_parameters.set("gone", 1)
+    broker.global_parameters.clear("gone")
+    cluster_id = broker.cluster_id
+    found = restarted(broker)
+    assert dict(found.global_parameters) == {
+        "cluster_name": "é",
+        "list": [1, {"a": None}],
+        "internal_cluster_id": cluster_id,
+    }
+    assert (found.cluster_name, found.cluster_id) == ("é", cluster_id)
+
+
+def test_what_was_written_before_there_were_metadata_is_restored() -> None:
+    journal = MemoryJournal()
+    broker = new_broker(journal)
+    journal.define(("vhost", "old"), {"limits": {"max-queues": 3}})
+    password_hash = broker.users["guest"].password_hash
+    journal.define(("user", "old"), {"password_hash": password_hash, "tags": ["a"], "limits": {}})
+    found = restarted(broker)
+    assert found.vhosts["old"].metadata == Metadata()
+    assert found.vhosts["old"].limits.given == {"max-queues": 3}
+    assert found.users["old"].accepts(b"guest")
+
+
 def test_cleared_policies_and_limits_stay_cleared(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     vhost.set_limit("max-queues", 3)
@@ -121,6 +165,7 @@ def test_a_deleted_vhost_leaves_nothing(broker: Broker) -> None:
     broker.set_permission(broker.users["guest"], "v", Permission())
     broker.set_topic_permission(broker.users["guest"], "v", "x", TopicPermission())
     vhost.set_policy(Policy("p", ".*", {"message-ttl": 5}))
+    vhost.parameters.set("shovel", "s", {})
     exchange = new_exchange(vhost, "x", is_durable=True)
     queue = new_queue(vhost, is_durable=True)
     vhost.bind(exchange, queue, "", {})

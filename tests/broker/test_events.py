@@ -13,6 +13,7 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.connection import Connection, Tls
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.events import EVENT_EXCHANGE
+from amqp_broker.broker.metadata import Metadata
 from amqp_broker.broker.policies import Policy
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.vhost import VHost
@@ -322,6 +323,51 @@ def test_a_limit_of_a_vhost_is_a_parameter_too(broker: Broker, vhost: VHost) -> 
         ("vhost.limits.set", {**GUEST, "name": "limits", "max-queues": 100}),
         ("parameter.cleared", parameter),
         ("vhost.limits.cleared", {**GUEST, "name": "limits"}),
+    ]
+
+
+def test_all_limits_of_a_vhost_are_set_or_lifted_at_once(broker: Broker, vhost: VHost) -> None:
+    vhost.set_limits({"max-queues": 5})
+    vhost.set_limits({})
+    parameter = {**GUEST, "vhost": "/", "component": "vhost-limits", "name": "limits"}
+    assert heard(broker) == [
+        ("parameter.set", {**parameter, "value": {"max-queues": 5}}),
+        ("vhost.limits.set", {**GUEST, "name": "limits", "max-queues": 5}),
+        ("parameter.cleared", parameter),
+        ("vhost.limits.cleared", {**GUEST, "name": "limits"}),
+    ]
+
+
+def test_parameters_are_told_once(broker: Broker, vhost: VHost) -> None:
+    vhost.parameters.set("shovel", "s", {"a": [1.5, None]})
+    vhost.parameters.set("shovel", "s", {"a": [1.5, None]})
+    vhost.parameters.clear("shovel", "s")
+    broker.global_parameters.set("g", 1)
+    broker.global_parameters.clear("g")
+    parameter = {**GUEST, "vhost": "/", "component": "shovel", "name": "s"}
+    assert heard(broker) == [
+        ("parameter.set", {**parameter, "value": {"a": [1.5, None]}}),
+        ("parameter.cleared", parameter),
+        ("parameter.set", {**GUEST, "component": "global", "name": "g", "value": 1}),
+        ("parameter.cleared", {**GUEST, "component": "global", "name": "g"}),
+    ]
+
+
+def test_metadata_of_a_vhost_are_told_when_they_change(broker: Broker, vhost: VHost) -> None:
+    vhost.set_metadata(Metadata("d", ("a",), "quorum"))
+    vhost.set_metadata(Metadata("d", ("a",), "quorum"))
+    assert heard(broker) == [
+        (
+            "vhost.updated",
+            {
+                **GUEST,
+                "tracing": False,
+                "default_queue_type": "quorum",
+                "tags": ["a"],
+                "description": "d",
+                "name": "/",
+            },
+        )
     ]
 
 

@@ -63,6 +63,16 @@ def test_a_limit_that_cannot_be_is_refused_and_changes_nothing(name: str, value:
     assert limits.given == {}
 
 
+def test_all_limits_are_replaced_or_none() -> None:
+    limits = vhost_limits()
+    limits.set("max-queues", 1)
+    with pytest.raises(InvalidParameter):
+        limits.replace({"max-connections": 5, "foo": 1})
+    assert limits.given == {"max-queues": 1}
+    limits.replace({"max-connections": 5})
+    assert limits.given == {"max-connections": 5}
+
+
 def test_users_have_limits_of_their_own() -> None:
     with pytest.raises(InvalidParameter) as caught:
         user_limits().set("max-queues", 1)

@@ -56,6 +56,11 @@ QUEUE = {"auto_delete": False, "arguments": fields.encode_table({})}
             None,
             "binding 'key' of exchange 'events' to queue 'plain' in vhost '/' cannot be declared: there is no 'plain'.",
         ),
+        (
+            ("parameter", "/", "shovel", "away"),
+            {},
+            "parameter 'away' of component 'shovel' in vhost '/' cannot be declared: there is no 'value'.",
+        ),
         (("permission", "guest", "gone"), {}, "user 'guest' has permissions in vhost 'gone', which there is not."),
         (
             ("permission", "nobody", "/"),

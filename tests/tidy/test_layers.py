@@ -50,7 +50,9 @@ LAYERS = {
     "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib"}),
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
     "testing": Layer({"config", "server"}, set()),
-    "cli": Layer({"config", "conf_keys", "control", "loading", "server", "store"}, set()),
+    "cli": Layer(
+        {"config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"}, set()
+    ),
 }
 
 

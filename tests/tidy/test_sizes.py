@@ -18,6 +18,7 @@ REASONS = {
     "amqp_broker/broker/vhost.py": "one verb after the other, each a few lines, on the same few dicts",
     "amqp_broker/session/session.py": "the frame loop, and what it decides by: parts of one state machine",
     "amqp_broker/session/session.py:Session._run": "the hot path: a call per frame costs more than its length",
+    "tests/broker/test_events.py": "one event after the other, all of them heard in the same way",
     "tests/mutations.py:streams": "a table of byte streams, one life of a client after the other",
 }
 

@@ -1,0 +1,200 @@
+"""Runtime parameters: settings that administrators give by component and name, of a vhost or of all the broker.
+
+Limits of a vhost and operator policies are parameters, too (components `vhost-limits` and `operator_policy`): what is
+set here is in force there, and what is set there is listed here. Policies are parameters only when one asks for them
+by component. Source: RabbitMQ, "Parameters and Policies"; rabbit_runtime_parameters.erl.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from amqp_broker import fields
+from amqp_broker.broker import definitions
+from amqp_broker.broker.limits import vhost_limits
+from amqp_broker.broker.policies import OPERATOR_KEYS, Policy
+from amqp_broker.broker.policies import check as check_policy
+from amqp_broker.errors import DoesNotExist, InvalidParameter
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.vhost import VHost
+
+POLICY: Final = "policy"
+OPERATOR_POLICY: Final = "operator_policy"
+VHOST_LIMITS: Final = "vhost-limits"
+LIMITS: Final = "limits"
+
+# Takes the name and the value of a parameter, which is what JSON can say; raises InvalidParameter.
+Validator: TypeAlias = Callable[[str, Any], None]
+
+
+class Parameter(NamedTuple):
+    """A parameter of a vhost."""
+
+    component: str
+    name: str
+    value: Any
+
+
+def _is_dictionary(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise InvalidParameter(f"value of {name} must be a dictionary: {fields.json_term(value)}")
+
+
+def _is_limits(name: str, value: Any) -> None:
+    if name != LIMITS:
+        raise InvalidParameter(f"there is no parameter '{name}' of component {VHOST_LIMITS}, but '{LIMITS}'")
+    _is_dictionary(name, value)
+    limits = vhost_limits()
+    for limit, number in value.items():
+        limits.set(limit, number)
+
+
+def _is_operator_policy(name: str, value: Any) -> None:
+    _is_dictionary(name, value)
+    check_policy(policy_of(name, value), OPERATOR_KEYS)
+
+
+def policy_of(name: str, value: Mapping[str, Any]) -> Policy:
+    """A policy as JSON tells it, which need not be valid: what is missing is null."""
+    told: dict[str, Any] = {"priority": 0, "apply-to": "all", "pattern": None, "definition": None, **value}
+    return Policy(name, told["pattern"], told["definition"], told["priority"], told["apply-to"])
+
+
+# Federation is kept for the definitions that are exported: nothing here federates.
+COMPONENTS: Final[dict[str, Validator]] = {
+    VHOST_LIMITS: _is_limits,
+    OPERATOR_POLICY: _is_operator_policy,
+    "shovel": _is_dictionary,
+    "federation": _is_dictionary,
+    "federation-upstream": _is_dictionary,
+    "federation-upstream-set": lambda name, value: None,
+}
+
+
+def check_value(value: Any) -> None:
+    """Raise InvalidParameter for what an event could not tell."""
+    try:
+        fields.encode_table({"value": value})
+    except (struct.error, ValueError, RecursionError):
+        raise InvalidParameter("a name longer than 255 octets, or a number beyond 64 bits, is no value") from None
+
+
+def check(component: str, name: str, value: Any) -> None:
+    """Raise InvalidParameter for what cannot be set."""
+    if component == POLICY:
+        raise InvalidParameter("policies may not be set using this method")
+    validate = COMPONENTS.get(component)
+    if validate is None:
+        raise InvalidParameter(f"component {component} not found")
+    check_value(value)
+    validate(name, value)
+
+
+class Parameters:
+    """The parameters of a vhost; `values`, by component and name, are those that are kept nowhere else."""
+
+    def __init__(self, vhost: VHost) -> None:
+        self._vhost = vhost
+        self.values: dict[tuple[str, str], Any] = {}
+
+    def __iter__(self) -> Iterator[Parameter]:
+        """All that RabbitMQ lists, in the order of components and names: no policies."""
+        found = [Parameter(component, name, value) for (component, name), value in self.values.items()]
+        found += [*self._limits(), *self._operator_policies()]
+        return iter(sorted(found, key=lambda parameter: parameter[:2]))
+
+    def of(self, component: str) -> list[Parameter]:
+        """Those of one component, which may be `policy`."""
+        if component == POLICY:
+            return [_parameter(POLICY, policy) for policy in self._vhost.policies]
+        return [parameter for parameter in self if parameter.component == component]
+
+    def get(self, component: str, name: str) -> Any:
+        """The value of a parameter. Raises DoesNotExist."""
+        for parameter in self.of(component):
+            if parameter.name == name:
+                return parameter.value
+        raise _absent()
+
+    def set(self, component: str, name: str, value: Any) -> None:
+        """Set a parameter, instead of the one of that name. Raises InvalidParameter."""
+        check(component, name, value)
+        vhost = self._vhost
+        if component == VHOST_LIMITS:
+            vhost.set_limits(value)
+        elif component == OPERATOR_POLICY:
+            vhost.set_operator_policy(policy_of(name, value))
+        elif (component, name) not in self.values or self.values[component, name] != value:
+            self.values[component, name] = value
+            vhost.broker.journal.define(*definitions.of_parameter(vhost, component, name, value))
+            vhost.broker.events.parameter_set(vhost.name, component, name, value)
+
+    def clear(self, component: str, name: str) -> None:
+        """Raises DoesNotExist, and InvalidParameter for policies."""
+        if component == POLICY:
+            raise InvalidParameter("policies may not be cleared using this method")
+        self.get(component, name)
+        vhost = self._vhost
+        if component == VHOST_LIMITS:
+            vhost.set_limits({})
+        elif component == OPERATOR_POLICY:
+            vhost.clear_operator_policy(name)
+        else:
+            del self.values[component, name]
+            vhost.broker.journal.undefine((definitions.PARAMETER, vhost.name, component, name))
+            vhost.broker.events.parameter_cleared(vhost.name, component, name)
+
+    def _limits(self) -> Iterator[Parameter]:
+        given = self._vhost.limits.given
+        if given:
+            yield Parameter(VHOST_LIMITS, LIMITS, dict(given))
+
+    def _operator_policies(self) -> Iterator[Parameter]:
+        for policy in self._vhost.operator_policies:
+            yield _parameter(OPERATOR_POLICY, policy)
+
+
+class GlobalParameters:
+    """The parameters that belong to no vhost, by name: any name, and any value of JSON."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.values: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Names and values, by name."""
+        return iter(sorted(self.values.items(), key=lambda item: item[0]))
+
+    def __getitem__(self, name: str) -> Any:
+        """Raises DoesNotExist."""
+        if name not in self.values:
+            raise _absent()
+        return self.values[name]
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a parameter, instead of the one of that name. Raises InvalidParameter."""
+        check_value(value)
+        self.values[name] = value
+        self._broker.journal.define(*definitions.of_global_parameter(name, value))
+        self._broker.events.emit_action("parameter.set", component="global", name=name, value=value)
+
+    def clear(self, name: str) -> None:
+        """Raises DoesNotExist."""
+        if name not in self.values:
+            raise _absent()
+        del self.values[name]
+        self._broker.journal.undefine((definitions.GLOBAL_PARAMETER, name))
+        self._broker.events.emit_action("parameter.cleared", component="global", name=name)
+
+
+def _parameter(component: str, policy: Policy) -> Parameter:
+    value = policy.as_event()
+    return Parameter(component, value.pop("name"), value)
+
+
+def _absent() -> DoesNotExist:
+    return DoesNotExist("Parameter does not exist")
