@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import definitions
 from amqp_broker.broker.access import SALT_BYTES, SHA256, Permission, TopicPermission, User, hash_password
 from amqp_broker.broker.connection import AwaitsCommit, Connection
+from amqp_broker.broker.counters import Counters
 from amqp_broker.broker.dead_letter import dead_letter
 from amqp_broker.broker.events import EVENT_EXCHANGE, Events, event_exchange
 from amqp_broker.broker.journal import Journal, NullJournal
@@ -26,6 +27,8 @@ from amqp_broker.broker.vhost import VHost
 from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed, ProtectedFromDeletion
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.channel import Channel
+    from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.delayed_exchange import DelayedExchange
     from amqp_broker.broker.queue import Queue
     from amqp_broker.config import Config
@@ -63,6 +66,7 @@ class Broker:
         self.node = "rabbit@localhost"
         self.events = Events(self)
         self.global_parameters = GlobalParameters(self)
+        self.counters = Counters(self)
         self._message_count = 0
         self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
         self._is_dead_lettering = False
@@ -378,6 +382,7 @@ class Broker:
         connection.vhost = vhost
         vhost.connections.add(connection)
         self.connections.add(connection)
+        self.counters.connections_created += 1
         return vhost
 
     def dismiss(self, connection: Connection) -> None:
@@ -389,7 +394,19 @@ class Broker:
             for queue in list(connection.exclusive_queues):
                 connection.vhost.remove_queue(queue)
         if was_here:
+            self.counters.connections_closed += 1
             self.events.connection_closed(connection)
+
+    def channels(self) -> Iterator[Channel]:
+        """All open channels."""
+        for connection in self.connections:
+            yield from connection.channels.values()
+
+    def consumers(self) -> Iterator[Consumer]:
+        """All subscriptions to queues."""
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                yield from queue.consumers
 
     # Dead letters
 

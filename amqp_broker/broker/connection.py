@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from amqp_broker import fields
     from amqp_broker.broker.access import User
+    from amqp_broker.broker.channel import Channel
     from amqp_broker.broker.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
@@ -42,8 +44,11 @@ class Connection:
     """A client's connection: its peer, and once it is open its user and vhost.
 
     `channels` maps channel number to channel; `exclusive_queues` live as long as the connection; `tls` is None where
-    the peer speaks in the clear.
+    the peer speaks in the clear. Octets and reads that came in are counted by who acts on them, octets and writes that
+    went out by who writes them to the socket.
     """
+
+    protocol = "AMQP 0-9-1"
 
     def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
         self.peer_host = peer_host
@@ -55,9 +60,28 @@ class Connection:
         self.user: User | None = None
         self.vhost: VHost | None = None
         self.client_properties: fields.Table = {}
-        self.channels: dict[int, Any] = {}
+        self.channels: Mapping[int, Channel] = {}
         self.exclusive_queues: set[Queue] = set()
         self.tls: Tls | None = None
+        # What was negotiated: octets of a frame, number of channels, seconds between heartbeats (0: none), and the SASL
+        # mechanism.
+        self.frame_max = 0
+        self.channel_max = 0
+        self.heartbeat_s = 0
+        self.mechanism = ""
+        self.received_bytes = self.received_count = 0
+        self.sent_bytes = self.sent_count = 0
+        # When an alarm last blocked it (ms since the epoch); None if none ever has.
+        self.last_blocked_ms: int | None = None
+        self.last_blocked_by = ""
+
+    @property
+    def status(self) -> str:
+        """RabbitMQ's `state`: "running", or "blocking" and "blocked" under an alarm, before and after it publishes.
+
+        Others are the states of a connection that opens or closes.
+        """
+        raise NotImplementedError
 
     def follow_alarms(self) -> None:
         """The alarms of the broker have changed: who publishes waits while there is one."""

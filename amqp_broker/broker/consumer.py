@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from amqp_broker import fields
     from amqp_broker.broker.connection import Connection
+    from amqp_broker.broker.counters import DeliveryCounts
     from amqp_broker.broker.queue import Queue
     from amqp_broker.message import Message
 
@@ -15,12 +16,17 @@ class Consumer:
     """A subscription to a queue. It stands in `queue.takers` exactly while `is_taking`.
 
     `number` is its channel's. `prefetch` is how many unacked deliveries it may have (0: any number), `in_flight` how
-    many it has; `is_full` says that these are equal.
+    many it has; `is_full` says that these are equal. `delivered` is how many it has got since it was there.
     """
 
     __slots__ = (
+        "_told_acked",
+        "_told_delivered",
+        "_told_redelivered",
         "arguments",
         "connection",
+        "counts",
+        "delivered",
         "in_flight",
         "is_exclusive",
         "is_full",
@@ -30,6 +36,8 @@ class Consumer:
         "prefetch",
         "priority",
         "queue",
+        "redelivered",
+        "refused",
         "tag",
     )
 
@@ -57,6 +65,10 @@ class Consumer:
         self.in_flight = 0
         self.is_taking = False
         self.is_full = False
+        # How many it got, again, and how many it gave back or refused; who counts them, and what these know.
+        self.delivered = self.redelivered = self.refused = 0
+        self.counts: tuple[DeliveryCounts, ...] = ()
+        self._told_delivered = self._told_redelivered = self._told_acked = 0
 
     def can_take(self) -> bool:
         """Whether a message may be delivered now."""
@@ -65,6 +77,42 @@ class Consumer:
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         """Send a message. If it can take no other after this one, it `is_full` or calls `queue.suspend(self)`."""
         raise NotImplementedError
+
+    @property
+    def acked(self) -> int:
+        """How many of its deliveries were acknowledged: what is settled, and was not refused."""
+        return 0 if self.no_ack else self.delivered - self.in_flight - self.refused
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it gets messages: all do, but those that wait behind a single active consumer."""
+        queue = self.queue
+        return not queue.is_single_active or queue.active_consumer is self
+
+    @property
+    def activity_status(self) -> str:
+        """RabbitMQ's name for that: "up", "single_active" or "waiting"."""
+        if not self.queue.is_single_active:
+            return "up"
+        return "single_active" if self.is_active else "waiting"
+
+    def collect(self) -> bool:
+        """Tell its counts to all that have to know them; returns whether anything was new."""
+        delivered, acked = self.delivered - self._told_delivered, self.acked - self._told_acked
+        if not delivered and not acked:
+            return False
+        redelivered = self.redelivered - self._told_redelivered
+        for counts in self.counts:
+            if self.no_ack:
+                counts.deliver_no_ack += delivered
+            else:
+                counts.deliver += delivered
+                counts.ack += acked
+            counts.redeliver += redelivered
+        self._told_delivered += delivered
+        self._told_acked += acked
+        self._told_redelivered += redelivered
+        return True
 
     def on_queue_deleted(self) -> None:
         """The queue is gone, and this subscription with it."""

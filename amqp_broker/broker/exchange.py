@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from amqp_broker import fields
+from amqp_broker.broker.counters import PublishCounts
 from amqp_broker.broker.topic import TopicTrie
 from amqp_broker.errors import PreconditionFailed
 
@@ -60,6 +61,8 @@ class Exchange:
     operator_policy: Policy | None = None
     # Where the journal keeps messages of a durable exchange that has some.
     range_id: int | None = None
+    # What was published to it, directly.
+    publishes: PublishCounts = field(default_factory=PublishCounts)
 
     def __str__(self) -> str:
         return f"exchange '{self.name}' in vhost '{self.vhost}'"

@@ -8,10 +8,11 @@ first restores the original order. What is delivered and not settled is kept by 
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from amqp_broker.broker.counters import DeliveryCounts
 from amqp_broker.broker.dead_letter import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.overflow import Overflow
 from amqp_broker.broker.policies import Policy, definition_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from amqp_broker import fields
     from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.consumer import Consumer
-    from amqp_broker.broker.exchange import Binding
+    from amqp_broker.broker.exchange import Binding, Exchange
     from amqp_broker.broker.journal import Stored
     from amqp_broker.broker.timers import Timer
     from amqp_broker.broker.vhost import VHost
@@ -94,6 +95,16 @@ class Queue(Turns):
         # transient queue has what came when memory was short, all of it behind `ready`.
         self.window: Window | None = None
         self.range_id: int | None = None
+        # What clients published that came here, and to which exchanges; `VHost.count_routes` brings it up to date.
+        self.published = 0
+        self.published_from: dict[Exchange, int] = {}
+        self.deliveries = DeliveryCounts()
+        # All that has to count a delivery from here.
+        self.delivery_counts = (self.deliveries, vhost.deliveries, vhost.broker.counters.deliveries[self.type])
+        # How many messages left without being acknowledged, by reason: dead_letter's, and "purged".
+        self.given_up: Counter[str] = Counter()
+        # When it was last seen to have got or delivered something.
+        self._active_at_ms = vhost.broker.now
         # Whether there is more to a message than being handed on: the one question that the plain path asks.
         self.has_extras = False
         self.apply(effective(arguments, {}, {}))
@@ -210,6 +221,45 @@ class Queue(Turns):
 
     # Messages
 
+    # Counting
+
+    def count_publishes(self, exchange: Exchange | None, count: int) -> None:
+        """Clients published so many messages that came here; None is an exchange that is no more."""
+        self.published += count
+        if exchange is not None and not self.is_deleted:
+            self.published_from[exchange] = self.published_from.get(exchange, 0) + count
+        self.note_activity()
+
+    def note_activity(self) -> None:
+        """Something came or went since the last look."""
+        self._active_at_ms = self.vhost.broker.now
+
+    @property
+    def idle_since_ms(self) -> int:
+        """When something last came or went, or somebody used the queue (ms since the epoch).
+
+        As exact as statistics are asked for often: what happened since the last look is found at the next.
+        """
+        return max(self._active_at_ms, self._last_used_ms)
+
+    @property
+    def consumer_capacity(self) -> float:
+        """1.0 if somebody would take a message that came now, else 0.0: RabbitMQ's of a very short time."""
+        return float(any(not taker.is_full for taker in self.takers))
+
+    def head_message(self) -> Message | None:
+        """The message that will be delivered next, if there is any."""
+        if self.returned:
+            return self.returned[0][1]
+        return next(self.messages(), None)
+
+    def message_stats(self) -> dict[str, int]:
+        """The `message_stats` of a queue."""
+        stats = self.deliveries.stats()
+        return {"publish": self.published, **stats} if self.published else stats
+
+    # Messages in and out
+
     def messages(self) -> Iterator[Message]:
         """What is ready, in the order in which it will be delivered."""
         for _, message in sorted(self.returned):
@@ -231,10 +281,12 @@ class Queue(Turns):
             self.push_with_extras(message)
             return
         takers = self.takers
-        if takers and not self.ready and not self.returned and (not takers[0].is_full or self._pass_over_full()):
+        taker = takers[0] if takers and not self.ready and not self.returned else None
+        if taker is not None and taker.is_full:
+            taker = takers[0] if self._pass_over_full() else None
+        if taker is not None:
             position = self.head
             self.head = position + 1
-            taker = takers[0]
             taker.deliver(message, position, False)
             if len(takers) > 1 and takers[0] is taker:
                 self._give_turn()
@@ -513,18 +565,24 @@ class Queue(Turns):
         """A delivered message is refused for good."""
         self.unacked_count -= 1
         self.forget(position, message)
+        self.given_up[REJECTED] += 1
         self.give_up(message, REJECTED)
 
     def give_up(self, message: Message, reason: str) -> None:
         """Dead-letter a message that the queue no longer has."""
+        broker, dead_letter_exchange = self.vhost.broker, self.settings.dead_letter_exchange
+        if not self.is_deleted:
+            is_kept = dead_letter_exchange is not None and dead_letter_exchange in self.vhost.exchanges
+            broker.counters.dead_lettered[self.type, "at_most_once" if is_kept else "disabled", reason] += 1
         if self.vhost.trace is not None:
             self.vhost.trace.given_up(self, message, reason)
-        if self.settings.dead_letter_exchange is not None and not self.is_deleted:
-            self.vhost.broker.dead_letter(self, message, reason)
+        if dead_letter_exchange is not None and not self.is_deleted:
+            broker.dead_letter(self, message, reason)
 
     def _give_up_head(self, reason: str) -> None:
         message, position, _ = self._take_head()
         self.forget(position, message)
+        self.given_up[reason] += 1
         self.give_up(message, reason)
 
     def purge(self) -> int:
@@ -536,6 +594,7 @@ class Queue(Turns):
             trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
         self._clear()
         self.ready_bytes = 0
+        self.given_up["purged"] += count
         return count
 
     def on_recovered(self, position: int, stored: Stored) -> None:

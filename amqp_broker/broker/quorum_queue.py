@@ -213,6 +213,7 @@ class QuorumQueue(Queue):
         else:
             self.unacked_count -= 1
             self.forget(position, message)
+            self.given_up[DELIVERY_LIMIT] += 1
             self.give_up(message, DELIVERY_LIMIT)
 
     def reject(self, position: int, message: Message) -> None:

@@ -6,10 +6,11 @@ The verbs raise with RabbitMQ's texts. They ask for no permissions: who calls th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker import fields
 from amqp_broker.broker import arguments, definitions
+from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
 from amqp_broker.broker.dead_letter import DeadForms
 from amqp_broker.broker.exchange import Binding, Destination, DirectExchange, Exchange
 from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_type
@@ -26,6 +27,7 @@ from amqp_broker.errors import AccessRefused, InternalError, NotFound, Precondit
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.connection import Connection
+    from amqp_broker.broker.route import Route
     from amqp_broker.message import Message
 
 PREDECLARED: Final = (
@@ -63,8 +65,12 @@ class VHost:
         self.parameters = Parameters(self)
         self.policies = Policies(POLICY_VALUES)
         self.operator_policies = Policies(OPERATOR_KEYS)
-        self.route_caches: dict[str, dict[bytes, Any]] = {}
+        self.route_caches: dict[str, dict[bytes, Route]] = {}
         self.dead_forms: DeadForms = {}
+        # What was published and delivered here, and the routes whose messages are not in that yet.
+        self.publishes = PublishCounts()
+        self.deliveries = DeliveryCounts()
+        self.counted_routes: list[Route] = []
 
     def __str__(self) -> str:
         return f"vhost '{self.name}'"
@@ -97,6 +103,33 @@ class VHost:
         for cache in self.route_caches.values():
             cache.clear()
         self.dead_forms.clear()
+        if self.counted_routes:
+            self.count_routes()
+
+    # Counting
+
+    def count_routes(self) -> None:
+        """Tell what took which route to all that have to know it."""
+        routes, self.counted_routes = self.counted_routes, []
+        for route in routes:
+            count, route.count = route.count, 0
+            self.count_publishes(route.exchange, route.queues, count, route.mandatory)
+
+    def count_publishes(self, exchange: Exchange, queues: Sequence[Queue], count: int, mandatory: bool) -> None:
+        """A client has published so many messages to an exchange, and each went to these queues."""
+        for counts in self.publish_counts(exchange):
+            counts.count(count, len(queues), mandatory)
+        is_there = self.exchanges.get(exchange.name) is exchange
+        for queue in queues:
+            queue.count_publishes(exchange if is_there else None, count)
+
+    def publish_counts(self, exchange: Exchange) -> tuple[PublishCounts, ...]:
+        """All that has to count what is published to an exchange."""
+        return exchange.publishes, self.publishes, self.broker.counters.publishes
+
+    def message_stats(self) -> dict[str, int]:
+        """The `message_stats` of a vhost."""
+        return {**self.publishes.stats(), **self.deliveries.stats()}
 
     # Tracing
 
@@ -299,6 +332,8 @@ class VHost:
         exchange.close()
         if exchange.is_durable:
             self.broker.journal.undefine(("exchange", self.name, exchange.name))
+        for queue in self.queues.values():
+            queue.published_from.pop(exchange, None)
         self.broker.events.exchange_deleted(exchange)
         for binding in list(exchange.bindings.values()):
             self._remove_binding(binding)
@@ -351,6 +386,8 @@ class VHost:
             queue = self.add_queue(
                 name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments_=arguments_
             )
+            self.broker.counters.queues_declared += 1
+            self.broker.counters.queues_created += 1
             self.broker.events.queue_created(queue)
             return queue
         resource = str(queue)
@@ -361,6 +398,7 @@ class VHost:
             raise queue.locked()
         arguments.require_equivalent(resource, arguments.COMPARED[queue.type], queue.arguments, arguments_)
         queue.use()
+        self.broker.counters.queues_declared += 1
         return queue
 
     def add_queue(
@@ -411,6 +449,7 @@ class VHost:
         for consumer in list(queue.consumers):
             queue.unsubscribe(consumer)
             consumer.on_queue_deleted()
+        self.broker.counters.queues_deleted += 1
         self.broker.events.queue_deleted(queue)
 
     def add_reply_queue(self) -> ReplyQueue:

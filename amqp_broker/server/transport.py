@@ -129,14 +129,18 @@ class Transport(asyncio.BufferedProtocol):
 
     def write(self, pieces: list[bytes]) -> None:
         """Write the pieces of an outbox."""
-        socket = self.socket
+        socket, session = self.socket, self.session
         if socket.is_closing():
             return
         if len(pieces) > 1 and max(map(len, pieces)) < GATHER_BYTES_MIN:
-            socket.write(b"".join(pieces))
+            data = b"".join(pieces)
+            session.sent_bytes += len(data)
+            socket.write(data)
         else:
+            session.sent_bytes += sum(map(len, pieces))
             socket.writelines(pieces)
-        if self.session.is_paused and self.is_reading:
+        session.sent_count += 1
+        if session.is_paused and self.is_reading:
             self._check_unread_replies()
 
     def _check_unread_replies(self) -> None:

@@ -91,7 +91,8 @@ class AckTimeouts:
 
     def _cancel(self, channel: Channel, consumer: Consumer) -> None:
         """End a consumer, and give back what it holds."""
-        if channel.consumers.pop(consumer.tag, None) is not None:
+        if channel.consumers.get(consumer.tag) is consumer:
+            channel.drop_consumer(consumer.tag)
             consumer.queue.unsubscribe(consumer)
         held = [(tag, delivery) for tag, delivery in channel.unacked.items() if delivery[1] is consumer]
         for tag, _ in held:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pamqp import commands
 
+from amqp_broker.broker import channel as seam
 from amqp_broker.errors import NotImplemented_, PreconditionFailed
 from amqp_broker.message import Message
 from amqp_broker.protocol import wire
 from amqp_broker.protocol.methods import AccessRequest, AccessRequestOk
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.queue import Queue
     from amqp_broker.broker.reply_queue import ReplyQueue
-    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.broker.route import Route
     from amqp_broker.message import Traits
     from amqp_broker.protocol.content import ContentAssembly
-    from amqp_broker.session.publishing import Route
     from amqp_broker.session.session import Session
     from amqp_broker.session.transactions import Transaction
 
@@ -34,18 +35,17 @@ CONFIRMING: Final = 1
 TRANSACTIONAL: Final = 2
 
 
-class Channel:
+class Channel(seam.Channel):
     """An open channel of a session.
 
     `unacked` maps delivery tags, in the order in which they were given, to what they stand for.
-    `prefetch` is what the next consumer gets; `prefetch_total` limits the channel as a whole (basic.qos global).
     """
 
     def __init__(self, session: Session, number: int) -> None:
         assert session.vhost is not None
+        super().__init__(session.vhost, number)
+        self.prefetch = session.broker.config.default_consumer_prefetch
         self.session = session
-        self.vhost: VHost = session.vhost
-        self.number = number
         self.assembly: ContentAssembly | None = None
         self.last_queue = ""
 
@@ -53,20 +53,15 @@ class Channel:
         # (when, the last tag then), for the consumer timeout.
         self.tag_marks: deque[tuple[int, int]] = deque()
         self.unacked: dict[int, Delivery] = {}
-        self.consumers: dict[str, Consumer] = {}
         # What direct replies come through, from when the channel first consumed them.
         self.reply_queue: ReplyQueue | None = None
-        self.prefetch = session.broker.config.default_consumer_prefetch
-        self.prefetch_total = 0
         # Counted only while there is a `prefetch_total`; gets count if they were before it.
         self.in_flight = 0
         self.in_flight_since_tag = 0
 
         self.mode = PLAIN
-        self.publish_count = 0
         # What was published up to here is confirmed, or waits for a commit of the journal.
         self.noted_count = 0
-        self.confirmed_count = 0
         # Publish numbers of this read that a queue would not take.
         self.rejected: list[int] = []
         # What waits for a commit: (batch of the journal, last publish number, those that a queue would not take).
@@ -79,19 +74,24 @@ class Channel:
 
     def publish(self, route: Route, content: bytes, traits: Traits) -> None:
         """Push a message to its queues: the whole of publishing where route and traits are plain."""
+        if route is not self.route:
+            self.take_route(route)
         message = Message(route.address, content, self.number, traits.is_persistent)
-        if traits.expiration_ms is None:
-            for queue in route.queues:
-                queue.push(message)
-        else:
+        if traits.expiration_ms is not None:
             for queue in route.queues:
                 queue.push_with_extras(message, traits.expiration_ms)
-        if self.mode:
-            self.count_publish()
+        elif route.only_queue is not None:
+            route.only_queue.push(message)
+        else:
+            for queue in route.queues:
+                queue.push(message)
+        if self.mode and self.publish_count == self.noted_count:
+            self.session.confirming.append(self)
+        self.publish_count += 1
 
     def count_publish(self) -> None:
         """Give the message at hand the next publish number; what becomes of its confirm is seen after the read."""
-        if self.publish_count == self.noted_count:
+        if self.mode and self.publish_count == self.noted_count:
             self.session.confirming.append(self)
         self.publish_count += 1
 
@@ -116,6 +116,8 @@ class Channel:
     def _send_confirms(self, until: int, rejected: list[int]) -> None:
         """Confirm all publish numbers up to one: a single ack, multiple if it stands for several."""
         count = until - self.confirmed_count
+        if count:
+            self.count_confirms(until, rejected)
         if self.traced:
             self._trace_confirms(until, rejected)
         if rejected:
@@ -178,6 +180,8 @@ class Channel:
             consumer.in_flight -= 1
             if consumer.is_full:
                 self._make_room(consumer)
+        else:
+            self.count_ack(queue)
 
     def reject(self, tag: int, multiple: bool, requeue: bool, has_failed: bool = False) -> None:
         """basic.nack, and basic.reject (`has_failed`). Raises PreconditionFailed for a tag that is not unacked."""
@@ -191,6 +195,9 @@ class Channel:
         if self.vhost.trace is not None:
             for _, (queue, _, _, message) in deliveries:
                 self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)
+        for _, (_, consumer, _, _) in deliveries:
+            if consumer is not None:
+                consumer.refused += 1
         if not requeue:
             for _, (queue, _, position, message) in deliveries:
                 queue.reject(position, message)
@@ -206,9 +213,11 @@ class Channel:
 
     def finish(self, delivery: Delivery) -> None:
         """The message is done with."""
-        queue, _, position, message = delivery
+        queue, consumer, position, message = delivery
         queue.unacked_count -= 1
         queue.forget(position, message)
+        if consumer is None:
+            self.count_ack(queue)
         if self.vhost.trace is not None:
             self.vhost.trace.acked(queue, message, self.session, self.number)
 
@@ -294,8 +303,48 @@ class Channel:
     def remove_consumers(self) -> None:
         """End all subscriptions of the channel."""
         while self.consumers:
-            _, consumer = self.consumers.popitem()
+            consumer = self.drop_consumer(next(reversed(self.consumers)))
+            assert consumer is not None
             consumer.queue.unsubscribe(consumer)
+
+    # What others see
+
+    def unacked_messages(self) -> Iterator[tuple[Queue, Message]]:
+        deliveries = list(self.unacked.values())
+        if self.transaction is not None:
+            deliveries += [delivery for _, delivery in self.transaction.acks]
+            deliveries += [delivery for _, (_, delivery) in self.transaction.rejects]
+        for queue, _, _, message in deliveries:
+            yield queue, message
+
+    @property
+    def connection(self) -> Connection:
+        return self.session
+
+    @property
+    def is_confirming(self) -> bool:
+        return self.mode == CONFIRMING
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.mode == TRANSACTIONAL
+
+    @property
+    def messages_unacknowledged(self) -> int:
+        return len(self.unacked) + self.acks_uncommitted
+
+    @property
+    def messages_unconfirmed(self) -> int:
+        return self.publish_count - self.confirmed_count if self.is_confirming else 0
+
+    @property
+    def messages_uncommitted(self) -> int:
+        return len(self.transaction.publishes) if self.transaction is not None else 0
+
+    @property
+    def acks_uncommitted(self) -> int:
+        transaction = self.transaction
+        return len(transaction.acks) + len(transaction.rejects) if transaction is not None else 0
 
     # Ends
 
@@ -304,6 +353,13 @@ class Channel:
         self.uncommitted.clear()
         self.remove_consumers()
         self.give_back()
+        self.end()
+
+    def end(self) -> None:
+        """The channel is closed: what it has counted is told, and that it is closed."""
+        self.collect()
+        self.vhost.count_routes()
+        self.session.broker.counters.channels_closed += 1
         self.session.broker.events.channel_closed(self.session, self.number)
 
     def give_back(self) -> None:
@@ -345,6 +401,10 @@ def close(channel: Channel, method: commands.Channel.Close) -> None:
 def confirm_select(channel: Channel, method: commands.Confirm.Select) -> None:
     if channel.mode == TRANSACTIONAL:
         raise PreconditionFailed("cannot switch from tx to confirm mode")
+    if channel.mode == PLAIN:
+        # Numbers start here.
+        channel.take_route(channel.route)
+        channel.publish_count = channel.run_start = 0
     channel.mode = CONFIRMING
     if not method.nowait:
         channel.session.send(channel.number, commands.Confirm.SelectOk())

@@ -26,16 +26,19 @@ if TYPE_CHECKING:
 class ChannelConsumer(Consumer):
     """A consumer of a channel: delivering is appending to its session's outbox."""
 
-    __slots__ = ("channel", "frame_max", "prefixes", "session")
+    __slots__ = ("channel", "frame_max", "prefix", "prefixes", "session", "suffix")
 
     def __init__(self, channel: Channel, queue: Queue, tag: str, **attributes: Any) -> None:
         super().__init__(channel.session, queue, tag, **attributes)
         self.channel = channel
         self.session: Session = channel.session
         self.number = channel.number
+        self.counts = channel.counts.of_queue(queue)
         self.frame_max = channel.session.frame_max
         # basic.deliver up to the delivery tag; its frame size depends on what follows the tag.
         self.prefixes: dict[int, bytes] = {}
+        # What the last delivery had behind its tag, and before it: mostly, the next has the same.
+        self.suffix = self.prefix = b""
 
     def can_take(self) -> bool:
         if self.session.is_paused or self.channel.consumers.get(self.tag) is not self:
@@ -47,11 +50,14 @@ class ChannelConsumer(Consumer):
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         channel = self.channel
         tag = channel.last_tag = channel.last_tag + 1
-        address = message.address
-        suffix = address.suffix_redelivered if redelivered else address.suffix
-        prefix = self.prefixes.get(len(suffix))
-        if prefix is None:
-            prefix = self.prefixes[len(suffix)] = wire.deliver_prefix(self.number, self.tag, len(suffix))
+        self.delivered += 1
+        if redelivered:
+            self.redelivered += 1
+            suffix = message.address.suffix_redelivered
+        else:
+            suffix = message.address.suffix
+        if suffix is not self.suffix:
+            self._take_suffix(suffix)
         content = message.content
         if message.channel != self.number or len(content) > self.frame_max:
             content = message.content_for(self.number, self.frame_max)
@@ -59,7 +65,7 @@ class ChannelConsumer(Consumer):
         outbox = session.outbox
         if not outbox:
             session.dirty.append(session)
-        outbox += (prefix, TAG.pack(tag), suffix, content)
+        outbox += (self.prefix, TAG.pack(tag), suffix, content)
         queue = self.queue
         if self.no_ack:
             if queue.has_extras:
@@ -73,8 +79,15 @@ class ChannelConsumer(Consumer):
         if channel.prefetch_total:
             channel.enter_flight()
 
+    def _take_suffix(self, suffix: bytes) -> None:
+        self.suffix, size = suffix, len(suffix)
+        prefix = self.prefixes.get(size)
+        if prefix is None:
+            prefix = self.prefixes[size] = wire.deliver_prefix(self.number, self.tag, size)
+        self.prefix = prefix
+
     def on_queue_deleted(self) -> None:
-        self.channel.consumers.pop(self.tag, None)
+        self.channel.drop_consumer(self.tag)
         # RabbitMQ extension "Consumer Cancel Notification"; no reply is expected.
         if has_capability(self.session, "consumer_cancel_notify"):
             self.session.send(self.number, commands.Basic.Cancel(self.tag, True))
@@ -187,7 +200,7 @@ def _start(consumer: ChannelConsumer, nowait: bool) -> None:
 
 def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
     # What the consumer has not settled stays on the channel, to be settled or given back with it.
-    consumer = channel.consumers.pop(method.consumer_tag or "", None)
+    consumer = channel.drop_consumer(method.consumer_tag or "")
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
     if not method.nowait:
@@ -201,7 +214,10 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     queue = channel.vhost.queue(name, session)
     queue.use()
     pulled = queue.pull()
+    counters = channel.counts.of_queue(queue)
     if pulled is None:
+        for counts in counters:
+            counts.get_empty += 1
         session.send(channel.number, commands.Basic.GetEmpty(""))
         return
     message, position, redelivered = pulled
@@ -213,9 +229,16 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     )
     if method.no_ack:
         queue.forget(position, message)
+        for counts in counters:
+            counts.get_no_ack += 1
     else:
         channel.unacked[tag] = (queue, None, position, message)
         queue.unacked_count += 1
+        for counts in counters:
+            counts.get += 1
+    if redelivered:
+        for counts in counters:
+            counts.redeliver += 1
     if channel.vhost.trace is not None:
         channel.vhost.trace.delivered(queue, delivered, redelivered, session, channel.number, method.no_ack)
 

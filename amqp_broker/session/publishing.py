@@ -14,6 +14,7 @@ from amqp_broker.broker.access import IMPERSONATOR
 from amqp_broker.broker.exchange import Exchange
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO
+from amqp_broker.broker.route import Route
 from amqp_broker.errors import AccessRefused, FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
 from amqp_broker.message import (
     CONTENT,
@@ -40,25 +41,6 @@ TRAITS_MAX: Final = 256
 TRAITS_BYTES_MAX: Final = 256
 
 NO_ROUTE: Final = 312
-
-
-class Route:
-    """What a publish with this exchange, routing key and flags leads to.
-
-    `is_plain` means that the queues are all there is to it: no exchange that looks at more than the key, nobody to tell
-    if there are no queues, and no queue that might refuse.
-    """
-
-    __slots__ = ("address", "exchange", "is_plain", "mandatory", "queues")
-
-    def __init__(
-        self, address: Address, exchange: Exchange, mandatory: bool, queues: tuple[Queue, ...], is_plain: bool
-    ) -> None:
-        self.address = address
-        self.exchange = exchange
-        self.mandatory = mandatory
-        self.queues = queues
-        self.is_plain = is_plain
 
 
 def read_traits(session: Session, property_list: bytes) -> Traits:
@@ -125,11 +107,16 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         trace.published(channel.session, channel.number, message, queues)
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
-        channel.transaction.publishes.append((message, queues, route.mandatory))
+        channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory))
         return
+    if route is not channel.route:
+        channel.take_route(route)
     is_taken = push(channel, message, queues, route.mandatory)
+    if queues is not route.queues:
+        channel.run_start += 1
+        channel.count_published(route.exchange, queues, route.mandatory)
+    channel.count_publish()
     if channel.mode == CONFIRMING:
-        channel.count_publish()
         if not is_taken:
             channel.rejected.append(channel.publish_count)
         if trace is not None:

@@ -19,6 +19,7 @@ from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.definitions import Definition
 from amqp_broker.broker.events import INTERNAL_USER
+from amqp_broker.broker.route import Route
 from amqp_broker.errors import (
     AMQPError,
     ChannelError,
@@ -57,7 +58,7 @@ from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.heartbeats import Heartbeats
 from amqp_broker.session.methods import CHANNEL_METHODS, CONNECTION_METHODS
-from amqp_broker.session.publishing import Route, publish, read_traits
+from amqp_broker.session.publishing import publish, read_traits
 
 logger = logging.getLogger("amqp_broker.session")
 
@@ -150,6 +151,8 @@ class Session(Connection):
         """Act on what one read of the socket brought."""
         self.broker.now = now
         self.has_received = True
+        self.received_bytes += len(data)
+        self.received_count += 1
         if self.is_deaf:
             return
         if self._pending:
@@ -177,6 +180,8 @@ class Session(Connection):
         """What is left of the last read, for a shell that puts the next read right behind it; b"" if it stays here."""
         if len(self._pending) != 1 or self._pending_bytes > REST_BYTES_MAX:
             return b""
+        # It comes again, with the next read.
+        self.received_bytes -= self._pending_bytes
         self._pending_bytes = 0
         return self._pending.pop()
 
@@ -378,6 +383,7 @@ class Session(Connection):
             raise ChannelNumberError("expected 'channel.open'")
         handshake.check_channel_limits(self)
         self.channels[number] = Channel(self, number)
+        self.broker.counters.channels_created += 1
         self.broker.events.channel_created(self, number)
         ok = commands.Channel.OpenOk()
         ok.channel_id = ""  # RabbitMQ says nothing here, pamqp "0"
@@ -472,12 +478,21 @@ class Session(Connection):
         if is_blocked is self.is_blocked or self.state is not RUNNING:
             return
         self.is_blocked = is_blocked
+        if is_blocked:
+            self.last_blocked_ms = self.broker.now
+            self.last_blocked_by = " & ".join(sorted(self.broker.alarms, reverse=True))
         self.dirty.append(self)
         if handshake.has_capability(self, "connection.blocked"):
             low = " & ".join(sorted(self.broker.alarms, reverse=True))
             self.send(
                 0, commands.Connection.Blocked(f"low on {low}") if is_blocked else commands.Connection.Unblocked()
             )
+
+    @property
+    def status(self) -> str:
+        if self.state is not RUNNING or not self.broker.alarms:
+            return self.state
+        return "blocked" if self.is_blocked else "blocking"
 
     def start_ack_timeouts(self) -> None:
         """The connection is open: deliveries will have to be settled in time."""
@@ -525,7 +540,7 @@ class Session(Connection):
         for channel in channels:
             channel.give_back()
         for channel in channels:
-            self.broker.events.channel_closed(self, channel.number)
+            channel.end()
         self.broker.dismiss(self)
 
     def close_channel(self, number: int, error: ChannelError, method_id: int = 0) -> None:

@@ -11,19 +11,20 @@ from amqp_broker.session import channel as channels
 from amqp_broker.session import publishing
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.exchange import Exchange
     from amqp_broker.broker.queue import Queue
     from amqp_broker.message import Message
     from amqp_broker.session.channel import Channel, Delivery
 
 
 class Transaction:
-    """What waits for the commit: publishes (message, queues, mandatory), acks and rejects by tag.
+    """What waits for the commit: publishes (message, exchange, queues, mandatory), acks and rejects by tag.
 
     Of a reject the first is whether to requeue, and whether it is a failure.
     """
 
     def __init__(self) -> None:
-        self.publishes: list[tuple[Message, tuple[Queue, ...], bool]] = []
+        self.publishes: list[tuple[Message, Exchange, tuple[Queue, ...], bool]] = []
         self.acks: list[tuple[int, Delivery]] = []
         self.rejects: list[tuple[tuple[bool, bool], tuple[int, Delivery]]] = []
 
@@ -54,8 +55,9 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     # A new one first: what the commit delivers must not be mistaken for a part of it.
     channel.transaction = Transaction()
     is_complete = True
-    for message, queues, mandatory in transaction.publishes:
+    for message, exchange, queues, mandatory in transaction.publishes:
         alive = tuple(queue for queue in queues if not queue.is_deleted)
+        channel.count_published(exchange, alive, mandatory and not queues)
         if not publishing.push(channel, message, alive, mandatory and not queues):
             is_complete = False
     for _, delivery in transaction.acks:

@@ -70,6 +70,25 @@ def test_what_one_read_brought_is_answered_in_order(client: Client) -> None:
     assert [client.expect(commands.Queue.DeclareOk).queue for _ in range(100)] == [f"q{n}" for n in range(100)]
 
 
+@pytest.mark.parametrize("body_bytes", [10, 100_000])
+def test_octets_are_counted_in_both_directions(running: RunningServer, client: Client, body_bytes: int) -> None:
+    def counts(server: Server) -> tuple[int, int]:
+        session = transport_of(client)(server).session
+        return session.received_bytes, session.sent_bytes
+
+    client.declare("q")
+    received, sent = running.ask(counts)
+    data = publish_bytes("q", bytes(body_bytes)) * 5
+    client.send_bytes(data)
+    running.until(lambda server: counts(server)[0] - received == len(data))
+    client.send_bytes(frame.marshal(commands.Basic.Consume(queue="q", no_ack=True), 1))
+    running.until(lambda server: not server.broker.vhosts["/"].queues["q"].ready_count)
+    heard = 0
+    while heard < running.ask(counts)[1] - sent:
+        heard += len(client.socket.recv(1 << 20))
+    assert heard == running.ask(counts)[1] - sent > 5 * body_bytes
+
+
 # Bytes out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -123,6 +124,8 @@ class ChannelModel:
     returns: list[Publish] = field(default_factory=list)
     last_tag: int = 0
     got: tuple[Basic.GetOk, Heard] | None = None
+    # What is counted here.
+    stats: Counter[str] = field(default_factory=Counter)
 
     @property
     def unsettled(self) -> dict[int, Held]:
@@ -157,6 +160,7 @@ class Client:
         lab: Lab,
         name: str,
         hear: Callable[[Delivery], None],
+        count_confirms: Callable[[int], None],
         *,
         heartbeat_s: int,
         frame_max: int,
@@ -179,6 +183,7 @@ class Client:
         self.is_lost = False
         self.spoke_at = lab.now
         self._hear = hear
+        self._count_confirms = count_confirms
 
     def __str__(self) -> str:
         return self.name
@@ -241,6 +246,9 @@ class Client:
         assert last is not None
         numbers = [n for n in channel.unconfirmed if n <= last] if confirm.multiple else [last]
         demand(numbers, f"{self}: {confirm.name} {last} confirms nothing")
+        if isinstance(confirm, Basic.Ack):
+            channel.stats["confirm"] += len(numbers)
+            self._count_confirms(len(numbers))
         for number in numbers:
             demand(number in channel.unconfirmed, f"{self}: {confirm.name} {number} is confirmed twice or too early")
             publish = channel.unconfirmed.pop(number)

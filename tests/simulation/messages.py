@@ -9,6 +9,7 @@ from pamqp.commands import Basic, Confirm, Tx
 
 from tests.peer import publish_bytes
 from tests.simulation.client import CONFIRMING, PLAIN, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
+from tests.simulation.counting import count_publish
 from tests.simulation.ledger import Message, demand
 from tests.simulation.topology import KEYS
 
@@ -76,6 +77,7 @@ def publish(sim: Simulation) -> None:
             channel.publishes.append(message)
             continue
         publishes.append((message, channel.mode == CONFIRMING))
+        count_publish(sim, channel, message, message.queues)
         if message.mandatory and not message.queues:
             channel.returns.append(message)
         if channel.mode == CONFIRMING:
@@ -142,10 +144,13 @@ def get(sim: Simulation) -> None:
         sim.close_by_error(client, channel, method, 405)
     elif not queue.ready:
         sim.ask(client, channel, method, Basic.GetEmpty)
+        sim.world.count(channel, queue, "get_empty")
     else:
         sim.ask(client, channel, method, Basic.GetOk)
         head = queue.ready[0]
         expected, was_delivered = head.heard(), head.was_delivered
+        again = ["redeliver"] if was_delivered else []
+        sim.world.count(channel, queue, "get_no_ack" if no_ack else "get", *again)
         channel.hold(channel.last_tag, queue.take_head(), None, no_ack)
         queue.expire()
         assert channel.got is not None
@@ -237,6 +242,8 @@ def commit(sim: Simulation) -> None:
         f"{[(verdict, held.copy) for held, verdict in channel.settled.values()]}"
     )
     channel.returns = [publish for publish in channel.publishes if publish.mandatory and not publish.queues]
+    for publish in channel.publishes:
+        count_publish(sim, channel, publish, [queue for queue in publish.queues if not queue.is_deleted])
     journal, messages = sim.lab.broker.journal, [publish.message for publish in channel.publishes]
     batch = journal.batch
     client.send(frame.marshal(Tx.Commit(), channel.number))

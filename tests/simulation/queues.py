@@ -7,6 +7,7 @@ of it - follows from the rules, and the broker's queue must be the same after ea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -60,6 +61,11 @@ class QueueModel:
         self.is_single_active = arguments.get("x-single-active-consumer") is True
         self.priority_max = arguments.get("x-max-priority", 0)
         self.is_deleted = False
+
+        # What is counted here, how much of it came from which exchange, and what was given up for which reason.
+        self.stats: Counter[str] = Counter()
+        self.sources: Counter[str] = Counter()
+        self.given_up: Counter[str] = Counter()
 
         self.ready: list[Copy] = []
         self.unacked: set[Copy] = set()
@@ -133,7 +139,7 @@ class QueueModel:
         if settings.refuses and self._is_beyond(len(self.ready) + 1, self.ready_bytes + message.body_bytes):
             copy = self.world.ledger.enter(message, self, State.READY)
             if settings.overflow == "reject-publish-dlx":
-                self._give_up(copy, MAXLEN)
+                self._give_up(copy, MAXLEN, was_here=False)
             else:
                 self.world.ledger.move(copy, State.DROPPED)
             return False
@@ -260,8 +266,13 @@ class QueueModel:
             settings.bytes_max is not None and length_bytes > settings.bytes_max
         )
 
-    def _give_up(self, copy: Copy, reason: str) -> None:
-        if not self.is_deleted and self.world.has_exchange(self.settings.dead_letter_exchange):
+    def _give_up(self, copy: Copy, reason: str, was_here: bool = True) -> None:
+        is_kept = not self.is_deleted and self.world.has_exchange(self.settings.dead_letter_exchange)
+        if not self.is_deleted:
+            self.given_up[reason] += was_here
+            kind, strategy = "quorum" if self.is_quorum else "classic", "at_most_once" if is_kept else "disabled"
+            self.world.tally.deaths[kind, strategy, reason] += 1
+        if is_kept:
             self.world.ledger.move(copy, State.DEAD_LETTERED)
             self.world.dead_letter(copy, reason)
         else:
@@ -270,6 +281,7 @@ class QueueModel:
     def purge(self) -> int:
         """Drop what is ready; returns how many that were."""
         purged, self.ready = self.ready, []
+        self.given_up["purged"] += len(purged)
         for copy in purged:
             self.world.ledger.move(copy, State.DROPPED)
         return len(purged)

@@ -65,6 +65,7 @@ def restore(world: World, safe: Safe, order: list[str]) -> None:
     topology = world.topology
     world.ledger = Ledger()
     world.heard.clear()
+    topology.published.clear()
     world.policies, world.operator_policies = dict(safe.policies), dict(safe.operator_policies)
     topology.exchanges = {name: replace(exchange) for name, exchange in safe.exchanges.items()}
     queues = {queue.name: restored(world, queue) for queue in safe.queues}

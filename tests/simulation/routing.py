@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,8 @@ class Topology:
         self.exchanges = {f"amq.{kind}": ExchangeModel(kind) for kind in ("direct", "fanout", "topic")}
         self.queues: dict[str, QueueModel] = {}
         self.bindings: dict[BindingModel, None] = {}
+        # What was published to exchanges, by their names.
+        self.published: dict[str, Counter[str]] = {}
 
     def route(self, exchange: str, keys: list[str]) -> dict[QueueModel, None]:
         """The queues that a message goes to, each once; with CC and BCC it has several keys."""
@@ -93,6 +96,9 @@ class Topology:
     def delete_exchange(self, name: str) -> None:
         if self.exchanges.pop(name, None) is None:
             return
+        self.published.pop(name, None)
+        for queue in self.queues.values():
+            queue.sources.pop(name, None)
         for binding in self.bindings_from(name):
             del self.bindings[binding]
         self._unbind_destination(name)

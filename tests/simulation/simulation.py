@@ -28,6 +28,7 @@ from tests.peer import CAPABILITIES, Lab
 from tests.simulation import actions
 from tests.simulation.checks import check
 from tests.simulation.client import ChannelModel, Client
+from tests.simulation.counting import Tally, check_counts
 from tests.simulation.ledger import Broken, demand
 from tests.simulation.memory import check_empty, check_nothing_is_remembered
 from tests.simulation.queues import QueueModel
@@ -105,6 +106,7 @@ class Simulation:
         self.journal.is_restoring = True
         definitions.restore(self.lab.broker, self.journal.definitions_of)
         self.journal.is_restoring = False
+        self.world.tally = Tally()
         restore(self.world, self.safe, list(self.lab.vhost.queues))
 
     def _order(self, exchange: str, keys: list[str]) -> list[str]:
@@ -148,6 +150,7 @@ class Simulation:
                 self.hear()
             self._was_committed, self.safe = False, remember(self.world)
         check(self)
+        check_counts(self)
         self.lab.broker.is_congested = False
         for client in self.clients:
             for channel in client.channels.values():
@@ -209,6 +212,7 @@ class Simulation:
             self.lab,
             f"client{self.connected}",
             self.world.hear,
+            self.world.count_confirms,
             heartbeat_s=chance.choice([0, 0, 0, 5]),
             frame_max=chance.choice([131072, 8192]),
             capabilities=capabilities,

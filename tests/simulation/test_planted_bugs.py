@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation import bugs_in_extensions, bugs_in_kinds_of_queues, bugs_in_remembering, bugs_in_the_basics
+from tests.simulation import (
+    bugs_in_counting,
+    bugs_in_extensions,
+    bugs_in_kinds_of_queues,
+    bugs_in_remembering,
+    bugs_in_the_basics,
+)
 from tests.simulation.planting import PLANTS
 from tests.simulation.simulation import Simulation
 
 SEEDS = 150
 STEPS = 300
-MODULES = (bugs_in_the_basics, bugs_in_extensions, bugs_in_kinds_of_queues, bugs_in_remembering)
+MODULES = (bugs_in_the_basics, bugs_in_counting, bugs_in_extensions, bugs_in_kinds_of_queues, bugs_in_remembering)
 # Where to begin with those that few seeds find: a hint that saves time, nothing depends on it.
 FOUND_BY = {
     "what_came_back_goes_before_higher_priorities": 111,

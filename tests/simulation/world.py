@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Publish
+from tests.simulation.counting import Tally
 from tests.simulation.ledger import Copy, Ledger, Message, demand
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import ExchangeModel, Topology
@@ -23,6 +24,7 @@ class World:
         """`order` tells in which order the broker visits the queues of one message, which is its own business."""
         self.now = now
         self.ledger = Ledger()
+        self.tally = Tally()
         self.topology = Topology()
         self.policies: dict[str, PolicyModel] = {}
         self.operator_policies: dict[str, PolicyModel] = {}
@@ -34,7 +36,18 @@ class World:
     # What was heard
 
     def hear(self, delivery: Delivery) -> None:
-        self.heard.setdefault(delivery.consumer.queue, []).append(delivery)
+        consumer = delivery.consumer
+        self.heard.setdefault(consumer.queue, []).append(delivery)
+        kind = "deliver_no_ack" if consumer.no_ack else "deliver"
+        self.count(consumer.channel, consumer.queue, kind, *(["redeliver"] if delivery.redelivered else []))
+
+    def count(self, channel: ChannelModel, queue: QueueModel, *names: str) -> None:
+        """Something happened that is counted, on a channel and to a message of a queue."""
+        for stats in (self.tally.stats, channel.stats, queue.stats):
+            stats.update(names)
+
+    def count_confirms(self, count: int) -> None:
+        self.tally.stats["confirm"] += count
 
     def heard_of(self, copy: Copy) -> Delivery | None:
         """The delivery of this copy to somebody who may have it now, if there was one; it is explained with that."""
@@ -128,6 +141,7 @@ class World:
         for tag in tags:
             copy = channel.held[tag].copy
             if verdict == "ack":
+                self.count(channel, copy.queue, "ack")
                 copy.queue.settle(copy)
             elif verdict == "reject":
                 copy.queue.reject(copy)

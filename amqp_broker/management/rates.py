@@ -1,0 +1,186 @@
+"""What counters were some time ago: rates, and the samples that charts are drawn of.
+
+Nothing is sampled that nobody asks for, but the overview. What was asked for is looked at every five seconds from then
+on, and forgotten when nobody has asked for ten minutes. A sample is kept only if it differs from the one before.
+Source: rabbit_mgmt_stats.erl, rabbit_mgmt_format.erl, and what version 3.10.8 answers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from amqp_broker.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.timers import Timer
+
+INTERVAL_MS: Final = 5_000
+# Who asks twice within this gets no second sample.
+INTERVAL_MS_MIN: Final = 1_000
+# What a rate needs, and the most that is kept for charts.
+KEEP_MS: Final = 3 * INTERVAL_MS
+KEEP_MS_MAX: Final = 60 * 60 * 1000
+FORGET_MS: Final = 10 * 60 * 1000
+SAMPLES_MAX: Final = 1_000
+
+Counts = dict[str, int]
+T = TypeVar("T")
+
+
+class Range(NamedTuple):
+    """Samples from `age_ms` ago until now, every `step_ms`."""
+
+    age_ms: int
+    step_ms: int
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], group: str) -> Range | None:
+        """What a query asks for with `<group>_age` and `<group>_incr`, in seconds; None if it asks for nothing.
+
+        Groups are `lengths`, `msg_rates` and `data_rates`. Raises InvalidParameter for what is no such number.
+        """
+        age, step = query.get(f"{group}_age"), query.get(f"{group}_incr")
+        if age is None or step is None:
+            return None
+        if not (age.isascii() and age.isdigit() and step.isascii() and step.isdigit() and int(step)):
+            raise InvalidParameter(f"invalid range: {group}_age={age}, {group}_incr={step}")
+        if int(age) // int(step) > SAMPLES_MAX:
+            raise InvalidParameter(f"more than {SAMPLES_MAX} samples: {group}_age={age}, {group}_incr={step}")
+        return cls(int(age) * 1000, int(step) * 1000)
+
+
+class History:
+    """The counters of one thing, as they changed; before the first look they were as they were then."""
+
+    def __init__(self, read: Callable[[Any], Counts], now: int) -> None:
+        self.read = read
+        self.keep_ms = KEEP_MS
+        self.asked_at_ms = now
+        self._looked_at_ms = -INTERVAL_MS_MIN
+        self._times: list[int] = []
+        self._samples: list[Counts] = []
+
+    def look(self, thing: object, now: int) -> Counts:
+        """Read the counters, and remember them unless that was just done."""
+        counts, before = self.read(thing), self._looked_at_ms
+        if now - before < INTERVAL_MS_MIN:
+            return counts
+        self._looked_at_ms = now
+        if not self._samples or self._samples[-1] != counts:
+            if self._samples and before > self._times[-1]:
+                # Until then nothing had changed.
+                self._times.append(before)
+                self._samples.append(self._samples[-1])
+            self._times.append(now)
+            self._samples.append(counts)
+        # The last one before what is kept still tells how it was then.
+        if (too_old := bisect_right(self._times, now - self.keep_ms) - 1) > 0:
+            del self._times[:too_old], self._samples[:too_old]
+        return counts
+
+    def at(self, time_ms: int) -> tuple[Counts, Counts, float]:
+        """The looks before and after a time, and how much of the way from one to the other it is."""
+        times, samples = self._times, self._samples
+        index = bisect_right(times, time_ms) - 1
+        if index < 0 or index + 1 == len(times):
+            only = samples[max(index, 0)]
+            return only, only, 0.0
+        share = (time_ms - times[index]) / (times[index + 1] - times[index])
+        return samples[index], samples[index + 1], share
+
+    def rates(self, counts: Counts, now: int) -> dict[str, float]:
+        """How fast each counter grew in the last five seconds (1/s), as if evenly from one look to the next."""
+        since = max(now - INTERVAL_MS, self._times[0])
+        before, after, share = self.at(since)
+        if now == since or counts == before == after:
+            return dict.fromkeys(counts, 0.0)
+        duration_s = (now - since) / 1000
+        return {
+            name: (count - _between(before.get(name, 0), after.get(name, 0), share)) / duration_s
+            for name, count in counts.items()
+        }
+
+    def samples(self, name: str, count: int, now: int, span: Range) -> dict[str, Any]:
+        """What RabbitMQ's `<name>_details` have beside the rate: samples, newest first, and their averages."""
+        newest = now - now % span.step_ms
+        times = range(newest, newest - span.age_ms - 1, -span.step_ms)
+        values = []
+        for time in times:
+            before, after, share = self.at(time)
+            value = _between(before.get(name, 0), after.get(name, 0), share)
+            values.append(count if time == now else round(value))
+        duration_s = (times[0] - times[-1]) / 1000
+        return {
+            "samples": [{"sample": value, "timestamp": time} for value, time in zip(values, times, strict=True)],
+            "avg_rate": (values[0] - values[-1]) / duration_s if duration_s else 0.0,
+            "avg": sum(values) / len(values),
+        }
+
+
+def _between(before: int, after: int, share: float) -> float:
+    return before + (after - before) * share
+
+
+class Rates:
+    """The histories of all that somebody asks for. They live as long as what they tell of."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._histories: WeakKeyDictionary[Any, dict[str, History]] = WeakKeyDictionary()
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Look every five seconds from now on."""
+        self._timer = self._broker.timers.at(self._broker.now + INTERVAL_MS, self._on_interval)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def keep(self, thing: T, group: str, read: Callable[[T], Counts], keep_ms: int = KEEP_MS_MAX) -> None:
+        """Look at something even if nobody asks, and keep what is found for so long."""
+        history = self._history(thing, group, read)
+        history.keep_ms = keep_ms
+        history.look(thing, self._broker.now)
+
+    def stats(self, thing: T, group: str, read: Callable[[T], Counts], span: Range | None = None) -> dict[str, Any]:
+        """The counters that `read` finds of a thing, by name, each with its `_details`.
+
+        `Counters.collect` must have been called. `group` tells apart what is read of the same thing in several ways.
+        """
+        history, now = self._history(thing, group, read), self._broker.now
+        history.asked_at_ms = now
+        if span is not None:
+            history.keep_ms = max(history.keep_ms, min(span.age_ms + INTERVAL_MS, KEEP_MS_MAX))
+        counts = history.look(thing, now)
+        rates, told = history.rates(counts, now), dict[str, Any]()
+        for name, count in counts.items():
+            told[name] = count
+            details: dict[str, Any] = {"rate": rates[name]}
+            if span is not None:
+                details.update(history.samples(name, count, now, span))
+            told[f"{name}_details"] = details
+        return told
+
+    def _history(self, thing: T, group: str, read: Callable[[T], Counts]) -> History:
+        histories = self._histories.setdefault(thing, {})
+        history = histories.get(group)
+        if history is None:
+            history = histories[group] = History(read, self._broker.now)
+        return history
+
+    def _on_interval(self, now: int) -> None:
+        self._timer = self._broker.timers.at(now + INTERVAL_MS, self._on_interval)
+        self._broker.counters.collect()
+        for thing, histories in list(self._histories.items()):
+            for group, history in list(histories.items()):
+                if history.keep_ms < KEEP_MS_MAX and now - history.asked_at_ms > FORGET_MS:
+                    del histories[group]
+                else:
+                    history.look(thing, now)
+            if not histories:
+                del self._histories[thing]

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pamqp import commands
+
+from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
+from tests.peer import Lab, Peer
+
+
+def stats(lab: Lab) -> dict[str, int]:
+    lab.broker.counters.collect()
+    return {name: count for name, count in lab.broker.counters.message_stats().items() if count}
+
+
+def published(lab: Lab, *bodies: bytes, to: str = "q") -> Peer:
+    peer = lab.connect()
+    for body in bodies:
+        peer.publish(to, body)
+    return peer
+
+
+def test_what_has_never_happened_is_not_told() -> None:
+    assert PublishCounts().stats() == PublishCounts().exchange_stats() == DeliveryCounts().stats() == {}
+
+
+def test_an_exchange_tells_what_came_in_and_what_went_out_of_it() -> None:
+    counts = PublishCounts()
+    counts.count(2, queues=3, mandatory=False)
+    counts.count(1, queues=0, mandatory=True)
+    assert counts.exchange_stats() == {"publish_in": 3, "publish_out": 6}
+    assert counts.stats() == {"publish": 3, "confirm": 0, "return_unroutable": 1, "drop_unroutable": 0}
+
+
+def test_deliver_get_is_the_sum_of_all_that_left() -> None:
+    counts = DeliveryCounts()
+    counts.deliver, counts.deliver_no_ack, counts.get, counts.get_no_ack, counts.ack = 1, 2, 4, 8, 1
+    assert counts.stats()["deliver_get"] == 15
+
+
+def test_counts_are_up_to_date_after_collect_and_are_not_told_twice() -> None:
+    lab = Lab()
+    lab.connect().declare("q")
+    published(lab, b"one", b"two")
+    assert stats(lab) == stats(lab) == {"publish": 2}
+    queue = lab.vhost.queues["q"]
+    assert queue.message_stats() == {"publish": 2}
+    assert queue.published_from == {lab.vhost.default_exchange: 2}
+
+
+def test_what_a_lost_connection_has_counted_stays() -> None:
+    lab = Lab()
+    receiver = lab.connect()
+    receiver.declare("q")
+    receiver.consume("q", no_ack=True)
+    published(lab, b"one", b"two").disconnect()
+    receiver.disconnect()
+    assert stats(lab) == {"publish": 2, "deliver_no_ack": 2, "deliver_get": 2}
+    assert lab.vhost.queues["q"].message_stats()["deliver_no_ack"] == 2
+
+
+def test_what_a_deleted_queue_has_counted_stays_in_the_totals() -> None:
+    lab = Lab()
+    peer = published(lab)
+    peer.declare("q")
+    peer.publish("q", b"one")
+    peer.get("q")
+    peer.call(commands.Queue.Delete(queue="q"))
+    peer.declare("q")
+    assert stats(lab) == {"publish": 1, "get_no_ack": 1, "deliver_get": 1}
+    assert lab.vhost.message_stats()["publish"] == 1
+    assert lab.vhost.queues["q"].message_stats() == {}
+
+
+def test_what_a_deleted_vhost_has_counted_stays_in_the_totals() -> None:
+    lab = Lab()
+    lab.broker.add_vhost("other")
+    from_guest = lab.broker.users["guest"]
+    from_guest.permissions["other"] = from_guest.permissions["/"]
+    lab.connect(vhost="other").publish("nowhere", b"x")
+    lab.broker.delete_vhost("other")
+    assert stats(lab) == {"publish": 1, "drop_unroutable": 1}
+
+
+def test_deliveries_are_told_by_type_of_queue() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("classic")
+    peer.declare("quorum", durable=True, arguments={"x-queue-type": "quorum"})
+    for queue in ("classic", "quorum", "quorum"):
+        peer.publish(queue, b"x")
+        peer.get(queue)
+    counted = {kind: counts.deliver_get for kind, counts in lab.broker.counters.deliveries.items()}
+    assert counted == {"classic": 1, "quorum": 2, "stream": 0}
+
+
+def test_a_stream_counts_what_each_of_its_readers_got() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("log", durable=True, arguments={"x-queue-type": "stream"})
+    peer.call(commands.Basic.Qos(prefetch_count=10))
+    for tag in "ab":
+        peer.consume("log", tag)
+    peer.publish("log", b"x")
+    peer.deliveries()
+    peer.send(commands.Basic.Ack(0, True))
+    assert stats(lab) == {"publish": 1, "deliver": 2, "deliver_get": 2, "ack": 2}
+
+
+def test_what_dies_is_told_by_reason_and_by_whether_it_goes_on() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("dead")
+    peer.declare(
+        "kept", arguments={"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    )
+    peer.declare("lost", arguments={"x-message-ttl": 10})
+    for queue in ("kept", "kept", "lost"):
+        peer.publish(queue, b"x")
+    lab.advance(10)
+    peer.call(commands.Queue.Purge(queue="kept"))
+    counted = {key: count for key, count in lab.broker.counters.dead_lettered.items() if count}
+    assert counted == {("classic", "at_most_once", "maxlen"): 1, ("classic", "disabled", "expired"): 1}
+    assert lab.vhost.queues["kept"].given_up == {"maxlen": 1, "purged": 1}
+    # What a queue publishes anew nobody has published.
+    assert stats(lab) == {"publish": 3}
+
+
+def test_what_comes_and_goes_is_counted() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q")
+    peer.declare("q")
+    peer.call(commands.Queue.Delete(queue="q"))
+    peer.open_channel(2)
+    peer.call(commands.Channel.Close(200, "", 0, 0), channel=2)
+    lab.connect().disconnect()
+    assert lab.broker.counters.churn() == {
+        "connection_created": 2,
+        "connection_closed": 1,
+        "channel_created": 3,
+        "channel_closed": 2,
+        "queue_declared": 2,
+        "queue_created": 1,
+        "queue_deleted": 1,
+    }

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import gc
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.queue import Queue
+from amqp_broker.errors import InvalidParameter
+from amqp_broker.management.rates import FORGET_MS, INTERVAL_MS, KEEP_MS, Range, Rates
+from tests.peer import Lab
+from tests.taker import new_queue
+
+
+class Page:
+    """Somebody who looks at the statistics of one queue, whose counters are what the test says."""
+
+    def __init__(self) -> None:
+        self.lab = Lab()
+        self.queue: Queue = new_queue(self.lab.vhost)
+        self.counts = {"publish": 0}
+        self.rates = Rates(self.lab.broker)
+        self.rates.start()
+        self.lab.broker.now = self.lab.now
+
+    def read(self, queue: Queue) -> dict[str, int]:
+        return dict(self.counts)
+
+    def ask(self, span: Range | None = None) -> dict[str, Any]:
+        self.lab.broker.now = self.lab.now
+        return self.rates.stats(self.queue, "stats", self.read, span)
+
+    def rate(self) -> float:
+        return float(self.ask()["publish_details"]["rate"])
+
+    def publish_each_second(self, duration_s: int, count: int) -> None:
+        for _ in range(duration_s):
+            self.lab.advance(1000)
+            self.counts["publish"] += count
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page()
+
+
+def test_the_first_question_gets_the_counters_and_a_rate_of_zero(page: Page) -> None:
+    page.counts = {"publish": 7, "ack": 0}
+    assert page.ask() == {
+        "publish": 7,
+        "publish_details": {"rate": 0.0},
+        "ack": 0,
+        "ack_details": {"rate": 0.0},
+    }
+
+
+def test_a_rate_is_that_of_the_last_five_seconds(page: Page) -> None:
+    page.ask()
+    page.publish_each_second(60, 10)
+    # What happened in the second of a look may fall on either side of it.
+    assert page.rate() == pytest.approx(10, abs=2)
+    page.lab.advance(5000)
+    assert page.rate() == pytest.approx(0, abs=2)
+    page.lab.advance(5000)
+    assert page.rate() == 0.0
+
+
+def test_a_rate_after_less_than_five_seconds_is_that_since_the_first_question(page: Page) -> None:
+    page.ask()
+    page.publish_each_second(2, 10)
+    assert page.rate() == 10.0
+
+
+def test_a_burst_after_a_long_rest_is_not_spread_over_the_rest(page: Page) -> None:
+    page.ask()
+    page.lab.advance(FORGET_MS // 2)
+    page.counts["publish"] = 500
+    assert page.rate() == 100.0
+
+
+def test_samples_are_told_newest_first_at_multiples_of_their_distance(page: Page) -> None:
+    page.ask(Range(60_000, 5_000))
+    page.publish_each_second(30, 10)
+    details = page.ask(Range(60_000, 5_000))["publish_details"]
+    samples = details["samples"]
+    assert len(samples) == 13
+    assert samples[0]["timestamp"] == page.lab.now - page.lab.now % 5000
+    assert {newer["timestamp"] - older["timestamp"] for newer, older in pairwise(samples)} == {5000}
+    values = [sample["sample"] for sample in samples]
+    assert values == sorted(values, reverse=True)
+    assert (values[0], values[-1]) == (pytest.approx(300, abs=60), 0)
+    assert details["avg"] == sum(values) / 13
+    assert details["avg_rate"] == values[0] / 60
+
+
+def test_a_history_that_nobody_asks_for_is_short_and_forgotten_in_the_end(page: Page) -> None:
+    page.ask()
+    page.publish_each_second(60, 1)
+    history = page.rates._histories[page.queue]["stats"]
+    assert len(history._times) <= KEEP_MS // INTERVAL_MS + 2
+    page.lab.advance(FORGET_MS)
+    assert not page.rates._histories
+
+
+def test_what_is_kept_is_there_when_the_first_page_asks(page: Page) -> None:
+    page.rates.keep(page.queue, "stats", page.read)
+    page.publish_each_second(FORGET_MS // 1000 + 60, 1)
+    samples = page.ask(Range(FORGET_MS, 60_000))["publish_details"]["samples"]
+    assert samples[0]["sample"] - samples[-1]["sample"] == pytest.approx(FORGET_MS / 1000, abs=5)
+
+
+def test_what_does_not_change_takes_no_memory(page: Page) -> None:
+    page.rates.keep(page.queue, "stats", page.read)
+    page.lab.advance(1_000_000)
+    assert len(page.rates._histories[page.queue]["stats"]._times) == 1
+
+
+def test_a_history_dies_with_what_it_tells_of(page: Page) -> None:
+    page.ask()
+    page.lab.vhost.remove_queue(page.queue)
+    del page.queue
+    gc.collect()
+    assert not page.rates._histories
+
+
+def test_nothing_is_looked_at_any_more_after_the_stop(page: Page) -> None:
+    page.ask()
+    page.rates.stop()
+    assert page.lab.broker.timers.next_deadline() is None
+
+
+def test_a_query_without_a_range_wants_no_samples() -> None:
+    assert Range.of({}, "lengths") is None
+    assert Range.of({"lengths_age": "60"}, "lengths") is None
+    assert Range.of({"lengths_age": "60", "lengths_incr": "5"}, "msg_rates") is None
+    assert Range.of({"lengths_age": "60", "lengths_incr": "5"}, "lengths") == Range(60_000, 5_000)
+
+
+@pytest.mark.parametrize(("age", "step"), [("x", "5"), ("60", "0"), ("-60", "5"), ("60", "1.5"), ("²", "1"), ("", "")])
+def test_a_range_that_is_none_is_refused(age: str, step: str) -> None:
+    with pytest.raises(InvalidParameter, match="invalid range"):
+        Range.of({"lengths_age": age, "lengths_incr": step}, "lengths")
+
+
+def test_a_range_of_too_many_samples_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="more than 1000 samples"):
+        Range.of({"data_rates_age": "1001", "data_rates_incr": "1"}, "data_rates")

@@ -1,0 +1,79 @@
+"""What was counted: by the model, of what clients said and heard, and by the broker, of what it did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.simulation.ledger import Broken, demand
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queue import Queue
+    from tests.simulation.client import ChannelModel, Publish
+    from tests.simulation.queues import QueueModel
+    from tests.simulation.simulation import Simulation
+
+# The broker's counts are carried together now and then, so that what happens in between is many steps' work.
+EVERY = 4
+
+
+@dataclass
+class Tally:
+    """`stats` by RabbitMQ's names for them; `deaths` by type of queue, strategy and reason."""
+
+    stats: Counter[str] = field(default_factory=Counter)
+    deaths: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queues: list[QueueModel]) -> None:
+    """A client's message has gone to these queues."""
+    tally, exchange = sim.world.tally, publish.message.exchange
+    for stats in (tally.stats, channel.stats):
+        stats["publish"] += 1
+        if not queues:
+            stats["return_unroutable" if publish.mandatory and not publish.queues else "drop_unroutable"] += 1
+    here = sim.topology.published.setdefault(exchange, Counter())
+    here["publish_in"] += 1
+    here["publish_out"] += len(queues)
+    for queue in queues:
+        queue.stats["publish"] += 1
+        queue.sources[exchange] += 1
+
+
+def check_counts(sim: Simulation) -> None:
+    """Raise Broken for what the broker has counted otherwise than the model."""
+    if len(sim.story) % EVERY:
+        return
+    broker, tally = sim.lab.broker, sim.world.tally
+    broker.counters.collect()
+    check_same("the node", broker.counters.message_stats(), tally.stats)
+    check_same("the vhost", sim.lab.vhost.message_stats(), tally.stats)
+    dead = {key: count for key, count in broker.counters.dead_lettered.items() if count}
+    if dead != dict(tally.deaths):
+        raise Broken(f"{dead} died, not {tally.deaths}")
+    for name, queue in sim.lab.vhost.queues.items():
+        check_queue(queue, sim.topology.queues[name])
+    for name, exchange in sim.lab.vhost.exchanges.items():
+        counted, expected = exchange.publishes.exchange_stats(), sim.topology.published.get(name, Counter[str]())
+        demand(counted == +expected, f"exchange '{name}' has counted {counted}, not {expected}")
+    for client in sim.clients:
+        for number, channel in client.peer.session.channels.items():
+            check_same(f"{client}, channel {number}", channel.counts.message_stats(), client.channels[number].stats)
+
+
+def check_queue(queue: Queue, model: QueueModel) -> None:
+    check_same(queue.name, queue.message_stats(), model.stats)
+    sources = {exchange.name: count for exchange, count in queue.published_from.items()}
+    if sources != dict(model.sources):
+        raise Broken(f"{queue.name} has messages from {sources}, not {model.sources}")
+    if +queue.given_up != +model.given_up:
+        raise Broken(f"{queue.name} gave up {queue.given_up}, not {model.given_up}")
+
+
+def check_same(where: str, counted: dict[str, int], expected: Counter[str]) -> None:
+    found = {name: count for name, count in counted.items() if count}
+    delivered = sum(found.get(name, 0) for name in ("deliver", "deliver_no_ack", "get", "get_no_ack"))
+    demand(found.pop("deliver_get", 0) == delivered, f"{where} has counted a wrong sum of {counted}")
+    if found != +expected:
+        raise Broken(f"{where} has counted {found}, not {dict(expected)}")
