@@ -21,7 +21,7 @@ from amqp_broker.broker.journal import Journal, NullJournal
 from amqp_broker.broker.limits import MAX_CONNECTIONS
 from amqp_broker.broker.logins import AMQP, Logins
 from amqp_broker.broker.metadata import Metadata
-from amqp_broker.broker.parameters import GlobalParameters
+from amqp_broker.broker.parameters import Component, GlobalParameters
 from amqp_broker.broker.timers import Timers
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed, ProtectedFromDeletion
@@ -66,6 +66,8 @@ class Broker:
         self.node = "rabbit@localhost"
         self.events = Events(self)
         self.global_parameters = GlobalParameters(self)
+        # Who does what parameters say, by component.
+        self.components: dict[str, Component] = {}
         self.counters = Counters(self)
         self._message_count = 0
         self._dead_letters: deque[tuple[Queue, Message, str]] = deque()

@@ -83,7 +83,22 @@ def check_value(value: Any) -> None:
         raise InvalidParameter("a name longer than 255 octets, or a number beyond 64 bits, is no value") from None
 
 
-def check(component: str, name: str, value: Any) -> None:
+class Component:
+    """Seam: who does what the parameters of a component say, registered in `Broker.components`."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidParameter for a value that makes no sense."""
+        raise NotImplementedError
+
+    def on_set(self, vhost: str, name: str, value: Any) -> None:
+        """A parameter was set, instead of the one of that name."""
+        raise NotImplementedError
+
+    def on_cleared(self, vhost: str, name: str) -> None:
+        raise NotImplementedError
+
+
+def check(broker: Broker, component: str, name: str, value: Any) -> None:
     """Raise InvalidParameter for what cannot be set."""
     if component == POLICY:
         raise InvalidParameter("policies may not be set using this method")
@@ -92,6 +107,8 @@ def check(component: str, name: str, value: Any) -> None:
         raise InvalidParameter(f"component {component} not found")
     check_value(value)
     validate(name, value)
+    if component in broker.components:
+        broker.components[component].check(name, value)
 
 
 class Parameters:
@@ -122,8 +139,8 @@ class Parameters:
 
     def set(self, component: str, name: str, value: Any) -> None:
         """Set a parameter, instead of the one of that name. Raises InvalidParameter."""
-        check(component, name, value)
         vhost = self._vhost
+        check(vhost.broker, component, name, value)
         if component == VHOST_LIMITS:
             vhost.set_limits(value)
         elif component == OPERATOR_POLICY:
@@ -132,6 +149,8 @@ class Parameters:
             self.values[component, name] = value
             vhost.broker.journal.define(*definitions.of_parameter(vhost, component, name, value))
             vhost.broker.events.parameter_set(vhost.name, component, name, value)
+            if component in vhost.broker.components:
+                vhost.broker.components[component].on_set(vhost.name, name, value)
 
     def clear(self, component: str, name: str) -> None:
         """Raises DoesNotExist, and InvalidParameter for policies."""
@@ -147,6 +166,19 @@ class Parameters:
             del self.values[component, name]
             vhost.broker.journal.undefine((definitions.PARAMETER, vhost.name, component, name))
             vhost.broker.events.parameter_cleared(vhost.name, component, name)
+            self._tell_cleared(component, name)
+
+    def forget(self) -> None:
+        """The vhost is no more."""
+        while self.values:
+            (component, name), _ = self.values.popitem()
+            self._vhost.broker.journal.undefine((definitions.PARAMETER, self._vhost.name, component, name))
+            self._tell_cleared(component, name)
+
+    def _tell_cleared(self, component: str, name: str) -> None:
+        listening = self._vhost.broker.components.get(component)
+        if listening is not None:
+            listening.on_cleared(self._vhost.name, name)
 
     def _limits(self) -> Iterator[Parameter]:
         given = self._vhost.limits.given

@@ -84,8 +84,7 @@ class VHost:
         for kind, policies in (("policy", self.policies), ("operator_policy", self.operator_policies)):
             for policy in policies:
                 journal.undefine((kind, self.name, policy.name))
-        for component, name in self.parameters.values:
-            journal.undefine((definitions.PARAMETER, self.name, component, name))
+        self.parameters.forget()
         journal.undefine(("vhost", self.name))
 
     def on_restored(self) -> None:

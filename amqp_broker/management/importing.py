@@ -289,7 +289,7 @@ class Import:
         if component == parameters.VHOST_LIMITS:
             value = entry.object("value")
         with _Validation(vhost, component, name):
-            parameters.check(component, name, value)
+            parameters.check(self.broker, component, name, value)
         if component == parameters.VHOST_LIMITS:
             self._queue_limits[vhost] = entry.object("value").get(MAX_QUEUES)
         self._do(entry, partial(self._set_parameter, vhost, component, name, value))

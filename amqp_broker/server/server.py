@@ -27,6 +27,7 @@ from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
+from amqp_broker.server.shovels import SHOVEL, LocalLink, Shovels
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
 from amqp_broker.store.store import Store
@@ -93,11 +94,12 @@ class Server:
         # What ends the process; a shell that can be told to stop puts its own here.
         self.request_stop: Callable[[], None] = lambda: None
         self.dirty: list[Session] = []
-        self.transports: dict[Session, Transport] = {}
+        self.transports: dict[Session, Transport | LocalLink] = {}
         # Reads of all sockets go through this one; what a session does not use up at once, it keeps itself.
         self.read_view = memoryview(bytearray(READ_BYTES_MAX + REST_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
         self._management = Listeners(self)
+        self.shovels = self.broker.components[SHOVEL] = Shovels(self)
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -147,6 +149,7 @@ class Server:
         except BaseException:
             await self.stop()
             raise
+        self.shovels.start()
         if self.config.ports_file:
             try:
                 write_ports(Path(self.config.ports_file), self.ports)
@@ -358,6 +361,7 @@ class Server:
         for listener in self._listeners:
             listener.close()
         await self._management.stop()
+        self.shovels.stop()
         now = self.clock.now()
         for session in list(self.transports):
             session.force_close("broker forced connection closure with reason 'shutdown'", now)

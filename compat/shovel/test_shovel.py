@@ -1,0 +1,78 @@
+"""A queue is handed over to the real RabbitMQ, which is killed midway: every confirmed message is there at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika
+import pytest
+
+from compat.brokers import RabbitMQ
+from tests.running import RunningServer
+
+COUNT = 20_000
+
+
+@pytest.fixture
+def rabbitmq(tmp_path: Path) -> Iterator[RabbitMQ]:
+    if not RabbitMQ.is_installed():
+        pytest.skip("RabbitMQ is not installed")
+    broker = RabbitMQ(tmp_path / "rabbitmq")
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def channel_of(port: int) -> pika.adapters.blocking_connection.BlockingChannel:
+    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port)).channel()
+
+
+def test_nothing_is_lost_when_the_broker_that_takes_over_is_killed_midway(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path / "data")) as here:
+        channel = channel_of(here.port)
+        channel.queue_declare("q", durable=True)
+        channel.confirm_delivery()
+        properties = pika.BasicProperties(delivery_mode=2, headers={"kind": "probe"}, content_type="text/plain")
+        for number in range(COUNT):
+            channel.basic_publish("", "q", b"%d" % number, properties)
+        value = {
+            "src-uri": "amqp://",
+            "src-queue": "q",
+            "dest-uri": f"amqp://127.0.0.1:{rabbitmq.port}",
+            "dest-queue": "taken-over",
+            "src-delete-after": "queue-length",
+        }
+        here.ask(lambda server: server.broker.vhosts["/"].parameters.set("shovel", "s", value))
+        here.until(lambda server: any(shovel.forwarded_count > COUNT / 4 for shovel in server.shovels))
+        rabbitmq.restart()
+        here.until(lambda server: not list(server.shovels))
+        assert here.ask(lambda server: server.broker.vhosts["/"].queues["q"].ready_count) == 0
+    received: dict[int, int] = {}
+    taken_over = channel_of(rabbitmq.port)
+
+    while True:
+        method, told, body = taken_over.basic_get("taken-over", auto_ack=True)
+        if method is None:
+            break
+        assert (told.delivery_mode, told.headers, told.content_type) == (2, {"kind": "probe"}, "text/plain")
+        received[int(body)] = received.get(int(body), 0) + 1
+    assert received.keys() == set(range(COUNT))
+
+
+def test_a_queue_comes_over_from_rabbitmq(rabbitmq: RabbitMQ) -> None:
+    channel = channel_of(rabbitmq.port)
+    channel.queue_declare("q", durable=True)
+    for number in range(1000):
+        channel.basic_publish("", "q", b"%d" % number)
+    channel.connection.close()
+    with RunningServer() as here:
+        uri = f"amqp://guest:guest@127.0.0.1:{rabbitmq.port}/%2f"
+        value = {"src-uri": uri, "src-queue": "q", "dest-uri": "amqp://", "dest-queue": "here"}
+        here.ask(lambda server: server.broker.vhosts["/"].parameters.set("shovel", "s", value))
+        here.until(lambda server: "here" in server.broker.vhosts["/"].queues)
+        here.until(lambda server: server.broker.vhosts["/"].queues["here"].ready_count == 1000)
+        bodies = here.ask(
+            lambda server: [message.body for message in server.broker.vhosts["/"].queues["here"].messages()]
+        )
+        assert bodies == [b"%d" % number for number in range(1000)]
