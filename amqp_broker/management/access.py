@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.broker.access import User
 from amqp_broker.broker.logins import HTTP
 from amqp_broker.errors import BadCredentials
-from amqp_broker.management.request import Refusal, not_authorised
+from amqp_broker.management.request import not_authorised, unauthenticated
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -32,6 +32,13 @@ _TAGS: Final[dict[str, frozenset[str]]] = {
     ADMINISTRATOR: frozenset({"administrator"}),
 }
 
+# What who lacks a tag is told.
+_LACKS: Final = {
+    POLICYMAKER: "User not authorised to access object",
+    MONITORING: "Not monitor user",
+    ADMINISTRATOR: "Not administrator user",
+}
+
 CHALLENGE: Final = 'Basic realm="RabbitMQ Management"'
 
 
@@ -44,10 +51,21 @@ def sees_all_vhosts(user: User) -> bool:
     return may(user, MONITORING)
 
 
-def require_vhost(user: User, vhost: VHost) -> None:
-    """Raise Refusal unless the user may see a vhost."""
-    if not user.can_open(vhost.name) and not sees_all_vhosts(user):
+def sees_vhost(user: User, vhost: VHost) -> bool:
+    return user.can_open(vhost.name) or sees_all_vhosts(user)
+
+
+def require_vhost(user: User, vhost: VHost, method: str = "GET") -> None:
+    """Raise Refusal unless the user may see a vhost, or be it that he wants to change something, is one who may."""
+    is_allowed = sees_vhost(user, vhost) if method == "GET" else user.can_open(vhost.name) or may(user, ADMINISTRATOR)
+    if not is_allowed:
         raise not_authorised("User not authorised to access virtual host")
+
+
+def require_owner(user: User, owner: User | None, method: str = "GET") -> None:
+    """Raise Refusal unless the user may see a connection of `owner`, or with method DELETE close it."""
+    if user is not owner and not may(user, ADMINISTRATOR if method == "DELETE" else MONITORING):
+        raise not_authorised("User not authorised to access object")
 
 
 def login(broker: Broker, authorization: str | None, needs: str, peer_host: str) -> User:
@@ -56,21 +74,22 @@ def login(broker: Broker, authorization: str | None, needs: str, peer_host: str)
     try:
         user = broker.login(name, password, peer_host, HTTP)
     except BadCredentials as refusal:
-        reason = "User can only log in via localhost" if refusal.is_remote else "Login failed"
-        raise not_authorised(reason) from None
+        raise unauthenticated("User can only log in via localhost" if refusal.is_remote else "Login failed") from None
+    if not may(user, MANAGEMENT):
+        raise not_authorised("Not management user")
     if not may(user, needs):
-        raise not_authorised("Not administrator user" if needs == ADMINISTRATOR else "Not management user")
+        raise not_authorised(_LACKS[needs])
     return user
 
 
 def _credentials(authorization: str | None) -> tuple[str, bytes]:
     scheme, _, encoded = (authorization or "").partition(" ")
     if scheme.lower() != "basic":
-        raise Refusal(401, "not_authorized", "Login failed")
+        raise unauthenticated("Login failed")
     try:
         name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
     except binascii.Error:
-        raise not_authorised("Login failed") from None
+        raise unauthenticated("Login failed") from None
     if not colon:
-        raise not_authorised("Login failed")
+        raise unauthenticated("Login failed")
     return name.decode("utf-8", "surrogateescape"), password

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
 from aiohttp import web
 
 from amqp_broker.broker.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.events import INTERNAL_USER
+from amqp_broker.management import json
 from amqp_broker.management.access import ANYBODY, CHALLENGE, login
+from amqp_broker.management.listing import selected
 from amqp_broker.management.node import Node
-from amqp_broker.management.request import Answer, Refusal, Request, Resource, refusal_of
+from amqp_broker.management.paths import BrokenPath, Paths, query_of
+from amqp_broker.management.request import Answer, Refusal, Request, Resource, bad_request, not_found, refusal_of
 from amqp_broker.management.resources import RESOURCES
 
 logger = logging.getLogger("amqp_broker.management")
@@ -27,7 +29,12 @@ logger = logging.getLogger("amqp_broker.management")
 BODY_BYTES_MAX: Final = 20_000_000
 # How long an answer waits for a commit, if the disk fails.
 COMMIT_TIMEOUT_S: Final = 30.0
+# How long a peer is waited for.
+PATIENCE_S: Final = 60.0
 JSON: Final = "application/json"
+METHODS: Final = ("HEAD", "GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS")
+CONTENT_SECURITY_POLICY: Final = "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'"
+SERVER: Final = "Cowboy"
 
 
 class CommitWait:
@@ -45,55 +52,111 @@ class CommitWait:
 
 
 class Management:
-    """Answers requests to one broker."""
+    """Answers requests to one broker.
 
-    def __init__(self, broker: Broker, node: Node) -> None:
+    `patience_s` is how long a peer may take for a request, its headers and its body each, and to take its answer; and
+    how long a connection may say nothing.
+    """
+
+    def __init__(self, broker: Broker, node: Node, patience_s: float = PATIENCE_S) -> None:
         self.broker = broker
         self.node = node
+        self.patience_s = patience_s
         self.operator = InternalUser("rmq-cli")
+        self._paths = Paths(RESOURCES)
+        # What ends a connection that we wait for.
+        self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
     def application(self, *, is_local: bool) -> web.Application:
         """An application for listeners; those who come in by a local one (the control socket) need no login."""
         application = web.Application(middlewares=[self._refuse], client_max_size=BODY_BYTES_MAX)
-        for resource in RESOURCES:
-            route = application.router.add_resource(resource.path)
-            for method in resource.handlers:
-                route.add_route(method, self._handler_of(resource, is_local=is_local))
+        application.router.add_route("*", "/{path:(?s:.*)}", self._handle_local if is_local else self._handle_remote)
         return application
 
-    def _handler_of(self, resource: Resource, *, is_local: bool) -> Any:
-        async def handle(given: web.Request) -> web.StreamResponse:
-            if is_local or resource.needs == ANYBODY:
-                user: User = self.operator
-            else:
-                user = login(self.broker, given.headers.get("Authorization"), resource.needs, given.remote or "")
-            body = await given.read() if given.can_read_body else b""
-            request = Request(
-                self.broker,
-                self.node,
-                user,
-                given.method,
-                given.match_info,
-                given.query,
-                {name.lower(): value for name, value in given.headers.items()},
-                body,
-            )
-            return respond(await self._call(resource, request))
+    def protocols(self, server: web.Server) -> Callable[[], web.RequestHandler]:
+        """What makes the protocols of a listener's connections, such that none is waited for without end."""
 
-        return handle
+        def make() -> web.RequestHandler:
+            protocol = server()
+            self._wait_for(protocol)
+            return protocol
+
+        return make
+
+    def _wait_for(self, protocol: web.RequestHandler) -> None:
+        """End the connection if nothing whole has come from it after a time, or nothing could be sent."""
+        self._act_on(protocol)
+        self._timers[protocol] = asyncio.get_running_loop().call_later(self.patience_s, self._give_up, protocol)
+
+    def _act_on(self, protocol: web.RequestHandler) -> None:
+        timer = self._timers.pop(protocol, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _give_up(self, protocol: web.RequestHandler) -> None:
+        del self._timers[protocol]
+        if protocol.transport is not None:
+            protocol.transport.abort()
+
+    async def _handle_local(self, given: web.Request) -> web.StreamResponse:
+        return await self._handle(given, is_local=True)
+
+    async def _handle_remote(self, given: web.Request) -> web.StreamResponse:
+        return await self._handle(given, is_local=False)
+
+    async def _handle(self, given: web.Request, *, is_local: bool) -> web.StreamResponse:
+        path, _, query = given.raw_path.partition("?")
+        if not path.startswith("/"):
+            # A request to a proxy has a whole URI.
+            path = "/" + path.partition("://")[2].partition("/")[2]
+        found = self._paths.find(path)
+        if found is None:
+            raise not_found()
+        resource, parts = found
+        method = "GET" if given.method == "HEAD" else given.method
+        if method == "OPTIONS":
+            return web.Response(headers={"Allow": allowed(resource), **headers_of(None)})
+        if method not in resource.handlers:
+            raise MethodNotAllowed(resource)
+        if is_local or resource.needs == ANYBODY:
+            user: User = self.operator
+        else:
+            user = login(self.broker, given.headers.get("Authorization"), resource.needs, given.remote or "")
+        if (given.content_length or 0) > BODY_BYTES_MAX:
+            raise too_large()
+        request = Request(
+            self.broker,
+            self.node,
+            user,
+            method,
+            parts,
+            query_of(query),
+            {name.lower(): value for name, value in given.headers.items()},
+            await self._body_of(given),
+        )
+        value = await self._call(resource, request)
+        return respond(selected(request.query, value) if method == "GET" else value)
+
+    async def _body_of(self, given: web.Request) -> bytes:
+        if not given.can_read_body:
+            return b""
+        self._wait_for(given.protocol)
+        body = await given.read()
+        self._act_on(given.protocol)
+        return body
 
     async def _call(self, resource: Resource, request: Request) -> Any:
         broker, journal = self.broker, self.broker.journal
         broker.now = self.node.now()
-        told = journal.told
+        broker.counters.collect()
         broker.events.actor = request.user.name
         try:
             value = resource.handlers[request.method](request)
         finally:
             broker.events.actor = INTERNAL_USER
-            batch = journal.batch
+            batch, has_work = journal.batch, journal.has_work
             self.node.flush()
-        if journal.is_durable and journal.told != told:
+        if journal.is_durable and request.method != "GET" and has_work:
             wait = CommitWait(batch)
             broker.awaiting_commit[wait] = None
             try:
@@ -107,34 +170,84 @@ class Management:
     @web.middleware
     async def _refuse(self, request: web.Request, handler: Any) -> web.StreamResponse:
         """Errors as JSON: nobody gets a page of HTML, or a traceback."""
+        self._act_on(request.protocol)
         try:
             response: web.StreamResponse = await handler(request)
-        except web.HTTPException as error:
-            reason = {404: "Not Found", 405: "Method Not Allowed", 413: "The body is too large"}.get(error.status)
-            if reason is None:
-                raise
-            return refused(Refusal(error.status, reason.lower().replace(" ", "_"), reason), error.headers)
+        except MethodNotAllowed as error:
+            refusal = Refusal(405, "method_not_allowed", "Method Not Allowed")
+            return refused(refusal, {"Allow": allowed(error.resource)})
+        except BrokenPath:
+            return refused(bad_request("The path is no URI"))
+        except web.HTTPRequestEntityTooLarge:
+            return self._hang_up(request, too_large())
+        except ConnectionResetError:
+            # Nobody is there to read this.
+            return refused(Refusal(408, "request_timeout", "The connection ended before the request"))
+        except web.HTTPNotFound:
+            return refused(not_found())
+        except web.HTTPException:
+            raise
         except Exception as error:
-            refusal = refusal_of(error)
-            if refusal is None:
-                logger.exception("%s %s: internal error", request.method, request.path)
-                refusal = Refusal(500, "internal_error", "Internal Server Error")
-            return refused(refusal)
+            refusal_or_none = refusal_of(error)
+            if refusal_or_none is None:
+                logger.exception("%s %r: internal error", request.method, request.raw_path)
+                refusal_or_none = Refusal(500, "internal_error", "Internal Server Error")
+            if refusal_or_none.status == 413:
+                return self._hang_up(request, refusal_or_none)
+            return refused(refusal_or_none)
+        finally:
+            # The next request, and until then that the answer is taken.
+            self._wait_for(request.protocol)
         return response
+
+    def _hang_up(self, request: web.Request, refusal: Refusal) -> web.Response:
+        """Refuse, and do not read what else would come."""
+        response = refused(refusal)
+        response.force_close()
+        return response
+
+
+class MethodNotAllowed(Exception):
+    def __init__(self, resource: Resource) -> None:
+        super().__init__(resource.path)
+        self.resource = resource
+
+
+def too_large() -> Refusal:
+    return Refusal(413, "payload_too_large", "Exceeded HTTP request body size limit")
+
+
+def allowed(resource: Resource) -> str:
+    """The methods of a resource, in RabbitMQ's order."""
+    methods = {*resource.handlers, "HEAD", "OPTIONS"} if "GET" in resource.handlers else {*resource.handlers, "OPTIONS"}
+    return ", ".join(method for method in METHODS if method in methods)
+
+
+def headers_of(body: bytes | None) -> dict[str, str]:
+    """What RabbitMQ says in the headers of each answer."""
+    if body is None:
+        return {"Vary": "origin", "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Server": SERVER}
+    return {
+        "Content-Type": JSON,
+        "Cache-Control": "no-cache",
+        "Vary": "accept, accept-encoding, origin",
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Server": SERVER,
+    }
 
 
 def respond(value: Any) -> web.Response:
     """The response to what a handler returned."""
     answer = value if isinstance(value, Answer) else Answer(200, value)
     if answer.value is None:
-        return web.Response(status=answer.status, headers=answer.headers)
-    body = answer.value if isinstance(answer.value, bytes) else msgspec.json.encode(answer.value)
-    return web.Response(status=answer.status, headers={"Content-Type": JSON, **answer.headers}, body=body)
+        return web.Response(status=answer.status, headers={**headers_of(None), **answer.headers})
+    body = answer.value if isinstance(answer.value, bytes) else json.encode(answer.value)
+    return web.Response(status=answer.status, headers={**headers_of(body), **answer.headers}, body=body)
 
 
 def refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> web.Response:
     """The response that says why not."""
-    kept = {name: value for name, value in (headers or {}).items() if name == "Allow"}
-    if refusal.status == 401:
+    kept = dict(headers or {})
+    if refusal.status == 401 and refusal.error == "not_authorized":
         kept["WWW-Authenticate"] = CHALLENGE
     return respond(Answer(refusal.status, {"error": refusal.error, "reason": refusal.reason}, kept))

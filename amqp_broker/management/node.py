@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from amqp_broker.management.rates import Rates
 
 
 class Listener(NamedTuple):
@@ -14,9 +17,10 @@ class Listener(NamedTuple):
 
 
 class Node:
-    """`started_at_ms` is when the broker was started (ms since the epoch)."""
+    """`rates` are those of its counters, `started_at_ms` is when the broker was started (ms since the epoch)."""
 
     started_at_ms: int
+    rates: Rates
 
     # What it is
 
@@ -44,6 +48,13 @@ class Node:
 
     def descriptors(self) -> tuple[int, int]:
         """Open file descriptors, and how many there may be."""
+        raise NotImplementedError
+
+    def process_id(self) -> int:
+        raise NotImplementedError
+
+    def processors(self) -> int:
+        """How many processors there are."""
         raise NotImplementedError
 
     # What it does

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from amqp_broker.errors import AccessRefused, AMQPError, DoesNotExist, InvalidParameter, NotFound
+from amqp_broker.errors import AccessRefused, AMQPError, DoesNotExist, InvalidParameter, NotAllowed, NotFound
 
 if TYPE_CHECKING:
     from amqp_broker.broker.access import User
@@ -27,7 +27,8 @@ DEFAULT_EXCHANGE_NAME: Final = "amq.default"
 class Refusal(Exception):
     """An answer that is an error: its HTTP status, RabbitMQ's word for the kind of it, and the reason."""
 
-    def __init__(self, status: int, error: str, reason: str) -> None:
+    def __init__(self, status: int, error: str, reason: Any) -> None:
+        """The reason is a text; where RabbitMQ lets an Erlang tuple through, a list of its elements."""
         super().__init__(reason)
         self.status = status
         self.error = error
@@ -38,8 +39,14 @@ def bad_request(reason: str) -> Refusal:
     return Refusal(400, "bad_request", reason)
 
 
-def not_authorised(reason: str) -> Refusal:
+def unauthenticated(reason: str) -> Refusal:
+    """Nobody knows who asks: he is challenged."""
     return Refusal(401, "not_authorized", reason)
+
+
+def not_authorised(reason: str) -> Refusal:
+    """Who asks is known, and may not. (RabbitMQ spells the two in two ways.)"""
+    return Refusal(401, "not_authorised", reason)
 
 
 def not_found() -> Refusal:
@@ -47,15 +54,17 @@ def not_found() -> Refusal:
 
 
 def refusal_of(error: Exception) -> Refusal | None:
-    """What RabbitMQ answers where its core raised (rabbit_mgmt_util.erl, with_channel); None: it is no such error."""
+    """What RabbitMQ answers where its core raised (rabbit_mgmt_util.erl, direct_request); None: it is no such error."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, (NotFound, DoesNotExist)):
+    if isinstance(error, DoesNotExist):
         return not_found()
-    if isinstance(error, AccessRefused):
-        return not_authorised(error.reply_text)
+    if isinstance(error, NotFound):
+        return Refusal(404, "not_found", str(error))
+    if isinstance(error, (AccessRefused, NotAllowed)):
+        return not_authorised("Access refused.")
     if isinstance(error, AMQPError):
-        return bad_request(error.reply_text)
+        return bad_request(str(error))
     if isinstance(error, InvalidParameter):
         return bad_request(str(error))
     return None
@@ -88,14 +97,19 @@ class Request:
 
     def json(self) -> dict[str, Any]:
         """The body, which must be a JSON object; nothing is an empty one. Raises Refusal."""
-        if not self.body:
+        # Some clients send "null" for nothing; RabbitMQ takes "undefined", too.
+        if self.body in (b"", b"null", b"undefined"):
             return {}
         try:
             value = msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Refusal(400, "bad_request", "Not valid JSON") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise bad_request("not_json") from None
+        if isinstance(value, str):
+            raise bad_request(
+                "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"
+            )
         if not isinstance(value, dict):
-            raise bad_request("The body must be a JSON object")
+            raise bad_request("not_json")
         return value
 
     @property
@@ -105,9 +119,22 @@ class Request:
 
         vhost = self.broker.vhosts.get(self.path["vhost"])
         if vhost is None:
-            raise not_found()
-        require_vhost(self.user, vhost)
+            raise Refusal(404, "not_found", "vhost_not_found") if self.method in ("PUT", "POST") else not_found()
+        require_vhost(self.user, vhost, self.method)
         return vhost
+
+    @property
+    def vhosts(self) -> list[VHost]:
+        """The vhost in the path, or where none is, all that the user may see."""
+        from amqp_broker.management.access import sees_vhost
+
+        if "vhost" in self.path:
+            return [self.vhost]
+        return [vhost for vhost in self.broker.vhosts.values() if sees_vhost(self.user, vhost)]
+
+    @property
+    def wants_stats(self) -> bool:
+        return self.query.get("disable_stats") != "true"
 
     def exchange_name(self, part: str = "name") -> str:
         """The name of an exchange in the path."""

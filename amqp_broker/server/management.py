@@ -5,6 +5,7 @@ aiohttp is imported here, and only when the AMQP port is open already: it takes 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.control import control_folder, control_socket
 from amqp_broker.management.node import Listener, Node
+from amqp_broker.management.rates import Rates
 from amqp_broker.server import memory
 from amqp_broker.server.listening import listen
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from amqp_broker.management.app import Management
     from amqp_broker.server.server import Server
 
 logger = logging.getLogger("amqp_broker.server")
@@ -37,6 +40,7 @@ class ServerNode(Node):
     def __init__(self, server: Server) -> None:
         self.server = server
         self.started_at_ms = server.clock.now()
+        self.rates = Rates(server.broker)
         self._listeners: list[Listener] = []
 
     def now(self) -> int:
@@ -71,6 +75,12 @@ class ServerNode(Node):
             return 0, 0  # not on this system
         return used, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
+    def process_id(self) -> int:
+        return os.getpid()
+
+    def processors(self) -> int:
+        return os.cpu_count() or 1
+
     def flush(self) -> None:
         self.server.flush()
 
@@ -97,7 +107,9 @@ class Listeners:
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self.management: Management | None = None
         self._runners: list[web.AppRunner] = []
+        self._listening: list[asyncio.AbstractServer] = []
         self._socket_path: Path | None = None
 
     async def start(self) -> None:
@@ -107,17 +119,18 @@ class Listeners:
             return
         from amqp_broker.management.app import Management
 
-        management = Management(self.server.broker, self.server.node)
+        self.server.node.rates.start()
+        self.management = management = Management(self.server.broker, self.server.node)
         if config.management:
             port = config.port_of(MANAGEMENT_PORT, config.management_port)
             sockets = listen(config.management_host or config.host, port)
-            await self._serve(management.application(is_local=False), sockets)
+            await self._serve(management, management.application(is_local=False), sockets)
             host, port = sockets[0].getsockname()[:2]
             self.server.ports["management"] = port
             self.server.node.listen("http", host, port)
             logger.info("Management plugin: HTTP (non-TLS) listener started on port %d", port)
         if config.control and hasattr(socket, "AF_UNIX"):
-            await self._serve(management.application(is_local=True), [self._open_control_socket()])
+            await self._serve(management, management.application(is_local=True), [self._open_control_socket()])
 
     def _open_control_socket(self) -> socket.socket:
         folder = control_folder(os.environ)
@@ -135,18 +148,23 @@ class Listeners:
         self._socket_path = path
         return listener
 
-    async def _serve(self, application: web.Application, sockets: list[socket.socket]) -> None:
+    async def _serve(self, management: Management, application: web.Application, sockets: list[socket.socket]) -> None:
         from aiohttp import web
 
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
         await runner.setup()
         self._runners.append(runner)
+        assert runner.server is not None, "setup makes it"
+        make_protocol = management.protocols(runner.server)
         for listener in sockets:
-            await web.SockSite(runner, listener).start()
+            self._listening.append(await asyncio.get_running_loop().create_server(make_protocol, sock=listener))
 
     async def stop(self) -> None:
         if self._socket_path is not None:
             with contextlib.suppress(OSError):
                 self._socket_path.unlink(missing_ok=True)
+        self.server.node.rates.stop()
+        for listening in self._listening:
+            listening.close()
         for runner in self._runners:
             await runner.cleanup()

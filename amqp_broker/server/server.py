@@ -98,7 +98,7 @@ class Server:
         # Reads of all sockets go through this one; what a session does not use up at once, it keeps itself.
         self.read_view = memoryview(bytearray(READ_BYTES_MAX + REST_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
-        self._management = Listeners(self)
+        self.http = Listeners(self)
         self.shovels = self.broker.components[SHOVEL] = Shovels(self)
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
@@ -145,7 +145,7 @@ class Server:
             *(total >> 20, total),
         )
         try:
-            await self._management.start()
+            await self.http.start()
         except BaseException:
             await self.stop()
             raise
@@ -360,7 +360,7 @@ class Server:
         """Tell clients that the broker goes (320), give them a moment to answer, and close everything."""
         for listener in self._listeners:
             listener.close()
-        await self._management.stop()
+        await self.http.stop()
         self.shovels.stop()
         now = self.clock.now()
         for session in list(self.transports):

@@ -1,4 +1,4 @@
-"""Classes exchange and queue: permissions first, then the vhost's verbs, in RabbitMQ's order of checks."""
+"""Classes exchange and queue: the methods of AMQP around what broker/topology.py checks and does."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from amqp_broker import fields
-from amqp_broker.broker import definitions
+from amqp_broker.broker import definitions, topology
 from amqp_broker.broker.access import User
 from amqp_broker.broker.arguments import type_of
-from amqp_broker.broker.exchange import Destination
-from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO, is_reply_name
 from amqp_broker.broker.stream_queue import StreamQueue
+from amqp_broker.broker.topology import stripped
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.errors import AccessRefused, NotFound, PreconditionFailed
 
@@ -23,29 +22,21 @@ if TYPE_CHECKING:
 
 def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> None:
     vhost = channel.vhost
-    name = _stripped(method.exchange)
+    name = stripped(method.exchange)
     if method.passive:
-        _check_not_default(name)
+        topology.check_not_default(name)
         _require_any(channel, "exchange", name)
         vhost.exchange(name)
     else:
-        # RabbitMQ looks at the type first, before any permission.
-        vhost.exchange_type(method.exchange_type)
-        _check_not_default(name)
-        require(channel, "configure", "exchange", name)
-        arguments = _table(method.arguments)
-        if name not in vhost.exchanges:
-            check_reserved("exchange", name)
-            if isinstance(alternate := arguments.get("alternate-exchange"), str):
-                require(channel, "read", "exchange", name)
-                require(channel, "write", "exchange", alternate)
-        exchange = vhost.declare_exchange(
+        exchange = topology.declare_exchange(
+            user_of(channel),
+            vhost,
             name,
             method.exchange_type,
             is_durable=method.durable,
             is_auto_delete=method.auto_delete,
             is_internal=method.internal,
-            arguments_=arguments,
+            arguments=_table(method.arguments),
         )
         channel.session.hold_for(definitions.of_exchange(exchange))
     if not method.nowait:
@@ -53,22 +44,23 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
 
 
 def exchange_delete(channel: Channel, method: commands.Exchange.Delete) -> None:
-    name = _stripped(method.exchange)
-    _check_not_default(name)
-    if name.startswith("amq."):
-        raise AccessRefused(f"deletion of system exchange '{name}' in {channel.vhost} not allowed")
-    require(channel, "configure", "exchange", name)
-    channel.vhost.delete_exchange(name, method.if_unused)
+    name = stripped(method.exchange)
+    topology.delete_exchange(user_of(channel), channel.vhost, name, if_unused=method.if_unused)
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.DeleteOk())
 
 
 def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
-    source, destination = _stripped(method.source), _stripped(method.destination)
-    _check_bind(channel, source, "exchange", destination, method.routing_key)
-    vhost = channel.vhost
-    binding = vhost.bind(
-        vhost.exchange(source), vhost.exchange(destination), method.routing_key, _table(method.arguments)
+    source, destination = stripped(method.source), stripped(method.destination)
+    binding = topology.bind(
+        user_of(channel),
+        channel.vhost,
+        source,
+        "exchange",
+        destination,
+        method.routing_key,
+        _table(method.arguments),
+        channel.session,
     )
     channel.session.hold_for(definitions.of_binding(binding))
     if not method.nowait:
@@ -76,17 +68,24 @@ def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
 
 
 def exchange_unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
-    source, destination = _stripped(method.source), _stripped(method.destination)
-    _check_bind(channel, source, "exchange", destination, method.routing_key)
-    target = channel.vhost.exchanges.get(destination)
-    _unbind(channel, source, target, method.routing_key, _table(method.arguments))
+    source, destination = stripped(method.source), stripped(method.destination)
+    topology.unbind(
+        user_of(channel),
+        channel.vhost,
+        source,
+        "exchange",
+        destination,
+        method.routing_key,
+        _table(method.arguments),
+        channel.session,
+    )
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.UnbindOk())
 
 
 def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
     vhost, session = channel.vhost, channel.session
-    name = _stripped(method.queue)
+    name = stripped(method.queue)
     if is_reply_name(name):
         _declare_reply_queue(channel, name, method.nowait)
         return
@@ -102,24 +101,15 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         else:
             # Unlike an exchange's, also where the queue exists.
             check_reserved("queue", name)
-        require(channel, "configure", "queue", name)
-        arguments = _table(method.arguments)
-        if name not in vhost.queues and "x-dead-letter-exchange" in arguments:
-            dead_letter_exchange = arguments["x-dead-letter-exchange"]
-            if not isinstance(dead_letter_exchange, str):
-                raise PreconditionFailed(
-                    f"invalid type '{fields.type_name(dead_letter_exchange)}' for arg 'x-dead-letter-exchange' "
-                    f"in queue '{name}' in {vhost}"
-                )
-            require(channel, "read", "queue", name)
-            require(channel, "write", "exchange", dead_letter_exchange)
-        queue = vhost.declare_queue(
+        queue = topology.declare_queue(
+            user_of(channel),
+            vhost,
             name,
             is_durable=method.durable,
             is_auto_delete=method.auto_delete,
-            owner=session if method.exclusive else None,
+            is_exclusive=method.exclusive,
             connection=session,
-            arguments_=arguments,
+            arguments=_table(method.arguments),
         )
         session.hold_for(definitions.of_queue(queue))
     channel.last_queue = queue.name
@@ -142,13 +132,13 @@ def _declare_reply_queue(channel: Channel, name: str, nowait: bool) -> None:
 
 def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
     exchange, name, routing_key = _queue_binding(channel, method)
-    _check_bind(channel, exchange, "queue", name, routing_key)
-    vhost = channel.vhost
+    user, vhost = user_of(channel), channel.vhost
     if is_reply_name(name) and not channel.session.broker.profile.reply_names_are_bindable:
+        topology.check_bind(user, vhost, exchange, "queue", name, routing_key)
         raise AccessRefused(f"operation not permitted on queue '{name}' in {vhost}")
-    # RabbitMQ looks at the exchange first, and at who owns the queue when it has found both.
-    source = vhost.exchange(exchange)
-    binding = vhost.bind(source, vhost.queue(name, channel.session), routing_key, _table(method.arguments))
+    binding = topology.bind(
+        user, vhost, exchange, "queue", name, routing_key, _table(method.arguments), channel.session
+    )
     channel.session.hold_for(definitions.of_binding(binding))
     if not method.nowait:
         channel.session.send(channel.number, commands.Queue.BindOk())
@@ -156,33 +146,43 @@ def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
 
 def queue_unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     exchange, name, routing_key = _queue_binding(channel, method)
-    _check_bind(channel, exchange, "queue", name, routing_key)
-    _unbind(channel, exchange, channel.vhost.queues.get(name), routing_key, _table(method.arguments))
+    topology.unbind(
+        user_of(channel),
+        channel.vhost,
+        exchange,
+        "queue",
+        name,
+        routing_key,
+        _table(method.arguments),
+        channel.session,
+    )
     channel.session.send(channel.number, commands.Queue.UnbindOk())
 
 
 def queue_purge(channel: Channel, method: commands.Queue.Purge) -> None:
     name = queue_name(channel, method.queue)
-    require(channel, "read", "queue", name)
-    count = channel.vhost.queue(name, channel.session).purge()
+    count = topology.purge_queue(user_of(channel), channel.vhost, name, channel.session)
     channel.session.hold_for_work()
     if not method.nowait:
         channel.session.send(channel.number, commands.Queue.PurgeOk(count))
 
 
 def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
-    name = queue_name(channel, _stripped(method.queue))
-    require(channel, "configure", "queue", name)
-    vhost, queue = channel.vhost, channel.vhost.queues.get(name)
-    if queue is not None:
-        queue.check_owner(channel.session)
-        queue.check_deletable(if_unused=method.if_unused, if_empty=method.if_empty)
+    name = queue_name(channel, stripped(method.queue))
+    queue = topology.queue_to_delete(
+        user_of(channel),
+        channel.vhost,
+        name,
+        channel.session,
+        if_unused=method.if_unused,
+        if_empty=method.if_empty,
+    )
     if not method.nowait:
         # Nobody counts what goes with a stream.
         count = queue.ready_count if queue is not None and not isinstance(queue, StreamQueue) else 0
         channel.session.send(channel.number, commands.Queue.DeleteOk(count))
     if queue is not None:
-        vhost.remove_queue(queue)
+        channel.vhost.remove_queue(queue)
 
 
 def require(channel: Channel, action: str, kind: str, name: str) -> None:
@@ -222,47 +222,12 @@ def _last_queue(channel: Channel) -> str:
 
 def _queue_binding(channel: Channel, method: commands.Queue.Bind | commands.Queue.Unbind) -> tuple[str, str, str]:
     """Exchange, queue and routing key; with neither queue nor key given, the queue's name is the key, too."""
-    name = _stripped(method.queue)
+    name = stripped(method.queue)
     routing_key = method.routing_key
     if not name:
         name = _last_queue(channel)
         routing_key = routing_key or name
-    return _stripped(method.exchange), name, routing_key
-
-
-def _check_bind(channel: Channel, source: str, kind: str, destination: str, routing_key: str) -> None:
-    _check_not_default(source)
-    if kind == "exchange":
-        _check_not_default(destination)
-    require(channel, "write", kind, destination)
-    require(channel, "read", "exchange", source)
-    exchange = channel.vhost.exchanges.get(source)
-    if exchange is not None and exchange.type == "topic":
-        user_of(channel).require_topic("read", channel.vhost.name, source, routing_key)
-
-
-def _unbind(
-    channel: Channel, source: str, destination: Destination | None, routing_key: str, arguments: fields.Table
-) -> None:
-    """Unbinding what is not there is as good as done."""
-    exchange = channel.vhost.exchanges.get(source)
-    if exchange is None or destination is None:
-        return
-    binding = exchange.binding(destination, routing_key, arguments)
-    if binding is not None:
-        if isinstance(destination, Queue):
-            destination.check_owner(channel.session)
-        channel.vhost.unbind(binding)
-
-
-def _check_not_default(name: str) -> None:
-    if not name:
-        raise AccessRefused("operation not permitted on the default exchange")
-
-
-def _stripped(name: str) -> str:
-    """RabbitMQ takes line ends out of names: they came from configuration files."""
-    return name.replace("\r", "").replace("\n", "")
+    return stripped(method.exchange), name, routing_key
 
 
 def _table(arguments: object) -> fields.Table:

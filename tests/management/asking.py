@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
-from amqp_broker.broker.access import User
-from amqp_broker.broker.broker import Broker
-from amqp_broker.config import Config
+from amqp_broker.broker.access import Permission, User
+from amqp_broker.management import json
 from amqp_broker.management.access import may
+from amqp_broker.management.listing import selected
 from amqp_broker.management.node import Listener, Node
+from amqp_broker.management.paths import Paths
+from amqp_broker.management.rates import Rates
 from amqp_broker.management.request import Answer, Request, Resource, refusal_of
 from amqp_broker.management.resources import RESOURCES
+from tests.peer import Lab
 
 NOW = 1_700_000_000_000
 
@@ -50,20 +50,36 @@ class StillNode(Node):
     def disk_free_limit(self) -> int:
         return 50_000_000
 
+    def process_id(self) -> int:
+        return 4711
+
+    def processors(self) -> int:
+        return 2
+
     def descriptors(self) -> tuple[int, int]:
         return 10, 1024
 
 
 class Desk:
-    """A broker and who asks it: `desk.get("/api/queues/%2F/q")` is status and value."""
+    """A broker and who asks it: `desk.get("/api/queues/%2F/q")` is status and value.
+
+    `lab.connect()` is a client of that broker.
+    """
 
     def __init__(self, **settings: Any) -> None:
-        counter = itertools.count()
-        self.broker = Broker(Config(**settings), lambda size: next(counter).to_bytes(size, "big"))
+        self.lab = Lab(**settings)
+        self.broker = self.lab.broker
         self.broker.now = NOW
-        self.broker.add_defaults()
         self.node = StillNode()
+        self.node.rates = Rates(self.broker)
         self.user: User = self.broker.users["guest"]
+
+    def be(self, *tags: str, **permission: str) -> User:
+        """Ask as another user from now on, with these tags and, if any, permissions in vhost "/"."""
+        self.user = self.broker.add_user("other", "other", tags=frozenset(tags))
+        if permission:
+            self.broker.set_permission(self.user, "/", Permission(**permission))
+        return self.user
 
     def get(self, path: str, **query: str) -> tuple[int, Any]:
         return self.ask("GET", path, query=query)
@@ -85,6 +101,7 @@ class Desk:
             headers,
             body if isinstance(body, bytes) else msgspec.json.encode(body),
         )
+        self.broker.counters.collect()
         try:
             value = resource.handlers[method](request)
         except Exception as error:
@@ -92,15 +109,17 @@ class Desk:
             if refusal is None:
                 raise
             return refusal.status, refusal.reason
+        if method == "GET":
+            value = selected(request.query, value)
         answer = value if isinstance(value, Answer) else Answer(200, value)
-        return answer.status, msgspec.json.decode(msgspec.json.encode(answer.value))
+        return answer.status, msgspec.json.decode(json.encode(answer.value))
+
+
+PATHS = Paths(RESOURCES)
 
 
 def find(path: str) -> tuple[Resource, dict[str, str]]:
     """The resource of a path, and its named parts."""
-    for resource in RESOURCES:
-        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", resource.path)
-        match = re.fullmatch(pattern, path)
-        if match is not None:
-            return resource, {name: unquote(part) for name, part in match.groupdict().items()}
-    raise AssertionError(f"no resource {path}")
+    found = PATHS.find(path)
+    assert found is not None, f"no resource {path}"
+    return found

@@ -1,0 +1,143 @@
+"""The node: what it has, uses and runs. A broker is a cluster of one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from amqp_broker.management.access import MONITORING
+from amqp_broker.management.listing import listed
+from amqp_broker.management.overview import churn, contexts, exchange_type_rows
+from amqp_broker.management.request import Request, Resource, not_found
+from amqp_broker.management.stats import Statistics, with_details
+
+# What only Erlang's machine and its files have. Who asks for them finds them, and 0.
+ERLANG_ONLY: Final = dict.fromkeys(
+    (
+        "context_switches",
+        "gc_bytes_reclaimed",
+        "gc_num",
+        "io_read_avg_time",
+        "io_read_bytes",
+        "io_read_count",
+        "io_reopen_count",
+        "io_seek_avg_time",
+        "io_seek_count",
+        "io_sync_avg_time",
+        "io_sync_count",
+        "io_write_avg_time",
+        "io_write_bytes",
+        "io_write_count",
+        "mnesia_disk_tx_count",
+        "mnesia_ram_tx_count",
+        "msg_store_read_count",
+        "msg_store_write_count",
+        "queue_index_read_count",
+        "queue_index_write_count",
+    ),
+    0,
+)
+MECHANISMS: Final = {
+    "PLAIN": "SASL PLAIN authentication mechanism",
+    "AMQPLAIN": "QPid AMQPLAIN mechanism",
+    "ANONYMOUS": "SASL ANONYMOUS authentication mechanism",
+    "EXTERNAL": "TLS peer verification-based authentication plugin. "
+    "Used in combination with the EXTERNAL SASL mechanism.",
+}
+PLUGINS: Final = (
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_delayed_message_exchange",
+    "rabbitmq_event_exchange",
+    "rabbitmq_management",
+    "rabbitmq_prometheus",
+    "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange",
+)
+
+
+def node_row(request: Request) -> dict[str, Any]:
+    """The node as lists and its own page have it."""
+    broker, node = request.broker, request.node
+    fd_used, fd_total = node.descriptors()
+    version = broker.profile.version
+    row: dict[str, Any] = {
+        "applications": [
+            {"name": "rabbit", "description": "RabbitMQ", "version": version},
+            {"name": "rabbitmq_management", "description": "RabbitMQ Management Console", "version": version},
+        ],
+        "auth_mechanisms": [
+            {"name": name, "description": MECHANISMS.get(name, ""), "enabled": True}
+            for name in broker.profile.auth_mechanisms.split()
+        ],
+        "cluster_links": [],
+        "config_files": [],
+        "contexts": [
+            {name: value for name, value in context.items() if name not in ("node", "ssl_opts")}
+            for context in contexts(request)
+        ],
+        "db_dir": "none" if broker.config.store_path is None else str(broker.config.store_path),
+        "disk_free_alarm": "disk" in broker.alarms,
+        "disk_free_limit": node.disk_free_limit(),
+        "enabled_plugins": list(PLUGINS),
+        "exchange_types": exchange_type_rows(broker),
+        "fd_total": fd_total,
+        "log_files": ["<stderr>"],
+        "mem_alarm": "memory" in broker.alarms,
+        "mem_calculation_strategy": "rss",
+        "mem_limit": node.memory_limit(),
+        "metrics_gc_queue_length": {},
+        "name": broker.node,
+        "net_ticktime": 60,
+        "os_pid": str(node.process_id()),
+        "partitions": [],
+        "proc_total": 1,
+        "processors": node.processors(),
+        "ra_open_file_metrics": {},
+        "rates_mode": "detailed",
+        "run_queue": 0,
+        "running": True,
+        "being_drained": False,
+        "sockets_total": fd_total,
+        "type": "disc",
+        "uptime": node.now() - node.started_at_ms,
+    }
+    used = {
+        "disk_free": node.disk_free(),
+        "fd_used": fd_used,
+        "mem_used": node.memory_used(),
+        "proc_used": 1,
+        "sockets_used": len(broker.connections),
+    }
+    return {**row, **with_details(used), **with_details(ERLANG_ONLY), **Statistics(request).of(broker, "churn", churn)}
+
+
+def all_nodes(request: Request) -> Any:
+    return listed(request, [node_row(request)], default_sort=("name",))
+
+
+def _check(request: Request) -> None:
+    if request.path["node"] != request.broker.node:
+        raise not_found()
+
+
+def one(request: Request) -> dict[str, Any]:
+    _check(request)
+    return node_row(request)
+
+
+def memory(request: Request) -> dict[str, Any]:
+    _check(request)
+    used = request.node.memory_used()
+    return {
+        "memory": {
+            "other_proc": used,
+            "strategy": "rss",
+            "total": {"rss": used, "allocated": used, "erlang": used},
+        }
+    }
+
+
+RESOURCES = (
+    Resource("/api/nodes", MONITORING, {"GET": all_nodes}),
+    Resource("/api/nodes/{node}", MONITORING, {"GET": one}),
+    Resource("/api/nodes/{node}/memory", MONITORING, {"GET": memory}),
+)

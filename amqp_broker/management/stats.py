@@ -1,0 +1,73 @@
+"""What all objects have in common: `message_stats`, times, and what only an Erlang process could tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from amqp_broker.management.rates import Range
+
+if TYPE_CHECKING:
+    from amqp_broker.management.request import Request
+
+T = TypeVar("T")
+
+RATE: Final = {"rate": 0.0}
+# RabbitMQ's own numbers for "not known".
+# What a query calls the samples of a group.
+GROUPS: Final = {"message_stats": "msg_rates", "lengths": "lengths", "octets": "data_rates", "churn": "msg_rates"}
+GARBAGE_COLLECTION: Final = {
+    "max_heap_size": -1,
+    "min_bin_vheap_size": -1,
+    "min_heap_size": -1,
+    "fullsweep_after": -1,
+    "minor_gcs": -1,
+}
+DAY_MS: Final = 86_400_000
+
+
+def with_details(stats: Mapping[str, int]) -> dict[str, Any]:
+    """Numbers with the `_details` that RabbitMQ puts beside each."""
+    detailed: dict[str, Any] = {}
+    for name, number in stats.items():
+        detailed[name] = number
+        detailed[name + "_details"] = RATE
+    return detailed
+
+
+class Statistics:
+    """The counters of things with their rates and, if the query asks for them, samples: for one answer.
+
+    Raises InvalidParameter for a query that asks for samples that cannot be.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._rates = request.node.rates
+        self._spans = {group: Range.of(request.query, asked) for group, asked in GROUPS.items()}
+
+    def of(self, thing: T, group: str, read: Callable[[T], dict[str, int]]) -> dict[str, Any]:
+        """What `read` finds of a thing, with details; groups are `message_stats`, `lengths`, `octets` and `churn`."""
+        return self._rates.stats(thing, group, read, self._spans[group])
+
+
+def iso_time(at_ms: int) -> str:
+    """A time as RabbitMQ writes it: 2026-11-21T09:45:12.165+00:00."""
+    days, ms = divmod(at_ms, DAY_MS)
+    year, month, day = _date(days)
+    seconds, ms = divmod(ms, 1000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}+00:00"
+
+
+@lru_cache(maxsize=64)
+def _date(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a day since the epoch (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms")."""
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month + 2) // 5 + 1
+    month = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (month <= 2), month, day

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from pamqp import commands
+
+from tests.management.asking import Desk
+
+
+def test_an_open_channel_tells_what_it_is_doing() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    peer.call(commands.Queue.Declare(queue="q"))
+    peer.call(commands.Basic.Qos(prefetch_count=7))
+    peer.call(commands.Confirm.Select())
+    peer.publish("q")
+    peer.publish("nowhere")
+    assert [peer.next()[0].delivery_tag for _ in range(2)] == [1, 2]
+    peer.call(commands.Basic.Consume(queue="q"))
+    (row,) = desk.get("/api/channels")[1]
+    told = {key: row[key] for key in ("number", "prefetch_count", "confirm", "transactional", "consumer_count", "user")}
+    assert told == {
+        "number": 1,
+        "prefetch_count": 7,
+        "confirm": True,
+        "transactional": False,
+        "consumer_count": 1,
+        "user": "guest",
+    }
+    assert row["messages_unacknowledged"] == 1
+    stats = row["message_stats"]
+    assert (stats["publish"], stats["deliver"], stats["drop_unroutable"]) == (2, 1, 1)
+    one = desk.get("/api/channels/" + quote(row["name"], safe=""))[1]
+    assert one["consumer_details"][0]["queue"] == {"name": "q", "vhost": "/"}
+    assert one["publishes"][0]["exchange"] == {"name": "", "vhost": "/"}
+    assert one["deliveries"][0]["stats"]["deliver"] == 1
+    assert desk.get("/api/vhosts/%2F/channels")[1] == [row]
+
+
+def test_without_statistics_there_are_no_channels_to_tell() -> None:
+    told = Desk().get("/api/channels", disable_stats="true")
+    assert told == (400, "Stats in management UI are disabled on this node")
+
+
+def test_channels_of_others_are_for_those_who_monitor() -> None:
+    desk = Desk()
+    desk.lab.connect()
+    path = "/api/channels/" + quote(desk.get("/api/channels")[1][0]["name"], safe="")
+    desk.be("management")
+    assert desk.get("/api/channels") == (200, [])
+    assert desk.get(path) == (401, "User not authorised to access object")
+    assert desk.get("/api/channels/nope") == (404, "Not Found")
