@@ -79,6 +79,9 @@ class Channel:
     ends (`take_route`), which most never do before somebody asks.
     """
 
+    # By delivery tag: queue, consumer (None: basic.get), position in the queue, and message.
+    unacked: dict[int, tuple[Queue, Consumer | None, int, Message]]
+
     def __init__(self, vhost: VHost, number: int) -> None:
         self.vhost = vhost
         self.number = number

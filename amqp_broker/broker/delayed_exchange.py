@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker import fields
@@ -128,6 +129,14 @@ class DelayedExchange(Exchange):
         """When each is due (ms since the epoch) and the messages, as they were published, in the order they are due."""
         for due_ms, _, message in sorted(self._delayed):
             yield due_ms, message
+
+    def delayed_for(self, destination: Destination, scan_max: int) -> Iterator[tuple[int, Message]]:
+        """Of the first `scan_max` of `delayed` those that would go to a destination bound here if they were due."""
+        for due_ms, message in islice(self.delayed(), scan_max):
+            properties = message.properties()
+            keys, headers = routing_keys(message, properties), properties.headers or {}
+            if destination in self._inner.destinations(keys, headers, None):
+                yield due_ms, message
 
     def _wake(self) -> None:
         """Be called when the first is due, if not before."""

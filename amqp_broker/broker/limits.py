@@ -42,7 +42,7 @@ class Limits:
         if name not in self.known:
             terms = f"[{{{fields.json_term(name)},{fields.json_term(value)}}}]"
             raise InvalidParameter(f"Unrecognised terms {terms} in {self.title}")
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
             raise InvalidParameter(f"{name} should be a number, actually was {fields.json_term(value)}")
         self.given[name] = value
 

@@ -104,7 +104,8 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    # What 64 bits do not hold could be told to nobody, and not be remembered.
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
 
 
 def _is_count(value: Any) -> bool:

@@ -62,6 +62,12 @@ class PriorityQueue(Queue):
             yield from (message for level, _, message in returned if -level == priority)
             yield from self._lines[priority]
 
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        returned = sorted(self._returned)
+        for priority in range(self._priority_max, -1, -1):
+            yield from ((message, True) for level, _, message in returned if -level == priority)
+            yield from ((message, False) for message in self._lines[priority])
+
     def _count_ready_bytes(self) -> int:
         in_lines = sum(line.ready_bytes for line in self._lines)
         return in_lines + sum(message.body_bytes for _, _, message in self._returned)

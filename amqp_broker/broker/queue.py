@@ -268,6 +268,16 @@ class Queue(Turns):
         if self.window is not None:
             yield from self.window
 
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        """What is ready, as `messages`, and whether each was delivered before; nothing of that changes."""
+        for _, message in sorted(self.returned):
+            yield message, True
+        for message in self.ready:
+            yield message, False
+        if self.window is not None:
+            for position, message in self.window.items():
+                yield message, position < self.window.redelivered_before
+
     def _count_ready_bytes(self) -> int:
         return (
             sum(message.body_bytes for message in self.ready)
@@ -391,6 +401,12 @@ class Queue(Turns):
             self.expire()
         return pulled
 
+    def untake(self, position: int, message: Message) -> None:
+        """What was pulled just now goes back to the head; nobody has had it."""
+        self._put_back_first(position, message)
+        if self.settings.bytes_max is not None:
+            self.ready_bytes += message.body_bytes
+
     # The order of what is ready: those that a queue with another order has its own of
 
     def _window_of(self, position: int) -> Window:
@@ -456,6 +472,10 @@ class Queue(Turns):
 
     def _put_back(self, position: int, message: Message) -> None:
         heapq.heappush(self.returned, (position, message))
+
+    def _put_back_first(self, position: int, message: Message) -> None:
+        """The same, for what was at the head: what waits in `returned` counts as delivered before."""
+        self._put_back(position, message)
 
     def _take_head(self) -> tuple[Message, int, bool]:
         message, position, redelivered = self._pop_head()

@@ -106,6 +106,12 @@ class QuorumQueue(Queue):
             yield message
         yield from self._order
 
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        for _, message in self._came_back:
+            yield message, True
+        for message in self._order:
+            yield message, False
+
     def _count_ready_bytes(self) -> int:
         in_lines = sum(line.ready_bytes for line in self._lines)
         return in_lines + sum(message.body_bytes for _, message in self._came_back)
@@ -174,6 +180,9 @@ class QuorumQueue(Queue):
             self._window_of(position).rewrite(position, Stored(message, deadline, returns))
         if failures is not None:
             self.failure_counts[position] = failures
+
+    def _put_back_first(self, position: int, message: Message) -> None:
+        self._came_back.appendleft((position, message))
 
     def as_delivered(self, message: Message, position: int) -> Message:
         returns = self.return_counts.get(position)

@@ -130,6 +130,17 @@ class StreamQueue(Queue):
             yield from messages
             offset += len(messages)
 
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        return self.peek_from(self.log.first)
+
+    def peek_from(self, offset: int) -> Iterator[tuple[Message, bool]]:
+        """What there is from an offset on."""
+        offset = max(offset, self.log.first)
+        while offset < self.log.committed:
+            messages = self.log.read(offset)
+            yield from ((message, False) for message in messages)
+            offset += len(messages)
+
     def drain(self, with_expired: bool = False) -> None:
         """Hand out what is there to all that have credit, a portion to each."""
         has_more = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from aiohttp import web
@@ -58,19 +58,28 @@ class Management:
     how long a connection may say nothing.
     """
 
-    def __init__(self, broker: Broker, node: Node, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        node: Node,
+        resources: Iterable[Resource] = RESOURCES,
+        *,
+        is_local: bool = False,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """With `is_local` (the control socket) nobody needs to log in."""
         self.broker = broker
         self.node = node
+        self.is_local = is_local
         self.patience_s = patience_s
         self.operator = InternalUser("rmq-cli")
-        self._paths = Paths(RESOURCES)
+        self._paths = Paths(resources)
         # What ends a connection that we wait for.
         self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
-    def application(self, *, is_local: bool) -> web.Application:
-        """An application for listeners; those who come in by a local one (the control socket) need no login."""
+    def application(self) -> web.Application:
         application = web.Application(middlewares=[self._refuse], client_max_size=BODY_BYTES_MAX)
-        application.router.add_route("*", "/{path:(?s:.*)}", self._handle_local if is_local else self._handle_remote)
+        application.router.add_route("*", "/{path:(?s:.*)}", self._handle)
         return application
 
     def protocols(self, server: web.Server) -> Callable[[], web.RequestHandler]:
@@ -98,13 +107,7 @@ class Management:
         if protocol.transport is not None:
             protocol.transport.abort()
 
-    async def _handle_local(self, given: web.Request) -> web.StreamResponse:
-        return await self._handle(given, is_local=True)
-
-    async def _handle_remote(self, given: web.Request) -> web.StreamResponse:
-        return await self._handle(given, is_local=False)
-
-    async def _handle(self, given: web.Request, *, is_local: bool) -> web.StreamResponse:
+    async def _handle(self, given: web.Request) -> web.StreamResponse:
         path, _, query = given.raw_path.partition("?")
         if not path.startswith("/"):
             # A request to a proxy has a whole URI.
@@ -118,7 +121,7 @@ class Management:
             return web.Response(headers={"Allow": allowed(resource), **headers_of(None)})
         if method not in resource.handlers:
             raise MethodNotAllowed(resource)
-        if is_local or resource.needs == ANYBODY:
+        if self.is_local or resource.needs == ANYBODY:
             user: User = self.operator
         else:
             user = login(self.broker, given.headers.get("Authorization"), resource.needs, given.remote or "")
@@ -133,6 +136,7 @@ class Management:
             query_of(query),
             {name.lower(): value for name, value in given.headers.items()},
             await self._body_of(given),
+            query,
         )
         value = await self._call(resource, request)
         return respond(selected(request.query, value) if method == "GET" else value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from amqp_broker.management.rates import Rates
@@ -14,6 +14,15 @@ class Listener(NamedTuple):
     protocol: str
     host: str
     port: int
+
+
+class ShovelStatus(NamedTuple):
+    """A shovel and its `state` ("starting", "running", "terminated"); `told` is what else is known of it."""
+
+    name: str
+    vhost: str
+    state: str
+    told: dict[str, Any]
 
 
 class Node:
@@ -57,7 +66,15 @@ class Node:
         """How many processors there are."""
         raise NotImplementedError
 
+    def shovels(self) -> list[ShovelStatus]:
+        """The shovels that parameters have started."""
+        raise NotImplementedError
+
     # What it does
+
+    def restart_shovel(self, vhost: str, name: str) -> bool:
+        """Have a shovel connect anew; returns whether there is one."""
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Write what sessions have to say after something was changed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -94,6 +95,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    query_string: str = ""
 
     def json(self) -> dict[str, Any]:
         """The body, which must be a JSON object; nothing is an empty one. Raises Refusal."""
@@ -131,6 +133,10 @@ class Request:
         if "vhost" in self.path:
             return [self.vhost]
         return [vhost for vhost in self.broker.vhosts.values() if sees_vhost(self.user, vhost)]
+
+    def all_of(self, name: str) -> list[str]:
+        """All values of a part of the query that may be there several times."""
+        return [value for key, value in parse_qsl(self.query_string, keep_blank_values=True) if key == name]
 
     @property
     def wants_stats(self) -> bool:

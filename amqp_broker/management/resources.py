@@ -4,7 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqp_broker.management import bindings, channels, connections, consumers, exchanges, nodes, overview, queues
+from amqp_broker.management import (
+    actions,
+    auth,
+    bindings,
+    channels,
+    connections,
+    consumers,
+    definitions_api,
+    exchanges,
+    features,
+    health,
+    limits,
+    messages,
+    nodes,
+    openapi,
+    overview,
+    parameters,
+    peeking,
+    permissions,
+    policies,
+    queues,
+    shovels,
+    users,
+    vhosts,
+)
 from amqp_broker.management.request import Resource
 
 RESOURCES: Final[tuple[Resource, ...]] = (
@@ -16,4 +40,19 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *exchanges.RESOURCES,
     *queues.RESOURCES,
     *bindings.RESOURCES,
+    *users.RESOURCES,
+    *permissions.RESOURCES,
+    *vhosts.RESOURCES,
+    *limits.RESOURCES,
+    *policies.RESOURCES,
+    *parameters.RESOURCES,
+    *shovels.RESOURCES,
+    *definitions_api.RESOURCES,
+    *health.RESOURCES,
+    *features.RESOURCES,
+    *auth.RESOURCES,
+    *messages.RESOURCES,
+    *peeking.RESOURCES,
+    *actions.RESOURCES,
+    *openapi.RESOURCES,
 )

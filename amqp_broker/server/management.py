@@ -11,15 +11,16 @@ import logging
 import os
 import shutil
 import socket
+import ssl
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.control import control_folder, control_socket
-from amqp_broker.management.node import Listener, Node
+from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
-from amqp_broker.server import memory
+from amqp_broker.server import memory, tls
 from amqp_broker.server.listening import listen
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("amqp_broker.server")
 
 MANAGEMENT_PORT: Final = 15672
+MANAGEMENT_TLS_PORT: Final = 15671
+PROMETHEUS_PORT: Final = 15692
 SHUTDOWN_GRACE_S: Final = 0.1
 
 
@@ -81,6 +84,12 @@ class ServerNode(Node):
     def processors(self) -> int:
         return os.cpu_count() or 1
 
+    def shovels(self) -> list[ShovelStatus]:
+        return [ShovelStatus(shovel.name, shovel.vhost, shovel.state, shovel.told()) for shovel in self.server.shovels]
+
+    def restart_shovel(self, vhost: str, name: str) -> bool:
+        return self.server.shovels.restart(vhost, name)
+
     def flush(self) -> None:
         self.server.flush()
 
@@ -113,24 +122,50 @@ class Listeners:
         self._socket_path: Path | None = None
 
     async def start(self) -> None:
-        """Listen. Raises CannotListen."""
+        """Listen. Raises CannotListen, TlsError and ConfigError."""
         config = self.server.config
-        if not config.management and not config.control:
+        if not config.management and not config.prometheus and not config.control:
             return
+        from amqp_broker.management import metrics
         from amqp_broker.management.app import Management
 
-        self.server.node.rates.start()
-        self.management = management = Management(self.server.broker, self.server.node)
+        broker, node = self.server.broker, self.server.node
+        node.rates.start()
         if config.management:
-            port = config.port_of(MANAGEMENT_PORT, config.management_port)
-            sockets = listen(config.management_host or config.host, port)
-            await self._serve(management, management.application(is_local=False), sockets)
-            host, port = sockets[0].getsockname()[:2]
-            self.server.ports["management"] = port
-            self.server.node.listen("http", host, port)
-            logger.info("Management plugin: HTTP (non-TLS) listener started on port %d", port)
+            self.management = management = Management(broker, node)
+            host = config.management_host or config.host
+            await self._open("management", "http", management, host, MANAGEMENT_PORT, config.management_port)
+            secure = tls.management_context(config, self.server.secure)
+            if secure is not None:
+                ports = (MANAGEMENT_TLS_PORT, config.management_tls_port)
+                await self._open("management-tls", "https", management, host, *ports, secure)
+        if config.prometheus:
+            host = config.prometheus_host or config.host
+            ports = (PROMETHEUS_PORT, config.prometheus_port)
+            own = Management(broker, node, metrics.resources(config.prometheus_per_object))
+            await self._open("prometheus", "http/prometheus", own, host, *ports)
         if config.control and hasattr(socket, "AF_UNIX"):
-            await self._serve(management, management.application(is_local=True), [self._open_control_socket()])
+            await self._serve(Management(broker, node, is_local=True), [self._open_control_socket()])
+
+    async def _open(
+        self,
+        name: str,
+        protocol: str,
+        management: Management,
+        host: str,
+        default_port: int,
+        given_port: int | None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """Serve on a port of its own; `name` is what the ports file calls it, `protocol` what RabbitMQ does."""
+        sockets = listen(host, self.server.config.port_of(default_port, given_port))
+        await self._serve(management, sockets, context)
+        address, port = sockets[0].getsockname()[:2]
+        self.server.ports[name] = port
+        self.server.node.listen(protocol, address, port)
+        plugin = "Prometheus metrics" if name == "prometheus" else "Management plugin"
+        kind = "HTTP (non-TLS)" if context is None else "HTTPS"
+        logger.info("%s: %s listener started on port %d", plugin, kind, port)
 
     def _open_control_socket(self) -> socket.socket:
         folder = control_folder(os.environ)
@@ -148,16 +183,21 @@ class Listeners:
         self._socket_path = path
         return listener
 
-    async def _serve(self, management: Management, application: web.Application, sockets: list[socket.socket]) -> None:
+    async def _serve(
+        self, management: Management, sockets: list[socket.socket], context: ssl.SSLContext | None = None
+    ) -> None:
         from aiohttp import web
 
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
+        runner = web.AppRunner(
+            management.application(), access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S
+        )
         await runner.setup()
         self._runners.append(runner)
         assert runner.server is not None, "setup makes it"
         make_protocol = management.protocols(runner.server)
         for listener in sockets:
-            self._listening.append(await asyncio.get_running_loop().create_server(make_protocol, sock=listener))
+            loop = asyncio.get_running_loop()
+            self._listening.append(await loop.create_server(make_protocol, sock=listener, ssl=context))
 
     async def stop(self) -> None:
         if self._socket_path is not None:

@@ -98,6 +98,8 @@ class Server:
         # Reads of all sockets go through this one; what a session does not use up at once, it keeps itself.
         self.read_view = memoryview(bytearray(READ_BYTES_MAX + REST_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
+        # What AMQP over TLS is served with; None if it is not.
+        self.secure: tls.Listener | None = None
         self.http = Listeners(self)
         self.shovels = self.broker.components[SHOVEL] = Shovels(self)
         # Set, while the server stops, when the last client has gone.
@@ -163,7 +165,7 @@ class Server:
     async def _listen(self) -> None:
         """Take all ports, or none, and then serve them."""
         config = self.config
-        served = tls.listener(config)
+        self.secure = served = tls.listener(config)
         with contextlib.ExitStack() as opened:
             plain = [opened.enter_context(one) for host, port in config.listeners for one in listen(host, port)]
             secure = []

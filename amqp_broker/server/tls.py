@@ -208,3 +208,21 @@ class TlsTransport(Transport):
         super().connection_made(transport)
         connected = transport.get_extra_info("ssl_object")
         self.session.tls = facts(connected, self.served.suites, self.served.login_from)
+
+
+def management_context(config: Config, amqp: Listener | None) -> ssl.SSLContext | None:
+    """What the HTTP API is served with over TLS, beside the plain port: certificates of its own, or those of AMQP.
+
+    None if there are neither. Raises TlsError.
+    """
+    if config.management_tls_cert_file:
+        return server_context(
+            config.management_tls_cert_file,
+            config.management_tls_key_file,
+            ca_file=config.management_tls_ca_file,
+        )
+    if amqp is not None and amqp.own is not None:
+        return server_context(str(amqp.own.server_certificate), str(amqp.own.server_key))
+    if config.management_tls_port is None and amqp is None:
+        return None
+    return server_context(config.tls_cert_file, config.tls_key_file, key_password=config.tls_key_password)

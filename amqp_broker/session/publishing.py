@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker import fields
-from amqp_broker.broker.access import IMPERSONATOR
-from amqp_broker.broker.exchange import Exchange
+from amqp_broker.broker import publishing
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO
 from amqp_broker.broker.route import Route
-from amqp_broker.errors import AccessRefused, FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
+from amqp_broker.errors import FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
 from amqp_broker.message import (
     CONTENT,
-    EXPIRATION_MAX_MS,
     FRAME,
     Address,
     MalformedProperties,
@@ -30,6 +28,7 @@ from amqp_broker.message import (
 )
 from amqp_broker.protocol import wire
 from amqp_broker.session.channel import CONFIRMING, TRANSACTIONAL
+from amqp_broker.session.topology import user_of
 
 if TYPE_CHECKING:
     from amqp_broker.session.channel import Channel
@@ -68,10 +67,9 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
     """
     routes = channel.session.routes
     route = routes.get(method)
-    bytes_max = channel.session.broker.config.message_bytes_max
-    if body_bytes > bytes_max:
+    if body_bytes > channel.session.broker.config.message_bytes_max:
         _decode_publish(method)
-        raise PreconditionFailed(f"message size {body_bytes} is larger than configured max size {bytes_max}")
+        publishing.check_size(channel.vhost, body_bytes)
     if route is None:
         if len(routes) >= ROUTES_MAX:
             routes.clear()
@@ -84,7 +82,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         headers = special.headers or {}
         content, blind_keys = _check_special(channel, route, traits, special, content, keys)
     elif not route.is_plain:
-        _check_topics(channel, route.exchange, keys)
+        publishing.check_topics(channel.vhost, user_of(channel), route.exchange, keys)
     message: Message
     if traits.expiration_ms is not None or blind_keys:
         message = SpecialMessage(
@@ -160,12 +158,8 @@ def _decode_publish(method: bytes) -> tuple[str, str, bool]:
 def _resolve(channel: Channel, method: bytes) -> Route:
     """Find out what a method payload leads to. Raises AccessRefused, NotFound, NotImplemented_ and FrameError."""
     name, routing_key, mandatory = _decode_publish(method)
-    vhost, user = channel.vhost, channel.session.user
-    assert user is not None
-    user.require("write", vhost.name, "exchange", name)
-    exchange = vhost.exchange(name)
-    if exchange.is_internal:
-        raise AccessRefused(f"cannot publish to internal {exchange}")
+    vhost, user = channel.vhost, user_of(channel)
+    exchange = publishing.exchange_to_publish_to(vhost, user, name)
     queues, by_message = vhost.route(exchange, (routing_key,), {}, None)
     # With a policy the answer can change, which empties the route caches.
     is_plain = (
@@ -187,13 +181,14 @@ def _check_special(
     """
     reply_to = _reply_to(channel, properties.reply_to)
     if properties.expiration is not None and traits.expiration_ms is None:
-        raise _bad_expiration(properties.expiration)
+        raise publishing.bad_expiration(properties.expiration)
     headers = properties.headers or {}
-    keys += _routing_keys(headers, "CC")
-    blind_keys = _routing_keys(headers, "BCC")
+    keys += publishing.further_keys(headers, "CC")
+    blind_keys = publishing.further_keys(headers, "BCC")
     keys += blind_keys
-    _check_topics(channel, route.exchange, keys)
-    _check_user_id(channel, properties.user_id)
+    user = user_of(channel)
+    publishing.check_topics(channel.vhost, user, route.exchange, keys)
+    publishing.check_user_id(user, properties.user_id)
     if reply_to is not None or "BCC" in headers:
         content = _rewritten(content, reply_to)
     return content, blind_keys
@@ -206,50 +201,6 @@ def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
     if channel.reply_name is None:
         raise PreconditionFailed("fast reply consumer does not exist")
     return channel.reply_name
-
-
-def _bad_expiration(expiration: str) -> PreconditionFailed:
-    """What is wrong with an expiration, which is milliseconds as text; the reasons are Erlang's string:to_integer's."""
-    digits = expiration.lstrip("+-")
-    sign = expiration[: len(expiration) - len(digits)]
-    number = len(digits) - len(digits.lstrip("0123456789"))
-    if not number or len(sign) > 1:
-        reason = "no_integer"
-    elif number < len(digits):
-        reason = f'{{leftover_string,"{digits[number:]}"}}'
-    elif sign == "-":
-        reason = f"{{value_negative,{int(expiration)}}}"
-    else:
-        assert int(digits) > EXPIRATION_MAX_MS
-        reason = f"{{value_too_large,{int(digits)}}}"
-    return PreconditionFailed(f"invalid expiration '{expiration}': {reason}")
-
-
-def _routing_keys(headers: fields.Table, name: str) -> list[str]:
-    """The further routing keys that a CC or BCC header holds."""
-    if name not in headers:
-        return []
-    value = headers[name]
-    if not isinstance(value, list):
-        raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{fields.type_name(value)}}}')
-    # RabbitMQ passes over elements of other types.
-    return [key for key in value if isinstance(key, str)]
-
-
-def _check_topics(channel: Channel, exchange: Exchange, routing_keys: list[str]) -> None:
-    """Raise AccessRefused for a routing key that the user may not write; CC and BCC are routing keys, too (4.0)."""
-    if exchange.type == "topic":
-        user = channel.session.user
-        assert user is not None
-        for routing_key in routing_keys:
-            user.require_topic("write", channel.vhost.name, exchange.name, routing_key)
-
-
-def _check_user_id(channel: Channel, user_id: str | None) -> None:
-    user = channel.session.user
-    assert user is not None
-    if user_id is not None and user_id != user.name and IMPERSONATOR not in user.tags:
-        raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user.name}'")
 
 
 def _rewritten(content: bytes, reply_to: str | None) -> bytes:

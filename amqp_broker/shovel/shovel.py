@@ -8,6 +8,7 @@ whatever fails in between; what was on its way then comes again. The shell conne
 from __future__ import annotations
 
 from collections import deque
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from pamqp import commands
@@ -256,6 +257,27 @@ class Shovel:
         """Write what both ends have to say."""
         for link in list(self._open_links.values()):
             link.flush()
+
+    def told(self) -> dict[str, Any]:
+        """What there is to say of it beside its name and state, in RabbitMQ's words."""
+        changed_at = datetime.fromtimestamp(self.changed_at_ms / 1000, UTC)
+        told: dict[str, Any] = {
+            "timestamp": f"{changed_at:%Y-%m-%d %H:%M:%S}",
+            "src_protocol": "amqp091",
+            "dest_protocol": "amqp091",
+            "forwarded": self.forwarded_count,
+            "pending": len(self._waiting),
+            "remaining": "unlimited" if self.remaining is None else self.remaining,
+            "remaining_unacked": "unlimited" if self.remaining_unsent is None else self.remaining_unsent,
+        }
+        for name, value in self._told().items():
+            if name.startswith(("src-", "dest-")):
+                told[name.replace("-", "_")] = value
+        if self.state == RUNNING:
+            told["blocked_status"] = "blocked" if self.is_blocked else "flow" if self._is_full else "running"
+        if self.reason:
+            told["reason"] = self.reason
+        return told
 
     # Messages
 

@@ -10,7 +10,7 @@ from amqp_broker.broker.access import Permission, User
 from amqp_broker.management import json
 from amqp_broker.management.access import may
 from amqp_broker.management.listing import selected
-from amqp_broker.management.node import Listener, Node
+from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.paths import Paths
 from amqp_broker.management.rates import Rates
 from amqp_broker.management.request import Answer, Request, Resource, refusal_of
@@ -49,6 +49,9 @@ class StillNode(Node):
 
     def disk_free_limit(self) -> int:
         return 50_000_000
+
+    def shovels(self) -> list[ShovelStatus]:
+        return []
 
     def process_id(self) -> int:
         return 4711

@@ -47,7 +47,7 @@ LAYERS = {
     "store": Layer({*VALUES, "broker"}, {"asyncio"}),
     "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
     "management": Layer({*VALUES, "broker"}, {"socket", "lmdb", *CLOCKS, *THREADS, "os"}),
-    "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib"}),
+    "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib", "datetime"}),
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
     "testing": Layer({"config", "server"}, set()),
     "cli": Layer(

@@ -1,0 +1,55 @@
+"""Making a broker, or a vhost, as it was when it was new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.broker.metadata import Metadata
+from amqp_broker.broker.parameters import OPERATOR_POLICY, VHOST_LIMITS
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.vhost import VHost
+
+REASON: Final = "the broker is reset"
+
+
+def reset_vhost(vhost: VHost) -> None:
+    """Close all connections to a vhost, and delete what is in it. Permissions and metadata stay."""
+    broker = vhost.broker
+    for connection in list(vhost.connections):
+        connection.force_close(REASON, broker.now)
+    vhost.stop_trace()
+    for queue in list(vhost.queues.values()):
+        if queue.name in vhost.queues:
+            vhost.remove_queue(queue)
+    for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:
+        # One that is deleted by itself may have gone with another.
+        vhost.delete_exchange(name, if_unused=False)
+    for exchange in list(vhost.exchanges.values()):
+        for binding in list(exchange.bindings.values()):
+            vhost.unbind(binding)
+    for policy in list(vhost.policies):
+        vhost.clear_policy(policy.name)
+    for parameter in list(vhost.parameters):
+        vhost.parameters.clear(parameter.component, parameter.name)
+    assert not any(parameter.component in (VHOST_LIMITS, OPERATOR_POLICY) for parameter in vhost.parameters)
+
+
+def reset(broker: Broker) -> None:
+    """Delete all but the vhost and the administrator that a new broker has, and what is in that vhost."""
+    config = broker.config
+    for connection in list(broker.connections):
+        connection.force_close(REASON, broker.now)
+    for name, vhost in list(broker.vhosts.items()):
+        reset_vhost(vhost)
+        vhost.set_metadata(Metadata())
+        if name != config.default_vhost:
+            broker.delete_vhost(name)
+    for name in list(broker.users):
+        if name != config.default_user:
+            broker.delete_user(name)
+    for name in [name for name, _ in broker.global_parameters if not name.startswith("internal")]:
+        broker.global_parameters.clear(name)
+    broker.add_defaults()
+    broker.vhosts[config.default_vhost].set_metadata(Metadata("Default virtual host"))

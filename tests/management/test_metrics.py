@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from amqp_broker.management import metrics
+from amqp_broker.management.request import Request
+from tests.management.asking import Desk
+
+
+def request(desk: Desk, query: str = "") -> Request:
+    return Request(desk.broker, desk.node, desk.user, query_string=query)
+
+
+def samples(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """What Prometheus's own parser finds; a name that is there twice is one too many."""
+    names = [line.split()[2] for line in text.decode().splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    found: list[Sample] = [
+        sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples
+    ]
+    values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in found}
+    assert len(values) == len(found)
+    return values
+
+
+def value(text: bytes, name: str, **labels: str) -> float:
+    return samples(text)[name, frozenset(labels.items())]
+
+
+def busy() -> Desk:
+    desk = Desk()
+    for name in ('q"\\\n', "other"):
+        desk.broker.vhosts["/"].declare_queue(
+            name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
+        )
+    peer = desk.lab.connect()
+    for _ in range(3):
+        peer.publish('q"\\\n', b"m")
+    peer.publish("nowhere", b"m")
+    return desk
+
+
+def body(answer: Any) -> bytes:
+    assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
+    octets: bytes = answer.value
+    return octets
+
+
+def test_sums_are_told_without_labels() -> None:
+    text = body(metrics.get_summed(request(busy())))
+    assert value(text, "rabbitmq_queue_messages_ready") == 3
+    assert value(text, "rabbitmq_queues") == 2
+    assert value(text, "rabbitmq_connections") == 1
+    assert value(text, "rabbitmq_global_messages_received_total", protocol="amqp091") == 4
+    assert value(text, "rabbitmq_global_messages_unroutable_dropped_total", protocol="amqp091") == 1
+    assert value(text, "rabbitmq_resident_memory_limit_bytes") == 1_000_000_000
+
+
+def test_whatever_stands_in_a_name_is_escaped() -> None:
+    text = body(metrics.get_per_object(request(busy())))
+    assert value(text, "rabbitmq_queue_messages_ready", vhost="/", queue='q"\\\n') == 3
+    assert value(text, "rabbitmq_queue_messages_ready", vhost="/", queue="other") == 0
+
+
+def test_only_the_families_that_were_asked_for_are_detailed() -> None:
+    desk = busy()
+    desk.broker.add_vhost("v").declare_queue(
+        "there", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
+    )
+    text = body(metrics.get_detailed(request(desk, "vhost=v&family=queue_coarse_metrics&family=queue_consumer_count")))
+    names = {name for name, _ in samples(text)}
+    assert "rabbitmq_detailed_queue_consumers" in names
+    assert "rabbitmq_detailed_channel_consumers" not in names
+    assert value(text, "rabbitmq_detailed_queue_messages_ready", vhost="v", queue="there") == 0
+    assert b'queue="other"' not in text
+
+
+def test_each_answer_says_who_it_is() -> None:
+    desk = busy()
+    for answer, endpoint in (
+        (metrics.get_summed(request(desk)), "aggregated"),
+        (metrics.get_per_object(request(desk)), "per-object"),
+        (metrics.get_detailed(request(desk)), "detailed"),
+    ):
+        [labels] = [dict(labels) for name, labels in samples(body(answer)) if name == "rabbitmq_identity_info"]
+        assert (labels["rabbitmq_endpoint"], labels["rabbitmq_node"]) == (endpoint, desk.broker.node)
+
+
+def test_metrics_for_each_object_can_be_what_metrics_are() -> None:
+    [first] = [one for one in metrics.resources(is_per_object=True) if one.path == "/metrics"]
+    assert first.handlers["GET"] is metrics.get_per_object
+
+
+def test_all_families_can_be_asked_for_at_once() -> None:
+    names = [family.name for family in metrics.FAMILIES] + list(metrics.NODE_FAMILIES)
+    assert len(names) == len(set(names))
+    query = "&".join(f"family={name}" for name in names)
+    assert len(samples(body(metrics.get_detailed(request(busy(), query))))) > 40

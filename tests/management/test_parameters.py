@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.management.asking import Desk
+
+PATH = "/api/parameters/federation-upstream/%2F/up"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_parameter_is_set_listed_and_cleared(desk: Desk) -> None:
+    assert desk.ask("PUT", PATH, {"value": {"uri": "amqp://a"}})[0] == 201
+    assert desk.ask("PUT", PATH, {"value": {"uri": "amqp://b"}})[0] == 204
+    described = {"value": {"uri": "amqp://b"}, "vhost": "/", "component": "federation-upstream", "name": "up"}
+    assert desk.get(PATH) == (200, described)
+    for path in ("", "/federation-upstream", "/federation-upstream/%2F"):
+        assert desk.get(f"/api/parameters{path}") == (200, [described])
+    assert desk.ask("DELETE", PATH)[0] == 204
+    assert desk.ask("DELETE", PATH) == desk.get(PATH) == (404, "Not Found")
+
+
+def test_wrong_parameters_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
+    assert desk.ask("PUT", "/api/parameters/x/%2F/up", {"value": 1}) == (
+        400,
+        "Validation failed\n\ncomponent x not found\n",
+    )
+    assert desk.ask("PUT", "/api/parameters/policy/%2F/p", {"value": {}}) == (
+        400,
+        "policies may not be set using this method",
+    )
+    assert desk.ask("PUT", PATH, {}) == (400, "[{key_missing,value}]")
+    assert desk.ask("PUT", "/api/parameters/federation-upstream/none/up", {"value": {}}) == (404, "vhost_not_found")
+
+
+def test_policies_are_parameters_for_who_asks_for_them(desk: Desk) -> None:
+    desk.ask("PUT", "/api/policies/%2F/p", {"pattern": "", "definition": {"max-length": 1}})
+    assert desk.get("/api/parameters") == (200, [])
+    assert [one["name"] for one in desk.get("/api/parameters/policy")[1]] == ["p"]
+
+
+def test_global_parameters_hold_any_value(desk: Desk) -> None:
+    path, value = "/api/global-parameters/mine", {"a": [1, None, "x", 1.5, True]}
+    assert desk.ask("PUT", path, {"value": value})[0] == 201
+    assert desk.ask("PUT", path, {"value": value})[0] == 204
+    assert desk.get(path) == (200, {"name": "mine", "value": value})
+    assert {"name": "mine", "value": value} in desk.get("/api/global-parameters")[1]
+    assert desk.ask("DELETE", path)[0] == 204
+    assert desk.ask("DELETE", path) == desk.get(path) == (404, "Not Found")
+
+
+def test_there_are_no_links_and_shovels(desk: Desk) -> None:
+    for name in ("federation-links", "shovels"):
+        assert desk.get(f"/api/{name}") == desk.get(f"/api/{name}/%2F") == (200, [])
+        assert desk.get(f"/api/{name}/none") == (404, "Not Found")
