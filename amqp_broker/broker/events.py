@@ -8,6 +8,7 @@ Source: RabbitMQ, "Event Exchange Plugin", and what version 3.10.8 sends.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker import fields
@@ -43,9 +44,19 @@ class Events:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.actor = INTERNAL_USER
+        # Who hears of every event, with its name and what it would have for headers, and without a queue.
+        self.listeners: tuple[Callable[[str, dict[str, Any]], None], ...] = ()
+
+    def listen(self, listener: Callable[[str, dict[str, Any]], None]) -> None:
+        self.listeners = (*self.listeners, listener)
+
+    def unlisten(self, listener: Callable[[str, dict[str, Any]], None]) -> None:
+        self.listeners = tuple(other for other in self.listeners if other != listener)
 
     def emit(self, name: str, /, **headers: Any) -> None:
         """Publish an event, if anybody listens. `name` is its routing key: `policy.set`, `user.password.changed`."""
+        for listener in self.listeners:
+            listener(name, headers)
         vhost = self.broker.vhosts.get(self.broker.config.default_vhost)
         exchange = vhost.exchanges.get(EVENT_EXCHANGE) if vhost is not None else None
         if vhost is None or exchange is None or not exchange.bindings:
@@ -129,12 +140,12 @@ class Events:
     def vhost_created(self, vhost: VHost) -> None:
         for exchange in vhost.exchanges.values():
             self.exchange_created(exchange)
-        self.emit_action("vhost.created", tracing=vhost.trace is not None, name=vhost.name)
+        self.emit_action("vhost.created", tracing=vhost.is_tracing, name=vhost.name)
 
     def vhost_updated(self, vhost: VHost) -> None:
         self.emit_action(
             "vhost.updated",
-            tracing=vhost.trace is not None,
+            tracing=vhost.is_tracing,
             default_queue_type=vhost.metadata.default_queue_type or "undefined",
             tags=list(vhost.metadata.tags),
             description=vhost.metadata.description,

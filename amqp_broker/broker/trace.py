@@ -16,14 +16,17 @@ then also in `publish.` and `deliver.`, and `no_ack` in the latter. The other ev
 
 A message has one number in all its queues, from its publish to its end; 0 if it is older than the trace. Messages of
 the trace itself leave no trace, also after they were dead-lettered: nothing may write about its own writing.
+
+Who taps a vhost is told all that the extended trace tells, as values and in the same moment, without a queue.
+RabbitMQ's firehose is as it was meanwhile.
 Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker import fields
 from amqp_broker.broker.dead_letter import EXPIRED, REJECTED
@@ -37,14 +40,26 @@ if TYPE_CHECKING:
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
 REPLY_TO_PREFIX: Final = "amq.rabbitmq.reply-to."
 SHORTSTR_BYTES_MAX: Final = 255
+# What RabbitMQ's firehose tells of.
+FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
+
+# Called with the event ("ack"), the name of its queue or exchange, its headers, the message, and the body where the
+# event has one. It must not change anything of the broker.
+Tap: TypeAlias = "Callable[[str, str, fields.Table, Message, bytes], None]"
 
 
 class Trace:
-    """What is told of a vhost's messages while it is traced."""
+    """What is told of a vhost's messages while it is traced: to the exchange, to taps, or both.
 
-    def __init__(self, vhost: VHost, is_extended: bool) -> None:
+    `is_published` and `is_extended` say what the exchange gets, `is_full` whether anybody wants all there is to tell.
+    """
+
+    def __init__(self, vhost: VHost, taps: tuple[Tap, ...], *, is_published: bool, is_extended: bool) -> None:
         self.vhost = vhost
+        self.taps = taps
+        self.is_published = is_published
         self.is_extended = is_extended
+        self.is_full = is_extended or bool(taps)
         # What is to be told. Telling delivers, which gives more to tell: that waits its turn here, not on the stack.
         self._pending: deque[tuple[str, fields.Table, bytes]] = deque()
         self._is_telling = False
@@ -53,7 +68,7 @@ class Trace:
 
     def numbered(self, message: Message, origin: Message | None = None) -> Message:
         """A message that is about to be routed, with a number where that matters; `origin` is what it was before."""
-        if not self.is_extended or (origin is not None and self._is_own(origin)):
+        if not self.is_full or (origin is not None and self._is_own(origin)):
             return message
         special = SpecialMessage.of(message)
         special.number = self.vhost.broker.next_message_number()
@@ -71,21 +86,21 @@ class Trace:
             # The default exchange asks nobody whether there is such a queue.
             routed = sorted({key for key in keys if not key.startswith(REPLY_TO_PREFIX)})
         headers["routed_queues"] = routed
-        self._tell(f"publish.{message.exchange}", headers, message, message.body)
+        self._tell("publish", message.exchange, headers, message, message.body)
 
     def returned(self, connection: Connection, channel: int, message: Message, code: int, text: str) -> None:
         """A mandatory message found no queue."""
-        if self.is_extended:
+        if self.is_full:
             headers = self._brief(message) | self._who(connection, channel)
             headers |= {"reply_code": code, "reply_text": text}
-            self._tell(f"return.{message.exchange}", headers, message)
+            self._tell("return", message.exchange, headers, message)
 
     def confirmed(self, connection: Connection, channel: int, message: Message, tag: int, is_ack: bool) -> None:
         """Its publisher hears that the broker has, or has not, taken over a message."""
-        if self.is_extended:
+        if self.is_full:
             headers = self._brief(message) | self._who(connection, channel)
             headers |= {"delivery_tag": fields.Long(tag), "ack": is_ack}
-            self._tell(f"confirm.{message.exchange}", headers, message)
+            self._tell("confirm", message.exchange, headers, message)
 
     def delivered(
         self, queue: Queue, message: Message, redelivered: bool, connection: Connection, channel: int, no_ack: bool
@@ -97,9 +112,9 @@ class Trace:
         headers = self._headers(message, routing_keys(message, properties), properties)
         headers["redelivered"] = int(redelivered)
         headers |= self._who(connection, channel)
-        if self.is_extended:
+        if self.is_full:
             headers["no_ack"] = no_ack
-        self._tell(f"deliver.{queue.name}", headers, message, message.body)
+        self._tell("deliver", queue.name, headers, message, message.body)
 
     def acked(self, queue: Queue, message: Message, connection: Connection, channel: int) -> None:
         self._settled("ack", queue, message, self._who(connection, channel))
@@ -116,16 +131,16 @@ class Trace:
 
     def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
         """`message` is about to go to its next queues as `dead`."""
-        if not self.is_extended or self._is_own(message):
+        if not self.is_full or self._is_own(message):
             return
         headers = self._brief(dead) | {"vhost": self.vhost.name, "reason": reason}
         headers["routed_queues"] = sorted(target.name for target in targets)
         headers["from_message_number"] = fields.Long(_number(message))
-        self._tell(f"dead_letter.{queue.name}", headers, dead)
+        self._tell("dead_letter", queue.name, headers, dead)
 
     def _settled(self, event: str, queue: Queue, message: Message, more: fields.Table) -> None:
-        if self.is_extended and not self._is_own(message):
-            self._tell(f"{event}.{queue.name}", self._brief(message) | more, message)
+        if self.is_full and not self._is_own(message):
+            self._tell(event, queue.name, self._brief(message) | more, message)
 
     # How it is told
 
@@ -158,10 +173,22 @@ class Trace:
         user = connection.user.name if connection.user is not None else ""
         return {"vhost": self.vhost.name, "connection": connection.name, "channel": channel, "user": user}
 
-    def _tell(self, key: str, headers: fields.Table, message: Message, body: bytes = b"") -> None:
-        if self.is_extended:
-            headers["message_number"] = fields.Long(_number(message))
-            headers["time_us"] = fields.Long(self.vhost.broker.now_us())
+    def _tell(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes = b"") -> None:
+        if self.is_full:
+            full = headers.copy()
+            full["message_number"] = fields.Long(_number(message))
+            full["time_us"] = fields.Long(self.vhost.broker.now_us())
+            for tap in self.taps:
+                tap(event, name, full, message, body)
+            if self.is_extended:
+                headers = full
+            else:
+                headers.pop("no_ack", None)
+        if self.is_published and (self.is_extended or event in FIREHOSE_EVENTS):
+            self._copy(f"{event}.{name}", headers, body)
+
+    def _copy(self, key: str, headers: fields.Table, body: bytes) -> None:
+        """Publish what is told."""
         # The name may fill a short string alone; then the end of it is lost.
         key = key.encode("utf-8", "surrogateescape")[:SHORTSTR_BYTES_MAX].decode("utf-8", "surrogateescape")
         self._pending.append((key, headers, body))

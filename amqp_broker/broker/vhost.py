@@ -21,7 +21,7 @@ from amqp_broker.broker.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, 
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.queue_types import check_shape, queue_class
 from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO, ReplyQueue
-from amqp_broker.broker.trace import TRACE_EXCHANGE, Trace
+from amqp_broker.broker.trace import TRACE_EXCHANGE, Tap, Trace
 from amqp_broker.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class VHost:
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
         self.name = name
-        # Set while its messages are traced.
+        # Set while its messages are traced, or tapped.
         self.trace: Trace | None = None
         self.default_exchange = DirectExchange(name, "")
         self.exchanges: dict[str, Exchange] = {"": self.default_exchange}
@@ -134,14 +134,40 @@ class VHost:
 
     def start_trace(self, extended: bool = False) -> None:
         """Copy what is published and delivered to `amq.rabbitmq.trace`; `extended` tells more of it than RabbitMQ."""
-        self._trace_with(Trace(self, extended))
+        self._trace_with(self._taps, is_published=True, is_extended=extended)
 
     def stop_trace(self) -> None:
-        self._trace_with(None)
+        self._trace_with(self._taps, is_published=False)
 
-    def _trace_with(self, trace: Trace | None) -> None:
+    @property
+    def is_tracing(self) -> bool:
+        """Whether what is published and delivered is copied to `amq.rabbitmq.trace`."""
+        return self.trace is not None and self.trace.is_published
+
+    def tap(self, tap: Tap) -> None:
+        """Tell all that happens to messages to `tap`, too."""
+        self._trace_with((*self._taps, tap), is_published=self.is_tracing, is_extended=self._is_extended)
+
+    def untap(self, tap: Tap) -> None:
+        taps = tuple(other for other in self._taps if other != tap)
+        self._trace_with(taps, is_published=self.is_tracing, is_extended=self._is_extended)
+
+    @property
+    def _taps(self) -> tuple[Tap, ...]:
+        return self.trace.taps if self.trace is not None else ()
+
+    @property
+    def _is_extended(self) -> bool:
+        return self.trace is not None and self.trace.is_extended
+
+    def _trace_with(self, taps: tuple[Tap, ...], *, is_published: bool, is_extended: bool = False) -> None:
         """A traced vhost has no plain route and no plain queue, so that where there is no trace nobody asks for it."""
+        is_traced = is_published or bool(taps)
+        was_traced = self.trace is not None
+        trace = Trace(self, taps, is_published=is_published, is_extended=is_extended) if is_traced else None
         self.trace = trace
+        if was_traced is is_traced:
+            return
         for queue in self.queues.values():
             queue.apply(queue.settings)
         self.topology_changed()

@@ -15,8 +15,8 @@ from aiohttp import web
 from amqp_broker.broker.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.events import INTERNAL_USER
-from amqp_broker.management import json
-from amqp_broker.management.access import ANYBODY, CHALLENGE, login
+from amqp_broker.management import json, live, page
+from amqp_broker.management.access import ANYBODY, CHALLENGE, MANAGEMENT, login
 from amqp_broker.management.listing import selected
 from amqp_broker.management.node import Node
 from amqp_broker.management.paths import BrokenPath, Paths, query_of
@@ -73,14 +73,29 @@ class Management:
         self.is_local = is_local
         self.patience_s = patience_s
         self.operator = InternalUser("rmq-cli")
+        # Whether it is all of management, with the web page, or a few resources for somebody else.
+        self._is_whole = resources is RESOURCES
         self._paths = Paths(resources)
         # What ends a connection that we wait for.
         self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
     def application(self) -> web.Application:
         application = web.Application(middlewares=[self._refuse], client_max_size=BODY_BYTES_MAX)
+        if self._is_whole:
+            application.router.add_get("/_broker/events", self._events, allow_head=False)
+            if not self.is_local:
+                page.mount(application)
         application.router.add_route("*", "/{path:(?s:.*)}", self._handle)
         return application
+
+    def _user_of(self, given: web.Request, needs: str) -> User:
+        if self.is_local or needs == ANYBODY:
+            return self.operator
+        return login(self.broker, given.headers.get("Authorization"), needs, given.remote or "")
+
+    async def _events(self, given: web.Request) -> web.StreamResponse:
+        user = self._user_of(given, MANAGEMENT)
+        return await live.send(given, self.broker, self.node, user, logged_in=not self.is_local)
 
     def protocols(self, server: web.Server) -> Callable[[], web.RequestHandler]:
         """What makes the protocols of a listener's connections, such that none is waited for without end."""
@@ -121,10 +136,7 @@ class Management:
             return web.Response(headers={"Allow": allowed(resource), **headers_of(None)})
         if method not in resource.handlers:
             raise MethodNotAllowed(resource)
-        if self.is_local or resource.needs == ANYBODY:
-            user: User = self.operator
-        else:
-            user = login(self.broker, given.headers.get("Authorization"), resource.needs, given.remote or "")
+        user = self._user_of(given, resource.needs)
         if (given.content_length or 0) > BODY_BYTES_MAX:
             raise too_large()
         request = Request(

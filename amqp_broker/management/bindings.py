@@ -18,6 +18,7 @@ from amqp_broker.management.body import text
 from amqp_broker.management.listing import listed
 from amqp_broker.management.names import check_name, octets_of
 from amqp_broker.management.request import DEFAULT_EXCHANGE_NAME, NO_CONTENT, Answer, Request, Resource, not_found
+from amqp_broker.management.values import json_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchange import Destination
@@ -45,7 +46,7 @@ def binding_row(binding: Binding) -> dict[str, Any]:
         "destination": binding.destination.name,
         "destination_type": "queue" if isinstance(binding.destination, Queue) else "exchange",
         "routing_key": binding.routing_key,
-        "arguments": json.of_table(binding.arguments),
+        "arguments": json_of(binding.arguments),
         "properties_key": properties_key(binding),
     }
 

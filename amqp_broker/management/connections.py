@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.management import json
 from amqp_broker.management.access import MANAGEMENT, MONITORING, may, require_owner
 from amqp_broker.management.channels import channel_row
 from amqp_broker.management.listing import listed
 from amqp_broker.management.request import NO_CONTENT, Request, Resource, not_found
 from amqp_broker.management.stats import GARBAGE_COLLECTION, RATE, Statistics
+from amqp_broker.management.values import json_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.connection import Connection
@@ -49,7 +49,7 @@ def octets_of(connection: Connection) -> dict[str, int]:
 
 def connection_row(connection: Connection, node: str, statistics: Statistics) -> dict[str, Any]:
     """A connection as lists and its own page have it."""
-    properties = json.of_table(connection.client_properties)
+    properties = json_of(connection.client_properties)
     row = {
         "auth_mechanism": connection.mechanism,
         "channel_max": connection.channel_max,

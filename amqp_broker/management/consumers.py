@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from amqp_broker.management import json
 from amqp_broker.management.access import MANAGEMENT, MONITORING, may
 from amqp_broker.management.request import Request, Resource
+from amqp_broker.management.values import json_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.connection import Connection
@@ -32,7 +32,7 @@ def consumer_row(consumer: Consumer, node: str) -> dict[str, Any]:
         "ack_required": not consumer.no_ack,
         "active": consumer.is_active,
         "activity_status": consumer.activity_status,
-        "arguments": json.of_table(consumer.arguments),
+        "arguments": json_of(consumer.arguments),
         "channel_details": channel_details(consumer.connection, consumer.number, node),
         "consumer_tag": consumer.tag,
         "exclusive": consumer.is_exclusive,

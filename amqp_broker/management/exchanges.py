@@ -15,6 +15,7 @@ from amqp_broker.management.listing import listed
 from amqp_broker.management.names import check_name
 from amqp_broker.management.request import CREATED, NO_CONTENT, Request, Resource, not_found
 from amqp_broker.management.stats import Statistics, with_details
+from amqp_broker.management.values import json_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchange import Exchange
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def basic_row(exchange: Exchange) -> dict[str, Any]:
     """An exchange without statistics."""
     row: dict[str, Any] = {
-        "arguments": json.of_table(exchange.arguments),
+        "arguments": json_of(exchange.arguments),
         "auto_delete": exchange.is_auto_delete,
         "durable": exchange.is_durable,
         "internal": exchange.is_internal,

@@ -248,7 +248,7 @@ class Import:
             vhost.set_metadata(metadata)
         elif self._actor in broker.users:
             broker.set_permission(broker.users[self._actor], name, Permission())
-        if tracing is not None and tracing is not (vhost.trace is not None):
+        if tracing is not None and tracing is not vhost.is_tracing:
             vhost.start_trace() if tracing else vhost.stop_trace()
 
     def _read_permission(self, entry: Entry) -> None:

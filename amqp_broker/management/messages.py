@@ -14,9 +14,10 @@ from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.publishing import publish as publish_message
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.errors import AccessRefused, AMQPError, InvalidParameter, NotFound, NotImplemented_
+from amqp_broker.errors import AccessRefused, AMQPError, NotFound, NotImplemented_
 from amqp_broker.management import body
 from amqp_broker.management.access import MANAGEMENT
+from amqp_broker.management.json import to_table
 from amqp_broker.management.request import (
     NO_CONTENT,
     Answer,
@@ -27,7 +28,7 @@ from amqp_broker.management.request import (
     not_authorised,
     not_found,
 )
-from amqp_broker.management.values import SHORTSTR_BYTES_MAX, json_of, table_of, text_of
+from amqp_broker.management.values import SHORTSTR_BYTES_MAX, json_of, text_of
 from amqp_broker.message import PROPERTIES, Message, Properties
 
 # ackmode -> whether messages come back, and whether that counts as rejected; None: they are gone at once.
@@ -135,20 +136,7 @@ def properties_of(given: Any) -> Properties:
 def _headers(given: Any) -> fields.Table:
     if not isinstance(given, (dict, list)) or (isinstance(given, list) and given):
         raise bad_request("headers must be an object")
-    if _has_null(given):
-        raise bad_request("null_not_allowed")
-    try:
-        return table_of(given)
-    except InvalidParameter as error:
-        raise bad_request(f"headers: {error}") from None
-
-
-def _has_null(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_null, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_null, value))
-    return value is None
+    return to_table(given)
 
 
 # Getting

@@ -19,6 +19,7 @@ from amqp_broker.management.listing import listed
 from amqp_broker.management.names import check_name
 from amqp_broker.management.request import CREATED, NO_CONTENT, Request, Resource, bad_request, not_found
 from amqp_broker.management.stats import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
+from amqp_broker.management.values import json_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queue import Queue
@@ -37,7 +38,7 @@ def basic_row(queue: Queue) -> dict[str, Any]:
     """A queue without statistics."""
     node = queue.vhost.broker.node
     row: dict[str, Any] = {
-        "arguments": json.of_table(queue.arguments),
+        "arguments": json_of(queue.arguments),
         "auto_delete": queue.is_auto_delete,
         "durable": queue.is_durable,
         "exclusive": queue.owner is not None,

@@ -52,7 +52,7 @@ def of_vhost(vhost: VHost) -> dict[str, Any]:
             "tags": list(metadata.tags),
             "default_queue_type": queue_type,
         },
-        "tracing": vhost.trace is not None,
+        "tracing": vhost.is_tracing,
         "cluster_state": {vhost.broker.node: "running"},
         "messages": ready + unacked,
         "messages_ready": ready,
@@ -84,7 +84,7 @@ def put(request: Request) -> Answer:
         answer = CREATED
     elif not given.keys().isdisjoint(_NOTED):
         vhost.set_metadata(metadata)
-    if is_traced is not None and is_traced is not (vhost.trace is not None):
+    if is_traced is not None and is_traced is not vhost.is_tracing:
         vhost.start_trace() if is_traced else vhost.stop_trace()
     return answer
 

@@ -34,7 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     if not RabbitMQ.is_installed():
         pytest.skip("RabbitMQ is not installed")
     theirs = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"), plugins=PLUGINS, settings=SETTINGS)
-    ours = OurBroker(tmp_path_factory.mktemp("ours"), options=("--management-port", "0"))
+    ours = OurBroker(tmp_path_factory.mktemp("ours"), options=("--no-prometheus",))
     theirs.start()
     ours.start()
     wait_until(lambda: "management" in ours.ports_file.read_text())

@@ -462,3 +462,22 @@ def test_a_connection_over_tls_tells_all_of_it(
     [(_, told)] = heard(broker)
     none = dict.fromkeys(CERTIFICATE, "")
     assert of_tls(told) == {**SUITE, "ssl_key_exchange": "any", "ssl_hash": "aead", **none, **certificate}
+
+
+# Listeners
+
+
+def test_a_listener_hears_every_event_without_a_queue_until_it_goes() -> None:
+    broker = Broker(Config(), bytes)
+    broker.add_defaults()
+    heard: list[tuple[str, dict[str, Any]]] = []
+
+    def listener(name: str, headers: dict[str, Any]) -> None:
+        heard.append((name, headers))
+
+    broker.events.listen(listener)
+    broker.add_user("anna", "secret")
+    assert heard == [("user.created", {"name": "anna", "user_who_performed_action": "rmq-internal"})]
+    broker.events.unlisten(listener)
+    broker.delete_user("anna")
+    assert len(heard) == 1

@@ -192,3 +192,77 @@ def test_answers_to_direct_requests_are_no_queues(vhost: VHost, connection: Conn
     headers = pulled[0].properties().headers
     assert headers is not None
     assert headers["routed_queues"] == []
+
+
+# Taps
+
+
+class Tapping:
+    """Hears what a vhost tells to a tap."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, fields.Table, bytes]] = []
+
+    def __call__(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes) -> None:
+        self.heard.append((event, name, headers, body))
+
+    def events(self) -> list[str]:
+        return [event for event, *_ in self.heard]
+
+
+def test_a_tap_is_told_all_without_a_queue(vhost: VHost, connection: Connection) -> None:
+    vhost.stop_trace()
+    tap = Tapping()
+    vhost.tap(tap)
+    queue = declare(vhost, "q", max_length=1)
+    publish(vhost, connection, queue, b"first")
+    publish(vhost, connection, queue, b"second")
+    assert tap.events() == ["publish", "publish", "drop"]
+    _, name, headers, body = tap.heard[0]
+    assert (name, body, headers["message_number"], headers["routed_queues"]) == ("", b"first", 1, ["q"])
+    assert vhost.queues["trace"].ready_count == 0
+
+
+def test_a_tap_leaves_the_plain_firehose_as_it_is(vhost: VHost, connection: Connection) -> None:
+    vhost.start_trace()
+    queue = declare(vhost, "q")
+    publish(vhost, connection, queue)
+    plain = vhost.queues["trace"].pull()
+    vhost.tap(Tapping())
+    publish(vhost, connection, queue)
+    tapped = vhost.queues["trace"].pull()
+    assert plain is not None
+    assert tapped is not None
+    assert plain[0].properties().as_dict() == tapped[0].properties().as_dict()
+    assert vhost.trace is not None
+    pulled = queue.pull()
+    assert pulled is not None
+    vhost.trace.delivered(queue, pulled[0], False, connection, 1, True)
+    queue.purge()
+    # What was sent, told without what only the extended trace has of it, and nothing of the purge.
+    assert [set(headers) & {"no_ack", "message_number", "time_us"} for _, headers in events(vhost)] == [set()]
+
+
+def test_the_trace_goes_on_and_ends_as_it_was_told_whoever_taps(vhost: VHost) -> None:
+    tap = Tapping()
+    vhost.tap(tap)
+    assert vhost.is_tracing
+    vhost.stop_trace()
+    assert not vhost.is_tracing
+    assert vhost.trace is not None
+    vhost.start_trace(extended=True)
+    vhost.untap(tap)
+    assert vhost.is_tracing
+    assert vhost.trace.is_extended
+
+
+def test_nothing_is_traced_when_the_last_tap_has_gone(vhost: VHost) -> None:
+    vhost.stop_trace()
+    first, second = Tapping(), Tapping()
+    vhost.tap(first)
+    vhost.tap(second)
+    vhost.untap(first)
+    assert vhost.trace is not None
+    vhost.untap(second)
+    vhost.untap(second)
+    assert vhost.trace is None

@@ -90,7 +90,7 @@ def test_an_exchange_is_bound_to_an_exchange(desk: Desk) -> None:
         ("x/z/q", {}, 404, "Not Found"),
         ("x/q/q", {"routing_key": []}, 400, ["not_string", "routing_key"]),
         ("x/q/q", {"routing_key": "k" * 256}, 400, "routing_key should be less than 255 bytes, actually was 256\n"),
-        ("x/q/q", {"arguments": 5}, 400, "arguments must be a JSON object"),
+        ("x/q/q", {"arguments": 5}, 400, "arguments should be a dictionary, actually was 5"),
         ("amq.headers/q/q", {"arguments": {"x-match": "zork"}}, 400, "Invalid x-match field value"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from amqp_broker import fields
 from amqp_broker.management import json
 from amqp_broker.management.request import Refusal
+from amqp_broker.management.values import json_of
 
 
 @pytest.mark.parametrize(
@@ -38,13 +39,13 @@ from amqp_broker.management.request import Refusal
     ],
 )
 def test_a_field_of_each_type_has_its_json(value: fields.Value, told: Any) -> None:
-    assert msgspec.json.decode(json.encode(json.of_table({"k": value}))) == {"k": told}
+    assert msgspec.json.decode(json.encode(json_of({"k": value}))) == {"k": told}
 
 
 def test_every_type_of_field_is_json() -> None:
     for kind in fields._TYPE_NAMES:
         value: Any = kind(1, 1) if kind is fields.Decimal else None if kind is type(None) else kind()
-        json.encode(json.of_field(value))
+        json.encode(json_of(value))
 
 
 @pytest.mark.parametrize(

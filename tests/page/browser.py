@@ -1,0 +1,218 @@
+"""A user of the page: Chromium without a window, driven by what stands on the page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from selenium import webdriver
+from selenium.common.exceptions import (
+    ElementNotInteractableException,
+    JavascriptException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from compat.waiting import wait_until
+
+T = TypeVar("T")
+# Elements that are shown and have a text in them, and their text.
+VISIBLE = (
+    "const textOf = (one) => (one.innerText ?? one.textContent).trim();"
+    "const visible = (css, text = '') => [...document.querySelectorAll(css)]"
+    "  .filter((one) => one.checkVisibility() && textOf(one).includes(text));"
+)
+# What passes while the page is being built.
+PASSING = (
+    AssertionError,
+    IndexError,
+    NoSuchElementException,
+    StaleElementReferenceException,
+    ElementNotInteractableException,
+    JavascriptException,
+)
+
+
+def start(chromium: str, chromedriver: str) -> webdriver.Chrome:
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1280,900"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(chromedriver))
+
+
+class Browser:
+    """The page in a browser; what is looked for is waited for."""
+
+    def __init__(self, driver: webdriver.Chrome, port: int) -> None:
+        self.driver = driver
+        self.url = f"http://127.0.0.1:{port}/"
+
+    # Where one is
+
+    def open(self, authorization: str = "", route: str = "") -> None:
+        """Open the page as one who was never here, or who has logged in in this tab."""
+        self.driver.get(self.url + "favicon.svg")
+        self.script("sessionStorage.clear(); localStorage.clear()")
+        if authorization:
+            self.script("sessionStorage.setItem('authorization', arguments[0])", authorization)
+        self.driver.get(f"{self.url}#/{route}")
+
+    def log_in(self, name: str = "guest", password: str = "guest") -> None:
+        self.fill("Username", name)
+        self.fill("Password", password)
+        self.press("Log in")
+
+    def start(self, route: str = "") -> None:
+        """Open a page as guest."""
+        self.open("Basic " + base64.b64encode(b"guest:guest").decode(), route)
+        self.find("main h1")
+
+    def go(self, route: str) -> None:
+        self.driver.execute_script("location.hash = arguments[0]", f"#/{route}")
+        self.find("main h1")
+
+    @property
+    def route(self) -> str:
+        return str(self.driver.current_url).partition("#/")[2]
+
+    # What is there
+
+    def until(self, question: Callable[[], T]) -> T:
+        """What the question returns when it is true at last."""
+        found: list[T] = []
+
+        def ask() -> bool:
+            try:
+                found.append(question())
+            except PASSING:
+                return False
+            return bool(found[-1])
+
+        wait_until(ask)
+        return found[-1]
+
+    def all(self, css: str, text: str = "") -> list[WebElement]:
+        """The elements of a kind that are shown and have a text in them; asked for at once, whatever their number."""
+        return self.script(VISIBLE + "return visible(...arguments)", css, text)  # type: ignore[no-any-return]
+
+    def find(self, css: str, text: str = "") -> WebElement:
+        """The first of them."""
+        return self.until(lambda: self.all(css, text))[0]
+
+    def texts(self, css: str) -> list[str]:
+        """What stands in all elements of a kind, as soon as there is one."""
+        return self.until(lambda: self.script(VISIBLE + "return visible(arguments[0]).map(textOf)", css))
+
+    def shows(self, text: str, css: str = "main") -> bool:
+        """Whether a text comes to stand there."""
+        return self.until(lambda: text in self.driver.find_element(By.CSS_SELECTOR, css).text)
+
+    def row(self, text: str) -> list[str]:
+        """The cells of the row that has a text."""
+        row = "visible('tbody tr', arguments[0])[0]"
+        return self.until(lambda: self.script(VISIBLE + f"return [...({row}?.cells ?? [])].map(textOf)", text))
+
+    def script(self, source: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(source, *arguments)
+
+    # What one does
+
+    def press(self, label: str, within: str = "body") -> None:
+        """Press the button with just this label."""
+        exact = "visible(arguments[0], arguments[1]).filter((one) => textOf(one) === arguments[1]).at(-1)"
+
+        def pressed() -> bool:
+            button = self.script(VISIBLE + f"return {exact}", f"{within} button", label)
+            assert button is not None
+            button.click()
+            return True
+
+        self.until(pressed)
+
+    def click(self, css: str, text: str = "") -> None:
+        def clicked() -> bool:
+            self.find(css, text).click()
+            return True
+
+        self.until(clicked)
+
+    def field(self, label: str, within: str = "body") -> WebElement:
+        """The control with a label."""
+
+        control = (
+            "return visible(arguments[0], arguments[1])"
+            ".find((one) => textOf(one).replace(/ [*]$/, '') === arguments[1])?.control"
+        )
+        return self.until(lambda: self.script(VISIBLE + control, f"{within} label.label", label))
+
+    def fill(self, label: str, value: str, within: str = "body") -> None:
+        control = self.field(label, within)
+        if control.tag_name == "select":
+            self.script(
+                "const [control, label] = arguments;"
+                "control.value = [...control.options].find((one) => one.text === label).value;"
+                "control.dispatchEvent(new Event('change'))",
+                control,
+                value,
+            )
+        else:
+            self.script("arguments[0].value = ''", control)
+            control.send_keys(value)
+
+    def type(self, *keys: str) -> None:
+        """Type into what has the focus."""
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def toast(self, text: str) -> None:
+        self.shows(text, "#toasts")
+
+    # What it looks like
+
+    def is_dark(self) -> bool:
+        colour = self.script("return getComputedStyle(document.documentElement).backgroundColor")
+        return sum(int(one) for one in colour.strip("rgba()").split(",")[:3]) < 200
+
+    def colours(self, canvas: str) -> int:
+        """How many colours a canvas has, apart from nothing."""
+        return int(
+            self.script(
+                "const canvas = document.querySelector(arguments[0]);"
+                "const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;"
+                "const seen = new Set();"
+                "for (let at = 0; at < data.length; at += 4) if (data[at + 3])"
+                "  seen.add((data[at] >> 4 << 8) | (data[at + 1] >> 4 << 4) | data[at + 2] >> 4);"
+                "return seen.size",
+                canvas,
+            )
+        )
+
+    def screenshot_colours(self) -> list[tuple[float, tuple[int, int, int]]]:
+        """The most frequent colours of what is on the screen, each with its share."""
+        png = self.driver.get_screenshot_as_png()
+        found = self.driver.execute_async_script(
+            "const [png, done] = arguments;"
+            "createImageBitmap(new Blob([Uint8Array.from(atob(png), (one) => one.charCodeAt(0))]))"
+            "  .then((bitmap) => { const canvas = document.createElement('canvas');"
+            "    canvas.width = bitmap.width; canvas.height = bitmap.height;"
+            "    const context = canvas.getContext('2d'); context.drawImage(bitmap, 0, 0);"
+            "    const data = context.getImageData(0, 0, bitmap.width, bitmap.height).data; const counts = {};"
+            "    for (let at = 0; at < data.length; at += 16) {"
+            "      const key = [data[at], data[at + 1], data[at + 2]].join(); counts[key] = (counts[key] ?? 0) + 1; }"
+            "    const all = data.length / 16;"
+            "    done(JSON.stringify(Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 40)"
+            "      .map(([key, count]) => [count / all, key.split(',').map(Number)]))); });",
+            base64.b64encode(png).decode(),
+        )
+        return [(share, tuple(colour)) for share, colour in json.loads(found)]
+
+    def complaints(self) -> list[str]:
+        """What the browser has logged as errors."""
+        return [one["message"] for one in self.driver.get_log("browser") if one["level"] == "SEVERE"]

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.page.browser import Browser
+from tests.page.client import channel
+from tests.running import RunningServer
+
+
+def test_a_policy_is_added_and_applies(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("limited")
+    browser.start("policies")
+    browser.press("Add policy")
+    browser.fill("Name", "short", "dialog")
+    browser.fill("Pattern", "^lim", "dialog")
+    browser.press("max-length", "dialog")
+    browser.type("5")
+    browser.press("Add policy", "dialog")
+    browser.toast("short applies now")
+    assert browser.row("short")[:6] == ["/", "short", "^lim", "all", '{"max-length":5}', "0"]
+    browser.go("queues")
+    assert "short" in browser.row("limited")[3]
+    browser.go("policies")
+    browser.press("Clear")
+    browser.press("Clear", "dialog")
+    browser.until(lambda: len(list(running.server.broker.vhosts["/"].policies)) == 0)
+
+
+def test_a_user_a_vhost_and_permissions_are_added(browser: Browser, running: RunningServer) -> None:
+    browser.start("vhosts")
+    browser.press("Add virtual host")
+    browser.fill("Name", "shop", "dialog")
+    browser.press("Add virtual host", "dialog")
+    browser.find("tbody a", "shop")
+    browser.go("users")
+    browser.press("Add user")
+    browser.fill("Name", "anna", "dialog")
+    browser.fill("Password", "secret", "dialog")
+    browser.field("management", "dialog").click()
+    browser.press("Add user", "dialog")
+    browser.click("tbody a", "anna")
+    browser.click("summary", "Set permissions")
+    browser.fill("Virtual host", "shop", ".more")
+    browser.fill("Configure", "^anna", ".more")
+    browser.press("Set permissions", ".more")
+    browser.until(lambda: browser.row("shop")[:4] == ["shop", "^anna", ".*", ".*"])
+    user = running.server.broker.users["anna"]
+    assert user.can_open("shop")
+    assert user.tags == {"management"}
+    # The selector of virtual hosts knows the new one.
+    browser.until(lambda: "shop" in browser.find("#vhost").text)
+    browser.press("Delete")
+    browser.press("Delete user", "dialog")
+    browser.until(lambda: "anna" not in running.server.broker.users)
+
+
+def test_the_virtual_host_chosen_cuts_the_lists(browser: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.add_vhost("other"))
+    browser.start("exchanges")
+    browser.until(lambda: {"/", "other"} <= {one.text for one in browser.all("tbody td:first-child")})
+    browser.script(
+        "const one = document.getElementById('vhost'); one.value = 'other'; one.dispatchEvent(new Event('change'))"
+    )
+    browser.until(lambda: {one.text for one in browser.all("tbody td:first-child")} == {"other"})
+
+
+def test_a_connection_is_closed_by_force(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port, "victim") as client:
+        browser.start("connections")
+        browser.click("tbody a", "victim")
+        browser.shows("pika")
+        browser.press("Force close")
+        browser.press("Close connection", "dialog")
+        running.until(lambda server: not server.broker.connections)
+        assert client.connection.is_open  # it has not looked yet
+
+
+def test_a_limit_is_set(browser: Browser, running: RunningServer) -> None:
+    browser.start("limits")
+    browser.press("Set limit of a virtual host")
+    browser.fill("Limit", "max-queues", "dialog")
+    browser.fill("Value", "1000", "dialog")
+    browser.press("Set limit", "dialog")
+    browser.until(lambda: browser.row("/")[2] == "1000")
+    assert running.server.broker.vhosts["/"].limits.given == {"max-queues": 1000}
+    browser.press("Clear")
+    browser.until(lambda: running.server.broker.vhosts["/"].limits.given == {})
+
+
+def test_definitions_are_exported_and_imported(browser: Browser, running: RunningServer, tmp_path: Path) -> None:
+    browser.driver.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    browser.start("definitions")
+    browser.fill("File name", "mine.json")
+    browser.press("Export")
+    browser.until(lambda: (tmp_path / "mine.json").exists())
+    definitions = json.loads((tmp_path / "mine.json").read_text())
+    definitions["queues"].append(
+        {"name": "imported", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+    )
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(definitions))
+    browser.field("File").send_keys(str(changed))
+    browser.shows("changed.json has")
+    browser.press("Import")
+    browser.toast("The definitions were imported")
+    assert "imported" in running.server.broker.vhosts["/"].queues

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from tests.page.browser import Browser
+from tests.page.client import channel
+from tests.running import RunningServer
+
+
+def test_what_happens_to_a_message_is_seen_as_it_happens(browser: Browser, running: RunningServer) -> None:
+    browser.start("messages")
+    browser.shows("Nothing has happened yet")
+    running.until(lambda server: server.broker.vhosts["/"].trace is not None)
+    with channel(running.port) as client:
+        client.queue_declare("flow")
+        client.basic_publish("", "flow", b'{"a": 1}')
+        method, _, _ = client.basic_get("flow")
+        client.basic_nack(method.delivery_tag, requeue=True)
+        method, _, _ = client.basic_get("flow")
+        client.basic_ack(method.delivery_tag)
+        client.basic_publish("", "nobody", b"", mandatory=True)
+    browser.find(".event.return")
+    kinds = [one.split("\n")[1] for one in browser.texts(".flow .event")]
+    assert kinds == ["return", "publish", "ack", "deliver", "nack", "deliver", "publish"]
+    browser.click(".event.nack")
+    browser.press("Its whole way")
+    assert len(browser.texts(".trail-list li")) == 5
+    browser.click(".event.deliver")
+    assert browser.find(".inspector pre.json").text == '{\n  "a": 1\n}'
+    browser.click(".switch.publish")
+    browser.until(lambda: not browser.all(".event.publish"))
+    browser.find("main input[type=search]").send_keys("nothing like it")
+    browser.shows("Nothing of this is shown")
+
+
+def test_nothing_is_traced_when_the_page_is_left(browser: Browser, running: RunningServer) -> None:
+    browser.start("messages")
+    running.until(lambda server: server.broker.vhosts["/"].trace is not None)
+    browser.go("queues")
+    running.until(lambda server: server.broker.vhosts["/"].trace is None)
+
+
+def test_a_flood_is_cut_and_the_page_says_by_how_much(browser: Browser, running: RunningServer) -> None:
+    browser.start("messages")
+    browser.shows("Listening")
+    with channel(running.port) as client:
+        for _ in range(5000):
+            client.basic_publish("amq.fanout", "flood", b"x")
+        client.basic_publish("amq.fanout", "last", b"x")
+    browser.find(".event", "last")
+    browser.shows("skipped", ".title")
+    assert len(browser.all(".flow .event")) <= 150

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from tests.page.browser import Browser
+
+
+def test_a_wrong_password_is_refused_and_the_right_one_lets_in(browser: Browser) -> None:
+    browser.open()
+    browser.log_in(password="wrong")
+    browser.shows("Login failed", ".login .problem")
+    browser.log_in()
+    browser.shows("Overview", "main h1")
+    assert "guest" not in browser.driver.current_url
+
+
+def test_who_logs_out_is_forgotten(browser: Browser) -> None:
+    browser.start("queues")
+    browser.click("#logout")
+    browser.find(".login")
+    assert browser.script("return sessionStorage.getItem('authorization')") is None
+    browser.driver.refresh()
+    browser.find(".login")
+
+
+def test_a_user_without_tags_is_not_let_in(browser: Browser, running) -> None:
+    running.ask(lambda server: server.broker.add_user("nobody", "secret"))
+    browser.open()
+    browser.log_in("nobody", "secret")
+    browser.shows("Not", ".login .problem")
+
+
+def test_a_user_who_is_no_administrator_is_not_offered_what_he_may_not(browser: Browser, running) -> None:
+    running.ask(lambda server: server.broker.add_user("watcher", "secret", tags=frozenset({"monitoring"})))
+    browser.open()
+    browser.log_in("watcher", "secret")
+    browser.find("nav a", "Overview")
+    labels = browser.texts("nav a")
+    assert "Users" not in labels
+    assert "Live Messages" not in labels
+    assert "Policies" in labels

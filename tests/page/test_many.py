@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.page.browser import Browser
+from tests.page.client import channel
+from tests.running import RunningServer
+
+COUNT = 1000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def many(running: RunningServer) -> Iterator[None]:
+    with channel(running.port) as client:
+        for number in range(COUNT):
+            client.queue_declare(f"many.{number:04}")
+        yield
+
+
+def test_a_thousand_queues_are_shown_in_pages_and_filtered_by_the_broker(browser: Browser) -> None:
+    browser.start("queues")
+    browser.until(lambda: browser.find(".count").text == "1,000")
+    assert len(browser.all("tbody tr")) == 100
+    browser.press("Next")
+    browser.find("tbody a", "many.0100")
+    browser.shows("Page 2 of 10")
+    browser.script("scrollTo(0, document.body.scrollHeight)")
+    browser.until(lambda: browser.script("return scrollY") > 1000)
+    browser.find("input[type=search]").send_keys("many.042")
+    browser.until(lambda: browser.find(".count").text == "10 of 1,000")
+    browser.until(lambda: len(browser.all("tbody tr")) == 10)
+    browser.press("Name")
+    browser.until(lambda: browser.texts("tbody a")[0] == "many.0429")
+
+
+def test_the_page_stays_quick_with_a_thousand_queues(browser: Browser, running: RunningServer) -> None:
+    """What is counted is the time in which the page can do nothing else."""
+    browser.start("queues")
+    browser.find("tbody a", "many.0000")
+    browser.script(
+        "window.longest = 0; new PerformanceObserver((list) => { for (const one of list.getEntries())"
+        " window.longest = Math.max(window.longest, one.duration); }).observe({ type: 'longtask' })"
+    )
+    with channel(running.port) as client:
+        end = time.monotonic() + 2
+        number = 0
+        while time.monotonic() < end:
+            client.basic_publish("", f"many.{number % 100:04}", b"x")
+            number += 1
+    browser.until(lambda: browser.row("many.0000")[5] != "0")
+    assert browser.script("return window.longest") < 500

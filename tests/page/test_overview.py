@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+
+from tests.page.browser import Browser
+from tests.page.client import channel
+from tests.running import RunningServer
+
+
+def test_numbers_and_charts_move_while_a_client_publishes(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    browser.find(".chart canvas")
+    with channel(running.port) as client:
+        client.queue_declare("live")
+        for _ in range(500):
+            client.basic_publish("", "live", b"x")
+        browser.until(lambda: browser.find(".tile.wide b").text == "500")
+        browser.until(lambda: re.search(r"in [1-9]", browser.find(".tile.wide").text))
+        assert browser.find(".tile", "Connections").text.endswith("1")
+    browser.until(lambda: browser.find(".tile", "Connections").text.endswith("0"))
+    # Lines in two colours and their areas, not just the grid and its labels.
+    assert browser.colours(".chart canvas") > 3
+    assert browser.shows("Memory")
+    assert browser.row("http") == ["http", "127.0.0.1", str(running.server.ports["management"])]
+
+
+def test_dark_is_dark_and_the_charts_follow(browser: Browser) -> None:
+    browser.start()
+    browser.find(".chart canvas")
+    assert not browser.is_dark()
+    light = browser.screenshot_colours()
+    assert sum(light[0][1]) > 600
+    browser.click("#theme")
+    browser.until(browser.is_dark)
+    browser.until(lambda: sum(browser.screenshot_colours()[0][1]) < 150)
+    # What is written is light then: the page is not just black.
+    assert any(sum(colour) > 450 for _, colour in browser.screenshot_colours())
+    browser.driver.refresh()
+    browser.find("nav")
+    assert browser.is_dark()
+
+
+def test_the_systems_dark_is_followed(browser: Browser) -> None:
+    browser.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    try:
+        browser.open()
+        browser.find(".login")
+        assert browser.is_dark()
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_a_narrow_screen_has_nothing_beyond_its_edge(browser: Browser) -> None:
+    narrow = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    try:
+        browser.start()
+        for route in ("", "queues", "exchanges", "messages", "users", "definitions"):
+            browser.go(route)
+            assert browser.script("return document.documentElement.scrollWidth") <= 390, route
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

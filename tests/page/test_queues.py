@@ -1,0 +1,146 @@
+"""The life of a queue, by hand."""
+
+from __future__ import annotations
+
+import json
+
+from tests.page.browser import Browser
+from tests.page.client import channel
+from tests.running import RunningServer
+
+ORDER = json.dumps({"id": 7, "customer": {"name": "Zoë"}, "paid": True}, ensure_ascii=False)
+
+
+def ready(running: RunningServer, name: str) -> int:
+    return running.ask(lambda server: server.broker.vhosts["/"].queues[name].ready_count)
+
+
+def add_queue(browser: Browser, name: str) -> None:
+    browser.go("queues")
+    browser.press("Add queue")
+    browser.fill("Name", name, "dialog")
+    browser.press("Add queue", "dialog")
+    browser.toast(f"Queue {name} was added")
+
+
+def test_a_queue_an_exchange_and_a_binding_are_added(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    add_queue(browser, "orders")
+    assert browser.row("orders")[:3] == ["/", "orders", "classic"]
+    browser.go("exchanges")
+    browser.press("Add exchange")
+    browser.fill("Name", "shop", "dialog")
+    browser.fill("Type", "topic", "dialog")
+    browser.press("Add exchange", "dialog")
+    browser.click("tbody a", "shop")
+    browser.click("summary", "Bind a queue")
+    browser.fill("Name", "orders", ".more")
+    browser.fill("Routing key", "order.#", ".more")
+    browser.press("Bind")
+    browser.find(".diagram .node.queue", "orders")
+    browser.shows("order.#", ".diagram")
+    assert browser.row("orders")[:2] == ["shop", "order.#"]
+    browser.fill("Routing key", "order.created", ".part:last-child")
+    browser.fill("Payload", ORDER, ".part:last-child")
+    browser.press("Publish message")
+    browser.toast("Message published")
+    assert ready(running, "orders") == 1
+
+
+def test_a_message_is_peeked_at_and_stays(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("peeked")
+        for number in range(3):
+            client.basic_publish("", "peeked", json.dumps({"id": number, "text": f"<b>{number}"}).encode())
+    browser.start("queues/%2F/peeked")
+    browser.until(lambda: len(browser.all(".messages summary")) == 3)
+    browser.click(".messages summary", '"id": 1')
+    assert browser.find("pre.json").text == '{\n  "id": 1,\n  "text": "<b>1"\n}'
+    browser.press("As sent")
+    assert browser.find(".payload pre").text == '{"id": 1, "text": "<b>1"}'
+    browser.find("input[name=search]").send_keys("<b>2")
+    browser.until(lambda: len(browser.all(".messages summary")) == 1)
+    assert ready(running, "peeked") == 3
+    with channel(running.port) as client:
+        method, _, body = client.basic_get("peeked")
+        assert body is not None
+        assert not method.redelivered
+
+
+def test_messages_are_published_got_moved_and_purged(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    add_queue(browser, "here")
+    add_queue(browser, "there")
+    browser.click("tbody a", "here")
+    browser.click("#tab-publish")
+    browser.fill("Payload", ORDER, "#panel-publish")
+    for count in (1, 2, 3):
+        browser.press("Publish message", "#panel-publish")
+        browser.until(lambda count=count: ready(running, "here") == count)
+    browser.until(lambda: browser.find(".facts").text.startswith("Ready\n3\n"))
+
+    browser.click("#tab-get")
+    browser.press("Get messages")
+    browser.find("#panel-get .messages summary", "Zoë")
+    assert ready(running, "here") == 3
+    browser.fill("Ack mode", "Automatic ack", "#panel-get")
+    browser.press("Get messages")
+    browser.until(lambda: ready(running, "here") == 2)
+
+    browser.click("#tab-move")
+    browser.fill("To queue", "nowhere", "#panel-move")
+    browser.press("Move messages")
+    browser.shows("nowhere", "#panel-move .problem")
+    browser.fill("To queue", "there", "#panel-move")
+    browser.press("Move messages")
+    browser.toast("2 messages moved to there")
+    assert (ready(running, "here"), ready(running, "there")) == (0, 2)
+
+    browser.go("queues/%2F/there")
+    browser.press("Purge")
+    browser.press("Purge messages", "dialog")
+    browser.until(lambda: ready(running, "there") == 0)
+    browser.press("Delete")
+    browser.press("Delete queue", "dialog")
+    browser.toast("Queue there was deleted")
+    assert browser.until(lambda: browser.route == "queues")
+    assert "there" not in running.ask(lambda server: server.broker.vhosts["/"].queues)
+
+
+def test_a_refusal_is_shown_in_the_dialog_with_what_was_entered(browser: Browser) -> None:
+    browser.start("queues")
+    browser.press("Add queue")
+    browser.fill("Name", "amq.mine", "dialog")
+    browser.press("Add queue", "dialog")
+    browser.shows("refused", "dialog .problem")
+    assert browser.field("Name", "dialog").get_attribute("value") == "amq.mine"
+    browser.press("Cancel", "dialog")
+
+
+def test_what_others_do_shows_up_by_itself(browser: Browser, running: RunningServer) -> None:
+    browser.start("queues")
+    with channel(running.port) as client:
+        client.queue_declare("sudden")
+        browser.find("tbody a", "sudden")
+        client.basic_publish("", "sudden", b"x")
+        browser.until(lambda: browser.row("sudden")[5] == "1")
+        client.queue_delete("sudden")
+        browser.until(lambda: "sudden" not in browser.find("main").text)
+
+
+def test_a_queue_that_is_gone_is_said_to_be(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("short")
+        browser.start("queues/%2F/short")
+        browser.find("#tab-peek")
+        client.queue_delete("short")
+        browser.shows("does not exist, or no longer")
+
+
+def test_streams_are_looked_at_where_they_are(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("log", durable=True, arguments={"x-queue-type": "stream"})
+        client.basic_publish("", "log", b"first")
+    browser.start("queues/%2F/log")
+    browser.find(".messages summary", "first")
+    browser.until(lambda: [one.text for one in browser.all("[role=tab]")] == ["Peek", "Publish"])
