@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote, urlsplit
 import click
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.cli.serve import EX_NOPERM, EX_UNAVAILABLE, CommandError
+from amqp_broker.cli.failing import CommandError
+from amqp_broker.cli.serve import EX_NOPERM, EX_UNAVAILABLE
 from amqp_broker.cli.store import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, Progress, folder_of
 from amqp_broker.errors import DoesNotExist
 from amqp_broker.loading import load

@@ -17,6 +17,7 @@ from typing import Any, Final
 import click
 
 from amqp_broker.cli.check_config import show
+from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.options import settings_as_options
 from amqp_broker.conf_keys import Notice
 from amqp_broker.loading import load
@@ -37,14 +38,6 @@ MMAP_BYTES_MIN: Final = 4 * 1024 * 1024
 logger = logging.getLogger("amqp_broker.cli")
 
 LOG_FORMAT: Final = "%(asctime)s.%(msecs)03d [%(levelname)s] %(message)s"
-
-
-class CommandError(Exception):
-    """A command cannot do what it was asked; the text is a sentence for the user."""
-
-    def __init__(self, sentence: str, exit_code: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code
 
 
 @click.command()

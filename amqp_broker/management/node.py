@@ -26,10 +26,16 @@ class ShovelStatus(NamedTuple):
 
 
 class Node:
-    """`rates` are those of its counters, `started_at_ms` is when the broker was started (ms since the epoch)."""
+    """`rates` are those of its counters, `started_at_ms` is when the broker was started (ms since the epoch).
+
+    `state` is what it does for clients: "running", "suspended" (no new ones are let in), "stopped" (none are there), or
+    "stopping" and "starting" in between. `problem` says why it could not get to where it was told to go.
+    """
 
     started_at_ms: int
     rates: Rates
+    state: str = "running"
+    problem: str = ""
 
     # What it is
 
@@ -66,6 +72,10 @@ class Node:
         """How many processors there are."""
         raise NotImplementedError
 
+    def data_folder(self) -> str:
+        """Where the store is, or "" if there is none."""
+        raise NotImplementedError
+
     def shovels(self) -> list[ShovelStatus]:
         """The shovels that parameters have started."""
         raise NotImplementedError
@@ -94,4 +104,20 @@ class Node:
 
     def stop(self) -> None:
         """End the process, as SIGTERM does."""
+        raise NotImplementedError
+
+    def stop_app(self) -> None:
+        """Begin to send all clients away, and let none in until `start_app`; `state` tells when that is done."""
+        raise NotImplementedError
+
+    def start_app(self) -> None:
+        """Begin to listen again, on the same ports."""
+        raise NotImplementedError
+
+    def suspend_listeners(self) -> None:
+        """Begin to let no new clients in; those that are there stay."""
+        raise NotImplementedError
+
+    def resume_listeners(self) -> None:
+        """Begin to let new clients in again."""
         raise NotImplementedError

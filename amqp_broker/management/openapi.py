@@ -102,6 +102,11 @@ BODIES: Final[dict[tuple[str, str], Schema]] = {
     ),
     ("POST", "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"): an_object(routing_key=TEXT, arguments=TABLE),
     ("PUT", "/api/cluster-name"): an_object(("name",), name=TEXT),
+    ("POST", "/_broker/authenticate"): an_object(("user", "password"), user=TEXT, password=TEXT),
+    **{
+        ("PUT", f"/_broker/{setting}"): an_object(("value",), value=TEXT)
+        for setting in ("memory-limit", "disk-free-limit", "log-level")
+    },
 }
 LIST_QUERY: Final[dict[str, Schema]] = {
     "columns": TEXT,

@@ -19,6 +19,7 @@ from amqp_broker.management import (
     messages,
     nodes,
     openapi,
+    operations,
     overview,
     parameters,
     peeking,
@@ -54,5 +55,6 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *messages.RESOURCES,
     *peeking.RESOURCES,
     *actions.RESOURCES,
+    *operations.RESOURCES,
     *openapi.RESOURCES,
 )

@@ -90,6 +90,14 @@ class ServerNode(Node):
     def restart_shovel(self, vhost: str, name: str) -> bool:
         return self.server.shovels.restart(vhost, name)
 
+    def forget_listeners(self) -> None:
+        """None is open any more."""
+        self._listeners.clear()
+
+    def data_folder(self) -> str:
+        store = self.server.store
+        return "" if store is None else str(store.environment.folder)
+
     def flush(self) -> None:
         self.server.flush()
 
@@ -110,6 +118,18 @@ class ServerNode(Node):
     def stop(self) -> None:
         self.server.request_stop()
 
+    def stop_app(self) -> None:
+        self.server.pauses.begin("stopped")
+
+    def start_app(self) -> None:
+        self.server.pauses.begin("running")
+
+    def suspend_listeners(self) -> None:
+        self.server.pauses.begin("suspended")
+
+    def resume_listeners(self) -> None:
+        self.server.pauses.begin("running")
+
 
 class Listeners:
     """What of a server is HTTP."""
@@ -117,8 +137,10 @@ class Listeners:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.management: Management | None = None
+        # What clients come to, and what is only for the command line.
         self._runners: list[web.AppRunner] = []
         self._listening: list[asyncio.AbstractServer] = []
+        self._control: tuple[web.AppRunner, asyncio.AbstractServer] | None = None
         self._socket_path: Path | None = None
 
     async def start(self) -> None:
@@ -126,11 +148,24 @@ class Listeners:
         config = self.server.config
         if not config.management and not config.prometheus and not config.control:
             return
+        self.server.node.rates.start()
+        await self.open()
+        if config.control and hasattr(socket, "AF_UNIX"):
+            from amqp_broker.management.app import Management
+
+            local = Management(self.server.broker, self.server.node, is_local=True)
+            await self._serve(local, [self._open_control_socket()])
+            self._control = self._runners.pop(), self._listening.pop()
+
+    async def open(self) -> None:
+        """Listen for clients, where they knew us if there was such a place. Raises CannotListen and TlsError."""
+        config = self.server.config
+        if not config.management and not config.prometheus:
+            return
         from amqp_broker.management import metrics
         from amqp_broker.management.app import Management
 
         broker, node = self.server.broker, self.server.node
-        node.rates.start()
         if config.management:
             self.management = management = Management(broker, node)
             host = config.management_host or config.host
@@ -144,8 +179,6 @@ class Listeners:
             ports = (PROMETHEUS_PORT, config.prometheus_port)
             own = Management(broker, node, metrics.resources(config.prometheus_per_object))
             await self._open("prometheus", "http/prometheus", own, host, *ports)
-        if config.control and hasattr(socket, "AF_UNIX"):
-            await self._serve(Management(broker, node, is_local=True), [self._open_control_socket()])
 
     async def _open(
         self,
@@ -158,11 +191,12 @@ class Listeners:
         context: ssl.SSLContext | None = None,
     ) -> None:
         """Serve on a port of its own; `name` is what the ports file calls it, `protocol` what RabbitMQ does."""
-        sockets = listen(host, self.server.config.port_of(default_port, given_port))
+        server = self.server
+        sockets = listen(host, server.ports.get(name) or server.config.port_of(default_port, given_port))
         await self._serve(management, sockets, context)
         address, port = sockets[0].getsockname()[:2]
-        self.server.ports[name] = port
-        self.server.node.listen(protocol, address, port)
+        server.ports[name] = port
+        server.node.listen(protocol, address, port)
         plugin = "Prometheus metrics" if name == "prometheus" else "Management plugin"
         kind = "HTTP (non-TLS)" if context is None else "HTTPS"
         logger.info("%s: %s listener started on port %d", plugin, kind, port)
@@ -204,7 +238,15 @@ class Listeners:
             with contextlib.suppress(OSError):
                 self._socket_path.unlink(missing_ok=True)
         self.server.node.rates.stop()
-        for listening in self._listening:
+        await self.close()
+        if self._control is not None:
+            runner, listening = self._control
             listening.close()
-        for runner in self._runners:
             await runner.cleanup()
+
+    async def close(self) -> None:
+        """No longer listen for clients."""
+        while self._listening:
+            self._listening.pop().close()
+        while self._runners:
+            await self._runners.pop().cleanup()

@@ -27,6 +27,7 @@ from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
+from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.shovels import SHOVEL, LocalLink, Shovels
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
@@ -100,7 +101,10 @@ class Server:
         self._listeners: list[asyncio.AbstractServer] = []
         # What AMQP over TLS is served with; None if it is not.
         self.secure: tls.Listener | None = None
+        # The ports that were taken where any would do.
+        self._taken: dict[tuple[str, str, int], int] = {}
         self.http = Listeners(self)
+        self.pauses = Pauses(self)
         self.shovels = self.broker.components[SHOVEL] = Shovels(self)
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
@@ -139,7 +143,7 @@ class Server:
         if self.store is not None:
             self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
         self._watch_alarms()
-        await self._listen()
+        await self.listen()
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
         logger.info(
             "Memory high watermark set to %d MiB (%d bytes) of %d MiB (%d bytes) total",
@@ -162,16 +166,19 @@ class Server:
         # What a former process left behind is seen to now.
         self.flush()
 
-    async def _listen(self) -> None:
-        """Take all ports, or none, and then serve them."""
+    async def listen(self) -> None:
+        """Take all ports of AMQP, those that we had if we had some, or none. Raises CannotListen and TlsError."""
         config = self.config
         self.secure = served = tls.listener(config)
         with contextlib.ExitStack() as opened:
-            plain = [opened.enter_context(one) for host, port in config.listeners for one in listen(host, port)]
+            plain = [
+                opened.enter_context(one) for host, port in config.listeners for one in self._listen_again(host, port)
+            ]
             secure = []
             if served is not None:
                 port = config.port_of(TLS_PORT, config.tls_port)
-                secure = [opened.enter_context(one) for one in listen(config.host, port)]
+                # Another key than that of the plain listener, whose port may be "any", too.
+                secure = [opened.enter_context(one) for one in self._listen_again(config.host, port, "amqps")]
             opened.pop_all()
         for listener in plain:
             server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
@@ -183,6 +190,16 @@ class Server:
         exposed = [shown_address(listener) for listener in plain if not logins.is_loopback(listener.getsockname()[0])]
         if exposed and logins.is_everybody(self.broker):
             logger.warning(EVERYBODY, " and ".join(exposed))
+
+    def _listen_again(self, host: str, port: int, name: str = "amqp") -> list[socket.socket]:
+        sockets = listen(host, self._taken.get((name, host, port), port))
+        self._taken[name, host, port] = sockets[0].getsockname()[1]
+        return sockets
+
+    def close_listeners(self) -> None:
+        """Take no more clients of AMQP."""
+        while self._listeners:
+            self._listeners.pop().close()
 
     def _tell_listener(self, protocol: str, listener: socket.socket) -> None:
         host, port = listener.getsockname()[:2]
@@ -360,10 +377,20 @@ class Server:
 
     async def stop(self) -> None:
         """Tell clients that the broker goes (320), give them a moment to answer, and close everything."""
-        for listener in self._listeners:
-            listener.close()
+        self.close_listeners()
         await self.http.stop()
         self.shovels.stop()
+        await self.disconnect()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._commit_timer is not None:
+            self._commit_timer.cancel()
+        self._alarms_timer.cancel()
+        if self.store is not None:
+            self.store.close()
+
+    async def disconnect(self) -> None:
+        """Close all connections (320), giving clients a moment to answer."""
         now = self.clock.now()
         for session in list(self.transports):
             session.force_close("broker forced connection closure with reason 'shutdown'", now)
@@ -373,13 +400,7 @@ class Server:
             transport.socket.abort()
         # They are gone when the loop has told their sessions so, which still need the store.
         await self._wait_for_clients()
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._commit_timer is not None:
-            self._commit_timer.cancel()
-        self._alarms_timer.cancel()
-        if self.store is not None:
-            self.store.close()
+        self._all_closed = None
 
     async def _wait_for_clients(self) -> None:
         if self.transports:

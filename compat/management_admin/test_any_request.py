@@ -35,8 +35,12 @@ NAMES: Final = {
     "within": ["1", "-1"],
     "unit": ["weeks"],
 }
-# It would close the client beside.
-LEFT_OUT: Final = ("/_broker/reset", "/_broker/events", "/api/connections")
+# They would close the client beside, or block it.
+NODE: Final = ("stop", "stop-app", "suspend-listeners", "memory-limit", "disk-free-limit")
+LEFT_OUT: Final = (
+    *("/_broker/reset", "/_broker/events", "/api/connections"),
+    *(f"/_broker/{verb}" for verb in NODE),
+)
 
 
 class Beside:
@@ -103,7 +107,7 @@ class Target:
         where = f"{case.method} {case.formatted_path} {case.body!r}: {status} {text[:500]}"
         assert status < 500 or (status == 503 and "/health" in case.path), where
         # That its user could not log in would mean that nothing is tried any more.
-        assert "Login failed" not in text or case.path == "/api/login", where
+        assert "Login failed" not in text or case.path in ("/api/login", "/_broker/authenticate"), where
         if text:
             json.loads(text)
         if status >= 400 and status != 503:

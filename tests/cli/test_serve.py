@@ -50,7 +50,7 @@ def test_a_broker_serves_on_a_free_port(tmp_path: Path, program: tuple[str, ...]
 
 def test_the_ports_file_has_a_port_for_each_kind_of_listener(tmp_path: Path) -> None:
     with serving(tmp_path, "--port", "0") as broker:
-        assert broker.ports.keys() == {"amqp", "management"}
+        assert broker.ports.keys() == {"amqp", "management", "prometheus"}
         assert 0 < broker.port < 65536
         assert sorted(path.name for path in tmp_path.iterdir()) == ["output", "ports.json"]
 
@@ -71,13 +71,14 @@ def test_the_log_says_once_and_last_that_the_broker_is_ready(tmp_path: Path) -> 
             broker.client().open().close()
         assert broker.end() == 0
         logged = messages(broker)
-        listener, watermark, management, ready = logged[:4]
+        listener, watermark, management, metrics, ready = logged[:5]
         assert listener == f"started TCP listener on 127.0.0.1:{broker.port}"
         sizes = r"\d+ MiB \(\d+ bytes\)"
         assert re.fullmatch(f"Memory high watermark set to {sizes} of {sizes} total", watermark)
         assert management == (
             f"Management plugin: HTTP (non-TLS) listener started on port {broker.ports['management']}"
         )
+        assert metrics == f"Prometheus metrics: HTTP (non-TLS) listener started on port {broker.ports['prometheus']}"
         assert ready == "Server startup complete; 0 plugins started."
         assert broker.output.count(READY) == 1
 

@@ -17,6 +17,11 @@ NO_BODY = {
     ("POST", "/api/login"),
     ("POST", "/_broker/reset"),
     ("PUT", "/api/feature-flags/{name}/enable"),
+    ("PUT", "/_broker/trace/{vhost}"),
+    *(
+        ("POST", f"/_broker/{verb}")
+        for verb in ("stop", "stop-app", "start-app", "suspend-listeners", "resume-listeners", "reset-node")
+    ),
 }
 # Paths of these have their bodies told already.
 OTHERS = ("/api/queues/", "/api/exchanges/", "/api/bindings/", "/api/cluster-name")

@@ -51,7 +51,8 @@ LAYERS = {
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
     "testing": Layer({"config", "server"}, set()),
     "cli": Layer(
-        {"config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"}, set()
+        {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"},
+        set(),
     ),
 }
 

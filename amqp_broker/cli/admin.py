@@ -1,0 +1,376 @@
+"""`rabbitmqadmin`: a command line for the HTTP API of this broker, or of RabbitMQ.
+
+It takes what v1 takes (`declare queue name=q durable=true`) and what v2 takes (`declare queue --name q --durable true`,
+`queues declare --name q`). One table of objects says what can be declared, deleted and listed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from amqp_broker.cli.admin_objects import CHECKS, JSON_FIELDS, NOUNS, OBJECTS, TRUTH_FIELDS, Listed, Object
+from amqp_broker.cli.admin_options import (
+    DEFAULTS,
+    LETTERS,
+    OPTIONS,
+    SAME,
+    VERBS,
+    Wrong,
+    completion,
+    from_file,
+    from_uri,
+    help_text,
+    tls_of,
+)
+from amqp_broker.cli.admin_printing import FORMATS, print_list
+from amqp_broker.cli.api import Answered, Api, Place, Unreachable
+from amqp_broker.cli.command import path_of
+
+EX_FAILED = 1
+
+
+class Refused(Exception):
+    """The broker did not do it."""
+
+
+class Line(NamedTuple):
+    """A command line taken apart: options, words, and what was given by name."""
+
+    options: dict[str, str]
+    words: list[str]
+    given: dict[str, str]
+
+
+def main(words: list[str]) -> int:
+    """Run the tool, and return its exit code."""
+    try:
+        line = understand(words)
+        Admin(line).run()
+    except Wrong as error:
+        print(f"\nERROR: {error}\n\nrabbitmqadmin --help for help\n", file=sys.stderr)
+        return EX_FAILED
+    except (Refused, Unreachable, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            return 0
+        text = f"Could not connect: {error}" if isinstance(error, Unreachable) else str(error)
+        print(f"*** {text}\n", file=sys.stderr)
+        return EX_FAILED
+    return 0
+
+
+def understand(words: list[str]) -> Line:
+    """Take a command line apart. Raises Wrong."""
+    options: dict[str, str] = {}
+    plain: list[str] = []
+    given: dict[str, str] = {}
+    is_v1 = any("=" in word and not word.startswith("-") for word in words)
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-" or word[1:2].isdigit():
+            name, equals, value = word.partition("=")
+            if equals and plain and plain[0] not in ("list", "show", "export", "import"):
+                given[name] = value
+            else:
+                plain.append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("-", "_") if word.startswith("--") else LETTERS.get(name, name)
+        # v2 has options of the command after it, which may be called as those of the connection.
+        is_own = not is_v1 and name in own_names(plain)
+        if name in OPTIONS and not is_own:
+            takes_value = OPTIONS[name]
+        elif word.startswith("--") and plain:
+            takes_value, is_own = bool(rest) and not rest[0].startswith("--"), True
+        else:
+            raise Wrong(f"no such option: {word}")
+        if not equals:
+            value = "true"
+            if takes_value:
+                if not rest:
+                    raise Wrong(f"{word} option requires 1 argument")
+                value = rest.pop(0)
+        if is_own:
+            given[name] = value
+        else:
+            options[SAME.get(name, name)] = value
+    return Line(options, turned_round(plain), given)
+
+
+def own_names(words: list[str]) -> set[str]:
+    """What the object of a command is described by."""
+    kind = next((NOUNS[word] for word in words if word in NOUNS), None)
+    if kind is None or words[0] == "list":
+        return set()
+    needed = {name for names in OBJECTS[kind].needed for name in names.split("|")}
+    return (needed | set(OBJECTS[kind].optional)) - {"vhost"}
+
+
+def turned_round(words: list[str]) -> list[str]:
+    """v2's `queues declare` as `declare queue`, `publish message` as `publish`."""
+    if len(words) > 1 and words[0] in NOUNS and words[1] in VERBS:
+        words = [words[1], words[0], *words[2:]]
+    if words[:2] in (["publish", "message"], ["get", "messages"]):
+        words = [words[0], *words[2:]]
+    if words[0:1] == ["definitions"] and len(words) > 1:
+        words = [words[1], *words[2:]]
+    return words
+
+
+class Admin:
+    """One run: its options with those of the configuration file, and the API."""
+
+    def __init__(self, line: Line) -> None:
+        self.words, self.given = line.words, dict(line.given)
+        self.options = {**DEFAULTS, **from_file(line.options), **line.options}
+        if "base_uri" in self.options:
+            self.options |= from_uri(self.options["base_uri"])
+
+    @property
+    def is_quiet(self) -> bool:
+        return "quiet" in self.options
+
+    def tell(self, text: str) -> None:
+        if not self.is_quiet:
+            print(text)
+
+    def run(self) -> None:
+        """Do what is asked. Raises Wrong, Refused and Unreachable."""
+        if "version" in self.options:
+            from amqp_broker.compat import DEFAULT, PROFILES
+
+            print(f"rabbitmqadmin {PROFILES[DEFAULT].version}")
+            return
+        if "bash_completion" in self.options:
+            print(completion())
+            return
+        if "help" in self.options or self.words[:1] == ["help"]:
+            print(help_text(), end="")
+            return
+        if not self.words:
+            raise Wrong("Action not specified")
+        verb = self.words[0].replace("health_check", "health").replace("-", "_")
+        method = getattr(self, f"do_{verb}", None)
+        if method is None:
+            raise Wrong(f"Action {self.words[0]} not understood")
+        method()
+
+    def ask(self, method: str, path: str, body: Any = None) -> Answered:
+        """Ask the API. Raises Refused and Unreachable."""
+        options = self.options
+        login = f"{options['username']}:{options['password']}".encode()
+        place = Place(
+            host=options["host"],
+            port=int(options["port"]),
+            authorization="Basic " + base64.b64encode(login).decode(),
+            tls=tls_of(options) if "ssl" in options else None,
+        )
+        target = f"{options['path_prefix']}/api{path}"
+        answer = Api(place, float(options["request_timeout"])).ask(method, target, body)
+        if answer.status == 401:
+            raise Refused(f"Access refused: {target}")
+        if answer.status == 404:
+            if "idempotently" in self.given:
+                return answer
+            raise Refused(f"Not found: {target}")
+        if not answer.is_ok:
+            raise Refused(answer.reason)
+        return answer
+
+    # Commands
+
+    def do_list(self) -> None:
+        noun = self.words[1] if len(self.words) > 1 else ""
+        kind = OBJECTS[NOUNS[noun]].listed if noun in NOUNS else None
+        if kind is None:
+            raise Wrong(f"Don't know how to list {noun}")
+        path = kind.path
+        if kind.has_vhost and "vhost" in self.options:
+            path += "/" + path_of(self.options["vhost"])
+        self.print_answer(path, kind, self.words[2:])
+
+    def do_show(self) -> None:
+        if self.words[1:2] != ["overview"]:
+            raise Wrong(f"Don't know how to show {' '.join(self.words[1:])}")
+        columns = ("rabbitmq_version", "cluster_name", "queue_totals.messages", "object_totals.queues")
+        self.print_answer("/overview", Listed("/overview", columns=columns), self.words[2:])
+
+    def print_answer(self, path: str, kind: Listed, columns: list[str]) -> None:
+        options = self.options
+        if options["format"] not in FORMATS:
+            raise Wrong(f"Format {options['format']} not recognised")
+        if not columns and options["depth"] == "1" and "json" not in options["format"]:
+            columns = list(kind.columns)
+        query = [f"columns={','.join(map(path_of, columns))}"] if columns else []
+        if "sort" in options:
+            query.append(f"sort={path_of(options['sort'])}")
+        if "sort_reverse" in options:
+            query.append("sort_reverse=true")
+        value = self.ask("GET", path + ("?" + "&".join(query) if query else "")).value
+        items = value if isinstance(value, list) else [value]
+        print_list(items, columns, options["format"], int(options["depth"]), kind.json_fields, self.is_quiet)
+
+    def object_of(self) -> tuple[str, Object]:
+        if len(self.words) < 2:
+            raise Wrong("Type not specified")
+        noun = self.words[1]
+        if noun not in NOUNS:
+            raise Wrong(f"Type {noun} not recognised")
+        if len(self.words) > 2:
+            raise Wrong(f'Argument "{self.words[2]}" not in the name=value format')
+        return NOUNS[noun], OBJECTS[NOUNS[noun]]
+
+    def values(self, needed: tuple[str, ...], optional: Mapping[str, Any]) -> dict[str, Any]:
+        """What was given, understood, with what is assumed else. Raises Wrong."""
+        names = {name for names in needed for name in names.split("|")}
+        values = {name: value for name, value in optional.items() if value is not None}
+        for name, text in self.given.items():
+            if name == "idempotently":
+                continue
+            name = {"apply_to": "apply-to", "queue_type": "type"}.get(name, name)
+            if name not in names and name not in optional and name != "vhost":
+                raise Wrong(f'Argument "{name}" is not recognised')
+            values[name] = understood(name, text)
+        for choice in needed:
+            if not set(choice.split("|")) & set(values):
+                raise Wrong(f'mandatory argument "{choice}" is required')
+        values.setdefault("vhost", self.options.get("vhost", self.options["declare_vhost"]))
+        return values
+
+    def do_declare(self) -> None:
+        kind, thing = self.object_of()
+        if not thing.path:
+            raise Wrong(f"Don't know how to declare {kind}")
+        values = self.values(thing.needed, thing.optional)
+        if kind == "queue" and "type" in values:
+            values["arguments"] = {**values.get("arguments", {}), "x-queue-type": values.pop("type")}
+        self.ask("POST" if kind == "binding" else "PUT", filled(thing.path, values), values)
+        self.tell(f"{kind} declared")
+
+    def do_delete(self) -> None:
+        kind, thing = self.object_of()
+        if not thing.named_by:
+            raise Wrong(f"Don't know how to delete {kind}")
+        optional: dict[str, Any] = {"properties_key": "~", "routing_key": None} if kind == "binding" else {}
+        values = self.values(thing.named_by, optional)
+        if "routing_key" in values and "properties_key" not in self.given:
+            values["properties_key"] = values["routing_key"]
+        self.ask("DELETE", filled(thing.delete_path or thing.path, values))
+        self.tell(f"{kind} deleted")
+
+    def do_close(self) -> None:
+        self.object_of()
+        self.ask("DELETE", filled("/connections/{name}", self.values(("name",), {})))
+        self.tell("connection closed")
+
+    def do_purge(self) -> None:
+        self.object_of()
+        self.ask("DELETE", filled("/queues/{vhost}/{name}/contents", self.values(("name",), {})))
+        self.tell("queue purged")
+
+    def do_publish(self) -> None:
+        optional: dict[str, Any] = {
+            "payload": None,
+            "properties": {},
+            "exchange": "amq.default",
+            "payload_encoding": "string",
+        }
+        values = self.values(("routing_key",), optional)
+        if "payload" not in values:
+            values["payload"] = base64.b64encode(sys.stdin.buffer.read()).decode()
+            values["payload_encoding"] = "base64"
+        answer = self.ask("POST", filled("/exchanges/{vhost}/{exchange}/publish", values), values)
+        self.tell("Message published" if answer.value["routed"] else "Message published but NOT routed")
+
+    def do_get(self) -> None:
+        optional: dict[str, Any] = {
+            "count": "1",
+            "ackmode": "ack_requeue_true",
+            "payload_file": None,
+            "encoding": "auto",
+        }
+        values = self.values(("queue",), {**optional, "ack_mode": None})
+        values["ackmode"] = values.pop("ack_mode", values["ackmode"])
+        path, file = filled("/queues/{vhost}/{queue}/get", values), values.pop("payload_file", None)
+        if file and values["count"] != "1":
+            raise Wrong("Cannot get multiple messages using payload_file")
+        items = self.ask("POST", path, values).value
+        columns: list[str] = []
+        if file and items:
+            payload: str = items[0]["payload"]
+            is_base64 = items[0]["payload_encoding"] == "base64"
+            octets = base64.b64decode(payload) if is_base64 else payload.encode()
+            with open(file, "wb") as written:  # noqa: PTH123
+                written.write(octets)
+            columns = ["routing_key", "exchange", "message_count", "payload_bytes", "redelivered"]
+        print_list(items, columns, self.options["format"], int(self.options["depth"]), (), self.is_quiet)
+
+    def file(self) -> str:
+        """The file of an export or import."""
+        words = self.words[1:] or [self.given[name] for name in ("file",) if name in self.given]
+        if len(words) != 1:
+            raise Wrong("Exactly one argument required")
+        return words[0]
+
+    def definitions_path(self) -> str:
+        return "/definitions" + (f"/{path_of(self.options['vhost'])}" if "vhost" in self.options else "")
+
+    def do_export(self) -> None:
+        file, value = self.file(), self.ask("GET", self.definitions_path()).value
+        with open(file, "w", encoding="utf-8") as written:  # noqa: PTH123
+            json.dump(value, written, ensure_ascii=False)
+        self.tell(f'Exported definitions for {self.options["host"]} to "{file}"')
+
+    def do_import(self) -> None:
+        file = self.file()
+        with open(file, "rb") as read:  # noqa: PTH123
+            self.ask("POST", self.definitions_path(), read.read())
+        self.tell(
+            f'Uploaded definitions from "{file}" to {self.options["host"]}. The import process may take some time. '
+            "Consult server logs to track progress."
+        )
+
+    def do_health(self) -> None:
+        name = (self.words[1] if len(self.words) > 1 else "").replace("-", "_")
+        if name not in CHECKS:
+            raise Wrong(f"health check must be one of {', '.join(CHECKS)}")
+        try:
+            self.ask("GET", CHECKS[name].format_map({"port": "5672", "protocol": "amqp", **self.given}))
+        except Refused as refusal:
+            raise Refused(f"health check failed: {refusal}") from None
+        self.tell("health check passed")
+
+    def do_rebalance(self) -> None:
+        self.ask("POST", "/rebalance/queues")
+
+    def do_feature_flags(self) -> None:
+        if self.words[1:2] == ["list"]:
+            self.print_answer("/feature-flags", Listed("/feature-flags", columns=("name", "state")), [])
+            return
+        found = [flag["name"] for flag in self.ask("GET", "/feature-flags").value]
+        wanted = found if self.words[1:2] == ["enable_all"] else [self.given.get("name", "")]
+        for name in wanted:
+            self.ask("PUT", f"/feature-flags/{path_of(name)}/enable", {"name": name})
+
+
+def understood(name: str, text: str) -> Any:
+    """A value as the API wants it. Raises Wrong."""
+    if name in JSON_FIELDS:
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise Wrong(f"Could not parse JSON:\n  {text}") from None
+    if name in TRUTH_FIELDS:
+        return text.lower() in ("true", "1", "yes")
+    return text
+
+
+def filled(path: str, values: Mapping[str, Any]) -> str:
+    """A path with values in it."""
+    quoted = {name: path_of(str(value)) for name, value in values.items()}
+    quoted["destination_char"] = str(values.get("destination_type", "queue"))[:1]
+    return path.format(**quoted)

@@ -1,0 +1,116 @@
+"""The broker's HTTP API as commands ask it: over its control socket, or over TCP with a user and a password.
+
+HTTP/1.0 is spoken by hand, one connection for each request: http.client alone takes longer to import than a health
+check takes altogether.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+CHUNK_BYTES: int = 65536
+
+
+class Unreachable(Exception):
+    """Nobody answers there, or not with HTTP."""
+
+
+class TimedOut(Unreachable):
+    """The answer took longer than the command may."""
+
+
+class Place(NamedTuple):
+    """Where the API is: the path of a socket, or a host and a port with what else is needed there."""
+
+    path: str = ""
+    host: str = ""
+    port: int = 0
+    # The value of the Authorization header.
+    authorization: str = ""
+    # An ssl.SSLContext.
+    tls: Any = None
+
+
+class Answered(NamedTuple):
+    """`value` is the decoded JSON of the body, or its text where it is none."""
+
+    status: int
+    value: Any
+    headers: Mapping[str, str]
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def reason(self) -> str:
+        """What an error says."""
+        if isinstance(self.value, dict):
+            return str(self.value.get("reason") or self.value.get("error") or self.value)
+        return str(self.value)
+
+
+class Api:
+    """Asks one broker. Raises Unreachable where there is no answer within `timeout_s`."""
+
+    def __init__(self, place: Place, timeout_s: float | None = 60.0) -> None:
+        self.place = place
+        self.timeout_s = timeout_s
+
+    def get(self, target: str) -> Answered:
+        return self.ask("GET", target)
+
+    def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answered:
+        """Send a request; a body that is not octets is sent as JSON. In the names of headers, _ stands for -."""
+        octets = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        head = [f"{method} {target} HTTP/1.0", f"Host: {self.place.host or 'localhost'}"]
+        head += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        if self.place.authorization:
+            head.append(f"Authorization: {self.place.authorization}")
+        if octets or method in ("PUT", "POST"):
+            head += ["Content-Type: application/json", f"Content-Length: {len(octets)}"]
+        try:
+            with self._connect() as stream:
+                stream.sendall("\r\n".join([*head, "", ""]).encode() + octets)
+                received = b"".join(iter(lambda: stream.recv(CHUNK_BYTES), b""))
+        except TimeoutError as error:
+            raise TimedOut(str(error)) from None
+        except OSError as error:
+            raise Unreachable(error.strerror or str(error)) from None
+        return parse(received)
+
+    def _connect(self) -> socket.socket:
+        place = self.place
+        if place.path:
+            stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            stream.settimeout(self.timeout_s)
+            try:
+                stream.connect(place.path)
+            except OSError:
+                stream.close()
+                raise
+            return stream
+        stream = socket.create_connection((place.host, place.port), self.timeout_s)
+        return stream if place.tls is None else place.tls.wrap_socket(stream, server_hostname=place.host)
+
+
+def parse(received: bytes) -> Answered:
+    """What was received until the end of the connection. Raises Unreachable if that is not a whole answer."""
+    head, blank, body = received.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    words = lines[0].split(" ", 2)
+    if not blank or len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
+        raise Unreachable("what answers there does not speak HTTP")
+    pairs = (line.partition(":") for line in lines[1:])
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    length = headers.get("content-length")
+    if length is not None and length.isdigit() and len(body) < int(length):
+        raise Unreachable("the connection was closed in the middle of an answer")
+    try:
+        value = json.loads(body) if body else None
+    except ValueError:
+        value = body.decode(errors="replace")
+    return Answered(int(words[1]), value, headers)

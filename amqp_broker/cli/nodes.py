@@ -1,0 +1,78 @@
+"""Which broker a command is for: by name, by port, else the one on 5672, else the only one there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from amqp_broker.cli.api import Api, Place, Unreachable
+from amqp_broker.control import control_folder, control_socket
+
+DEFAULT_PORT = 5672
+# Asking a broker its name: it runs on this machine.
+NAMING_TIMEOUT_S = 5.0
+
+
+class NotRunning(Exception):
+    """There is no such broker; `name` is what the user calls it, `others` those that are there."""
+
+    def __init__(self, name: str, others: list[str], folder: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.others = others
+        self.folder = folder
+
+
+class Running(NamedTuple):
+    """A broker, and where it can be asked; `is_started` unless it was told stop_app."""
+
+    name: str
+    place: Place
+    is_started: bool = True
+
+
+def find(given: str, environment: Mapping[str, str]) -> Running:
+    """The broker that is called `given`, or meant by the environment. Raises NotRunning."""
+    folder = control_folder(environment)
+    name = given or environment.get("RABBITMQ_NODENAME", "")
+    port = environment.get("RABBITMQ_NODE_PORT") or environment.get("AMQP_BROKER_PORT") or ""
+    if given.isdigit():
+        name, port = "", given
+    # A port is as good as a name, unless the user gave another name.
+    running = _ask(str(control_socket(folder, int(port)))) if port.isdigit() else None
+    if running is not None and (not given or given.isdigit() or is_named(running.name, name)):
+        return running
+    try:
+        paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".sock")]
+    except OSError:
+        paths = []
+    if not name and not port:
+        usual = str(control_socket(folder, DEFAULT_PORT))
+        if usual in paths and (running := _ask(usual)) is not None:
+            return running
+    found = [running for path in sorted(paths) if (running := _ask(path)) is not None]
+    wanted = [running for running in found if is_named(running.name, name)] if name else [] if port else found
+    if len(wanted) == 1:
+        return wanted[0]
+    raise NotRunning(name or f"rabbit@{os.uname().nodename}", [running.name for running in found], str(folder))
+
+
+def is_named(name: str, wanted: str) -> bool:
+    """Whether a node is meant: without a host, any; "localhost" and the machine's name are the same machine."""
+    short, _, host = name.partition("@")
+    wanted_short, _, wanted_host = wanted.partition("@")
+    if short != wanted_short:
+        return False
+    return not wanted_host or wanted_host == host or wanted_host.partition(".")[0] == host.partition(".")[0]
+
+
+def _ask(path: str) -> Running | None:
+    place = Place(path=path)
+    try:
+        answer = Api(place, NAMING_TIMEOUT_S).get("/_broker/node")
+    except Unreachable:
+        return None
+    if not answer.is_ok:
+        return None
+    return Running(str(answer.value["name"]), place, bool(answer.value["is_started"]))

@@ -1,0 +1,80 @@
+"""`rabbitmq-server`: the broker started as RabbitMQ is, by its environment; `-detached` leaves it in the background."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
+
+
+def main(words: list[str]) -> None:
+    """Become the broker, or leave it in the background."""
+    environment = {**os.environ, **settings(os.environ)}
+    # This may have been found by no other way than the script's.
+    paths = (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", ""))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    options = [word for word in words if word != "-detached"]
+    if "AMQP_BROKER_DATA_DIR" in environment:
+        # RabbitMQ makes its folders, too.
+        Path(environment["AMQP_BROKER_DATA_DIR"]).parent.mkdir(parents=True, exist_ok=True)
+    if "-detached" not in words:
+        os.execve(sys.executable, [*PROGRAM, *options], environment)
+    detach(options, environment)
+
+
+def settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """What RabbitMQ's environment says of settings of ours that it does not name itself."""
+    found = {}
+    name = node_name(environment)
+    if name != environment.get("RABBITMQ_NODENAME"):
+        found["RABBITMQ_NODENAME"] = name
+    if not {"RABBITMQ_NODE_IP_ADDRESS", "AMQP_BROKER_HOST"} & set(environment):
+        found["AMQP_BROKER_HOST"] = "::"
+    base = environment.get("RABBITMQ_MNESIA_BASE")
+    if base and not {"RABBITMQ_MNESIA_DIR", "AMQP_BROKER_DATA_DIR"} & set(environment):
+        found["AMQP_BROKER_DATA_DIR"] = str(Path(base) / name)
+    plugins = environment.get("RABBITMQ_ENABLED_PLUGINS_FILE")
+    if plugins:
+        try:
+            text = Path(plugins).read_text()
+        except OSError:
+            text = ""
+        # Several nodes of RabbitMQ without these plugins run beside each other; their ports would be taken else.
+        for plugin in ("management", "prometheus"):
+            if f"rabbitmq_{plugin}" not in text:
+                found[f"AMQP_BROKER_{plugin.upper()}"] = "false"
+    return found
+
+
+def node_name(environment: Mapping[str, str]) -> str:
+    """The node's whole name: RabbitMQ takes one without a host for one of this machine."""
+    name = environment.get("RABBITMQ_NODENAME") or "rabbit"
+    return name if "@" in name else f"{name}@{platform.node().partition('.')[0]}"
+
+
+def detach(options: list[str], environment: Mapping[str, str]) -> None:
+    """Start the broker in a session of its own; its log goes where RabbitMQ's does."""
+    import subprocess
+
+    base = environment.get("RABBITMQ_LOG_BASE")
+    if base:
+        Path(base).mkdir(parents=True, exist_ok=True)
+    log = Path(base) / f"{node_name(environment)}.log" if base else Path(os.devnull)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*PROGRAM, *options],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    pid_file = environment.get("RABBITMQ_PID_FILE")
+    if pid_file:
+        Path(pid_file).write_text(f"{process.pid}\n")
+    # It is nobody's child from here on.
+    process.returncode = 0

@@ -1,0 +1,65 @@
+"""A node that takes no clients for a while, though its process runs: stop_app and suspend_listeners of RabbitMQ.
+
+What is asked for is begun at once and done by a task, one after the other; `Node.state` tells how far that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.server.server import Server
+
+logger = logging.getLogger("amqp_broker.server")
+
+
+class Pauses:
+    """Closes and opens the listeners of a server. What opens again has the ports that it had."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, wanted: str) -> None:
+        """Go to a state: "running", "suspended" or "stopped"."""
+        self._task = asyncio.get_running_loop().create_task(self._go(self._task, wanted))
+
+    async def _go(self, before: asyncio.Task[None] | None, wanted: str) -> None:
+        if before is not None:
+            await before
+        node = self._server.node
+        if node.state == wanted:
+            return
+        node.problem = ""
+        if wanted == "running":
+            await self._open()
+            return
+        is_open = node.state == "running"
+        if wanted == "stopped":
+            node.state = "stopping"
+        if is_open:
+            await self._close()
+        if wanted == "stopped":
+            await self._server.disconnect()
+        node.state = wanted
+
+    async def _close(self) -> None:
+        self._server.close_listeners()
+        await self._server.http.close()
+        self._server.node.forget_listeners()
+
+    async def _open(self) -> None:
+        server, node = self._server, self._server.node
+        was, node.state = node.state, "starting"
+        try:
+            await server.listen()
+            await server.http.open()
+        except Exception as error:
+            # Somebody has taken a port meanwhile.
+            await self._close()
+            node.state, node.problem = was, str(error)
+            logger.error("the node cannot take clients again: %s", error)
+            return
+        node.state = "running"

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from amqp_broker.cli.rabbitmq_server import node_name, settings
+from compat.brokers import free_port
+from compat.waiting import wait_until
+from tests.cli.program import environment
+
+MAIN = "import sys; from amqp_broker.cli.rabbitmq_server import main; main(sys.argv[1:])"
+
+
+def test_rabbitmqs_environment_is_understood(tmp_path: Path) -> None:
+    plugins = tmp_path / "enabled_plugins"
+    plugins.write_text("[rabbitmq_management].\n")
+    found = settings(
+        {
+            "RABBITMQ_NODENAME": "a@b",
+            "RABBITMQ_MNESIA_BASE": "/data",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(plugins),
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        }
+    )
+    assert found == {"AMQP_BROKER_DATA_DIR": "/data/a@b", "AMQP_BROKER_PROMETHEUS": "false"}
+    assert settings({})["AMQP_BROKER_HOST"] == "::"
+    assert node_name({"RABBITMQ_NODENAME": "a"}) == f"a@{platform.node().partition('.')[0]}"
+
+
+def test_a_detached_broker_stays_and_logs_where_rabbitmq_does(tmp_path: Path) -> None:
+    port, pid_file = free_port(), tmp_path / "pid"
+    variables = environment(
+        RABBITMQ_NODE_PORT=str(port),
+        RABBITMQ_NODENAME="one@localhost",
+        RABBITMQ_LOG_BASE=str(tmp_path / "log"),
+        RABBITMQ_MNESIA_BASE=str(tmp_path / "mnesia"),
+        RABBITMQ_ENABLED_PLUGINS_FILE=str(tmp_path / "enabled_plugins"),
+        RABBITMQ_PID_FILE=str(pid_file),
+        AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"),
+    )
+    subprocess.run([sys.executable, "-c", MAIN, "-detached"], env=variables, check=True, timeout=20)
+    log = tmp_path / "log" / "one@localhost.log"
+    try:
+        wait_until(lambda: "Server startup complete" in log.read_text())
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    finally:
+        os.kill(int(pid_file.read_text()), signal.SIGTERM)
+    wait_until(lambda: not list((tmp_path / "run").glob("*.sock")))

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from compat.waiting import wait_until
+from tests.client import Client
+from tests.running import RunningServer
+
+
+def go(running: RunningServer, verb: str, state: str) -> None:
+    running.ask(lambda server: getattr(server.node, verb)())
+    running.until(lambda server: server.node.state == state)
+
+
+def is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_stopped_app_has_no_clients_and_no_ports_and_gets_them_again() -> None:
+    with RunningServer(management=True) as running:
+        ports = dict(running.server.ports)
+        client = Client(running.port).open()
+        go(running, "stop_app", "stopped")
+        assert not running.server.transports
+        assert [is_open(port) for port in ports.values()] == [False, False]
+        assert running.server.node.listeners() == []
+        client.close()
+        go(running, "start_app", "running")
+        assert running.server.ports == ports
+        assert [is_open(port) for port in ports.values()] == [True, True]
+        Client(running.port).open().close()
+
+
+def test_suspended_listeners_let_nobody_in_and_send_nobody_away() -> None:
+    with RunningServer() as running:
+        client = Client(running.port).open()
+        go(running, "suspend_listeners", "suspended")
+        assert not is_open(running.port)
+        assert len(running.server.transports) == 1
+        go(running, "resume_listeners", "running")
+        assert is_open(running.port)
+        client.close()
+
+
+def test_what_is_asked_for_twice_is_done_once_and_one_after_the_other() -> None:
+    with RunningServer() as running:
+
+        def hurry(server: object) -> None:
+            for verb in ("stop_app", "start_app", "stop_app", "stop_app", "start_app"):
+                getattr(running.server.node, verb)()
+
+        running.ask(hurry)
+        wait_until(lambda: running.server.node.state == "running" and is_open(running.port))
+        Client(running.port).open().close()
+
+
+def test_a_port_that_was_taken_meanwhile_is_told() -> None:
+    with RunningServer() as running:
+        go(running, "stop_app", "stopped")
+        with socket.create_server(("127.0.0.1", running.port)):
+            running.ask(lambda server: server.node.start_app())
+            running.until(lambda server: server.node.problem != "")
+            assert running.server.node.state == "stopped"
+        go(running, "start_app", "running")
+
+
+@pytest.mark.parametrize("verb", ["stop_app", "suspend_listeners"])
+def test_a_server_that_is_paused_can_be_stopped(verb: str) -> None:
+    with RunningServer(management=True) as running:
+        go(running, verb, "stopped" if verb == "stop_app" else "suspended")
