@@ -1,28 +1,44 @@
-# The broker as an image that takes the place of RabbitMQ's: same user, ports and variables.
+# The broker as an image that takes the place of RabbitMQ's: docs/container.md says what is the same.
 FROM python:3.12-slim AS build
 COPY . /source
 RUN python -m venv /opt/amqp-broker \
- && /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check -c /source/constraints.txt /source
+ && /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check -c /source/constraints.txt /source \
+ && /opt/amqp-broker/bin/pip uninstall --yes --quiet pip
 
 FROM python:3.12-slim
-# Spring Boot's Docker Compose support knows a RabbitMQ by this label.
+# Health checks and scripts of users call them. Everything else is in the base: bash, setpriv, tzdata, certificates.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends curl netcat-openbsd wget \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=build /opt/amqp-broker /opt/amqp-broker
+COPY container /opt/amqp-broker/container
+RUN /opt/amqp-broker/container/install.sh
+
+# Spring Boot's Docker Compose support knows a RabbitMQ by the first label.
 LABEL org.springframework.boot.service-connection="rabbitmq" \
       org.opencontainers.image.title="amqp-broker" \
+      org.opencontainers.image.description="An AMQP 0-9-1 broker that RabbitMQ clients cannot tell from RabbitMQ" \
       org.opencontainers.image.licenses="Apache-2.0"
 
-RUN groupadd --system --gid 999 rabbitmq \
- && useradd --system --uid 999 --gid rabbitmq --home-dir /var/lib/rabbitmq --create-home rabbitmq
-COPY --from=build /opt/amqp-broker /opt/amqp-broker
-ENV PATH=/opt/amqp-broker/bin:$PATH PYTHONUNBUFFERED=1
+# The files of /etc/rabbitmq are named by RabbitMQ's variables, so that users can name others. Without a folder of their
+# own, data are in XDG_DATA_HOME/amqp-broker: not in one that is named after the container's changing host name.
+ENV PATH=/opt/rabbitmq/sbin:/opt/amqp-broker/bin:$PATH \
+    LANG=C.UTF-8 LANGUAGE=C.UTF-8 LC_ALL=C.UTF-8 \
+    PYTHONUNBUFFERED=1 \
+    HOME=/var/lib/rabbitmq \
+    XDG_DATA_HOME=/var/lib/rabbitmq \
+    AMQP_BROKER_RUNTIME_DIR=/tmp/amqp-broker \
+    RABBITMQ_CONFIG_FILE=/etc/rabbitmq/rabbitmq \
+    RABBITMQ_CONFIG_FILES=/etc/rabbitmq/conf.d \
+    RABBITMQ_ADVANCED_CONFIG_FILE=/etc/rabbitmq/advanced \
+    RABBITMQ_ENABLED_PLUGINS_FILE=/etc/rabbitmq/enabled_plugins
 
-USER rabbitmq
-WORKDIR /var/lib/rabbitmq
-# AMQP with TLS, AMQP, management, metrics; so far the broker listens on 5672 only.
-EXPOSE 5671 5672 15672 15692
+VOLUME /var/lib/rabbitmq
+# RabbitMQ's list: nothing listens on 4369, 15691 and 25672, on the ports of TLS only with a certificate.
+EXPOSE 4369 5671 5672 15671 15672 15691 15692 25672
 STOPSIGNAL SIGTERM
-# A TCP connect by bash costs next to nothing, so it may ask often: who waits for "healthy" waits two seconds at most.
-HEALTHCHECK --interval=2s --timeout=2s --start-period=10s --retries=3 \
-  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${RABBITMQ_NODE_PORT:-${AMQP_BROKER_PORT:-5672}}"]
-# All clients are remote ones here, so guest may come from anywhere, as in RabbitMQ's image.
-# The port is not given: RABBITMQ_NODE_PORT may set it.
-CMD ["amqp-broker", "serve", "--host", "::", "--remote-guest"]
+# While it starts it is asked often, so whoever waits for "healthy" does not wait longer than for the broker.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=250ms --retries=3 CMD ["docker-healthcheck.sh"]
+# It begins as root, gives the volume to rabbitmq, and becomes rabbitmq; any --user will do instead.
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["rabbitmq-server"]

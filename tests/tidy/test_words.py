@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".ci", "amqp_broker", "bench", "compat", "docs", "tests")
+FOLDERS = (".ci", "amqp_broker", "bench", "compat", "container", "docs", "tests")
 
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
 # Where packages come from is the business of pip and its like, and of who runs them.
