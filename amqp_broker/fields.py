@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 # What a peer may nest before we call it an attack on our stack; real tables have two or three levels.
 DEPTH_MAX: Final = 64
+# Names in the log are cut beyond this.
+SHOWN_CHARACTERS_MAX: Final = 1000
 
 
 class Byte(int):
@@ -127,6 +129,19 @@ def erlang_term(value: Value | bytes) -> str:
         escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}
         return '<<"' + "".join(escapes.get(octet, chr(octet)) for octet in value) + '">>'
     return f"<<{','.join(map(str, value))}>>"
+
+
+def erlang_string(text: str) -> str:
+    """A text as Erlang prints it where it prints a term."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def printable(text: str) -> str:
+    """A name that a peer has chosen, as a log may show it: on one line, without control sequences, and not endless."""
+    if len(text) > SHOWN_CHARACTERS_MAX:
+        text = text[:SHOWN_CHARACTERS_MAX] + "..."
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def typed_term(value: Value) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import definitions
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 # Names of global parameters.
 CLUSTER_NAME: Final = "cluster_name"
 CLUSTER_ID: Final = "internal_cluster_id"
+# In the log connections are numbered; before them comes the broker itself.
+FIRST_CONNECTION: Final = 2
 
 
 class Broker:
@@ -69,6 +72,7 @@ class Broker:
         # Who does what parameters say, by component.
         self.components: dict[str, Component] = {}
         self.counters = Counters(self)
+        self.connection_numbers = count(FIRST_CONNECTION)
         self._message_count = 0
         self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
         self._is_dead_lettering = False

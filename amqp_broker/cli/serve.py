@@ -21,6 +21,7 @@ from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.options import settings_as_options
 from amqp_broker.conf_keys import Notice
 from amqp_broker.loading import load
+from amqp_broker.server import logs
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 
@@ -36,8 +37,6 @@ HEAP_TOP_BYTES_KEPT: Final = 32 * 1024 * 1024
 MMAP_BYTES_MIN: Final = 4 * 1024 * 1024
 
 logger = logging.getLogger("amqp_broker.cli")
-
-LOG_FORMAT: Final = "%(asctime)s.%(msecs)03d [%(levelname)s] %(message)s"
 
 
 @click.command()
@@ -55,7 +54,7 @@ def serve(check_config: bool, **given: Any) -> None:
         show(loaded)
         return
     loaded.check_strict()
-    start_logging(loaded.config.log_level)
+    logs.start(loaded.config)
     log_notices(loaded.notices)
     server = Server(loaded.config)
     tune_memory()
@@ -101,17 +100,6 @@ def run_loop(main: Any) -> None:
         asyncio.run(main)
     else:
         uvloop.run(main)
-
-
-def start_logging(level: str) -> None:
-    """Log to stdout, in lines like RabbitMQ's."""
-    logging.addLevelName(logging.INFO, "info")
-    logging.addLevelName(logging.DEBUG, "debug")
-    logging.addLevelName(logging.WARNING, "warning")
-    logging.addLevelName(logging.ERROR, "error")
-    # Nobody may read our log (any more); then there is nobody to tell that either.
-    logging.raiseExceptions = False
-    logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
 
 
 def log_notices(notices: list[Notice]) -> None:

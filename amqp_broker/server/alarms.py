@@ -82,6 +82,7 @@ class Alarms:
             logger.warning("%s resource limit alarm set on node %s.\n\n%s\n", resource, node, BANNER)
         else:
             logger.warning("%s resource limit alarm cleared on node %s", resource, node)
+            logger.warning("%s resource limit alarm cleared across the cluster", resource)
         self._broker.set_alarm(resource, is_low)
 
     def on_full_map(self) -> None:

@@ -20,7 +20,7 @@ from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.control import control_folder, control_socket
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
-from amqp_broker.server import memory, tls
+from amqp_broker.server import logs, memory, tls
 from amqp_broker.server.listening import listen
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ServerNode(Node):
 
     def set_log_level(self, level: str) -> None:
         Config(log_level=level).check()
-        logging.getLogger().setLevel(level.upper())
+        logs.set_level(level)
 
     def stop(self) -> None:
         self.server.request_stop()

@@ -22,7 +22,7 @@ from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config, octets
 from amqp_broker.management.importing import DefinitionsError
-from amqp_broker.server import definitions, memory, tls
+from amqp_broker.server import administration_log, definitions, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
@@ -83,6 +83,7 @@ class Server:
         self.broker.node = config.node_name or f"rabbit@{platform.node()}"
         self.broker.now = self.clock.now()
         is_blank = self.store is None or not self.store.recover(self.broker)
+        self.broker.events.listen(administration_log.tell)
         try:
             definitions.load(self.broker, is_blank)
         except DefinitionsError:
@@ -162,7 +163,7 @@ class Server:
             except OSError:
                 await self.stop()
                 raise
-        logger.info("Server startup complete; 0 plugins started.")
+        logger.info("%s", administration_log.startup(self.ports))
         # What a former process left behind is seen to now.
         self.flush()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import platform
 from functools import cache
 from importlib import metadata
@@ -22,13 +21,12 @@ from amqp_broker.errors import (
     SyntaxError_,
 )
 from amqp_broker.protocol import wire
+from amqp_broker.session import connection_log
 from amqp_broker.session.heartbeats import Heartbeats
 
 if TYPE_CHECKING:
     from amqp_broker.broker.connection import Tls
     from amqp_broker.session.session import Session
-
-logger = logging.getLogger("amqp_broker.session")
 
 PRODUCT: Final = "RabbitMQ"
 CHANNEL_NUMBER_MAX: Final = 65_535
@@ -70,6 +68,7 @@ def on_protocol_header(session: Session, header: bytes) -> None:
     if header not in (wire.PROTOCOL_HEADER, wire.PROTOCOL_HEADER_0_9):
         # The version that we do speak (spec 1.4.2.2). RabbitMQ 4 offers AMQP 1.0 here, which we have not.
         session.send_bytes(wire.PROTOCOL_HEADER)
+        session.cause = connection_log.of_header(header)
         session.drop()
         return
     properties = server_properties(session.broker.profile.version, session.broker.cluster_name)
@@ -88,6 +87,7 @@ def _mechanisms(session: Session) -> list[str]:
 def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     session.client_properties = method.client_properties
     session.mechanism = method.mechanism
+    connection_log.named(session)
     if session.insider is not None:
         _welcome(session, session.insider)
         return
@@ -149,9 +149,7 @@ def _welcome(session: Session, user: User) -> None:
 def _refused(session: Session, name: str, reason: str) -> LoginRefused:
     """Tell those who may know why a login is refused; the peer learns only that it is."""
     session.broker.events.authenticated(session, name, session.mechanism, reason)
-    # A name is the peer's to choose; it must not begin a line of its own in the log.
-    shown = "".join(letter if letter.isprintable() else "?" for letter in reason)
-    logger.warning("Error on AMQP connection (%s): %s login refused: %s", session.name, session.mechanism, shown)
+    connection_log.login_refused(session, reason)
     return LoginRefused(
         f"Login was refused using authentication mechanism {session.mechanism}. For details see the broker logfile.",
         method_id=0,
@@ -210,6 +208,7 @@ def open_(session: Session, method: commands.Connection.Open) -> None:
     session.handshake_timer.cancel()
     session.start_ack_timeouts()
     session.send(0, commands.Connection.OpenOk())
+    connection_log.granted(session)
     session.broker.events.connection_created(
         session,
         auth_mechanism=session.mechanism,

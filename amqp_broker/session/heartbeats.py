@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.protocol.wire import HEARTBEAT_FRAME
 
 if TYPE_CHECKING:
     from amqp_broker.session.session import Session
-
-logger = logging.getLogger("amqp_broker.session")
 
 # RabbitMQ gives up on a peer after this many silent intervals in a row.
 QUIET_INTERVALS_MAX: Final = 2
@@ -52,5 +49,5 @@ class Heartbeats:
         if self._quiet_intervals < QUIET_INTERVALS_MAX:
             self._receive_timer = session.broker.timers.at(now + self._interval_ms, self._check_received)
         else:
-            logger.info("%s: missed heartbeats from client, timeout: %ds", session.name, self._interval_ms // 1000)
+            session.cause = f"missed heartbeats from client, timeout: {self._interval_ms // 1000}s"
             session.drop()

@@ -8,7 +8,6 @@ call `pause` and `resume` as the socket fills and empties. Nothing here raises, 
 from __future__ import annotations
 
 import logging
-import re
 from typing import Final
 
 from pamqp import base, commands
@@ -53,7 +52,7 @@ from amqp_broker.protocol.connection import (
 from amqp_broker.protocol.content import ContentAssembly
 from amqp_broker.protocol.methods import decode_method, encode_method
 from amqp_broker.protocol.wire import FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, SETTLE
-from amqp_broker.session import handshake
+from amqp_broker.session import connection_log, handshake
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.heartbeats import Heartbeats
@@ -66,9 +65,6 @@ logger = logging.getLogger("amqp_broker.session")
 SILENCE_MS: Final = 3000
 # How long we wait for connection.close-ok (CLOSING_TIMEOUT).
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
-
-# What texts quote of a frame: it may be one that has a secret.
-_OCTETS: Final = re.compile(r"<<[\d,]+(?:>>|\.\.\.)?")
 
 # The most that `take_rest` gives out.
 REST_BYTES_MAX: Final = 256 * 1024
@@ -113,10 +109,13 @@ class Session(Connection):
         self.told_before = 0
         # Consumers that may take again since one of their messages was settled in this read.
         self.freed: list[Consumer] = []
-
         self.dirty = dirty
         self.outbox: list[bytes] = []
         self.is_over = False
+        # For the log: its number, whether the client has said anything, and why it ends if not as it should.
+        self.number = next(broker.connection_numbers)
+        self.is_accepted = False
+        self.cause = ""
         self.is_paused = False
         # Whether a message was published here yet; who has not is not blocked by an alarm.
         self.has_published = False
@@ -126,7 +125,6 @@ class Session(Connection):
         self.heartbeats: Heartbeats | None = None
         # Set where nothing that the peer says can matter any more.
         self.is_deaf = False
-
         # Before a login nobody needs larger frames.
         self.frame_max = broker.config.initial_frame_max
         self.channel_max = broker.config.channel_max
@@ -139,7 +137,6 @@ class Session(Connection):
         self.has_received = False
         # How often output was taken to be written.
         self.flush_count = 0
-
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._needed_bytes = len(wire.PROTOCOL_HEADER)
@@ -191,6 +188,8 @@ class Session(Connection):
         This is the hot path: a publish whose frames are all in `data` is taken out whole, an ack is decoded by hand.
         """
         if self.state is AWAITING_HEADER:
+            if not self.is_accepted:
+                connection_log.accepted(self)
             if len(data) < len(wire.PROTOCOL_HEADER):
                 return 0
             handshake.on_protocol_header(self, data[:8])
@@ -285,13 +284,13 @@ class Session(Connection):
             except ChannelError as error:
                 self.close_channel(number, error, _offender(error, kind, payload))
             except ConnectionError_ as error:
-                self._close(error, _offender(error, kind, payload))
+                self._close(error, _offender(error, kind, payload), number)
             except Disconnect as reason:
-                logger.info("%s: dropped: %s", self.name, reason)
+                self.cause = str(reason)
                 self.drop()
             except Exception:
                 logger.exception("%s: internal error", self.name)
-                self._close(InternalError(""), 0)
+                self._close(InternalError(""), 0, number)
         return end
 
     def _on_frame(self, kind: int, number: int, payload: bytes) -> None:
@@ -503,6 +502,8 @@ class Session(Connection):
     def connection_lost(self, now: int) -> None:
         """The socket is gone, for whatever reason."""
         self.broker.now = now
+        if self.state not in (CLOSING, CLOSED) and not self.is_deaf:
+            self.cause = connection_log.LOST
         self.drop()
 
     def force_close(self, explanation: str, now: int) -> None:
@@ -518,6 +519,7 @@ class Session(Connection):
         self._pending.clear()
         if not self.is_over:
             self.is_over = True
+            connection_log.ended(self)
             if not self.outbox:
                 self.dirty.append(self)
         if self.heartbeats is not None:
@@ -548,8 +550,9 @@ class Session(Connection):
         channel = self.channels.pop(number, None)
         if channel is None:
             # A soft error outside a channel cannot be told on one.
-            self._close(InternalError(str(error)), method_id)
+            self._close(InternalError(str(error)), method_id, number)
             return
+        connection_log.channel_failed(self, number, error, method_id)
         if channel in self.confirming:
             self.confirming.remove(channel)
             self.note_publishes(channel)
@@ -558,8 +561,8 @@ class Session(Connection):
         close = commands.Channel.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
         self.send(number, close)
 
-    def _close(self, error: AMQPError, method_id: int) -> None:
-        """Close the connection with an error."""
+    def _close(self, error: AMQPError, method_id: int, number: int = 0) -> None:
+        """Close the connection with an error, which happened on channel `number`."""
         if self.state is CLOSING:
             self.drop()
             return
@@ -567,15 +570,17 @@ class Session(Connection):
             isinstance(error, LoginRefused) and handshake.has_capability(self, "authentication_failure_close")
         ):
             # Whoever has not got so far learns nothing, and slowly (RabbitMQ does so against guessing).
+            self.cause = connection_log.of_handshake(self, error, method_id)
             self.go_silent()
             return
-        logger.info("%s: closing: %s", self.name, _OCTETS.sub("<<...>>", error.reply_text))
+        connection_log.failed(self, number, error, method_id)
         self._note_publishes()
         self.teardown()
         close = commands.Connection.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
         self.state = CLOSING
         self.send_bytes(wire.method_frame(0, encode_method(close)))
         if isinstance(error, UnreadableFrame):
+            self.cause = connection_log.FATAL_FRAME
             self.go_silent()
         else:
             # Who cannot log in is not waited for any longer than others that have not got so far.
@@ -595,7 +600,9 @@ class Session(Connection):
 
     def _on_handshake_timeout(self, now: int) -> None:
         self.broker.now = now
-        logger.info("%s: no connection.open within the handshake timeout", self.name)
+        if not self.is_accepted:
+            connection_log.accepted(self)
+        self.cause = connection_log.of_timeout(self)
         self.drop()
 
 

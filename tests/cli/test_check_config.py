@@ -75,9 +75,9 @@ def test_a_broker_says_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
     with serving(tmp_path, "--config", file) as broker:
         broker.client().open("anna", SECRET).close()
         broker.end()
-        assert f"[warning] {file}:1: log.console is 'trues', which is neither true nor false\n" in broker.output
-        assert f"[warning] {file}:5: unknown key 'default_pas'\n" in broker.output
-        assert f"[info] {file}:2: mqtt.vhost has no effect here\n" in broker.output
+        assert f"[warning] <0.1.0> {file}:1: log.console is 'trues', which is neither true nor false\n" in broker.output
+        assert f"[warning] <0.1.0> {file}:5: unknown key 'default_pas'\n" in broker.output
+        assert f"[info] <0.1.0> {file}:2: mqtt.vhost has no effect here\n" in broker.output
         assert SECRET not in broker.output
 
 

@@ -31,9 +31,11 @@ needs_second_address = pytest.mark.skipif(
 
 
 def messages(broker: Serving) -> list[str]:
-    """The log's lines without their times and levels."""
+    """The log's lines without their times, levels and process ids."""
     lines = broker.output.splitlines()
-    pattern = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[(debug|info|warning|error)\] ")
+    pattern = re.compile(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d \[(debug|info|warning|error)\] <0\.\d+\.0> "
+    )
     assert all(pattern.match(line) for line in lines), lines
     return [pattern.sub("", line) for line in lines]
 
@@ -71,7 +73,12 @@ def test_the_log_says_once_and_last_that_the_broker_is_ready(tmp_path: Path) -> 
             broker.client().open().close()
         assert broker.end() == 0
         logged = messages(broker)
-        listener, watermark, management, metrics, ready = logged[:5]
+        assert logged[:3] == [
+            "Adding vhost '/'",
+            "Created user 'guest'",
+            "Successfully set permissions for 'guest' in virtual host '/' to '.*', '.*', '.*'",
+        ]
+        listener, watermark, management, metrics, ready, *plugins = logged[3:]
         assert listener == f"started TCP listener on 127.0.0.1:{broker.port}"
         sizes = r"\d+ MiB \(\d+ bytes\)"
         assert re.fullmatch(f"Memory high watermark set to {sizes} of {sizes} total", watermark)
@@ -79,7 +86,10 @@ def test_the_log_says_once_and_last_that_the_broker_is_ready(tmp_path: Path) -> 
             f"Management plugin: HTTP (non-TLS) listener started on port {broker.ports['management']}"
         )
         assert metrics == f"Prometheus metrics: HTTP (non-TLS) listener started on port {broker.ports['prometheus']}"
-        assert ready == "Server startup complete; 0 plugins started."
+        count = re.fullmatch(r"Server startup complete; (\d+) plugins started\.", ready)
+        assert count is not None
+        assert plugins.count(" * rabbitmq_management") == plugins.count(" * rabbitmq_prometheus") == 1
+        assert sum(line.startswith(" * rabbitmq_") for line in plugins) == int(count[1])
         assert broker.output.count(READY) == 1
 
 
@@ -127,7 +137,7 @@ def test_two_colons_take_ipv4_and_ipv6(tmp_path: Path) -> None:
     with serving(tmp_path, "--host", "::") as broker:
         for host in ("127.0.0.1", "::1"):
             broker.client(host).open().close()
-        assert f"started TCP listener on [::]:{broker.port}" in messages(broker)
+        wait_until(lambda: f"started TCP listener on [::]:{broker.port}" in messages(broker))
 
 
 def test_localhost_is_every_address_that_is_called_so(tmp_path: Path) -> None:

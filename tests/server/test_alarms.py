@@ -131,10 +131,12 @@ def test_the_log_says_what_rabbitmqs_says(node: Node, caplog: pytest.LogCaptureF
         f"memory resource limit alarm set on node {name}.",
         "vm_memory_high_watermark clear. Memory used:1000000000 allowed:6000000000",
         f"memory resource limit alarm cleared on node {name}",
+        "memory resource limit alarm cleared across the cluster",
         "Free disk space is insufficient. Free bytes: 1000000000. Limit: 2000000000",
         f"disk resource limit alarm set on node {name}.",
         "Free disk space is sufficient. Free bytes: 100000000000. Limit: 2000000000",
         f"disk resource limit alarm cleared on node {name}",
+        "disk resource limit alarm cleared across the cluster",
     ]
     assert "*** Publishers will be blocked until this alarm clears ***" in caplog.text
 

@@ -83,7 +83,7 @@ def test_a_frame_that_cannot_be_read_is_refused_with_its_octets_but_not_logged_w
     peer.send_bytes(frame.marshal(method, 0)[:-1] + b"\xff")
     text = peer.expect(Connection.Close, channel=0).reply_text
     assert "octets = <<" in text
-    assert any("FRAME_ERROR - type 1" in message for message in caplog.messages)
+    assert any('frame_error: "type 1' in message for message in caplog.messages)
     assert "octets = <<...>>" in caplog.text
     assert not leaks(caplog.text)
 

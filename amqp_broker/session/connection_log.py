@@ -1,0 +1,209 @@
+"""What the log says of connections, in RabbitMQ's words: tools look for them.
+
+Each function does next to nothing where nobody listens. A name that a client has chosen cannot begin a line of its own,
+and no text has octets of a frame, which may be one with a secret.
+Source: rabbit_reader.erl of RabbitMQ 4 (`log_connection_exception`, `log_hard_error`), rabbit_channel.erl.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from pamqp import commands
+
+from amqp_broker import fields
+from amqp_broker.errors import AMQPError, ConnectionForced, LoginRefused, NotAllowed
+from amqp_broker.fields import printable
+from amqp_broker.protocol import wire
+from amqp_broker.protocol.connection import AWAITING_HEADER, OPENING, TUNING
+
+if TYPE_CHECKING:
+    from amqp_broker.session.session import Session
+
+logger = logging.getLogger("amqp_broker.connection")
+channel_logger = logging.getLogger("amqp_broker.channel")
+
+# Why connections end that end in no other way.
+LOST: Final = "client unexpectedly closed TCP connection"
+FATAL_FRAME: Final = "fatal_frame_error"
+# Why they end before they have begun: these texts speak of nothing else.
+_CHECK_PORT: Final = "Ensure the client is connecting to the correct port."
+HTTP_CLIENT: Final = f"HTTP GET request detected on AMQP port. {_CHECK_PORT}"
+TLS_CLIENT: Final = f"TLS client detected on non-TLS AMQP port. {_CHECK_PORT}"
+_NO_AMQP: Final = "client did not start with AMQP protocol header: "
+# A record of TLS that begins a handshake.
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+
+# What texts quote of a frame, and of what a client says to log in.
+_OCTETS: Final = re.compile(r"<<[\d,]+(?:>>|\.\.\.)?")
+_RESPONSE: Final = re.compile(r"<<.*>>")
+_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def accepted(session: Session, level: int = logging.INFO) -> None:
+    """The client has said something; who only looks whether there is a port is no news (RabbitMQ's way)."""
+    session.is_accepted = True
+    if logger.isEnabledFor(level):
+        logger.log(level, "accepting AMQP connection %s", session.name, extra=_pid(session))
+
+
+def named(session: Session) -> None:
+    """The client has told its properties, and among them, perhaps, what it wants to be called."""
+    if (name := _given_name(session)) and logger.isEnabledFor(logging.INFO):
+        logger.info("connection %s has a client-provided name: %s", session.name, printable(name), extra=_pid(session))
+
+
+def granted(session: Session) -> None:
+    """The client is in its vhost."""
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(
+            "connection %s: user '%s' authenticated and granted access to vhost '%s'",
+            *(_name(session), _user(session), _vhost(session)),
+            extra=_pid(session),
+        )
+
+
+def login_refused(session: Session, reason: str) -> None:
+    """Why: the client is only told that it is refused."""
+    logger.error(
+        "Error on AMQP connection %s (%s, state: starting):\n%s login refused: %s",
+        *(pid(session), _name(session), session.mechanism, printable(reason)),
+        extra=_pid(session),
+    )
+
+
+def failed(session: Session, number: int, error: AMQPError, method_id: int) -> None:
+    """An error closes the connection; `number` is the channel where it happened."""
+    if isinstance(error, LoginRefused):
+        return  # its reason is told already
+    # To be closed by an administrator, or because the broker stops, is no mistake of anybody.
+    level = logging.INFO if isinstance(error, ConnectionForced) else logging.ERROR
+    if not logger.isEnabledFor(level):
+        return
+    who, user = (pid(session), _name(session)), _user(session)
+    parts: tuple[str | int, ...]
+    if session.state is OPENING and isinstance(error, NotAllowed):
+        text, parts = "user: '%s', state: opening):\n%s", (user, _explanation(error))
+    else:
+        text = "vhost: '%s', user: '%s', state: %s), channel %d:\n operation %s caused a connection exception %s: %s"
+        explanation = fields.erlang_string(_explanation(error))
+        parts = (_vhost(session), user, session.state, number, _operation(method_id), error.name.lower(), explanation)
+    logger.log(level, f"Error on AMQP connection %s (%s, {text}", *who, *parts, extra=_pid(session))
+
+
+def channel_failed(session: Session, number: int, error: AMQPError, method_id: int) -> None:
+    """An error closes a channel."""
+    if channel_logger.isEnabledFor(logging.ERROR):
+        channel_logger.error(
+            "Channel error on connection %s (%s, vhost: '%s', user: '%s'), channel %d:\n"
+            "operation %s caused a channel exception %s: %s",
+            *(pid(session), session.name, _vhost(session), _user(session), number),
+            *(_operation(method_id), error.name.lower(), _explanation(error)),
+            extra=_pid(session),
+        )
+
+
+def ended(session: Session) -> None:
+    """The connection is over. Once each, and the last that is said of it."""
+    cause = session.cause
+    if not session.is_accepted:
+        level = logging.DEBUG
+    elif not cause:
+        level = logging.INFO
+    else:
+        level = logging.WARNING if cause == LOST else logging.ERROR
+    if not logger.isEnabledFor(level):
+        return
+    name, lasted = _name(session), duration(session.broker.now - session.connected_at_ms)
+    who = f"vhost: '{_vhost(session)}', user: '{_user(session)}', " if session.user is not None else ""
+    if not cause:
+        text = f"({name}, {who}duration: '{lasted}')"
+    elif cause in (HTTP_CLIENT, TLS_CLIENT) or cause.startswith(_NO_AMQP):
+        text = f"{name} (duration: '{lasted}'):\n{cause}"
+    else:
+        text = f"{pid(session)} ({name}, {who if cause == LOST else ''}duration: '{lasted}'):\n{cause}"
+    logger.log(level, "closing AMQP connection %s", text, extra=_pid(session))
+
+
+def pid(session: Session) -> str:
+    """What stands for Erlang's process: a number for each connection."""
+    return f"<0.{session.number}.0>"
+
+
+def duration(ms: int) -> str:
+    """`12ms`, `3s`, `2M, 3s`, `1H, 2M, 3s`, `4D, 1H, 2M, 3s`."""
+    if ms < 1000:
+        return f"{max(0, ms)}ms"
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{days}D", f"{hours}H", f"{minutes}M", f"{seconds}s"]
+    first = next(index for index, value in enumerate((days, hours, minutes, 1)) if value)
+    return ", ".join(parts[first:])
+
+
+# Causes
+
+
+def of_header(header: bytes) -> str:
+    """Why a connection ends that begins with these eight octets."""
+    if header.startswith(b"GET "):
+        return HTTP_CLIENT
+    if header.startswith(_TLS_HANDSHAKE):
+        return TLS_CLIENT
+    if header.startswith(wire.PROTOCOL_HEADER[:4]):
+        return f"{{bad_version,{{{','.join(map(str, header[4:]))}}}}}"
+    return _NO_AMQP + fields.erlang_term(header)
+
+
+def of_handshake(session: Session, error: AMQPError, method_id: int) -> str:
+    """Why a connection ends that has not come as far as to be told so."""
+    if isinstance(error, LoginRefused):
+        return ""  # its reason is told already
+    if session.state in (TUNING, OPENING) and isinstance(error, NotAllowed):
+        return f"failed to negotiate connection parameters: {_explanation(error)}"
+    text = fields.erlang_string(_RESPONSE.sub("<<...>>", _explanation(error)))
+    operation = _operation(method_id)
+    return f"{{handshake_error,{session.state},0,{{amqp_error,{error.name.lower()},{text},'{operation}'}}}}"
+
+
+def of_timeout(session: Session) -> str:
+    """Why a connection ends whose handshake takes too long."""
+    return f"{{handshake_timeout,{'handshake' if session.state is AWAITING_HEADER else 'frame_header'}}}"
+
+
+# Parts
+
+
+def _pid(session: Session) -> dict[str, str]:
+    return {"pid": pid(session)}
+
+
+def _given_name(session: Session) -> str:
+    name: Any = session.client_properties.get("connection_name")
+    return name if isinstance(name, str) else ""
+
+
+def _name(session: Session) -> str:
+    given = _given_name(session)
+    return f"{session.name} - {printable(given)}" if given else session.name
+
+
+def _user(session: Session) -> str:
+    return printable(session.user.name) if session.user is not None else "none"
+
+
+def _vhost(session: Session) -> str:
+    return printable(session.vhost.name) if session.vhost is not None else "none"
+
+
+def _explanation(error: AMQPError) -> str:
+    return _OCTETS.sub("<<...>>", printable(str(error)))
+
+
+def _operation(method_id: int) -> str:
+    """`exchange.declare`; `none` for what no method has caused."""
+    kind: Any = commands.INDEX_MAPPING.get(method_id)
+    return _CAPITAL.sub("_", kind.name).lower() if kind is not None else "none"
