@@ -17,17 +17,11 @@ if TYPE_CHECKING:
 
 CLOSED: Final = "Closed via management plugin"
 REASON_BYTES_MAX: Final = 200
-# What TLS would have to say.
-NO_TLS: Final = {
-    "ssl": False,
-    "ssl_protocol": None,
-    "ssl_key_exchange": None,
-    "ssl_cipher": None,
-    "ssl_hash": None,
-    "peer_cert_subject": None,
-    "peer_cert_issuer": None,
-    "peer_cert_validity": None,
-}
+# What there is to say of TLS; nothing, where the peer speaks in the clear.
+TLS_FACTS: Final = (
+    *("ssl_protocol", "ssl_key_exchange", "ssl_cipher", "ssl_hash"),
+    *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
+)
 
 
 def visible(request: Request) -> Iterator[Connection]:
@@ -71,7 +65,8 @@ def connection_row(connection: Connection, node: str, statistics: Statistics) ->
         "reductions_details": RATE,
         "send_cnt": connection.sent_count,
         "send_pend": 0,
-        **NO_TLS,
+        "ssl": connection.tls is not None,
+        **{name: getattr(connection.tls, name, None) for name in TLS_FACTS},
         "state": connection.status,
         "timeout": connection.heartbeat_s,
         "type": "network",

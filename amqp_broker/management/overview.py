@@ -116,7 +116,7 @@ def overview(request: Request) -> dict[str, Any]:
         "cluster_name": broker.cluster_name,
         "cluster_tags": {},
         "node_tags": {},
-        "default_queue_type": "classic",
+        "default_queue_type": broker.config.default_queue_type,
         "is_op_policy_updating_enabled": True,
         "release_series_support_status": "supported",
         # There is none; what runs the broker stands where Erlang's system version does.

@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 from pamqp import commands
 
+from amqp_broker.broker.connection import Tls
 from tests.management.asking import Desk
 
 
@@ -32,6 +33,17 @@ def test_an_open_connection_is_told() -> None:
     assert desk.get("/api/connections", disable_stats="true")[1] == tracked
     assert desk.get("/api/connections/username/guest")[1] == tracked
     assert desk.get("/api/connections/username/nobody") == (200, [])
+
+
+def test_a_connection_over_tls_tells_of_it_and_one_in_the_clear_of_none() -> None:
+    desk = Desk()
+    desk.lab.connect()
+    (row,) = desk.get("/api/connections")[1]
+    assert (row["ssl"], row["ssl_cipher"], row["peer_cert_subject"]) == (False, None, None)
+    (connection,) = desk.broker.connections
+    connection.tls = Tls("tlsv1.3", "any", "aes_256_gcm", "aead", "CN=anna")
+    (row,) = desk.get("/api/connections")[1]
+    assert (row["ssl"], row["ssl_cipher"], row["peer_cert_subject"]) == (True, "aes_256_gcm", "CN=anna")
 
 
 @pytest.mark.parametrize(("headers", "text"), [({}, "Closed via management plugin"), ({"x-reason": "why"}, "why")])
