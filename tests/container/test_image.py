@@ -213,7 +213,7 @@ def test_a_folder_for_the_control_socket_that_cannot_be_is_a_sentence(image: Ima
 def test_what_is_wrong_in_a_file_is_a_warning_or_a_refusal(image: Image) -> None:
     files = {"/etc/rabbitmq/rabbitmq.conf": "heartbeat = often\n"}
     with image.container(files=files) as container:
-        assert "[warning] /etc/rabbitmq/rabbitmq.conf:1" in container.text()
+        assert "[warning] <0.1.0> /etc/rabbitmq/rabbitmq.conf:1" in container.text()
     container = image.container(files=files, environment={"AMQP_BROKER_STRICT_CONFIG": "true"})
     assert container.wait() == 78
 
