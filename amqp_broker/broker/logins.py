@@ -39,6 +39,10 @@ class Attempts:
     succeeded: int = 0
     failed: int = 0
 
+    @property
+    def total(self) -> int:
+        return self.succeeded + self.failed
+
 
 class Logins:
     """Checks logins. `attempts` counts them by protocol; RabbitMQ does not show those without any."""
@@ -54,7 +58,8 @@ class Logins:
         Raises BadCredentials: nobody has that name, the password is another, the user may log in from this machine
         only, or too many logins from there have failed.
         """
-        attempts = self.attempts[protocol]
+        # They may have been reset meanwhile, to none at all.
+        attempts = self.attempts.setdefault(protocol, Attempts())
         try:
             user = self._check(broker, name, password, peer_host)
         except BadCredentials:

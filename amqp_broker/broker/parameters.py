@@ -19,6 +19,7 @@ from amqp_broker.broker.policies import check as check_policy
 from amqp_broker.errors import DoesNotExist, InvalidParameter
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.access import User
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
 
@@ -86,8 +87,8 @@ def check_value(value: Any) -> None:
 class Component:
     """Seam: who does what the parameters of a component say, registered in `Broker.components`."""
 
-    def check(self, name: str, value: Any) -> None:
-        """Raise InvalidParameter for a value that makes no sense."""
+    def check(self, name: str, value: Any, user: User | None) -> None:
+        """Raise InvalidParameter for a value that makes no sense, or that a user must not set."""
         raise NotImplementedError
 
     def on_set(self, vhost: str, name: str, value: Any) -> None:
@@ -98,8 +99,8 @@ class Component:
         raise NotImplementedError
 
 
-def check(broker: Broker, component: str, name: str, value: Any) -> None:
-    """Raise InvalidParameter for what cannot be set."""
+def check(broker: Broker, component: str, name: str, value: Any, user: User | None = None) -> None:
+    """Raise InvalidParameter for what cannot be set, or not by this user (None: whoever runs the broker)."""
     if component == POLICY:
         raise InvalidParameter("policies may not be set using this method")
     validate = COMPONENTS.get(component)
@@ -108,7 +109,7 @@ def check(broker: Broker, component: str, name: str, value: Any) -> None:
     check_value(value)
     validate(name, value)
     if component in broker.components:
-        broker.components[component].check(name, value)
+        broker.components[component].check(name, value, user)
 
 
 class Parameters:
@@ -137,10 +138,10 @@ class Parameters:
                 return parameter.value
         raise _absent()
 
-    def set(self, component: str, name: str, value: Any) -> None:
+    def set(self, component: str, name: str, value: Any, user: User | None = None) -> None:
         """Set a parameter, instead of the one of that name. Raises InvalidParameter."""
         vhost = self._vhost
-        check(vhost.broker, component, name, value)
+        check(vhost.broker, component, name, value, user)
         if component == VHOST_LIMITS:
             vhost.set_limits(value)
         elif component == OPERATOR_POLICY:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from amqp_broker.broker.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
@@ -157,7 +158,10 @@ class Management:
         if not given.can_read_body:
             return b""
         self._wait_for(given.protocol)
-        body = await given.read()
+        try:
+            body = await given.read()
+        except (web.RequestPayloadError, HttpProcessingError):
+            raise BrokenBody("The body is not what its headers say") from None
         self._act_on(given.protocol)
         return body
 
@@ -166,13 +170,18 @@ class Management:
         broker.now = self.node.now()
         broker.counters.collect()
         broker.events.actor = request.user.name
+        before = journal.told, journal.definitions
         try:
             value = resource.handlers[request.method](request)
         finally:
             broker.events.actor = INTERNAL_USER
-            batch, has_work = journal.batch, journal.has_work
+            batch = journal.batch if journal.has_work else journal.batch - 1
             self.node.flush()
-        if journal.is_durable and request.method != "GET" and has_work:
+        is_promise = before != (journal.told, journal.definitions)
+        if request.method in ("PUT", "DELETE") and resource.path.startswith("/api/"):
+            # What was so already may be so since a moment ago, and the journal counts no messages that go.
+            is_promise = True
+        if journal.is_durable and is_promise and journal.committed < batch:
             wait = CommitWait(batch)
             broker.awaiting_commit[wait] = None
             try:
@@ -196,6 +205,8 @@ class Management:
             return refused(bad_request("The path is no URI"))
         except web.HTTPRequestEntityTooLarge:
             return self._hang_up(request, too_large())
+        except BrokenBody as error:
+            return self._hang_up(request, bad_request(str(error)))
         except ConnectionResetError:
             # Nobody is there to read this.
             return refused(Refusal(408, "request_timeout", "The connection ended before the request"))
@@ -221,6 +232,10 @@ class Management:
         response = refused(refusal)
         response.force_close()
         return response
+
+
+class BrokenBody(Exception):
+    """What was sent is not encoded as it should be: nobody knows where the next request would begin."""
 
 
 class MethodNotAllowed(Exception):

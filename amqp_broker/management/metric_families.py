@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GAUGE: Final = "gauge"
 COUNTER: Final = "counter"
+UNTYPED: Final = "untyped"
 
 
 class Metric(NamedTuple):
@@ -61,10 +62,16 @@ def _queues(broker: Broker, names: Collection[str] | None) -> Iterator[tuple[str
             yield f'{start},queue="{escaped(queue.name)}"', queue
 
 
+def _running(broker: Broker, names: Collection[str] | None) -> Iterator[tuple[str, VHost]]:
+    for vhost in _vhosts(broker, names):
+        yield labels(vhost=vhost.name), vhost
+
+
 def _exchanges(broker: Broker, names: Collection[str] | None) -> Iterator[tuple[str, Any]]:
     for vhost in _vhosts(broker, names):
         for exchange in vhost.exchanges.values():
-            yield labels(vhost=vhost.name, exchange=exchange.name), exchange
+            if exchange.name and not exchange.is_internal:  # RabbitMQ tells of no others
+                yield labels(vhost=vhost.name, exchange=exchange.name, type=exchange.type), exchange
 
 
 def _channels(broker: Broker, names: Collection[str] | None) -> Iterator[tuple[str, Channel]]:
@@ -351,9 +358,37 @@ FAMILIES: Final = (
             Metric("connection_channels", GAUGE, "Channels on a connection", lambda c: len(c.channels)),
         ),
     ),
+)
+
+CLUSTER_FAMILIES: Final = (
+    Family(
+        "vhost_status",
+        _running,
+        (Metric("vhost_status", GAUGE, "Whether a given vhost is running", lambda vhost: 1),),
+    ),
     Family(
         "exchange_bindings",
         _exchanges,
-        (Metric("exchange_bindings", GAUGE, "Number of bindings for an exchange", lambda x: len(x.bindings)),),
+        (
+            Metric(
+                "exchange_bindings",
+                GAUGE,
+                "Number of bindings for an exchange. This value is cluster-wide.",
+                lambda x: len(x.bindings),
+            ),
+        ),
+    ),
+    Family(
+        "exchange_names",
+        _exchanges,
+        (
+            Metric(
+                "exchange_name",
+                GAUGE,
+                "Enumerates exchanges without any additional info. This value is cluster-wide. "
+                "A cheaper alternative to `exchange_bindings`",
+                lambda x: 1,
+            ),
+        ),
     ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.management.access import ANYBODY
-from amqp_broker.management.metric_families import COUNTER, FAMILIES, GAUGE, Family, labels
+from amqp_broker.management.metric_families import CLUSTER_FAMILIES, COUNTER, FAMILIES, GAUGE, UNTYPED, Family, labels
 from amqp_broker.management.request import Answer, Request, Resource
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX: Final = "rabbitmq_"
 DETAILED_PREFIX: Final = "rabbitmq_detailed_"
+# Of what all nodes of a cluster would tell alike; nobody gets it who does not ask for it by family.
+CLUSTER_PREFIX: Final = "rabbitmq_cluster_"
 PROTOCOL: Final = 'protocol="amqp091"'
 
 
@@ -83,6 +85,9 @@ def detailed(request: Request, families: Collection[str], vhosts: Collection[str
     for name, samples in NODE_FAMILIES.items():
         if name in families:
             lines += [line for sample in samples(request) for line in _lines(DETAILED_PREFIX, sample)]
+    for family in CLUSTER_FAMILIES:
+        if family.name in families:
+            lines += _family(CLUSTER_PREFIX, family, request.broker, vhosts)
     lines += [line for sample in _identity(request, "detailed") for line in _lines(PREFIX, sample)]
     return _text(lines)
 
@@ -115,7 +120,7 @@ def _alarms(request: Request) -> Iterator[Sample]:
         ("memory_used_watermark", "memory", "VM memory watermark alarm"),
     ):
         value = int(resource in request.broker.alarms)
-        yield Sample(f"alarms_{name}", GAUGE, f"is 1 if {title} is in effect", [("", value)])
+        yield Sample(f"alarms_{name}", UNTYPED, f"is 1 if {title} is in effect", [("", value)])
 
 
 def _churn(request: Request) -> Iterator[Sample]:
@@ -132,16 +137,22 @@ def _churn(request: Request) -> Iterator[Sample]:
         yield Sample(f"{name}_total", COUNTER, f"Total number of {text}", [("", value)])
 
 
-def _process(request: Request) -> Iterator[Sample]:
+def _used(request: Request) -> Iterator[Sample]:
     node = request.node
-    used, limit = node.descriptors()
-    sockets = len(request.broker.connections)
-    uptime_s = (node.now() - node.started_at_ms) / 1000
     for name, text, value in (
-        ("process_open_fds", "Open file descriptors", used),
-        ("process_open_tcp_sockets", "Open TCP sockets", sockets),
+        ("process_open_fds", "Open file descriptors", node.descriptors()[0]),
+        ("process_open_tcp_sockets", "Open TCP sockets", len(request.broker.connections)),
         ("process_resident_memory_bytes", "Memory used in bytes", node.memory_used()),
         ("disk_space_available_bytes", "Disk space available in bytes", node.disk_free()),
+    ):
+        yield Sample(name, GAUGE, text, [("", value)])
+
+
+def _limits(request: Request) -> Iterator[Sample]:
+    node = request.node
+    limit = node.descriptors()[1]
+    uptime_s = (node.now() - node.started_at_ms) / 1000
+    for name, text, value in (
         ("process_max_fds", "Open file descriptors limit", limit),
         ("process_max_tcp_sockets", "Open TCP sockets limit", limit),
         ("resident_memory_limit_bytes", "Memory high watermark in bytes", node.memory_limit()),
@@ -162,17 +173,25 @@ def _totals(request: Request) -> Iterator[Sample]:
         yield Sample(name, GAUGE, text, [("", value)])
 
 
-def _vhost_status(request: Request) -> Iterator[Sample]:
-    values = [(labels(vhost=name), 1) for name in request.broker.vhosts]
-    yield Sample("vhost_status", GAUGE, "Whether a given vhost is running", values)
+def _logins(request: Request) -> Iterator[Sample]:
+    # RabbitMQ shows no protocol before somebody has used it.
+    used = [(labels(protocol=name), told) for name, told in request.broker.logins.attempts.items() if told.total]
+    for name, text, attribute in (
+        ("auth_attempts", "authorization attempts", "total"),
+        ("auth_attempts_succeeded", "successful authentication attempts", "succeeded"),
+        ("auth_attempts_failed", "failed authentication attempts", "failed"),
+    ):
+        values = [(protocol, getattr(told, attribute)) for protocol, told in used]
+        yield Sample(f"{name}_total", COUNTER, f"Total number of {text}", values)
 
 
 NODE_FAMILIES: Final[dict[str, Callable[[Request], Iterator[Sample]]]] = {
     "alarm_metrics": _alarms,
+    "auth_attempt_metrics": _logins,
     "connection_churn_metrics": _churn,
-    "node_metrics": _process,
+    "node_coarse_metrics": _used,
+    "node_metrics": _limits,
     "totals": _totals,
-    "vhost_status": _vhost_status,
 }
 
 
@@ -268,12 +287,12 @@ def _identity(request: Request, endpoint: str) -> Iterator[Sample]:
     )
     identity = labels(
         rabbitmq_node=broker.node,
-        rabbitmq_cluster=broker.node,
-        rabbitmq_cluster_permanent_id=f"rabbitmq-cluster-id-{broker.node}",
+        rabbitmq_cluster=broker.cluster_name,
+        rabbitmq_cluster_permanent_id=broker.cluster_id,
         rabbitmq_endpoint=endpoint,
     )
-    yield Sample("build_info", GAUGE, "RabbitMQ & Erlang/OTP version info", [(build, 1)])
-    yield Sample("identity_info", GAUGE, "RabbitMQ node & cluster identity info", [(identity, 1)])
+    yield Sample("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info", [(build, 1)])
+    yield Sample("identity_info", UNTYPED, "RabbitMQ node & cluster identity info", [(identity, 1)])
 
 
 # HTTP

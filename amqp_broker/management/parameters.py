@@ -49,7 +49,7 @@ def put_parameter(request: Request) -> Answer:
     except DoesNotExist:
         answer = CREATED
     try:
-        vhost.parameters.set(component, name, value)
+        vhost.parameters.set(component, name, value, request.user)
     except InvalidParameter as error:
         raise error if component == POLICY else validation_failed(error) from None
     return answer

@@ -131,6 +131,35 @@ class ServerNode(Node):
         self.server.pauses.begin("running")
 
 
+def quiet_logger() -> logging.Logger:
+    """The logger of aiohttp's connections, which says nothing of requests that cannot be read."""
+    from aiohttp.http_exceptions import HttpProcessingError
+    from aiohttp.web import RequestPayloadError
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, (HttpProcessingError, RequestPayloadError))
+
+    quiet = logging.Logger("amqp_broker.http")
+    quiet.parent = logger
+    quiet.addFilter(is_ours)
+    return quiet
+
+
+def is_answered(path: Path) -> bool:
+    """Whether somebody listens at a socket of the file system."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # Who has too much to do to take us at once is there, too.
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
 class Listeners:
     """What of a server is HTTP."""
 
@@ -208,10 +237,18 @@ class Listeners:
         if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ConfigError(f"the folder '{folder}' is not this user's alone: others could command the broker")
         path = control_socket(folder, self.server.ports["amqp"])
-        # One that is there already is of a broker that was killed: this one has its port.
+        if is_answered(path):
+            # A broker that has our port on another address: who names it by its port means the one that was first.
+            path = path.with_name(f"{path.stem}-{os.getpid()}.sock")
+            logger.warning("another broker has this port on another address: the control socket is '%s'", path)
+        # One that is there still is of a broker that was killed.
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(str(path))
+        try:
+            listener.bind(str(path))
+        except OSError as error:
+            listener.close()
+            raise ConfigError(f"there can be no control socket '{path}': {error}") from None
         path.chmod(0o600)
         listener.listen()
         self._socket_path = path
@@ -223,7 +260,12 @@ class Listeners:
         from aiohttp import web
 
         runner = web.AppRunner(
-            management.application(), access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S
+            management.application(),
+            access_log=None,
+            # What somebody sends that is no HTTP is his fault: a traceback for each would fill the log.
+            logger=quiet_logger(),
+            handle_signals=False,
+            shutdown_timeout=SHUTDOWN_GRACE_S,
         )
         await runner.setup()
         self._runners.append(runner)

@@ -42,6 +42,7 @@ class Pauses:
         if is_open:
             await self._close()
         if wanted == "stopped":
+            self._server.shovels.pause()
             await self._server.disconnect()
         node.state = wanted
 
@@ -62,4 +63,5 @@ class Pauses:
             node.state, node.problem = was, str(error)
             logger.error("the node cannot take clients again: %s", error)
             return
+        server.shovels.resume()
         node.state = "running"

@@ -6,13 +6,13 @@ An end that is this broker is a session like any client's, with octets handed ov
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import ssl
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.broker.access import InternalUser
+from amqp_broker.broker.access import InternalUser, User
 from amqp_broker.broker.parameters import Component
 from amqp_broker.errors import InvalidParameter
 from amqp_broker.session.session import Session
@@ -32,6 +32,8 @@ CONNECT_TIMEOUT_S: Final = 30.0
 WRITE_BUFFER_BYTES_HIGH: Final = 1024 * 1024
 # A session in memory whose client has this much to read gets no more until it has.
 UNREAD_BYTES_HIGH: Final = 256 * 1024
+# What it reads at once, a few milliseconds of work: both ends and all that they say are one call.
+PORTION_BYTES: Final = 16 * 1024
 
 
 class Shovels(Component):
@@ -40,6 +42,7 @@ class Shovels(Component):
     def __init__(self, server: Server) -> None:
         self.server = server
         self.user = InternalUser("rmq-shovel")
+        self._is_paused = False
         self._shovels: dict[tuple[str, str], Shovel] = {}
         self._timers: dict[Shovel, Timer] = {}
         self._loop: asyncio.AbstractEventLoop
@@ -57,10 +60,26 @@ class Shovels(Component):
     def __iter__(self) -> Iterator[Shovel]:
         return iter(self._shovels.values())
 
+    def pause(self) -> None:
+        """The node takes no clients for a while, so none of these moves anything."""
+        self._is_paused = True
+        for shovel in self:
+            shovel.stop()
+            self._set_timer(shovel)
+
+    def resume(self) -> None:
+        self._is_paused = False
+        for shovel in self:
+            self._loop.call_soon(self._begin, shovel)
+
     # What parameters say
 
-    def check(self, name: str, value: Any) -> None:
-        parse(value)
+    def check(self, name: str, value: Any, user: User | None) -> None:
+        definition = parse(value)
+        for uri in (*definition.source.uris, *definition.destination.uris):
+            # Within this broker nobody logs in: a shovel must not open what its owner cannot.
+            if user is not None and uri.is_local and uri.vhost is not None and not user.can_open(uri.vhost):
+                raise InvalidParameter(f'user "{user.name}" may not connect to vhost "{uri.vhost}"')
 
     def on_set(self, vhost: str, name: str, value: Any) -> None:
         """Start a shovel, instead of the one of that name. Raises InvalidParameter."""
@@ -90,7 +109,7 @@ class Shovels(Component):
             self.on_cleared(vhost, name)
 
     def _begin(self, shovel: Shovel) -> None:
-        if self._shovels.get((shovel.vhost, shovel.name)) is shovel:
+        if self._shovels.get((shovel.vhost, shovel.name)) is shovel and not self._is_paused:
             shovel.start(self.server.clock.now())
             self._set_timer(shovel)
 
@@ -164,6 +183,10 @@ class Link:
         except Lost as reason:
             self.flush()
             self.shovels.lost(self.client, self.shovel, str(reason))
+        except Exception as error:
+            # Whatever an end says, and whatever is wrong with us: the shovel begins anew, and tells why.
+            logger.exception("shovel '%s' in vhost '%s': internal error", self.shovel.name, self.shovel.vhost)
+            self.shovels.lost(self.client, self.shovel, f"internal error: {error}")
         else:
             self.shovel.flush()
 
@@ -175,6 +198,7 @@ class RemoteLink(Link, asyncio.Protocol):
         super().__init__(shovels, client, shovel)
         self._transport: asyncio.Transport | None = None
         self._is_closed = False
+        self._is_paused = False
         self._task: asyncio.Task[None]
 
     def connect(self, uri: Uri) -> None:
@@ -209,7 +233,7 @@ class RemoteLink(Link, asyncio.Protocol):
 
     def _on_heartbeat(self) -> None:
         try:
-            self.client.tick()
+            self.client.tick(is_listening=not self._is_paused)
         except Lost as reason:
             self.shovels.lost(self.client, self.shovel, str(reason))
         else:
@@ -225,7 +249,8 @@ class RemoteLink(Link, asyncio.Protocol):
             self._transport.write(b"".join(pieces))
 
     def pause(self, is_paused: bool) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is not None and not self._transport.is_closing() and is_paused is not self._is_paused:
+            self._is_paused = is_paused
             if is_paused:
                 self._transport.pause_reading()
             else:
@@ -266,7 +291,7 @@ class LocalLink(Link):
         self.is_held = False
         self._is_closed = False
         self._is_paused = False
-        self._unread: list[bytes] = []
+        self._unread: deque[bytes] = deque()
         self._unread_bytes = 0
         self._is_pumping = False
 
@@ -316,9 +341,17 @@ class LocalLink(Link):
 
     def _pump(self) -> None:
         self._is_pumping = False
-        pieces, self._unread, self._unread_bytes = self._unread, [], 0
+        if self._is_paused:
+            return
+        pieces, size = [], 0
+        while self._unread and size < PORTION_BYTES:
+            piece = self._unread.popleft()
+            size += len(piece)
+            pieces.append(piece)
+        self._unread_bytes -= size
         self.receive(b"".join(pieces))
-        if self.session.is_paused and not self._is_closed:
+        self._pump_soon()
+        if not self._unread and self.session.is_paused and not self._is_closed:
             self.session.resume(self.shovels.server.clock.now())
             self.shovels.server.flush()
 
@@ -342,6 +375,6 @@ def tls_context(uri: Uri) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if "certfile" in query:
-        with contextlib.suppress(KeyError):
-            context.load_cert_chain(query["certfile"], query.get("keyfile"), query.get("password"))
+        # Without a password OpenSSL would ask for one at the terminal, and everything would wait.
+        context.load_cert_chain(query["certfile"], query.get("keyfile"), query.get("password", ""))
     return context

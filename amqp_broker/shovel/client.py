@@ -13,7 +13,16 @@ from pamqp import base, commands
 
 from amqp_broker import fields
 from amqp_broker.errors import AMQPError, Disconnect
-from amqp_broker.message import FRAME, FRAME_END, FRAME_HEARTBEAT, FRAME_METHOD, Address, Message
+from amqp_broker.message import (
+    FRAME,
+    FRAME_BODY,
+    FRAME_END,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    Address,
+    Message,
+)
 from amqp_broker.protocol import wire
 from amqp_broker.protocol.content import ContentAssembly
 from amqp_broker.protocol.methods import decode_method, encode_method
@@ -26,6 +35,7 @@ BODY_BYTES_MAX: Final = wire.BODY_BYTES_LIMIT
 # After so many intervals without a sign of life the other end is gone.
 QUIET_INTERVALS_MAX: Final = 2
 
+_FRAME_KINDS: Final = frozenset((FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_HEARTBEAT))
 _DELIVER: Final = METHOD_ID.pack(60 << 16 | 60)
 
 # Sends what it yields; is sent the method that answers.
@@ -78,6 +88,7 @@ class Client:
         self._procedure: Procedure | None = self._open()
         next(self._procedure)
         self._is_ready = False
+        self._is_over = False
         self._has_received = True
         self._quiet_intervals = 0
 
@@ -108,12 +119,15 @@ class Client:
 
     def close(self) -> None:
         """Say good-bye; nobody waits for the answer."""
+        if self._is_over:
+            return
+        self._is_over = True
         self._send(call(commands.Connection.Close, reply_code=200, reply_text="Goodbye"), channel=0)
 
-    def tick(self) -> None:
-        """Half a heartbeat interval has passed. Raises Lost."""
+    def tick(self, is_listening: bool = True) -> None:
+        """Half a heartbeat interval has passed, in which what came was read if `is_listening`. Raises Lost."""
         self.outbox.append(HEARTBEAT_FRAME)
-        self._quiet_intervals = 0 if self._has_received else self._quiet_intervals + 1
+        self._quiet_intervals = 0 if self._has_received or not is_listening else self._quiet_intervals + 1
         self._has_received = False
         if self._quiet_intervals > 2 * QUIET_INTERVALS_MAX:
             raise Lost(f"nothing was heard for {QUIET_INTERVALS_MAX} heartbeats of {self.heartbeat_s} s")
@@ -128,8 +142,10 @@ class Client:
         try:
             while end - at >= FRAME_OVERHEAD:
                 kind, number, size = FRAME.unpack_from(data, at)
-                if kind == ord("A"):
+                if kind not in _FRAME_KINDS:
                     raise Lost("the other end does not speak AMQP 0-9-1")
+                if size > FRAME_MAX:
+                    raise Lost(f"the other end sent a frame of {size} octets, and {FRAME_MAX} was agreed on")
                 stop = at + FRAME.size + size
                 if stop >= end:
                     break
@@ -173,6 +189,7 @@ class Client:
             self.peer.on_cancel(self)
         elif isinstance(method, commands.Connection.Close):
             self._send(commands.Connection.CloseOk(), channel=0)
+            self._is_over = True
             raise Lost(f"{method.reply_code} {method.reply_text}")
         elif self._procedure is not None:
             self._go_on(method)

@@ -26,9 +26,14 @@ RECONNECT_DELAY_S: Final = 1
 HEARTBEAT_S: Final = 10
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
+SHORTSTR_BYTES_MAX: Final = 255
+HEARTBEAT_S_MAX: Final = 65535
+# Of the properties that are numbers.
+_NUMBERS_MAX: Final = {"octet": 255, "timestamp": (1 << 64) - 1}
+
 _URI: Final = re.compile(
     r"(?P<scheme>amqps?)://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
-    r"(?P<host>\[[^\]]*\]|[^\[\]:/?#]*)(?::(?P<port>\d+))?(?:/(?P<vhost>[^/?#]*))?(?:\?(?P<query>[^#]*))?"
+    r"(?P<host>\[[^\]]*\]|[^\[\]:/?#@]*)(?::(?P<port>[0-9]{1,5}))?(?:/(?P<vhost>[^/?#]*))?(?:\?(?P<query>[^#]*))?"
 )
 
 
@@ -50,8 +55,7 @@ class Uri:
 
     @property
     def heartbeat_s(self) -> int:
-        given = self.query.get("heartbeat", "")
-        return int(given) if given.isdigit() else HEARTBEAT_S
+        return int(self.query.get("heartbeat", HEARTBEAT_S))
 
     def __str__(self) -> str:
         """Without the password, and without the user: who sees the state of a shovel need not know them."""
@@ -133,6 +137,12 @@ def parse_uri(text: str) -> Uri:
     port = int(found["port"] or PORTS[found["scheme"]])
     if not 0 < port < 65536:
         raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI: there is no port {port}')
+    query = dict(parse_qsl(found["query"] or ""))
+    heartbeat = query.get("heartbeat", "0")
+    if re.fullmatch("[0-9]{1,5}", heartbeat) is None or int(heartbeat) > HEARTBEAT_S_MAX:
+        raise InvalidParameter(f"{heartbeat} is no heartbeat: it must be a number of seconds up to {HEARTBEAT_S_MAX}")
+    vhost = None if found["vhost"] is None else unquote(found["vhost"])
+    _is_name("the vhost of a URI", vhost or "")
     has_user = found["user"] is not None
     return Uri(
         found["scheme"],
@@ -140,14 +150,15 @@ def parse_uri(text: str) -> Uri:
         port,
         unquote(found["user"]) if has_user else "guest",
         unquote(found["password"] or "") if has_user else "guest",
-        None if found["vhost"] is None else unquote(found["vhost"]),
-        dict(parse_qsl(found["query"] or "")),
+        vhost,
+        query,
     )
 
 
 def without_credentials(text: str) -> str:
     """A URI that may be shown, whatever stands in it."""
-    return re.sub(r"//[^@/]*@", "//", text)
+    shown = re.sub(r"//.*@", "//", text, flags=re.DOTALL)
+    return re.sub(r"(?<=password=)[^&]*", "***", shown)
 
 
 def _end(given: Mapping[str, Any], side: str) -> End:
@@ -164,6 +175,12 @@ def _end(given: Mapping[str, Any], side: str) -> End:
 def _is_text(key: str, value: Any) -> None:
     if not isinstance(value, str):
         raise InvalidParameter(f"{key} should be binary, actually was {fields.json_term(value)}")
+
+
+def _is_name(key: str, value: Any) -> None:
+    _is_text(key, value)
+    if len(value.encode("utf-8", "surrogatepass")) > SHORTSTR_BYTES_MAX:
+        raise InvalidParameter(f"{key} must not be longer than {SHORTSTR_BYTES_MAX} octets")
 
 
 def _is_boolean(key: str, value: Any) -> None:
@@ -203,7 +220,7 @@ def _is_ack_mode(key: str, value: Any) -> None:
 
 
 def _is_delete_after(key: str, value: Any) -> None:
-    if value not in (NEVER, QUEUE_LENGTH) and (not isinstance(value, int) or isinstance(value, bool)):
+    if value not in (NEVER, QUEUE_LENGTH) and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise InvalidParameter(
             f'{key} should be a number greater than or equal to 0, "never" or "queue-length", '
             f"actually was {fields.json_term(value)}"
@@ -217,25 +234,30 @@ def _is_properties(key: str, value: Any) -> None:
         kind = kinds.get(name)
         if kind is None:
             raise InvalidParameter(f"unknown property {name} in {key}")
-        (_is_text if kind == "shortstr" else _is_number)(f"{key}.{name}", item)
+        if kind == "shortstr":
+            _is_name(f"{key}.{name}", item)
+            continue
+        _is_number(f"{key}.{name}", item)
+        if item > _NUMBERS_MAX[kind]:
+            raise InvalidParameter(f"{key}.{name} must not be greater than {_NUMBERS_MAX[kind]}")
 
 
 _KEYS: Final = {
     "src-uri": _is_uri,
     "src-protocol": _is_protocol,
-    "src-queue": _is_text,
+    "src-queue": _is_name,
     "src-queue-args": _is_object,
-    "src-exchange": _is_text,
-    "src-exchange-key": _is_text,
+    "src-exchange": _is_name,
+    "src-exchange-key": _is_name,
     "src-consumer-args": _is_object,
     "src-prefetch-count": _is_number,
     "src-delete-after": _is_delete_after,
     "dest-uri": _is_uri,
     "dest-protocol": _is_protocol,
-    "dest-queue": _is_text,
+    "dest-queue": _is_name,
     "dest-queue-args": _is_object,
-    "dest-exchange": _is_text,
-    "dest-exchange-key": _is_text,
+    "dest-exchange": _is_name,
+    "dest-exchange-key": _is_name,
     "dest-publish-properties": _is_properties,
     "dest-add-forward-headers": _is_boolean,
     "dest-add-timestamp-header": _is_boolean,

@@ -138,7 +138,6 @@ class Shovel:
         if client not in (self._source, self._destination):
             return
         self._now = now
-        self._open_links.pop(client, None)
         self._close_links()
         self._attempts += 1
         self.reason = reason
@@ -239,6 +238,7 @@ class Shovel:
     def on_blocked(self, client: Client, is_blocked: bool) -> None:
         if client is self._destination:
             self.is_blocked = is_blocked
+            self._hold_source()
             self._go_on()
 
     def on_cancel(self, client: Client) -> None:
@@ -248,10 +248,14 @@ class Shovel:
         """The socket of the destination takes no more just now, or does so again."""
         if client is self._destination:
             self._is_full = is_full
-            link = self._open_links.get(self._source) if self._source is not None else None
-            if link is not None:
-                link.pause(is_full)
+            self._hold_source()
             self._go_on()
+
+    def _hold_source(self) -> None:
+        """Read no more from the source than the destination takes: without acks, no prefetch would limit it."""
+        link = self._open_links.get(self._source) if self._source is not None else None
+        if link is not None:
+            link.pause(self._is_full or self.is_blocked)
 
     def flush(self) -> None:
         """Write what both ends have to say."""

@@ -8,14 +8,21 @@ import json
 import logging
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 from amqp_broker.management.app import BODY_BYTES_MAX
 from tests.running import RunningServer
+from tests.store.failing import Fault, inject
+
+DURABLE = b'{"durable": true}'
+GET = b'{"ackmode": "ack_requeue_true", "count": 1, "encoding": "auto"}'
 
 
 class Browser:
@@ -182,6 +189,44 @@ def test_a_connection_is_kept_for_the_next_request(browser: Browser) -> None:
         taken = connection.sock
         assert taken is not None
     connection.close()
+
+
+@pytest.mark.parametrize("pieces", [(b"{}",), (b"", b"{}")], ids=["at once", "later"])
+def test_a_body_that_is_not_encoded_as_it_says_is_refused(
+    browser: Browser, pieces: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    head = b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: x\r\n" + LOGIN
+    with socket.create_connection(("127.0.0.1", browser.port), timeout=20) as peer:
+        peer.sendall(head + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n" + pieces[0])
+        for piece in pieces[1:]:
+            assert browser.ask("GET", "/api/whoami")[0] == 200  # what was sent has been read by now
+            peer.sendall(piece)
+        answer = b""
+        while octets := peer.recv(65536):
+            answer += octets
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request")
+    assert answer.endswith(b'{"error":"bad_request","reason":"The body is not what its headers say"}')
+    assert not caplog.records
+
+
+def test_what_the_disk_does_not_take_holds_up_only_who_changes_something(tmp_path: Path) -> None:
+    with RunningServer(management=True, ephemeral=False, data_dir=str(tmp_path / "data")) as stuck:
+        asking = Browser(stuck.server.ports["management"])
+        assert asking.ask("PUT", "/api/queues/%2F/q", DURABLE)[0] == 201
+        fault = Fault(("put", "delete", "commit"), 1, lmdb.DiskError("No space left on device"))
+        stuck.ask(lambda server: inject(server, fault))
+        assert asking.ask("DELETE", "/api/queues/%2F/q")[0] == 204  # in the transaction that was open already
+        late: list[int] = []
+        thread = threading.Thread(target=lambda: late.append(asking.ask("PUT", "/api/queues/%2F/late", DURABLE)[0]))
+        thread.start()
+        stuck.until(lambda server: server.store is not None and server.store.is_failing)
+        assert asking.ask("PUT", "/_broker/memory-limit", b'{"value": "0.6"}')[0] == 204
+        assert asking.ask("POST", "/api/queues/%2F/late/get", GET)[:2] == (200, [])
+        assert asking.ask("GET", "/api/queues")[0] == 200
+        assert late == []
+        fault.is_healed = True
+        thread.join(20)
+        assert late == [201]
 
 
 def test_a_body_that_is_too_large_is_not_read(browser: Browser) -> None:

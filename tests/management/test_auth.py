@@ -53,3 +53,6 @@ def test_logins_are_counted_until_that_is_reset(desk: Desk) -> None:
     assert desk.ask("DELETE", path)[0] == 204
     assert desk.get(path) == (200, [])
     assert desk.get("/api/auth/attempts/none") == (404, "Not Found")
+    # Whoever comes next is counted from nothing.
+    desk.broker.login("guest", b"guest", "127.0.0.1")
+    assert desk.broker.logins.attempts["amqp091"] == Attempts(1, 0)

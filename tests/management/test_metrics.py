@@ -80,12 +80,15 @@ def test_only_the_families_that_were_asked_for_are_detailed() -> None:
 
 def test_each_answer_says_who_it_is() -> None:
     desk = busy()
+    desk.broker.global_parameters.set("cluster_name", "theirs")
     for answer, endpoint in (
         (metrics.get_summed(request(desk)), "aggregated"),
         (metrics.get_per_object(request(desk)), "per-object"),
         (metrics.get_detailed(request(desk)), "detailed"),
     ):
         [labels] = [dict(labels) for name, labels in samples(body(answer)) if name == "rabbitmq_identity_info"]
+        assert labels["rabbitmq_cluster"] == "theirs"
+        assert labels["rabbitmq_cluster_permanent_id"] == desk.broker.cluster_id
         assert (labels["rabbitmq_endpoint"], labels["rabbitmq_node"]) == (endpoint, desk.broker.node)
 
 
@@ -94,8 +97,28 @@ def test_metrics_for_each_object_can_be_what_metrics_are() -> None:
     assert first.handlers["GET"] is metrics.get_per_object
 
 
+def test_what_a_cluster_has_together_is_told_only_when_it_is_asked_for() -> None:
+    desk = busy()
+    asked = "family=vhost_status&family=exchange_bindings&family=exchange_names"
+    text = body(metrics.get_detailed(request(desk, asked)))
+    assert value(text, "rabbitmq_cluster_vhost_status", vhost="/") == 1
+    exchange = {"vhost": "/", "exchange": "amq.topic", "type": "topic"}
+    assert value(text, "rabbitmq_cluster_exchange_bindings", **exchange) == 0
+    assert value(text, "rabbitmq_cluster_exchange_name", **exchange) == 1
+    assert b"\nrabbitmq_cluster_" not in body(metrics.get_per_object(request(desk)))
+
+
+def test_logins_are_told_of_protocols_that_somebody_has_used() -> None:
+    desk = busy()
+    text = body(metrics.get_summed(request(desk)))
+    assert value(text, "rabbitmq_auth_attempts_succeeded_total", protocol="amqp091") == 1
+    assert value(text, "rabbitmq_auth_attempts_failed_total", protocol="amqp091") == 0
+    assert b'protocol="http"' not in text
+
+
 def test_all_families_can_be_asked_for_at_once() -> None:
     names = [family.name for family in metrics.FAMILIES] + list(metrics.NODE_FAMILIES)
+    names += [family.name for family in metrics.CLUSTER_FAMILIES]
     assert len(names) == len(set(names))
     query = "&".join(f"family={name}" for name in names)
     assert len(samples(body(metrics.get_detailed(request(busy(), query))))) > 40

@@ -64,6 +64,24 @@ def test_what_a_killed_broker_left_is_taken_over(folder: Path) -> None:
         assert ask(control_socket(folder, port), "/api/whoami")[0] == 200
 
 
+def test_brokers_on_one_port_of_two_addresses_have_a_control_socket_each(folder: Path) -> None:
+    with RunningServer(control=True) as first:
+        path = control_socket(folder, first.port)
+        with RunningServer(control=True, host="127.0.0.2", port=first.port, node_name="second@here"):
+            names = sorted(ask(one, "/_broker/node")[1]["name"] for one in folder.iterdir())
+            assert len(names) == 2
+            assert "second@here" in names
+            assert ask(path, "/_broker/node")[1]["name"] != "second@here"
+        assert ask(path, "/_broker/node")[0] == 200
+        assert list(folder.iterdir()) == [path]
+
+
+def test_a_folder_whose_name_is_too_long_for_a_socket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path / ("x" * 120)))
+    with pytest.raises(ConfigError, match=r"there can be no control socket .*too long"), RunningServer(control=True):
+        pass
+
+
 def test_a_management_port_that_is_taken_is_told_and_nothing_stays_open() -> None:
     with RunningServer(management=True) as running:
         taken = running.server.ports["management"]

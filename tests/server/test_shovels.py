@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.broker.access import Permission, User
 from amqp_broker.errors import InvalidParameter
 from amqp_broker.server.server import Server
 from tests.client import Client
 from tests.running import RunningServer
 
+SHOVEL = {"src-uri": "amqp:///mine", "src-queue": "q", "dest-queue": "other"}
 COUNT = 3000
 
 
@@ -144,3 +146,53 @@ def test_a_restart_of_a_shovel_goes_on_where_it_was() -> None:
         assert here.ask(lambda server: server.shovels.restart("/", "s"))
         here.until(lambda server: depth(server, "other") >= COUNT and depth(server, "q") == 0)
         assert not here.ask(lambda server: server.shovels.restart("/", "nobody"))
+
+
+def test_a_destination_that_is_not_right_gets_no_more_connections_each_time() -> None:
+    with RunningServer() as here, RunningServer() as there:
+        shovel(here, src_queue="q", dest_uri=f"amqp://127.0.0.1:{there.port}", dest_exchange="none")
+        for _ in range(3):
+            there.until(lambda server: server.broker.counters.connections_created)
+            here.until(lambda server: [one.state for one in server.shovels] == ["terminated"])
+            there.until(lambda server: not server.transports)
+            here.advance(1000)
+
+
+def test_a_node_that_takes_no_clients_has_no_shovels_either() -> None:
+    with RunningServer() as here:
+        fill(here, "q", 1)
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="other")
+        here.until(lambda server: depth(server, "other") == 1)
+        here.ask(lambda server: server.pauses.begin("stopped"))
+        here.until(lambda server: server.node.state == "stopped")
+        here.advance(5000)
+        assert states(here) == [("terminated", "")]
+        assert here.ask(lambda server: len(server.broker.connections)) == 0
+        here.ask(lambda server: server.pauses.begin("running"))
+        here.until(lambda server: [one.state for one in server.shovels] == ["running"])
+
+
+@pytest.mark.parametrize("uris", [["amqp:///other"], ["amqp:///mine", "amqp:///other"]])
+def test_a_shovel_opens_no_vhost_that_its_owner_cannot(uris: list[str]) -> None:
+    def refuse(server: Server) -> None:
+        mine = server.broker.add_vhost("mine")
+        server.broker.add_vhost("other")
+        owner = User("owner", permissions={"mine": Permission()})
+        mine.parameters.set("shovel", "s", {**SHOVEL, "dest-uri": "amqp:///mine"}, owner)
+        with pytest.raises(InvalidParameter, match='user "owner" may not connect to vhost "other"'):
+            mine.parameters.set("shovel", "s", {**SHOVEL, "dest-uri": uris}, owner)
+
+    with RunningServer() as here:
+        here.ask(refuse)
+
+
+def test_a_shovel_within_the_broker_holds_nobody_up() -> None:
+    with RunningServer() as here, Client(here.port).open() as client:
+        fill(here, "q")
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="q")
+        here.until(lambda server: any(one.forwarded_count > COUNT for one in server.shovels))
+        before = here.ask(lambda server: sum(one.forwarded_count for one in server.shovels))
+        for _ in range(10):
+            client.sync()
+        # All that is on its way at once would be the prefetch each time.
+        assert here.ask(lambda server: sum(one.forwarded_count for one in server.shovels)) - before < 10 * 1000

@@ -27,6 +27,8 @@ def client() -> Client:
         (b"AMQP\0\0\x09\x01", "does not speak AMQP"),
         (b"\x01\0\0\0\0\0\x04\0\x0a\0\x0a\x00", "a frame without its end"),
         (b"\x01\0\0\0\0\0\x04\xff\xff\xff\xff\xce", "no AMQP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak AMQP"),
+        (b"\x01\0\0\xff\xff\xff\xff\0", "a frame of 4294967295 octets, and 131072 was agreed on"),
         (b"\x02\0\x01\0\0\0\x01x\xce", "content without a method"),
         (frame.marshal(commands.Connection.Start(mechanisms="EXTERNAL"), 0), "does not take PLAIN, but EXTERNAL"),
         (frame.marshal(commands.Connection.Close(320, "bye", 0, 0), 0), "320 bye"),
@@ -53,6 +55,12 @@ def test_an_end_that_says_nothing_for_two_intervals_is_gone() -> None:
         subject.tick()
     with pytest.raises(Lost, match="nothing was heard for 2 heartbeats of 10 s"):
         subject.tick()
+
+
+def test_an_end_that_is_not_listened_to_is_not_missed() -> None:
+    subject = client()
+    for _ in range(20):
+        subject.tick(is_listening=False)
 
 
 def test_an_end_that_says_something_is_there() -> None:

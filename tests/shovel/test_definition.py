@@ -48,6 +48,18 @@ def test_keys_of_old_are_understood() -> None:
         ({"dest-publish-properties": {"app_id": 5}}, "dest-publish-properties.app_id should be binary"),
         ({"dest-protocol": "amqp10"}, "speak amqp091 only"),
         ({"src-qeue": "q"}, "Unrecognised terms [src-qeue]"),
+        ({"src-delete-after": -1}, "src-delete-after should be a number greater than or equal to 0"),
+        ({"src-queue": "ü" * 128}, "src-queue must not be longer than 255 octets"),
+        ({"dest-exchange-key": "k" * 256}, "dest-exchange-key must not be longer than 255 octets"),
+        ({"dest-publish-properties": {"app_id": "x" * 256}}, "dest-publish-properties.app_id must not be longer than"),
+        ({"dest-publish-properties": {"priority": 256}}, "dest-publish-properties.priority must not be greater"),
+        ({"src-uri": "amqp:///" + "v" * 256}, "the vhost of a URI must not be longer than 255 octets"),
+        ({"src-uri": "amqp://h?heartbeat=70000"}, "70000 is no heartbeat"),
+        ({"src-uri": "amqp://h?heartbeat=²"}, "² is no heartbeat"),
+        ({"src-uri": "amqp://h:" + "1" * 5000}, "not a valid URI"),
+        ({"src-uri": "amqp://u:sec@secret@h"}, '"amqp://h" not a valid URI'),
+        ({"src-uri": "amqp://u:sec/secret@h"}, '"amqp://h" not a valid URI'),
+        ({"src-uri": "x://h?password=secret&a=b"}, '"x://h?password=***&a=b" not a valid URI'),
     ],
 )
 def test_a_definition_that_makes_no_sense_is_refused(change: dict[str, Any], said: str) -> None:

@@ -259,3 +259,27 @@ def test_a_queue_that_is_deleted_interrupts_the_shovel() -> None:
     pair.here.vhosts["/"].remove_queue(source)
     pair.run()
     assert (shovel.state, shovel.reason) == ("terminated", "the source has cancelled the consumer")
+
+
+def test_an_end_that_the_shovel_gives_up_is_closed() -> None:
+    pair = Pair()
+    declare(pair.here, "q")
+    shovel = pair.shovel(src_queue="q", dest_exchange="none")
+    for _ in range(5):
+        assert (shovel.state, len(pair.here.connections), len(pair.there.connections)) == ("terminated", 0, 0)
+        pair.wait(shovel, 1000)
+
+
+def test_without_acks_a_blocked_destination_holds_up_the_source() -> None:
+    pair = Pair()
+    declare(pair.here, "q")
+    pair.shovel(src_queue="q", dest_queue="other", ack_mode="no-ack")
+    push(pair.here.vhosts["/"].queues["q"], b"0")
+    pair.run()
+    pair.there.set_alarm("memory", True)
+    pair.run()
+    [source] = [link for link in pair.links if link.session.broker is pair.here]
+    assert source.is_paused
+    pair.there.set_alarm("memory", False)
+    pair.run()
+    assert not source.is_paused
