@@ -10,8 +10,6 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-import platformdirs
-
 from amqp_broker import setting_values as values
 from amqp_broker.compat import DEFAULT, DEPRECATED, PROFILES, Profile
 from amqp_broker.setting_values import Reader
@@ -463,7 +461,12 @@ class Config:
         """The folder of the store; None if there is none."""
         if self.ephemeral:
             return None
-        return Path(self.data_dir) if self.data_dir else platformdirs.user_data_path("amqp-broker", appauthor=False)
+        if self.data_dir:
+            return Path(self.data_dir)
+        # A fiftieth of the time in which a broker starts, for those who need it.
+        import platformdirs
+
+        return platformdirs.user_data_path("amqp-broker", appauthor=False)
 
     def resolved(self) -> Config:
         """These settings, with the values of that version where none is given."""

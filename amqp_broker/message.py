@@ -251,6 +251,11 @@ class Message:
         return Properties.decode(self.header, CONTENT.size)
 
     @property
+    def timestamp(self) -> int | None:
+        """The property of that name, in seconds; where it is absent, nothing is decoded."""
+        return self.properties().timestamp if self.content[HEADER_START_BYTES + 1] & 0x40 else None
+
+    @property
     def priority(self) -> int | None:
         """The property of that name, found without decoding the others; None where it is absent."""
         content = self.content

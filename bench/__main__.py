@@ -17,6 +17,7 @@ from bench import report
 from bench.compare import BROKERS, QUICK, Brokers, Effort, Figures, compare
 from bench.flat import FLAT_ROWS, FlatFigures, measure_flat
 from bench.generator import MissingToolError, build_generator
+from bench.managed import measure_managed
 from bench.rows import ROWS
 from compat.brokers import RABBITMQ_SERVER, RabbitMQ
 
@@ -86,6 +87,7 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         figures = compare(rows, brokers, effort, Path(folder), say) if rows else Figures()
+        measure_managed(rows, brokers, effort, Path(folder), figures, say)
         flat = measure_flat(flat_rows, effort, Path(folder), say) if flat_rows else FlatFigures()
     if arguments.json:
         arguments.json.write_text(json.dumps(report.as_json(rows, figures, flat_rows, flat), indent=1) + "\n")

@@ -18,11 +18,10 @@ BROKERS: Brokers = {
     "ours": OurBroker,
     "rabbitmq": lambda folder: RabbitMQ(folder, plugins=("rabbitmq_consistent_hash_exchange",)),
 }
-
 SETTLE_S = 1.0  # until a broker's memory is what it will stay
 PAUSE_S = 0.3  # for a broker to get rid of what the last run left
 ROW_S = 60.0  # a row that takes longer is repeated no more
-FILLS = 3  # memory hardly varies, and a million messages take RabbitMQ long
+LONG_REPEATS = 3  # of what takes RabbitMQ long
 
 
 @dataclass
@@ -58,12 +57,13 @@ Say = Callable[[str], None]
 
 
 def compare(rows: Iterable[Row], brokers: Brokers, effort: Effort, folder: Path, say: Say) -> Figures:
+    """All rows but those of management."""
     figures = Figures()
     rows = list(rows)
-    fresh = {row.name: row for row in rows if row.load is None}
-    for repeat in range(effort.repeats if fresh else 0):
-        for name, make in brokers.items():
-            _measure_fresh(fresh, name, make(folder / f"{name}-fresh-{repeat}"), effort, repeat, figures, say)
+    for row in rows:
+        for repeat in range(min(effort.repeats, LONG_REPEATS) if row.name == "queued" else 0):
+            for name, make in brokers.items():
+                _measure_queued(row, name, make(folder / f"{name}-fresh-{repeat}"), effort, figures, say)
     loaded = [row for row in rows if row.load is not None]
     if loaded:
         running = {name: make(folder / name) for name, make in brokers.items()}
@@ -81,31 +81,17 @@ def compare(rows: Iterable[Row], brokers: Brokers, effort: Effort, folder: Path,
     return figures
 
 
-def _measure_fresh(
-    rows: dict[str, Row], name: str, broker: BrokerProcess, effort: Effort, repeat: int, figures: Figures, say: Say
-) -> None:
-    """What a new process shows: how soon it is ready, its memory when idle, and with a full queue."""
+def _measure_queued(row: Row, name: str, broker: BrokerProcess, effort: Effort, figures: Figures, say: Say) -> None:
+    """How a new process grows by a full queue."""
     try:
-        started = time.monotonic()
         broker.start()
-        ready_s = time.monotonic() - started
-        if "ready" in rows:
-            figures.add(rows["ready"], name, Sample(ready_s))
-            say(f"{name}: ready after {ready_s:.2f} s")
-        if rows.keys() <= {"ready"}:
-            return
         time.sleep(SETTLE_S)
-        idle_bytes = memory_bytes(broker.pid)
-        if "idle" in rows:
-            figures.add(rows["idle"], name, Sample(idle_bytes / 1e6))
-            say(f"{name}: idle with {idle_bytes / 1e6:.0f} MB")
-        if "queued" in rows and repeat < FILLS:
-            messages = QUEUED_MESSAGES // effort.divisor
-            fill(broker, messages)
-            time.sleep(SETTLE_S)
-            each = (memory_bytes(broker.pid) - idle_bytes) / messages
-            figures.add(rows["queued"], name, Sample(each))
-            say(f"{name}: {each:.0f} B for each of {messages} queued messages")
+        idle_bytes, messages = memory_bytes(broker.pid), QUEUED_MESSAGES // effort.divisor
+        fill(broker, messages)
+        time.sleep(SETTLE_S)
+        each = (memory_bytes(broker.pid) - idle_bytes) / messages
+        figures.add(row, name, Sample(each))
+        say(f"{name}: {each:.0f} B for each of {messages} queued messages")
     except LoadError as error:
         figures.failures.append(f"queued, {name}: {error}")
     finally:

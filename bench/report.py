@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.compare import Figures
 from bench.flat import IDLE_MOST, FlatFigures, FlatRow
-from bench.rows import Row, Sample, cpu_advantage
+from bench.rows import SHARE, Row, Sample, cpu_advantage
 
 
 def comparison_table(rows: Iterable[Row], figures: Figures) -> str:
@@ -51,7 +51,7 @@ def goals_table(rows: Iterable[Row], figures: Figures) -> tuple[str, bool]:
             else:
                 verdict = "met" if goal.is_met(figure) else "MISSED"
                 are_all_met = are_all_met and goal.is_met(figure)
-                text = _times(figure) if goal.at_least is not None else row.unit.text(figure)
+                text = _times(figure) if goal.at_least is not None and row.unit is not SHARE else row.unit.text(figure)
             lines.append([row.title, goal.wants, text, verdict])
     return _table(["", "goal", "measured", ""], lines, left=2), are_all_met
 

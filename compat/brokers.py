@@ -151,6 +151,23 @@ class OurBroker(BrokerProcess):
         """Where the HTTP API is, until the next start."""
         return int(json.loads(self.ports_file.read_text())["management"])
 
+    @property
+    def prometheus_port(self) -> int:
+        """Where metrics are, until the next start."""
+        return int(json.loads(self.ports_file.read_text())["prometheus"])
+
+    def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of our commands that are RabbitMQ's, `diagnostics` for one, against this broker."""
+        return subprocess.run(
+            [sys.executable, "-m", "amqp_broker", tool, "--node", str(self.port), *arguments],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
     def is_ready(self) -> bool:
         try:
             return bool(json.loads(self.ports_file.read_text())["amqp"] == self.port)
@@ -161,7 +178,8 @@ class OurBroker(BrokerProcess):
 class RabbitMQ(BrokerProcess):
     """Debian's rabbitmq-server on its own ports, with its own data folder, node name and epmd.
 
-    `settings` are further lines of rabbitmq.conf. With the management plugin its HTTP API is at `management_port`.
+    `settings` are further lines of rabbitmq.conf. With the management plugin its HTTP API is at `management_port`, with
+    that of Prometheus its metrics at `prometheus_port`.
     """
 
     name = "RabbitMQ"
@@ -172,7 +190,7 @@ class RabbitMQ(BrokerProcess):
         super().__init__(folder, port)
         self.plugins = plugins
         self.settings = settings
-        self.management_port = free_port()
+        self.management_port, self.prometheus_port = free_port(), free_port()
         self.dist_port, self.epmd_port = free_port(), free_port()
         self.home = folder / "home"
 
@@ -199,6 +217,8 @@ class RabbitMQ(BrokerProcess):
         lines = [f"listeners.tcp.default = {self.host}:{self.port}", "log.console = true", "log.file = false"]
         if "rabbitmq_management" in self.plugins:
             lines += [f"management.tcp.port = {self.management_port}", f"management.tcp.ip = {self.host}"]
+        if "rabbitmq_prometheus" in self.plugins:
+            lines += [f"prometheus.tcp.port = {self.prometheus_port}", f"prometheus.tcp.ip = {self.host}"]
         (self.folder / "rabbitmq.conf").write_text("\n".join([*lines, *self.settings]) + "\n")
         return [str(RABBITMQ_SERVER)]
 

@@ -224,6 +224,15 @@ def test_a_message_in_several_frames_has_one_body() -> None:
     assert (message.body, message.body_bytes) == (b"abcdefgh", 8)
 
 
+@pytest.mark.parametrize("name", [*ALL, "none"])
+def test_a_timestamp_is_found_among_any_other_properties(name: str) -> None:
+    others = {key: value for key, value in ALL.items() if key in (name, "message_id") and key != "timestamp"}
+    address = Address("", "q")
+    assert Message.build(address, Properties(**others), b"hello").timestamp is None
+    stamped = Message.build(address, Properties(**others, timestamp=ALL["timestamp"]), b"hello")
+    assert stamped.timestamp == ALL["timestamp"]
+
+
 def test_changing_decoded_properties_does_not_change_the_message() -> None:
     message = received(b"", headers={"a": "b"})
     headers = message.properties().headers

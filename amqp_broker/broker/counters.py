@@ -94,7 +94,13 @@ class DeliveryCounts:
         if not self.deliver_get and not self.ack and not self.get_empty:
             return {}
         return {
-            **{name: getattr(self, name) for name in DeliveryCounts.__slots__},
+            "ack": self.ack,
+            "deliver": self.deliver,
+            "deliver_no_ack": self.deliver_no_ack,
+            "get": self.get,
+            "get_empty": self.get_empty,
+            "get_no_ack": self.get_no_ack,
+            "redeliver": self.redeliver,
             "deliver_get": self.deliver_get,
         }
 

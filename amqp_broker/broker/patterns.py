@@ -13,18 +13,21 @@ differs from Erlang's `re`:
 Nothing that a user sets may stall the broker. A match that takes too long is none, as one that passes a match limit is
 none in RabbitMQ (rabbit_re.erl, 4.3); how long one takes is the only thing in the core that a clock has a say in. A
 pattern that would be huge once its repeats are written out is refused.
+
+The library is imported with the first pattern that is not `.*`: a broker without policies starts without it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
-from typing import Final
-
-import regex
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import regex
 
 # A name has 255 octets at most, and a pattern that backtracks little is done with that in microseconds.
 TIME_MAX_S: Final = 0.02
@@ -34,6 +37,7 @@ TIME_MAX_SLOW_S: Final = 0.002
 PATTERN_BYTES_MAX: Final = 1024
 # Elements that a pattern may have when its counted repeats are written out: compiling these takes some ten ms.
 ELEMENTS_MAX: Final = 50_000
+ANYTHING: Final = ".*"
 # What is compiled is kept; permissions with variables make a pattern per user.
 COMPILED_MAX: Final = 1024
 
@@ -72,12 +76,12 @@ def check(pattern: object) -> None:
 
 def problem_of(pattern: str) -> str:
     """Why a text is no regular expression, as Erlang's term: what is wrong, and at which octet. "" if it is one."""
-    return _compiled(pattern).problem
+    return "" if pattern == ANYTHING else _compiled(pattern).problem
 
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a text has a match anywhere; a broken pattern has none, nor has one that takes too long."""
-    if pattern == ".*":
+    if pattern == ANYTHING:
         return True
     compiled = _compiled(pattern)
     if compiled.expression is None:
@@ -101,6 +105,8 @@ def permits(pattern: str, text: str) -> bool:
 
 def escaped(text: str) -> str:
     """A pattern that matches this text only, to stand for a variable in another pattern (rabbit_re.erl, escape)."""
+    import regex
+
     return regex.escape(text)
 
 
@@ -110,6 +116,8 @@ def _octets(text: str) -> bytes:
 
 @lru_cache(maxsize=COMPILED_MAX)
 def _compiled(pattern: str) -> _Compiled:
+    import regex
+
     octets = _octets(pattern)
     if len(octets) > PATTERN_BYTES_MAX:
         return _Compiled(None, "pattern_too_long")
@@ -124,27 +132,33 @@ def _compiled(pattern: str) -> _Compiled:
         return _Compiled(None, f'{{"parentheses are too deeply nested",{len(octets)}}}')
 
 
-_TOKEN: Final = regex.compile(
-    r"""(?<escape>\\.)
+_TOKEN: Final = r"""(?<escape>\\.)
     |(?<set>\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]])*+\])
     |(?<open>\()
     |(?<close>\))
     |(?<repeat>\{(?<low>\d*)(?:,(?<high>\d*))?\})
-    |(?<element>.)""",
-    regex.VERBOSE | regex.DOTALL,
-)
+    |(?<element>.)"""
 # Comments, and another syntax of sets: where one ends is not for `_TOKEN` to tell.
-_UNCLEAR: Final = regex.compile(r"\#|\(\?\w*V")
+_UNCLEAR: Final = r"\#|\(\?\w*V"
+
+
+@cache
+def _syntax() -> tuple[regex.Pattern[str], regex.Pattern[str]]:
+    """What finds the tokens of a pattern, and what says that this cannot be relied on."""
+    import regex
+
+    return regex.compile(_TOKEN, regex.VERBOSE | regex.DOTALL), regex.compile(_UNCLEAR)
 
 
 def _element_count(pattern: str) -> int:
     """How many elements a pattern has when each counted repeat is written out as often as it may repeat, at most."""
-    if _UNCLEAR.search(pattern):
-        repeats = (_most_times(token) for token in _TOKEN.finditer(pattern.replace("[", "."), overlapped=True))
+    tokens, unclear = _syntax()
+    if unclear.search(pattern):
+        repeats = (_most_times(token) for token in tokens.finditer(pattern.replace("[", "."), overlapped=True))
         return len(pattern) * prod(repeats)
     # Of each group that is open: the elements before its last one, and those of the last.
     counts = [(0, 0)]
-    for token in _TOKEN.finditer(pattern):
+    for token in tokens.finditer(pattern):
         before, last = counts[-1]
         if token["open"]:
             counts.append((0, 0))

@@ -29,6 +29,8 @@ class Sizes(NamedTuple):
 
     def scaled(self, count: int) -> Sizes:
         """What so many messages are if these are like all of them."""
+        if count == self.messages:
+            return self
         share = count / self.messages if self.messages else 0.0
         return Sizes(
             count,
@@ -36,6 +38,9 @@ class Sizes(NamedTuple):
             round(self.persistent_count * share),
             round(self.persistent_bytes * share),
         )
+
+
+NOTHING: Final = Sizes()
 
 
 def sizes_of(messages: Iterable[Message]) -> Sizes:
@@ -56,7 +61,9 @@ def ready_sizes(queue: Queue, exact_max: int = EXACT_MAX) -> Sizes:
     So a look at any queue takes 0.3 ms at most; at a million messages, if all of them are asked for, 0.3 s.
     """
     count = queue.ready_count
-    looked_at = sizes_of(islice(queue.messages(), exact_max)) if count else Sizes()
+    if not count:
+        return NOTHING
+    looked_at = sizes_of(islice(queue.messages(), exact_max))
     return looked_at if looked_at.messages >= count else looked_at.scaled(count)
 
 
@@ -69,7 +76,13 @@ def unacked_sizes(broker: Broker) -> dict[Queue, Sizes]:
     return {queue: sizes_of(messages) for queue, messages in found.items()}
 
 
+def paged_count(queue: Queue) -> int:
+    """How many messages of a queue are in the journal only."""
+    windows = queue.windows
+    return sum(window.paged_count for window in windows) if windows else 0
+
+
 def memory_bytes(queue: Queue, ready: Sizes) -> int:
     """An estimate of the memory that a queue takes, from the sizes of what is ready and not paged out."""
-    in_memory = ready.messages - sum(window.paged_count for window in queue.windows)
+    in_memory = ready.messages - paged_count(queue)
     return QUEUE_BYTES + in_memory * ENTRY_BYTES + ready.scaled(in_memory).body_bytes

@@ -73,18 +73,18 @@ def listed(
     """
     page = page_of(request.query)
     sort = request.query.get("sort", "")
-    keys = [key.split(".") for key in ((sort, *default_sort) if sort else default_sort)]
+    order = _order_by((sort, *default_sort) if sort else default_sort)
     is_reversed = request.query.get("sort_reverse") == "true"
     if page is None:
         rows = [view(thing) for thing in things]
-        rows.sort(key=lambda row: [_order(_dotted(row, key)) for key in keys], reverse=is_reversed)
+        rows.sort(key=order, reverse=is_reversed)
         return rows
     first = brief if brief is not None and (not sort or sort in brief_columns) else view
     pairs = [(first(thing), thing) for thing in things]
     total_count = len(pairs)
     if page.name:
         pairs = [pair for pair in pairs if _is_named(pair[0], page)]
-    pairs.sort(key=lambda pair: [_order(_dotted(pair[0], key)) for key in keys], reverse=is_reversed)
+    pairs.sort(key=lambda pair: order(pair[0]), reverse=is_reversed)
     start = (page.number - 1) * page.size
     if start > len(pairs):
         raise Refusal(
@@ -115,6 +115,14 @@ def _is_named(row: Row, page: Page) -> bool:
     return page.name.lower() in name.lower()
 
 
+def _order_by(names: Sequence[str]) -> Callable[[Row], Any]:
+    """What tells the place of a row by what stands under dotted names."""
+    keys = [name.split(".") for name in names]
+    if all(len(key) == 1 for key in keys):
+        return lambda row: [_order(row.get(name, 0)) for name in names]
+    return lambda row: [_order(_dotted(row, key)) for key in keys]
+
+
 def _dotted(row: Any, keys: Sequence[str]) -> Any:
     """What stands under a dotted name; 0 where nothing does, since it usually means that."""
     for key in keys:
@@ -126,12 +134,12 @@ def _dotted(row: Any, keys: Sequence[str]) -> Any:
 
 def _order(value: Any) -> tuple[int, Any]:
     """What makes values comparable in Erlang's order of terms: numbers, atoms, objects, lists, text."""
+    if isinstance(value, str):
+        return (4, value.encode("utf-8", "surrogateescape"))
     if value is None or isinstance(value, bool):
         return (1, "null" if value is None else str(value).lower())
     if isinstance(value, (int, float)):
         return (0, value)
-    if isinstance(value, str):
-        return (4, value.encode("utf-8", "surrogateescape"))
     return (2, json.encode(value))
 
 

@@ -44,6 +44,8 @@ def labels(**values: str) -> str:
 
 
 def escaped(value: str) -> str:
+    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
+        return value
     text = value.encode("utf-8", "replace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker import topology
 from amqp_broker.broker.policies import effective_definition
-from amqp_broker.broker.queue_sizes import Sizes, memory_bytes, ready_sizes, unacked_sizes
+from amqp_broker.broker.queue_sizes import NOTHING, memory_bytes, paged_count, ready_sizes, unacked_sizes
 from amqp_broker.broker.quorum_queue import QuorumQueue
 from amqp_broker.broker.stream_queue import StreamQueue
 from amqp_broker.broker.topology import stripped
@@ -29,7 +29,6 @@ BRIEF_COLUMNS: Final = ("vhost", "name", "durable", "auto_delete", "exclusive", 
 # What is told without statistics.
 CHEAP_COLUMNS: Final = {*BRIEF_COLUMNS, "arguments", "node", "messages", "messages_ready", "messages_unacknowledged"}
 # How many messages are looked at to tell the octets of a queue in a list, and of one alone.
-NOTHING: Final = Sizes()
 LOOK_IN_LIST: Final = 20
 LOOK_AT_ONE: Final = 1000
 
@@ -38,7 +37,7 @@ def basic_row(queue: Queue) -> dict[str, Any]:
     """A queue without statistics."""
     node = queue.vhost.broker.node
     row: dict[str, Any] = {
-        "arguments": json_of(queue.arguments),
+        "arguments": json_of(queue.arguments) if queue.arguments else {},
         "auto_delete": queue.is_auto_delete,
         "durable": queue.is_durable,
         "exclusive": queue.owner is not None,
@@ -80,22 +79,19 @@ class Rows:
         """A queue as lists have it."""
         ready, unacked = queue.ready_count, queue.unacked_count
         policy, operator_policy = queue.policy, queue.operator_policy
-        row = {
-            **basic_row(queue),
-            "consumers": len(queue.consumers),
-            "effective_policy_definition": effective_definition(queue) if policy or operator_policy else {},
-            "garbage_collection": GARBAGE_COLLECTION,
-            "idle_since": iso_time(queue.idle_since_ms),
-            **self._statistics.of(queue, "lengths", lengths_of),
-            "operator_policy": operator_policy.name if operator_policy is not None else None,
-            "policy": policy.name if policy is not None else None,
-            "reductions": 0,
-            "reductions_details": RATE,
-        }
+        row = basic_row(queue)
+        row["consumers"] = len(queue.consumers)
+        row["effective_policy_definition"] = effective_definition(queue) if policy or operator_policy else {}
+        row["garbage_collection"] = GARBAGE_COLLECTION
+        row["idle_since"] = iso_time(queue.idle_since_ms)
+        row.update(self._statistics.of(queue, "lengths", lengths_of))
+        row["operator_policy"] = operator_policy.name if operator_policy is not None else None
+        row["policy"] = policy.name if policy is not None else None
+        row["reductions"], row["reductions_details"] = 0, RATE
         if stats := self._statistics.of(queue, "message_stats", message_stats_of):
             row["message_stats"] = stats
         if isinstance(queue, StreamQueue):
-            row["memory"] = memory_bytes(queue, Sizes())
+            row["memory"] = memory_bytes(queue, NOTHING)
             row["readers"] = {row["node"]: len(queue.consumers)}
             return row
         capacity = queue.consumer_capacity
@@ -118,10 +114,10 @@ class Rows:
                 row[name] = 0
             return row
         exclusive, head = queue.exclusive_consumer, queue.head_message() if ready else None
-        paged = min(ready, sum(window.paged_count for window in queue.windows))
-        paged_bytes = ready_size.scaled(paged).body_bytes
+        paged = min(ready, paged_count(queue))
+        paged_bytes = ready_size.scaled(paged).body_bytes if paged else 0
         row["exclusive_consumer_tag"] = exclusive.tag if exclusive is not None else None
-        row["head_message_timestamp"] = head.properties().timestamp if head is not None else None
+        row["head_message_timestamp"] = head.timestamp if head is not None else None
         row["message_bytes_paged_out"] = paged_bytes
         row["message_bytes_persistent"] = ready_size.persistent_bytes + unacked_size.persistent_bytes
         row["message_bytes_ram"] = row["message_bytes"] - paged_bytes

@@ -26,9 +26,22 @@ KEEP_MS: Final = 3 * INTERVAL_MS
 KEEP_MS_MAX: Final = 60 * 60 * 1000
 FORGET_MS: Final = 10 * 60 * 1000
 SAMPLES_MAX: Final = 1_000
+# Of what stands still; nobody changes it.
+RATE: Final = {"rate": 0.0}
 
 Counts = dict[str, int]
 T = TypeVar("T")
+
+
+class _Details(dict[str, str]):
+    """What the details of a counter are called: a list of a thousand queues asks ten thousand times."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = details = f"{name}_details"
+        return details
+
+
+DETAILS: Final = _Details()
 
 
 class Range(NamedTuple):
@@ -92,17 +105,22 @@ class History:
         share = (time_ms - times[index]) / (times[index + 1] - times[index])
         return samples[index], samples[index + 1], share
 
-    def rates(self, counts: Counts, now: int) -> dict[str, float]:
-        """How fast each counter grew in the last five seconds (1/s), as if evenly from one look to the next."""
-        since = max(now - INTERVAL_MS, self._times[0])
+    def details(self, counts: Counts, now: int) -> dict[str, Any]:
+        """The counters, and how fast each grew in the last five seconds (1/s): evenly from one look to the next."""
+        times, told = self._times, dict[str, Any]()
+        since = max(now - INTERVAL_MS, times[0])
+        if now == since or (times[-1] <= since and counts == self._samples[-1]):
+            for name, count in counts.items():
+                told[name], told[DETAILS[name]] = count, RATE
+            return told
         before, after, share = self.at(since)
-        if now == since or counts == before == after:
-            return dict.fromkeys(counts, 0.0)
         duration_s = (now - since) / 1000
-        return {
-            name: (count - _between(before.get(name, 0), after.get(name, 0), share)) / duration_s
-            for name, count in counts.items()
-        }
+        for name, count in counts.items():
+            then: float = before.get(name, 0)
+            if share:
+                then += (after.get(name, 0) - then) * share
+            told[name], told[DETAILS[name]] = count, RATE if then == count else {"rate": (count - then) / duration_s}
+        return told
 
     def samples(self, name: str, count: int, now: int, span: Range) -> dict[str, Any]:
         """What RabbitMQ's `<name>_details` have beside the rate: samples, newest first, and their averages."""
@@ -157,17 +175,16 @@ class Rates:
         if span is not None:
             history.keep_ms = max(history.keep_ms, min(span.age_ms + INTERVAL_MS, KEEP_MS_MAX))
         counts = history.look(thing, now)
-        rates, told = history.rates(counts, now), dict[str, Any]()
-        for name, count in counts.items():
-            told[name] = count
-            details: dict[str, Any] = {"rate": rates[name]}
-            if span is not None:
-                details.update(history.samples(name, count, now, span))
-            told[f"{name}_details"] = details
+        told = history.details(counts, now)
+        if span is not None:
+            for name, count in counts.items():
+                told[DETAILS[name]] = {**told[DETAILS[name]], **history.samples(name, count, now, span)}
         return told
 
     def _history(self, thing: T, group: str, read: Callable[[T], Counts]) -> History:
-        histories = self._histories.setdefault(thing, {})
+        histories = self._histories.get(thing)
+        if histories is None:
+            histories = self._histories[thing] = {}
         history = histories.get(group)
         if history is None:
             history = histories[group] = History(read, self._broker.now)

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from amqp_broker.management.rates import Range
+from amqp_broker.management.rates import DETAILS, Range
+from amqp_broker.management.rates import RATE as RATE
 
 if TYPE_CHECKING:
     from amqp_broker.management.request import Request
 
 T = TypeVar("T")
 
-RATE: Final = {"rate": 0.0}
-# RabbitMQ's own numbers for "not known".
 # What a query calls the samples of a group.
 GROUPS: Final = {"message_stats": "msg_rates", "lengths": "lengths", "octets": "data_rates", "churn": "msg_rates"}
+# RabbitMQ's own numbers for "not known".
 GARBAGE_COLLECTION: Final = {
     "max_heap_size": -1,
     "min_bin_vheap_size": -1,
@@ -24,7 +24,7 @@ GARBAGE_COLLECTION: Final = {
     "fullsweep_after": -1,
     "minor_gcs": -1,
 }
-DAY_MS: Final = 86_400_000
+DAY_S: Final = 86_400
 
 
 def with_details(stats: Mapping[str, int]) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def with_details(stats: Mapping[str, int]) -> dict[str, Any]:
     detailed: dict[str, Any] = {}
     for name, number in stats.items():
         detailed[name] = number
-        detailed[name + "_details"] = RATE
+        detailed[DETAILS[name]] = RATE
     return detailed
 
 
@@ -53,12 +53,17 @@ class Statistics:
 
 def iso_time(at_ms: int) -> str:
     """A time as RabbitMQ writes it: 2026-11-21T09:45:12.165+00:00."""
-    days, ms = divmod(at_ms, DAY_MS)
+    seconds, ms = divmod(at_ms, 1000)
+    return f"{_whole_second(seconds)}.{ms:03}+00:00"
+
+
+@lru_cache(maxsize=4096)
+def _whole_second(at_s: int) -> str:
+    days, seconds = divmod(at_s, DAY_S)
     year, month, day = _date(days)
-    seconds, ms = divmod(ms, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}+00:00"
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
 
 
 @lru_cache(maxsize=64)

@@ -55,15 +55,11 @@ def _source(name: str, octets: bytes) -> Source:
 
 
 def load(broker: Broker, is_blank: bool) -> None:
-    """Declare what the settings say; `is_blank` tells that there was nothing before.
+    """Declare what the settings say, which name definitions; `is_blank` tells that there was nothing before.
 
     Raises DefinitionsError, which names the file and the object.
     """
     config = broker.config
-    if not config.definitions:
-        if is_blank:
-            broker.add_defaults()
-        return
     found = sources(config.definitions)
     if config.always_create_default_user and config.default_user not in broker.users:
         broker.add_defaults()

@@ -13,6 +13,8 @@ import shutil
 import socket
 import ssl
 import stat
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -166,6 +168,8 @@ class Listeners:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.management: Management | None = None
+        # What aiohttp is imported in; a shell whose process is the broker's alone puts its own here.
+        self.importing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
         # What clients come to, and what is only for the command line.
         self._runners: list[web.AppRunner] = []
         self._listening: list[asyncio.AbstractServer] = []
@@ -177,6 +181,8 @@ class Listeners:
         config = self.server.config
         if not config.management and not config.prometheus and not config.control:
             return
+        with self.importing():
+            import aiohttp.web  # noqa: F401
         self.server.node.rates.start()
         await self.open()
         if config.control and hasattr(socket, "AF_UNIX"):

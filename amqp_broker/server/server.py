@@ -16,22 +16,23 @@ import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.config import Config, octets
-from amqp_broker.management.importing import DefinitionsError
-from amqp_broker.server import administration_log, definitions, memory, tls
+from amqp_broker.server import administration_log, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
-from amqp_broker.server.shovels import SHOVEL, LocalLink, Shovels
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
 from amqp_broker.store.store import Store
+
+if TYPE_CHECKING:
+    from amqp_broker.server.shovels import LocalLink, Shovels
 
 logger = logging.getLogger("amqp_broker.server")
 
@@ -85,8 +86,8 @@ class Server:
         is_blank = self.store is None or not self.store.recover(self.broker)
         self.broker.events.listen(administration_log.tell)
         try:
-            definitions.load(self.broker, is_blank)
-        except DefinitionsError:
+            self._declare(is_blank)
+        except BaseException:
             if self.store is not None:
                 self.store.abandon()
             raise
@@ -106,7 +107,7 @@ class Server:
         self._taken: dict[tuple[str, str, int], int] = {}
         self.http = Listeners(self)
         self.pauses = Pauses(self)
-        self.shovels = self.broker.components[SHOVEL] = Shovels(self)
+        self.shovels: Shovels
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -121,6 +122,16 @@ class Server:
         self._awaiting_commit: list[Transport] = []
         self._released_at_ms = 0
         self._alarms_timer: asyncio.TimerHandle
+
+    def _declare(self, is_blank: bool) -> None:
+        """Declare what there is before the first client. Raises DefinitionsError."""
+        if self.broker.config.definitions:
+            # What reads them takes longer to import than most brokers, which have none, would like to wait.
+            from amqp_broker.server import definitions
+
+            definitions.load(self.broker, is_blank)
+        elif is_blank:
+            self.broker.add_defaults()
 
     def _limits(self) -> tuple[Limits, Readings]:
         config, store, total = self.broker.config, self.store, memory.total_bytes()
@@ -145,6 +156,10 @@ class Server:
             self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
         self._watch_alarms()
         await self.listen()
+        # Clients are served already: nobody can set a shovel before the HTTP API is there.
+        from amqp_broker.server.shovels import SHOVEL, Shovels
+
+        self.shovels = self.broker.components[SHOVEL] = Shovels(self)
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
         logger.info(
             "Memory high watermark set to %d MiB (%d bytes) of %d MiB (%d bytes) total",

@@ -12,8 +12,6 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import platformdirs
-
 from amqp_broker.broker.connection import Tls
 from amqp_broker.server import peer_certificate
 from amqp_broker.server.transport import Transport
@@ -165,7 +163,11 @@ def listener(config: Config) -> Listener | None:
 
 def own_folder(config: Config) -> Path:
     """Where the broker keeps certificates that it made itself: with its data, or in the user's cache if it has none."""
-    folder = config.store_path or platformdirs.user_cache_path("amqp-broker", appauthor=False)
+    folder = config.store_path
+    if folder is None:
+        import platformdirs
+
+        folder = platformdirs.user_cache_path("amqp-broker", appauthor=False)
     return folder / "tls"
 
 

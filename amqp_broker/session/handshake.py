@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from functools import cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import base, commands
@@ -51,8 +50,10 @@ CAPABILITIES: Final = {
 def server_properties(version: str, cluster_name: str) -> fields.Table:
     """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version.
 
-    Looking up our own version costs as much as the rest of a login, so it is done once.
+    Looking up our own version costs as much as the rest of a login, so it is done once, and not before the port opens.
     """
+    from importlib import metadata
+
     return {
         "capabilities": CAPABILITIES,
         "cluster_name": cluster_name,

@@ -6,14 +6,17 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pamqp import commands
 
-from amqp_broker.cli.serve import explain
+from amqp_broker.cli.serve import explain, without_authorities
 from compat.brokers import free_port
+from compat.certificates import Issuer
 from compat.waiting import wait_until
 from tests.cli.program import MODULE, SCRIPT, Serving, environment, serving
 from tests.client import PROTOCOL_HEADER, Client
@@ -309,6 +312,39 @@ def test_a_broker_takes_as_many_clients_as_the_system_allows(tmp_path: Path) -> 
         clients = [broker.client().open() for _ in range(100)]
         for client in clients:
             client.close()
+
+
+# Starting soon
+
+
+def test_what_only_some_brokers_need_is_not_imported_before_the_port_opens() -> None:
+    script = "import sys, amqp_broker.cli.serve; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    late = {"aiohttp", "msgspec", "regex", "platformdirs", "importlib.metadata", "cryptography"}
+    ours = {f"amqp_broker.{name}" for name in ("shovel", "server.definitions", "management.importing")}
+    assert set(done.stdout.split()) & {*late, *ours} == set()
+
+
+def test_garbage_is_collected_again_after_a_command_was_imported() -> None:
+    script = (
+        "import gc, click; from amqp_broker.cli.program import Program; "
+        "Program().get_command(click.Context(click.Command('x')), 'serve'); print(gc.isenabled())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_authorities_are_not_read_only_while_aiohttp_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trusted = Issuer(tmp_path).authority
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    before = dict(os.environ)
+    with without_authorities():
+        assert ssl.create_default_context().cert_store_stats()["x509"] == 0
+    assert ssl.create_default_context().cert_store_stats()["x509"] == 1
+    assert os.environ == before
 
 
 # In words

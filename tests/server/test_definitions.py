@@ -15,6 +15,7 @@ from amqp_broker.config import Config
 from amqp_broker.management.importing import DefinitionsError
 from amqp_broker.server import definitions
 from amqp_broker.server.definitions import NOTES_MAX, DefinitionsUnreadable, load, sources
+from amqp_broker.server.server import Server
 
 VHOST = {"vhosts": [{"name": "v"}]}
 USER = {"users": [{"name": "u", "password": "p", "tags": ""}]}
@@ -30,9 +31,15 @@ def started(document: Any = None, *, is_blank: bool = True, **settings: Any) -> 
     return broker
 
 
-def test_without_definitions_there_is_the_default_user_at_the_first_start() -> None:
-    assert started().users.keys() == {"guest"}
-    assert started(is_blank=False).users == {}
+def test_without_definitions_there_is_the_default_user_at_the_first_start(tmp_path: Path) -> None:
+    def users(config: Config) -> set[str]:
+        server = Server(config)
+        if server.store is not None:
+            server.store.abandon()
+        return set(server.broker.users)
+
+    durable = Config(data_dir=str(tmp_path))
+    assert users(Config(ephemeral=True)) == users(durable) == {"guest"}
 
 
 @pytest.mark.parametrize("document", [{}, VHOST, {**VHOST, **USER}])
