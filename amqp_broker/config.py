@@ -100,6 +100,12 @@ class Config:
         env=("RABBITMQ_ENABLED_PLUGINS_FILE",),
         options=("--enabled-plugins",),
     )
+    plugins: str = setting(
+        "",
+        "The same as a list with commas, which counts before that file; ALL is all.",
+        env=("RABBITMQ_ENABLED_PLUGINS",),
+        flag=False,
+    )
     strict_config: bool = setting(False, "Refuse to start where a file has what is wrong or unknown.")
 
     # Where clients come in
@@ -158,7 +164,7 @@ class Config:
     tls_login_from: str = setting(
         "distinguished_name",
         "What of a client's certificate is its user's name (EXTERNAL).",
-        key="tls_login_from",
+        key="ssl_cert_login_from",
         flag=False,
         reader=values.one_of("distinguished_name", "common_name", "subject_alternative_name", "subject_alt_name"),
     )

@@ -173,9 +173,10 @@ def _entries_of_files(given: dict[str, Given], notices: list[Notice]) -> list[En
         except OSError as error:
             raise ConfigError(f"{place}: cannot read '{text}': {error.strerror}") from None
         if not paths:
+            what = f"no file *.conf in '{text}'" if Path(text).is_dir() else f"no file '{text}'"
             if not place.startswith("RABBITMQ_"):
-                raise ConfigError(f"{place}: there is no file '{text}'")
-            notices.append(Notice(f"{place}: there is no file '{text}'", is_wrong=False))
+                raise ConfigError(f"{place}: there is {what}")
+            notices.append(Notice(f"{place}: there is {what}", is_wrong=False))
         for path in paths:
             if path.suffix == ".config":
                 advanced.append(path)
@@ -203,18 +204,22 @@ def _paths_of(text: str, suffix: str) -> list[Path]:
 
 
 def _add_plugins(given: dict[str, Given], notices: list[Notice]) -> None:
-    """If there is a file of plugins, it says what is served."""
-    path = Path(given["enabled_plugins_file"].value if "enabled_plugins_file" in given else "")
-    if not path.is_file():
-        return
-    from amqp_broker import erlang_settings
+    """If there is a list or a file of plugins, it says what is served."""
+    if "plugins" in given:
+        text, place = given["plugins"]
+        names = _BUILT_IN if text == "ALL" else set(text.replace(",", " ").split())
+    else:
+        path = Path(given["enabled_plugins_file"].value if "enabled_plugins_file" in given else "")
+        if not path.is_file():
+            return
+        from amqp_broker import erlang_settings
 
-    place = str(path)
-    try:
-        names = set(erlang_settings.plugins(_read_file(path, given["enabled_plugins_file"].place)))
-    except erlang_settings.TermError as error:
-        notices.append(Notice(f"{place}: {error}"))
-        return
+        place = str(path)
+        try:
+            names = set(erlang_settings.plugins(_read_file(path, given["enabled_plugins_file"].place)))
+        except erlang_settings.TermError as error:
+            notices.append(Notice(f"{place}: {error}"))
+            return
     given.setdefault("management", Given(bool(names & _WITH_MANAGEMENT), place))
     given.setdefault("prometheus", Given("rabbitmq_prometheus" in names, place))
     if missing := sorted(names - _BUILT_IN):

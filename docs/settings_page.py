@@ -29,7 +29,8 @@ A setting is taken from the first of these that has it:
 4. `advanced.config`, of which pairs count that rabbitmq.conf could have
 5. the files of `RABBITMQ_CONFIG_FILES` (a folder, or a pattern), the last in the order of their names first
 6. the file of `--config` or `RABBITMQ_CONFIG_FILE`, which may be without its suffix
-7. the file of `--enabled-plugins` or `RABBITMQ_ENABLED_PLUGINS_FILE`: whether the HTTP API and the metrics are served
+7. the list of `RABBITMQ_ENABLED_PLUGINS`, else the file of `--enabled-plugins` or `RABBITMQ_ENABLED_PLUGINS_FILE`:
+   whether the HTTP API and the metrics are served
 8. the default
 
 No file is read that nobody names: a broker on a laptop does not take up `/etc/rabbitmq` of another program.

@@ -345,6 +345,18 @@ def test_without_that_file_all_is_served(tmp_path: Path) -> None:
     assert loaded.notices == []
 
 
+@pytest.mark.parametrize(
+    ("text", "management", "prometheus"),
+    [("rabbitmq_management,rabbitmq_shovel", True, False), ("rabbitmq_prometheus", False, True), ("ALL", True, True)],
+)
+def test_a_list_of_plugins_in_the_environment_counts_before_the_file(
+    tmp_path: Path, text: str, management: bool, prometheus: bool
+) -> None:
+    file = write(tmp_path / "enabled_plugins", "[].")
+    found = config({"enabled_plugins_file": file}, {"RABBITMQ_ENABLED_PLUGINS": text})
+    assert (found.management, found.prometheus) == (management, prometheus)
+
+
 def test_plugins_that_are_not_here_are_told_in_one_line(tmp_path: Path) -> None:
     file = write(tmp_path / "enabled_plugins", "[rabbitmq_stream,rabbitmq_management,rabbitmq_mqtt].")
     assert load({"enabled_plugins_file": file}, {}).notices == [

@@ -28,7 +28,8 @@ from amqp_broker.cli.admin_options import (
 )
 from amqp_broker.cli.admin_printing import FORMATS, print_list
 from amqp_broker.cli.api import Answered, Api, Place, Unreachable
-from amqp_broker.cli.command import path_of
+from amqp_broker.cli.command import is_number, path_of
+from amqp_broker.cli.standard_files import finish_output, not_text, read_input
 
 EX_FAILED = 1
 
@@ -47,7 +48,13 @@ class Line(NamedTuple):
 
 def main(words: list[str]) -> int:
     """Run the tool, and return its exit code."""
+    return finish_output(_main(words))
+
+
+def _main(words: list[str]) -> int:
     try:
+        if word := not_text(words):
+            raise Wrong(f"{word} is not text in UTF-8")
         line = understand(words)
         Admin(line).run()
     except Wrong as error:
@@ -159,18 +166,25 @@ class Admin:
             raise Wrong(f"Action {self.words[0]} not understood")
         method()
 
+    def number(self, name: str) -> float:
+        """The value of an option that is a number. Raises Wrong."""
+        text = self.options[name]
+        if not is_number(text):
+            raise Wrong(f"--{name.replace('_', '-')} is '{text}', which is not a number")
+        return float(text)
+
     def ask(self, method: str, path: str, body: Any = None) -> Answered:
         """Ask the API. Raises Refused and Unreachable."""
         options = self.options
         login = f"{options['username']}:{options['password']}".encode()
         place = Place(
             host=options["host"],
-            port=int(options["port"]),
+            port=int(self.number("port")),
             authorization="Basic " + base64.b64encode(login).decode(),
             tls=tls_of(options) if "ssl" in options else None,
         )
         target = f"{options['path_prefix']}/api{path}"
-        answer = Api(place, float(options["request_timeout"])).ask(method, target, body)
+        answer = Api(place, self.number("request_timeout")).ask(method, target, body)
         if answer.status == 401:
             raise Refused(f"Access refused: {target}")
         if answer.status == 404:
@@ -212,7 +226,7 @@ class Admin:
             query.append("sort_reverse=true")
         value = self.ask("GET", path + ("?" + "&".join(query) if query else "")).value
         items = value if isinstance(value, list) else [value]
-        print_list(items, columns, options["format"], int(options["depth"]), kind.json_fields, self.is_quiet)
+        print_list(items, columns, options["format"], int(self.number("depth")), kind.json_fields, self.is_quiet)
 
     def object_of(self) -> tuple[str, Object]:
         if len(self.words) < 2:
@@ -281,7 +295,7 @@ class Admin:
         }
         values = self.values(("routing_key",), optional)
         if "payload" not in values:
-            values["payload"] = base64.b64encode(sys.stdin.buffer.read()).decode()
+            values["payload"] = base64.b64encode(read_input()).decode()
             values["payload_encoding"] = "base64"
         answer = self.ask("POST", filled("/exchanges/{vhost}/{exchange}/publish", values), values)
         self.tell("Message published" if answer.value["routed"] else "Message published but NOT routed")
@@ -307,7 +321,7 @@ class Admin:
             with open(file, "wb") as written:  # noqa: PTH123
                 written.write(octets)
             columns = ["routing_key", "exchange", "message_count", "payload_bytes", "redelivered"]
-        print_list(items, columns, self.options["format"], int(self.options["depth"]), (), self.is_quiet)
+        print_list(items, columns, self.options["format"], int(self.number("depth")), (), self.is_quiet)
 
     def file(self) -> str:
         """The file of an export or import."""

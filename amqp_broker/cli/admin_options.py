@@ -117,6 +117,8 @@ def from_file(options: Mapping[str, str]) -> dict[str, str]:
         if section == "default":
             return {}
         raise Wrong(f"Could not read section '{section}' in config file '{path}'") from None
+    except (OSError, UnicodeDecodeError):
+        raise Wrong(f"Could not read config file '{path}'") from None
     except configparser.Error as error:
         raise Wrong(str(error)) from None
     # v2's files are TOML, of which this needs to know the quotes.
@@ -125,10 +127,15 @@ def from_file(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_uri(uri: str) -> dict[str, str]:
+    """Host, port, user and password of a URI. Raises Wrong."""
     from urllib.parse import unquote, urlsplit
 
-    parts = urlsplit(uri)
-    found = {"host": parts.hostname, "port": parts.port, "username": parts.username, "password": parts.password}
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError as error:
+        raise Wrong(f"'{uri}' is no URI: {error}") from None
+    found = {"host": parts.hostname, "port": port, "username": parts.username, "password": parts.password}
     options = {name: unquote(str(value)) for name, value in found.items() if value is not None}
     if parts.scheme == "https":
         options = {"port": "15671", "ssl": "true", **options}

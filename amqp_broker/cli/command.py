@@ -25,6 +25,8 @@ EX_SOFTWARE = 70
 EX_TEMPFAIL = 75
 
 CTL, DIAGNOSTICS, PLUGINS, QUEUES = "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues"
+# A group of commands in the help.
+OPERATIONS = "Operations"
 # Commands that only look are in both.
 BOTH = (CTL, DIAGNOSTICS)
 
@@ -127,6 +129,11 @@ class Command(NamedTuple):
         optional = sum(part.count("<") or 1 for part in re.findall(r"\[([^\[\]]*\w[^\[\]]*)\]", usage))
         needed = len(re.findall(r"<[^>]*>", re.sub(r"\[[^\[\]]*\]", "", usage)))
         return needed, None if "..." in usage else needed + optional
+
+
+def simple(name: str, usage: str, about: str, group: str, says: str, *asks: str, **further: Any) -> Command:
+    """A command that is one request (`asks` is its method and its path), or what `run` does."""
+    return Command(name, usage, about, group, says=says, asks=(asks[0], asks[1]) if asks else None, **further)
 
 
 class Call:
@@ -269,10 +276,24 @@ def unreachable_text(missing: NotRunning) -> str:
             f"{name}:",
             f"  * no control socket of it in {missing.folder}",
             f"  * other nodes there: [{others}]",
-            "  * suggestion: start the node",
+            "  * suggestion: start the node" + (", or name another with -n" if others else ""),
             "",
         ]
     )
+
+
+def octets_of(path: str) -> bytes:
+    """What is in a file. Raises Failure."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read()
+    except OSError as error:
+        raise failed(f"cannot read '{path}': {error.strerror}") from None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number that is not negative."""
+    return text.replace(".", "", 1).isdecimal()
 
 
 def words_of(words: list[str], options: Mapping[str, bool], letters: Mapping[str, str]) -> Iterator[tuple[str, Any]]:

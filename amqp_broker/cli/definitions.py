@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import click
 from amqp_broker.broker.broker import Broker
 from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.serve import EX_NOPERM, EX_UNAVAILABLE
+from amqp_broker.cli.standard_files import read_input
 from amqp_broker.cli.store import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, Progress, folder_of
 from amqp_broker.errors import DoesNotExist
 from amqp_broker.loading import load
@@ -118,7 +118,7 @@ def read(file: str) -> list[Source]:
     """The documents of a file, a folder, or the standard input. Raises DefinitionsError."""
     if file != STANDARD:
         return sources(file)
-    source = Source("standard input", parse(sys.stdin.buffer.read()))
+    source = Source("standard input", parse(read_input()))
     return [source]
 
 
@@ -141,8 +141,12 @@ def call_api(url: str, vhost: str | None, document: Any = None) -> Any:
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise CommandError(f"'{url}' is no address of an HTTP API, as {DEFAULT_URL} is.", EX_UNAVAILABLE)
     where = parts.netloc.rpartition("@")[2]
     credentials = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"

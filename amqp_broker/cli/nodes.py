@@ -37,11 +37,11 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     folder = control_folder(environment)
     name = given or environment.get("RABBITMQ_NODENAME", "")
     port = environment.get("RABBITMQ_NODE_PORT") or environment.get("AMQP_BROKER_PORT") or ""
-    if given.isdigit():
+    if given.isdecimal():
         name, port = "", given
     # A port is as good as a name, unless the user gave another name.
-    running = _ask(str(control_socket(folder, int(port)))) if port.isdigit() else None
-    if running is not None and (not given or given.isdigit() or is_named(running.name, name)):
+    running = _ask(str(control_socket(folder, int(port)))) if port.isdecimal() else None
+    if running is not None and (not given or given.isdecimal() or is_named(running.name, name)):
         return running
     try:
         paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".sock")]

@@ -16,7 +16,7 @@ def json_of(text: str) -> Any:
     """What a user gives as JSON. Raises Failure."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise failed("JSON decoding error. Reason: badarg") from None
 
 

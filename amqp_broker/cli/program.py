@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from amqp_broker.cli.main import TOOLS
+from amqp_broker.cli.standard_files import finish_output, not_text, output_lost
 
 EX_USAGE: Final = 64
 EX_CONFIG: Final = 78
@@ -85,6 +86,8 @@ def cli() -> None:
 def main() -> None:
     """Run a command; whatever goes wrong is one sentence on stderr and an exit code."""
     _open_standard_files()
+    if word := not_text(sys.argv):
+        _fail(f"{word} is not text in UTF-8.", EX_USAGE)
     try:
         cli.main(prog_name="amqp-broker", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -96,13 +99,19 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         pass  # whoever read our output has gone
+    except OSError as error:
+        # Of what commands do with files, they know why.
+        if error.filename is not None:
+            raise
+        sys.exit(output_lost(error))
     except Exception as error:
         told = _told(error)
         if told is None:
             raise
         _fail(*told)
     finally:
-        _give_up_output()
+        lost = finish_output(0)
+    sys.exit(lost)
 
 
 def _told(error: Exception) -> tuple[str, int] | None:
@@ -123,15 +132,6 @@ def _told(error: Exception) -> tuple[str, int] | None:
         # RabbitMQ's words for them have several lines.
         return " ".join(str(error).split()), exit_code_of_definitions(error)
     return (str(error), exit_code_of(error)) if isinstance(error, StoreError) else None
-
-
-def _give_up_output() -> None:
-    """What cannot be written is lost; the interpreter would complain about it while it ends, and exit with 120."""
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_standard_files() -> None:

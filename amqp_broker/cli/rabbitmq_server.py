@@ -13,7 +13,8 @@ PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
 
 def main(words: list[str]) -> None:
     """Become the broker, or leave it in the background."""
-    environment = {**os.environ, **settings(os.environ)}
+    environment = {**of_file(os.environ), **os.environ}
+    environment |= settings(environment)
     # This may have been found by no other way than the script's.
     paths = (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", ""))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -38,16 +39,34 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
     if base and not {"RABBITMQ_MNESIA_DIR", "AMQP_BROKER_DATA_DIR"} & set(environment):
         found["AMQP_BROKER_DATA_DIR"] = str(Path(base) / name)
     plugins = environment.get("RABBITMQ_ENABLED_PLUGINS_FILE")
-    if plugins:
-        try:
-            text = Path(plugins).read_text()
-        except OSError:
-            text = ""
-        # Several nodes of RabbitMQ without these plugins run beside each other; their ports would be taken else.
-        for plugin in ("management", "prometheus"):
-            if f"rabbitmq_{plugin}" not in text:
-                found[f"AMQP_BROKER_{plugin.upper()}"] = "false"
+    is_usual = environment.get("RABBITMQ_NODE_PORT", "") in ("", "5672")
+    if plugins and not Path(plugins).is_file() and not is_usual and "RABBITMQ_ENABLED_PLUGINS" not in environment:
+        # RabbitMQ has no plugins then, and its nodes run beside each other: all of ours would want 15672 and 15692.
+        for setting in ("AMQP_BROKER_MANAGEMENT", "AMQP_BROKER_PROMETHEUS"):
+            if setting not in environment:
+                found[setting] = "false"
     return found
+
+
+def of_file(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the shell makes of RABBITMQ_CONF_ENV_FILE, where names may be without RABBITMQ_.
+
+    It is a script; what it prints goes to our stderr.
+    """
+    path = environment.get("RABBITMQ_CONF_ENV_FILE")
+    if not path or not Path(path).is_file():
+        return {}
+    import subprocess
+
+    names_before = set(environment) | {"_", "PWD", "OLDPWD", "SHLVL"}
+    script = 'set -a; . "$0" >&2; exec env -0'
+    done = subprocess.run(["/bin/sh", "-c", script, str(Path(path).absolute())], capture_output=True, check=False)
+    sys.stderr.write(done.stderr.decode(errors="replace"))
+    pairs = (line.partition("=") for line in os.fsdecode(done.stdout).split("\0") if line)
+    found = {name: value for name, _, value in pairs if name not in names_before}
+    return {
+        name if name.startswith(("RABBITMQ_", "AMQP_BROKER_")) else f"RABBITMQ_{name}": found[name] for name in found
+    }
 
 
 def node_name(environment: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ from amqp_broker.server.server import Server
 
 EX_NOHOST: Final = 68
 EX_UNAVAILABLE: Final = 69
+EX_OSERR: Final = 71
 EX_CANTCREAT: Final = 73
 EX_NOPERM: Final = 77
 
@@ -74,6 +75,8 @@ async def _serve(server: Server) -> None:
     except CannotListen as error:
         raise explain(error.host, error.port, error.error) from None
     except OSError as error:
+        if error.filename is None:
+            raise CommandError(f"cannot start: {error.strerror or error}.", EX_OSERR) from None
         path = server.config.ports_file
         raise CommandError(f"cannot write the ports file '{path}': {error.strerror}.", EX_CANTCREAT) from None
     await stopped.wait()

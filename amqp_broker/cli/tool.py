@@ -115,7 +115,7 @@ def _run(tool: str, words: list[str], commands: Mapping[str, Command], find: Cal
         print(f"{misuse.headline}: {misuse.reason}\n{given}", file=sys.stderr)
         return misuse.exit_code
     except Failure as failure:
-        sys.stdout.flush()
+        print(end="", flush=True)
         if failure.text:
             print(failure.text, file=sys.stderr)
         return failure.exit_code
@@ -144,7 +144,7 @@ def _understand(call: Call) -> None:
             invalid.append(f"{value} : ")
         elif name == "":
             call.arguments.append(value)
-        elif name in INTEGERS and not value.isdigit():
+        elif name in INTEGERS and not value.isdecimal():
             invalid.append(f"--{name.replace('_', '-')} : {value}")
         else:
             call.options[name] = int(value) if name in INTEGERS else value

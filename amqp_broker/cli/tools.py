@@ -6,14 +6,14 @@ A health check runs every second, so the modules of commands that it does not ne
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Iterator
 
-from amqp_broker.cli.command import DIAGNOSTICS, PLUGINS, Command
+from amqp_broker.cli.command import DIAGNOSTICS, EX_USAGE, PLUGINS, Command
+from amqp_broker.cli.standard_files import finish_output, not_text, output_lost
 from amqp_broker.cli.tool import HELP, run
 
-MODULES = ("diagnostics", "lists", "access", "policies", "node_commands", "queue_commands", "plugins")
+MODULES = ("diagnostics", "lists", "access", "policies", "node_commands", "operations", "queue_commands", "plugins")
 # Modules that have all commands of a tool.
 _NARROW = {PLUGINS: ("plugins", "diagnostics")}
 
@@ -32,16 +32,24 @@ def _commands(module: str) -> Iterator[Command]:
 
 def main(tool: str, words: list[str]) -> int:
     """Run a tool, and return its exit code."""
+    if word := not_text(words):
+        print(f"Error (argument validation): {word} is not text in UTF-8", file=sys.stderr)
+        return EX_USAGE
+    try:
+        code = _run(tool, words)
+    except OSError as error:
+        # Commands know why of what they do with files and sockets.
+        if error.filename is not None:
+            raise
+        code = output_lost(error)
+    return finish_output(code)
+
+
+def _run(tool: str, words: list[str]) -> int:
     code = None
     if tool == DIAGNOSTICS and "help" not in words:
         # Most of what runs every second is there.
         first = {command.name: command for command in _commands("diagnostics") if tool in command.tools}
         if any(word in first for word in words) and "--help" not in words:
             code = run(tool, words, first)
-    if code is None:
-        code = run(tool, words, commands_of(tool))
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return code
+    return run(tool, words, commands_of(tool)) if code is None else code

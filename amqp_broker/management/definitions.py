@@ -68,7 +68,7 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
         "rabbitmq_definition_format": "cluster",
         "original_cluster_name": broker.cluster_name,
         "explanation": f"Definitions of cluster '{broker.cluster_name}'",
-        "users": [_user(user) for user in broker.users.values()],
+        "users": [user_row(user) for user in broker.users.values()],
         "vhosts": [{"name": vhost.name, **metadata_of(vhost), "metadata": metadata_of(vhost)} for vhost in vhosts],
         "permissions": _permissions(broker),
         "topic_permissions": _topic_permissions(broker),
@@ -127,7 +127,8 @@ def _version(broker: Broker) -> dict[str, str]:
     }
 
 
-def _user(user: User) -> dict[str, Any]:
+def user_row(user: User) -> dict[str, Any]:
+    """A user as definitions and the API have it."""
     return {
         "name": user.name,
         "password_hash": encode_hash(user.password_hash),

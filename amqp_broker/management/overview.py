@@ -18,6 +18,7 @@ from amqp_broker.management.stats import Statistics, with_details
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
+    from amqp_broker.management.rates import Rates
 
 # How long RabbitMQ keeps samples, in seconds.
 RETENTION: Final = {"global": [600, 3600, 28800, 86400], "basic": [600, 3600], "detailed": [600]}
@@ -91,6 +92,13 @@ def all_queue_totals(broker: Broker) -> dict[str, int]:
 
 def all_message_stats(broker: Broker) -> dict[str, int]:
     return broker.counters.message_stats()
+
+
+def begin_history(broker: Broker, rates: Rates) -> None:
+    """Sample what the charts of the overview are drawn of from now on, whether somebody looks or not."""
+    broker.counters.collect()
+    rates.keep(broker, "lengths", all_queue_totals)
+    rates.keep(broker, "message_stats", all_message_stats)
 
 
 def message_stats(vhosts: Iterable[VHost]) -> Mapping[str, int]:

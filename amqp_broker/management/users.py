@@ -8,33 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amqp_broker.broker.access import SALT_BYTES, SHA256, User, decode_hash, encode_hash, hash_password
+from amqp_broker.broker.access import SALT_BYTES, SHA256, decode_hash, hash_password
 from amqp_broker.management import body
 from amqp_broker.management.access import ADMINISTRATOR
+from amqp_broker.management.definitions import user_row
 from amqp_broker.management.listing import listed
 from amqp_broker.management.request import CREATED, NO_CONTENT, Answer, Request, Resource, bad_request
 
 
-def of_user(user: User) -> dict[str, Any]:
-    return {
-        "name": user.name,
-        "password_hash": encode_hash(user.password_hash),
-        "hashing_algorithm": user.hashing_algorithm,
-        "tags": sorted(user.tags),
-        "limits": dict(user.limits.given),
-    }
-
-
 def users(request: Request) -> Any:
-    return listed(request, [of_user(user) for _, user in sorted(request.broker.users.items())])
+    return listed(request, [user_row(user) for _, user in sorted(request.broker.users.items())])
 
 
 def without_permissions(request: Request) -> Any:
-    return listed(request, [of_user(user) for _, user in sorted(request.broker.users.items()) if not user.permissions])
+    return listed(request, [user_row(user) for _, user in sorted(request.broker.users.items()) if not user.permissions])
 
 
 def one(request: Request) -> dict[str, Any]:
-    return of_user(request.broker.user(request.path["user"]))
+    return user_row(request.broker.user(request.path["user"]))
 
 
 def put(request: Request) -> Answer:

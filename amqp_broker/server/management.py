@@ -37,6 +37,10 @@ MANAGEMENT_PORT: Final = 15672
 MANAGEMENT_TLS_PORT: Final = 15671
 PROMETHEUS_PORT: Final = 15692
 SHUTDOWN_GRACE_S: Final = 0.1
+NO_CONTROL: Final = (
+    "the command line cannot command this broker: there is no making a socket in '%s' (%s); "
+    "set AMQP_BROKER_RUNTIME_DIR to another folder"
+)
 
 
 class ServerNode(Node):
@@ -188,8 +192,14 @@ class Listeners:
         if config.control and hasattr(socket, "AF_UNIX"):
             from amqp_broker.management.app import Management
 
+            try:
+                listener = self._open_control_socket()
+            except OSError as error:
+                # Clients need no command line.
+                logger.warning(NO_CONTROL, control_folder(os.environ), error.strerror or error)
+                return
             local = Management(self.server.broker, self.server.node, is_local=True)
-            await self._serve(local, [self._open_control_socket()])
+            await self._serve(local, [listener])
             self._control = self._runners.pop(), self._listening.pop()
 
     async def open(self) -> None:
@@ -197,12 +207,13 @@ class Listeners:
         config = self.server.config
         if not config.management and not config.prometheus:
             return
-        from amqp_broker.management import metrics
+        from amqp_broker.management import metrics, overview
         from amqp_broker.management.app import Management
 
         broker, node = self.server.broker, self.server.node
         if config.management:
             self.management = management = Management(broker, node)
+            overview.begin_history(broker, node.rates)
             host = config.management_host or config.host
             await self._open("management", "http", management, host, MANAGEMENT_PORT, config.management_port)
             secure = tls.management_context(config, self.server.secure)
@@ -242,7 +253,8 @@ class Listeners:
         state = folder.stat()
         if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ConfigError(f"the folder '{folder}' is not this user's alone: others could command the broker")
-        path = control_socket(folder, self.server.ports["amqp"])
+        ports = self.server.ports
+        path = control_socket(folder, ports.get("amqp") or ports["amqps"])
         if is_answered(path):
             # A broker that has our port on another address: who names it by its port means the one that was first.
             path = path.with_name(f"{path.stem}-{os.getpid()}.sock")
@@ -252,9 +264,9 @@ class Listeners:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(path))
-        except OSError as error:
+        except OSError:
             listener.close()
-            raise ConfigError(f"there can be no control socket '{path}': {error}") from None
+            raise
         path.chmod(0o600)
         listener.listen()
         self._socket_path = path

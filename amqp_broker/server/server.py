@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import platform
@@ -20,13 +19,14 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
-from amqp_broker.config import Config, octets
+from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.server import administration_log, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
+from amqp_broker.server.ports_file import write_ports
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
 from amqp_broker.store.store import Store
@@ -38,13 +38,13 @@ logger = logging.getLogger("amqp_broker.server")
 
 # How long clients may take to answer the connection.close of a shutdown.
 SHUTDOWN_GRACE_S: Final = 0.2
-# One read: large enough to be worth its overhead, small enough not to hold up other clients.
 TLS_PORT: Final = 5671
+# One read: large enough to be worth its overhead, small enough not to hold up other clients.
 READ_BYTES_MAX: Final = 256 * 1024
 
 EVERYBODY: Final = (
     "anyone who reaches %s can log in as guest with the password guest, which everybody knows: "
-    "set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS, or leave out --remote-guest"
+    "set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS, or %s"
 )
 # How long a publisher waits for a consumer's full socket to empty: a third of the system's buffers, some MB, has to
 # be read for that, so less would take a consumer of 50 MB/s for a stuck one.
@@ -53,8 +53,6 @@ THROTTLE_S_MAX: Final = 0.1
 COMMIT_DELAY_S: Final = 0.005
 # A batch of less than this is not worth waiting with.
 GATHER_BYTES_MIN: Final = 256 * 1024
-
-
 # Octets that wait for the commit in flight before their publishers do, too: a few milliseconds of work.
 WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
 # How often alarms look at what there is, and a working store lets go of what it has read.
@@ -67,10 +65,12 @@ STORE_RETRY_S: Final = 1.0
 class Server:
     """Serves one broker; `ports` tells where (by listener: {"amqp": 5672}).
 
-    Raises StoreError and DefinitionsError if it cannot; the store is then as it was.
+    Raises StoreError, DefinitionsError, and ConfigError for one without any listener; the store is then as it was.
     """
 
     def __init__(self, config: Config) -> None:
+        if not config.tcp and not config.has_tls:
+            raise ConfigError("AMQP would be served nowhere: there is no listener for TCP, and no certificate for TLS")
         self.config = config
         self.clock = Clock()
         folder = config.store_path
@@ -205,7 +205,8 @@ class Server:
             await self._serve_tls(secure, served)
         exposed = [shown_address(listener) for listener in plain if not logins.is_loopback(listener.getsockname()[0])]
         if exposed and logins.is_everybody(self.broker):
-            logger.warning(EVERYBODY, " and ".join(exposed))
+            remedy = "leave out --remote-guest" if config.remote_guest else "have guest among the loopback_users"
+            logger.warning(EVERYBODY, " and ".join(exposed), remedy)
 
     def _listen_again(self, host: str, port: int, name: str = "amqp") -> list[socket.socket]:
         sockets = listen(host, self._taken.get((name, host, port), port))
@@ -423,21 +424,3 @@ class Server:
             self._all_closed = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), SHUTDOWN_GRACE_S)
-
-
-def write_ports(path: Path, ports: dict[str, int]) -> None:
-    """Write the ports as JSON, so that a reader never sees half of the file. Raises OSError that names the file."""
-    text = json.dumps(ports) + "\n"
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text)  # a pipe or a device, which a file must not replace
-            return
-        path = path.resolve()
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            temporary.write_text(text)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None

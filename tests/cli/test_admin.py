@@ -166,3 +166,25 @@ def test_a_health_check_fails_with_the_brokers_reason() -> None:
     with canned({f"GET {target}": (503, {"reason": "no listener"})}) as api:
         assert run(api, "health_check", "port_listener", "--port", "5671")[2] == 1
         assert run(api, "health_check", "bogus")[2] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("-P abc list queues", "--port is 'abc', which is not a number"),
+        ("-t abc list queues", "--request-timeout is 'abc', which is not a number"),
+        ("-U http://[ list queues", "'http://[' is no URI"),
+        ("-U http://h:abc list queues", "'http://h:abc' is no URI"),
+        ("-c /dev/null/x list queues", "Could not read config file '/dev/null/x'"),
+    ],
+)
+def test_options_that_make_no_sense_are_one_sentence(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert admin.main(line.split()) == 1
+    assert f"ERROR: {told}" in capsys.readouterr().err
+
+
+def test_a_configuration_file_that_is_no_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"[default]\nhost = \xff\n")
+    assert admin.main(["-c", str(path), "list", "queues"]) == 1
+    assert f"Could not read config file '{path}'" in capsys.readouterr().err

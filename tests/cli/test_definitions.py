@@ -155,3 +155,10 @@ def test_the_default_user_is_ignored_unless_he_is_wanted(tmp_path: Path) -> None
     always = {"AMQP_BROKER_ALWAYS_CREATE_DEFAULT_USER": "1"}
     with serving(tmp_path, "--definitions", file, **variables, **always) as broker, broker.client() as client:
         client.open(user="me", password="mine")
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://localhost:abc", "ftp://x", "nonsense"])
+def test_what_is_no_address_is_said_to_be_none(url: str) -> None:
+    done = run("definitions", "export", "--url", url)
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr.startswith(f"amqp-broker: '{url}' is no address of an HTTP API")

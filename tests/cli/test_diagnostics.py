@@ -1,120 +1,17 @@
 from __future__ import annotations
 
-import json
-import socket
-from typing import Any
-
-import pytest
-
-from amqp_broker.cli.diagnostics import can_connect
-from tests.cli.canned import NODE, NODE_STATE, canned, run_without_node
-
-STATUS: dict[str, Any] = {
-    **NODE_STATE,
-    "os": "Linux",
-    "python": "3.13",
-    "uptime_s": 5,
-    "listeners": [{"protocol": "amqp", "host": "::", "port": 5672}, {"protocol": "http", "host": "::", "port": 15672}],
-    "alarms": [],
-    "memory_used": 30_000_000,
-    "memory_limit": 2_000_000_000,
-    "memory_setting": "0.6",
-    "disk_free": 10**10,
-    "disk_free_limit": 5 * 10**7,
-    "descriptors_used": 9,
-    "descriptors_limit": 1024,
-    "connections": 1,
-    "queues": 2,
-    "vhosts": 3,
-    "data_folder": "",
-    "settings": {"port": 5672, "host": "localhost", "connection_max": None},
-}
+from amqp_broker.cli.diagnostics import COMMANDS
+from tests.cli.canned import NODE
+from tests.cli.status_of_node import diagnose
 
 
-def diagnose(line: str, **changed: Any) -> tuple[str, str, int]:
-    status = {**STATUS, **changed}
-    node = {name: status[name] for name in NODE_STATE}
-    with canned({"GET /_broker/status": status, "GET /_broker/node": node}) as api:
-        return api.run(f"rabbitmq-diagnostics {line}")
+def test_each_command_of_diagnostics_is_declared_once() -> None:
+    names = [command.name for command in COMMANDS]
+    assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize(
-    ("line", "output"),
-    [
-        ("ping", "Ping succeeded"),
-        ("check_running", f"RabbitMQ on node {NODE} is fully booted and running"),
-        ("check_local_alarms", f"Node {NODE} reported no local alarms"),
-        ("check_alarms", f"Node {NODE} reported no alarms, local or clusterwide"),
-        ("alarms", f"Node {NODE} reported no alarms, local or clusterwide"),
-        ("check_virtual_hosts", f"Node {NODE} reported all vhosts as running"),
-        ("check_port_listener 5672", f"A listener for port 5672 is running on node {NODE}."),
-        ("check_protocol_listener amqp", f"A listener for protocol amqp is running on node {NODE}."),
-        ("server_version", "4.2.1"),
-    ],
-)
-def test_a_node_that_is_well_is_said_to_be(line: str, output: str) -> None:
-    assert diagnose(f"-q {line}") == (f"{output}\n", "", 0)
-
-
-@pytest.mark.parametrize(
-    ("line", "changed", "complaint"),
-    [
-        ("check_local_alarms", {"alarms": ["memory"]}, f"Error:\nMemory alarm on node {NODE}\n"),
-        ("check_alarms", {"alarms": ["disk"]}, f"Free disk space alarm on node {NODE}\n"),
-        (
-            "check_running",
-            {"state": "stopped"},
-            f"Error:\nRabbitMQ on node {NODE} is not running or has not fully booted yet (check with is_booting)\n",
-        ),
-        (
-            "check_port_listener 1",
-            {},
-            f"No listener for port 1 is active on node {NODE}. "
-            "Found listeners that use the following ports: 5672, 15672\n",
-        ),
-        (
-            "check_protocol_listener mqtt",
-            {},
-            f"Error:\nNo listener for protocol mqtt is active on node {NODE}. "
-            "Found listeners for the following protocols: amqp, http\n",
-        ),
-    ],
-)
-def test_a_node_that_is_not_well_is_69(line: str, changed: dict[str, Any], complaint: str) -> None:
-    assert diagnose(f"-q {line}", **changed) == ("", complaint, 69)
-
-
-def test_ports_are_connected_to() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        here = [{"protocol": "amqp", "host": "127.0.0.1", "port": port}]
-        done = diagnose("-q check_port_connectivity", listeners=here)
-        assert done == (f"Successfully connected to ports {port} on node {NODE}.\n", "", 0)
-        assert can_connect("0.0.0.0", port)
-    _, complaint, code = diagnose("check_port_connectivity", listeners=here)
-    assert code == 69
-    assert f"Interface: 127.0.0.1, port: {port}, protocol: amqp, purpose: AMQP 0-9-1 and AMQP 1.0" in complaint
-
-
-def test_a_ping_of_a_node_that_is_down_says_whom_it_looked_for() -> None:
-    assert run_without_node("rabbitmq-diagnostics ping") == (
-        f"Will ping {NODE}. This only checks if the OS process is running and registered with epmd. "
-        "Timeout: 60000 ms.\n",
-        f"Error:\nFailed to connect and authenticate to {NODE} in 60000 ms\n",
-        69,
-    )
-
-
-def test_status_is_a_report_or_json() -> None:
-    report = diagnose("status")[0]
-    for line in ("OS PID: 1", "RabbitMQ version: 4.2.1", "Queue count: 2", "Total memory used: 0.0300 gb"):
-        assert f"\n{line}\n" in report
-    value = json.loads(diagnose("status --formatter json")[0])
-    assert value["totals"] == {"virtual_host_count": 3, "connection_count": 1, "queue_count": 2}
-    assert value["listeners"][0]["interface"] == "[::]"
-
-
-def test_the_environment_is_terms() -> None:
-    assert diagnose("-q environment")[0] == (
-        '[{rabbit,[{port,5672},{host,<<"localhost">>},{connection_max,undefined}]}]\n'
-    )
+def test_a_single_node_is_never_critical() -> None:
+    for name in ("check_if_node_is_quorum_critical", "check_if_node_is_mirror_sync_critical"):
+        output, complaint, code = diagnose(f"-q {name}")
+        assert (complaint, code) == ("", 0)
+        assert output.startswith(f"Node {NODE} seems to be the only one")

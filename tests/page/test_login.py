@@ -37,3 +37,17 @@ def test_a_user_who_is_no_administrator_is_not_offered_what_he_may_not(browser: 
     assert "Users" not in labels
     assert "Live Messages" not in labels
     assert "Policies" in labels
+
+
+def test_the_address_of_what_he_may_not_see_says_so(browser: Browser, running) -> None:
+    running.ask(lambda server: server.broker.add_user("reader", "secret", tags=frozenset({"management"})))
+    browser.open()
+    browser.log_in("reader", "secret")
+    browser.find("nav a", "Overview")
+    browser.shows("Queued messages")
+    assert not browser.all("main h2", "Listening ports")
+    for route in ("users", "users/guest", "messages"):
+        browser.script("location.hash = arguments[0]", f"#/{route}")
+        browser.shows("This page is for users with the tag administrator.")
+    browser.go("queues")
+    browser.shows("Queues and Streams", "main h1")

@@ -62,3 +62,16 @@ def test_a_narrow_screen_has_nothing_beyond_its_edge(browser: Browser) -> None:
             assert browser.script("return document.documentElement.scrollWidth") <= 390, route
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_charts_begin_with_what_was_before_the_login(browser: Browser, running: RunningServer) -> None:
+    browser.open()
+    browser.log_in()
+    browser.find(".chart canvas")
+    # Five minutes in steps of five seconds, of which the page itself has not seen any.
+    times = browser.driver.execute_async_script(
+        "import('/js/live.js').then((module) => arguments[0](module.live.queued.times))"
+    )
+    assert len(times) >= 60
+    assert times == sorted(times)
+    assert times[-1] - times[0] >= 290

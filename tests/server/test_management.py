@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.config import ConfigError
+from amqp_broker.config import Config, ConfigError
 from amqp_broker.control import control_socket
+from amqp_broker.server import authority
 from amqp_broker.server.listening import CannotListen
+from amqp_broker.server.server import Server
 from tests.client import Client
 from tests.running import RunningServer
 
@@ -76,10 +78,28 @@ def test_brokers_on_one_port_of_two_addresses_have_a_control_socket_each(folder:
         assert list(folder.iterdir()) == [path]
 
 
-def test_a_folder_whose_name_is_too_long_for_a_socket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path / ("x" * 120)))
-    with pytest.raises(ConfigError, match=r"there can be no control socket .*too long"), RunningServer(control=True):
-        pass
+def test_a_broker_that_speaks_tls_only_has_a_control_socket_named_after_that_port(folder: Path, tmp_path: Path) -> None:
+    own = authority.certificates(tmp_path / "tls", ["localhost"])
+    files = {"tls_cert_file": str(own.server_certificate), "tls_key_file": str(own.server_key)}
+    with RunningServer(control=True, tcp=False, tls_port=0, **files) as running:
+        port = running.server.ports["amqps"]
+        assert ask(control_socket(folder, port), "/api/whoami")[0] == 200
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "file/in"])
+def test_a_broker_without_a_place_for_a_control_socket_serves_all_the_same(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path / name))
+    with RunningServer(control=True) as running:
+        Client(running.port).open().close()
+    assert "the command line cannot command this broker" in caplog.text
+
+
+def test_a_broker_that_would_listen_nowhere_is_refused() -> None:
+    with pytest.raises(ConfigError, match="served nowhere"):
+        Server(Config(tcp=False, ephemeral=True))
 
 
 def test_a_management_port_that_is_taken_is_told_and_nothing_stays_open() -> None:

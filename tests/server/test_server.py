@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from pamqp import commands
 
 from amqp_broker.broker.policies import Policy
 from amqp_broker.server.listening import CannotListen
-from amqp_broker.server.server import Server, write_ports
+from amqp_broker.server.server import Server
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.client import PROTOCOL_HEADER, Client
@@ -38,55 +37,6 @@ def throttled(client: Client) -> Callable[[Server], bool]:
         return transport.is_reading
 
     return throttle
-
-
-# The ports file
-
-
-def test_the_ports_are_written_as_json(tmp_path: Path) -> None:
-    path = tmp_path / "ports.json"
-    write_ports(path, {"amqp": 5672})
-    assert json.loads(path.read_text()) == {"amqp": 5672}
-
-
-def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "ports.json"
-    path.write_text("x" * 1000)
-    with path.open() as old:
-        write_ports(path, {"amqp": 5672})
-        # Whoever reads the old file reads all of it: it is another one.
-        assert old.read() == "x" * 1000
-    assert json.loads(path.read_text()) == {"amqp": 5672}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_to_the_file_stays_a_link(tmp_path: Path) -> None:
-    link, path = tmp_path / "link", tmp_path / "ports.json"
-    link.symlink_to(path)
-    write_ports(link, {"amqp": 1})
-    assert link.is_symlink()
-    assert json.loads(path.read_text()) == {"amqp": 1}
-
-
-def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    write_ports(path, {"amqp": 1})
-    assert json.loads(os.read(reader, 1000)) == {"amqp": 1}
-    os.close(reader)
-    assert path.is_fifo()
-
-
-@pytest.mark.parametrize("name", ["missing/ports.json", "", "file/ports.json"])
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").touch()
-    path = tmp_path / name
-    with pytest.raises(OSError) as caught:
-        write_ports(path, {"amqp": 1})
-    assert caught.value.filename == str(path)
-    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
-    assert not list(tmp_path.parent.glob(f".{tmp_path.name}.*"))
 
 
 # Starting
@@ -334,6 +284,9 @@ def warnings(caplog: pytest.LogCaptureFixture, **settings: object) -> list[str]:
 def test_a_guest_whom_everybody_can_be_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     [warning] = warnings(caplog, host="0.0.0.0", remote_guest=True)
     assert "can log in as guest with the password guest" in warning
+    assert warning.endswith("or leave out --remote-guest")
+    [warning] = warnings(caplog, host="0.0.0.0", loopback_users="")
+    assert warning.endswith("or have guest among the loopback_users")
     assert "0.0.0.0:" in warning
 
 

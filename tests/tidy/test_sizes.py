@@ -13,8 +13,6 @@ FUNCTION_LINES_MAX = 60
 
 # path, or path and qualified name, to the reason why it may be longer
 REASONS = {
-    "amqp_broker/cli/diagnostics.py": "a table of commands, one declaration after the other",
-    "amqp_broker/cli/node_commands.py": "a table of commands, one declaration after the other",
     "amqp_broker/config.py": "one declaration after the other: the list of all settings in one place",
     "amqp_broker/broker/queue.py": "what is ready, unacked, over a limit and out of time is one invariant",
     "amqp_broker/broker/vhost.py": "one verb after the other, each a few lines, on the same few dicts",

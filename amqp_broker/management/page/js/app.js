@@ -95,8 +95,12 @@ async function start() {
   try {
     state.user = await get("/api/whoami");
   } catch (error) {
-    if (error.status === 401) logOut();
-    else toast(error.message, "error");
+    if (error.status === 401) {
+      logOut();
+    } else {
+      toast(error.message, "error");
+      setTimeout(start, 2000);
+    }
     return;
   }
   live.start();
@@ -197,6 +201,11 @@ function route() {
   }
   current?.leave?.();
   current = null;
+  const needs = NAVIGATION.flatMap(([, entries]) => entries).find(([name]) => name === page)?.[4];
+  if (needs && !state.is(needs)) {
+    say(`This page is for users with the tag ${needs}.`);
+    return;
+  }
   for (const [pattern, build] of ROUTES) {
     const match = pattern.exec(address);
     if (!match) continue;
@@ -214,7 +223,11 @@ function route() {
     return;
   }
   document.title = "RabbitMQ Management";
-  put(main, h("div", { class: "empty" }, h("b", null, "There is no such page."), h("a", { href: "#/" }, "Overview")));
+  say("There is no such page.");
+}
+
+function say(sentence) {
+  put(main, h("div", { class: "empty" }, h("b", null, sentence), h("a", { href: "#/" }, "Overview")));
 }
 
 install({

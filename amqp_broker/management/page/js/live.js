@@ -1,11 +1,12 @@
 // What the broker tells by itself: server-sent events, read with fetch, which can send the login.
 
-import { ask } from "./api.js";
+import { ask, get, logOut } from "./api.js";
 
 const RECONNECT_MS = 1000;
 export const SAMPLES_MAX = 600;
+const HISTORY_S = 300;
 
-/** Calls `on(event, value)` for what comes, again and again, until it is closed. `onState(isOpen, reason)`. */
+/** Calls `on(event, value)` for what comes, again and again, until it is closed. `onState(isOpen, reason, status)`. */
 export function listen(query, on, onState = () => {}) {
   const control = new AbortController();
   (async () => {
@@ -15,7 +16,7 @@ export function listen(query, on, onState = () => {}) {
         const response = await ask(`/_broker/events?${query}`, control.signal);
         if (!response.ok) {
           reason = (await response.json().catch(() => ({}))).reason ?? response.statusText;
-          onState(false, reason);
+          onState(false, reason, response.status);
           if (response.status < 500) return;
         } else {
           onState(true, "");
@@ -95,6 +96,20 @@ export class Samples {
   }
 }
 
+/** The counters of an overview that has samples of them, as it was at each of these times, the oldest first. */
+function historyOf(group = {}) {
+  const found = new Map();
+  for (const [key, details] of Object.entries(group)) {
+    for (const { sample, timestamp } of details?.samples ?? []) {
+      if (!found.has(timestamp)) found.set(timestamp, {});
+      found.get(timestamp)[key.replace(/_details$/, "")] = sample;
+    }
+  }
+  // The newest is of now, which is told anyway; a broker whose clock is ahead of ours has nothing that we could draw.
+  const past = [...found].filter(([atMs]) => atMs < Date.now());
+  return past.sort(([one], [other]) => one - other).slice(0, -1);
+}
+
 export const MESSAGE_RATES = ["publish", "deliver_get", "ack", "confirm", "redeliver"];
 export const QUEUED = ["messages_ready", "messages_unacknowledged"];
 
@@ -117,12 +132,34 @@ class Live {
     this.queued = new Samples(QUEUED);
   }
 
-  start() {
+  /** Load what the broker has sampled, so that charts do not begin empty. */
+  async load() {
+    const query = ["lengths", "msg_rates"].map((group) => `${group}_age=${HISTORY_S}&${group}_incr=5`).join("&");
+    const past = await get(`/api/overview?${query}`);
+    const counters = new Rates();
+    // The first one gives no rate.
+    for (const [atMs, values] of historyOf(past.message_stats)) {
+      const isFirst = counters.last.size === 0;
+      const rates = counters.of("overview", values, atMs);
+      if (!isFirst) this.messageRates.add(rates, atMs);
+    }
+    for (const [atMs, values] of historyOf(past.queue_totals)) this.queued.add(values, atMs);
+  }
+
+  async start() {
     this.stop?.();
+    const started = (this.stop = () => {});
+    // Without its past a chart is still a chart.
+    await this.load().catch(() => {});
+    if (this.stop !== started) return;
     this.stop = listen(
       "streams=overview,topology",
       (event, value) => this.hear(event, value),
-      (isOpen) => {
+      (isOpen, reason, status) => {
+        if (status === 401) {
+          logOut();
+          return;
+        }
         this.isOpen = isOpen;
         this.tell("state", isOpen);
       },

@@ -4,6 +4,7 @@ import { h, show, text } from "../dom.js";
 import { duration, number, octets, rate } from "../format.js";
 import { part } from "../list.js";
 import { follow, live } from "../live.js";
+import { state } from "../state.js";
 import { Table } from "../table.js";
 
 const TILES = [
@@ -42,7 +43,8 @@ export function page() {
     h("div", { class: "title" }, h("h1", null, "Overview")),
     tiles,
     h("div", { class: "charts" }, queued.element, rates.element),
-    h("div", { class: "columns" }, part("Node", nodes), part("Listening ports", listeners.element)),
+    // The broker tells of its machine only to those who may monitor it.
+    state.is("monitoring") && h("div", { class: "columns" }, part("Node", nodes), part("Listening ports", listeners.element)),
   );
 
   function draw(overview) {
@@ -57,7 +59,7 @@ export function page() {
 
   const leave = live.on((event, value) => event === "overview" && draw(value));
   const following = follow(["alarm"], async () => {
-    const found = await get("/api/nodes").catch(() => []);
+    const found = state.is("monitoring") ? await get("/api/nodes").catch(() => []) : [];
     show(nodes, found.map(shownOf), () => found.map(gauges));
   });
   if (live.overview) draw(live.overview);
