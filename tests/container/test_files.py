@@ -1,8 +1,7 @@
-"""The files of the container, and what the documentation shows, are what their readers take."""
+"""The files of the container are what their readers take; snippets of docs/container.md are checked by tests/docs."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.container.image import CONTAINER, PROJECT
-
-SNIPPETS = re.findall(r"```yaml\n(.*?)```", (PROJECT / "docs/container.md").read_text(), re.DOTALL)
 
 
 def check(schema: str, path: Path) -> subprocess.CompletedProcess[str]:
@@ -29,14 +26,6 @@ def test_a_wrong_compose_file_is_found(tmp_path: Path) -> None:
     text = (PROJECT / "docker-compose.yml").read_text()
     (tmp_path / "docker-compose.yml").write_text(text.replace("interval:", "intervall:"))
     assert check("compose-spec", tmp_path / "docker-compose.yml").returncode == 1
-
-
-@pytest.mark.parametrize(("number", "schema"), [(0, "github-workflows"), (1, "github-workflows"), (2, "gitlab-ci")])
-def test_snippets_of_the_documentation_are_valid(number: int, schema: str, tmp_path: Path) -> None:
-    assert len(SNIPPETS) == 3
-    (tmp_path / "snippet.yml").write_text(SNIPPETS[number])
-    done = check(schema, tmp_path / "snippet.yml")
-    assert done.returncode == 0, done.stdout
 
 
 def test_the_shell_scripts_are_clean() -> None:

@@ -1,0 +1,87 @@
+"""Makes the pictures of docs/images from a broker with some traffic: `python -m docs.screenshots`. Needs Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+import pika
+
+from tests.page.browser import Browser, start
+from tests.page.client import channel
+from tests.running import RunningServer
+
+IMAGES: Final = Path(__file__).with_name("images")
+SIZE: Final = (1100, 720)
+# Long enough for the charts to have lines.
+TRAFFIC_S: Final = 25
+# What a page may load within.
+BYTES_MAX: Final = 150_000
+
+
+def work(port: int, is_over: threading.Event) -> None:
+    """A little shop: orders are published and routed, some are consumed."""
+    with channel(port, "shop") as shop:
+        shop.exchange_declare("orders", "topic", durable=True)
+        for name, key in (("orders.new", "order.#"), ("orders.paid", "order.paid"), ("audit", "#")):
+            shop.queue_declare(name, durable=True)
+            shop.queue_bind(name, "orders", key)
+        shop.queue_declare("history", durable=True, arguments={"x-queue-type": "stream"})
+        shop.queue_bind("history", "orders", "#")
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            kind = "paid" if number % 3 == 0 else "created"
+            body = f'{{"order": {1000 + number}, "total": "{number % 90}.50", "items": ["tea", "cup"]}}'
+            properties = pika.BasicProperties(content_type="application/json", delivery_mode=2, message_id=str(number))
+            shop.basic_publish("orders", f"order.{kind}", body.encode(), properties)
+            if number % 4:
+                shop.basic_get("orders.new", auto_ack=True)
+            time.sleep(0.02 + 0.01 * (number // 100 % 3))
+
+
+def make(browser: Browser) -> None:
+    browser.driver.set_window_size(*SIZE)
+    browser.start()
+    time.sleep(TRAFFIC_S)
+    take(browser, "overview")
+    browser.go("queues/%2F/orders.paid")
+    browser.click(".messages summary", '"order"')
+    browser.find("pre.json")
+    browser.script("document.querySelector('.messages').scrollIntoView(); scrollBy(0, -150)")
+    take(browser, "queue")
+    browser.go("messages")
+    browser.find(".event.publish")
+    time.sleep(2)
+    take(browser, "flow")
+
+
+def take(browser: Browser, name: str) -> None:
+    path = IMAGES / f"{name}.png"
+    browser.driver.save_screenshot(str(path))
+    assert path.stat().st_size < BYTES_MAX, f"{path} is too large"
+
+
+def main() -> None:
+    IMAGES.mkdir(exist_ok=True)
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        raise SystemExit("Chromium and chromedriver are needed")
+    driver = start(chromium, chromedriver)
+    with RunningServer(management=True) as running:
+        is_over = threading.Event()
+        shop = threading.Thread(target=work, args=(running.port, is_over))
+        shop.start()
+        try:
+            make(Browser(driver, running.server.ports["management"]))
+        finally:
+            is_over.set()
+            shop.join()
+            driver.quit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The fenced blocks of a page, and what a comment before one says of it.
+
+<!-- not run: needs Docker -->     it cannot be run here; tests/docs/test_pages.py lists all of these
+<!-- file: rabbitmq.conf -->       it is written to this file, for the blocks after it
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PROJECT = Path(__file__).parents[2]
+# Generated, or about other machines only.
+PAGES = (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")))
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"<!-- (not run|file): (.+?) -->\n+\Z")
+
+
+class Block(NamedTuple):
+    """`language` as its fence says; `reason` why it is not run, `file` what it is written to, or nothing."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    reason: str
+    file: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """All blocks of a page in their order."""
+    text = page.read_text()
+    assert text.count("\n```") % 2 == 0, f"{page}: a block does not end, or is indented"
+    for found in _FENCE.finditer(text):
+        before = text[: found.start()]
+        said = _COMMENT.search(before)
+        kind, words = (said[1], said[2]) if said else ("", "")
+        yield Block(
+            str(page.relative_to(PROJECT)) if page.is_relative_to(PROJECT) else page.name,
+            before.count("\n") + 1,
+            found[1],
+            found[2],
+            words if kind == "not run" else "",
+            words if kind == "file" else "",
+        )
+
+
+class Step(NamedTuple):
+    """A command, and what it prints; None: that is not told."""
+
+    command: str
+    output: str | None
+
+
+def steps_of(block: Block) -> list[Step]:
+    """The commands of a block: of `sh` each line, of `console` what follows `$ `, with its output.
+
+    A command goes on in lines that are indented (`sh`) or follow `> ` (`console`), and behind a backslash.
+    """
+    lines = block.text.rstrip("\n").split("\n")
+    if block.language == "sh":
+        return [Step(command, None) for command in _joined(lines, "  ", "")]
+    steps: list[Step] = []
+    for line in _joined(lines, "> ", "$ "):
+        if line.startswith("$ "):
+            steps.append(Step(line[2:], ""))
+        else:
+            assert steps, f"{block.place}: output without a command"
+            before = steps[-1]
+            steps[-1] = Step(before.command, f"{before.output}{line}\n")
+    return steps
+
+
+def _joined(lines: list[str], goes_on: str, begins: str) -> Iterator[str]:
+    """Lines, a command of several as one; `begins` is how a command begins."""
+    whole: list[str] = []
+    for line in lines:
+        is_more = whole and whole[0].startswith(begins) and (whole[-1].endswith("\\") or line.startswith(goes_on))
+        if is_more:
+            whole.append(line.removeprefix(goes_on))
+            continue
+        if whole:
+            yield "\n".join(whole)
+        whole = [line] if line.strip() else []
+    if whole:
+        yield "\n".join(whole)
+
+
+def fits(printed: str, shown: str) -> bool:
+    """Whether this was printed, where `…` stands for anything: within a line, or, alone on it, for lines."""
+    pattern = ""
+    for line in _plain(shown):
+        if line == "…":
+            pattern += r"(?:.*\n)*?"
+        else:
+            pattern += ".*?".join(re.escape(part) for part in line.split("…")) + r"\n"
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _plain(printed))) is not None
+
+
+def _plain(text: str) -> list[str]:
+    """Lines without colours, spaces at their ends, and empty lines."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+    return [line.rstrip() for line in lines if line.strip()]

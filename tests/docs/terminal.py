@@ -1,0 +1,183 @@
+"""A terminal in which a page's commands are typed: one shell, an empty home, and ports of its own.
+
+The pages say 5672, 15672 and the like. What is typed here has free ports instead (`Names`), and what is printed is read
+with the former again, so that pages can run while brokers of others do. A broker that is told no port gets one from the
+program `amqp-broker` that is first on the path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from compat.brokers import free_port
+from tests.docs.blocks import PROJECT
+
+TIMEOUT_S: Final = 60.0
+END: Final = "end of command"
+READY: Final = "Server startup complete"
+WELL_KNOWN: Final = ("5671", "5672", "5673", "15672", "15673", "15692", "15693")
+
+# Options and variables that a user gives are stronger than what is set here, but for what `run` takes.
+PROGRAM: Final = """\
+#!/bin/bash
+case "$1" in
+  check-config | run) ;;
+  definitions)
+    case "$2 $*" in
+      check* | *" --url "* | *" --data-dir "*) ;;
+      *) set -- "$@" --url http://guest:guest@localhost:{management} ;;
+    esac ;;
+  # As RabbitMQ's, it would write to /etc/rabbitmq of this machine.
+  plugins) export RABBITMQ_ENABLED_PLUGINS_FILE="${{RABBITMQ_ENABLED_PLUGINS_FILE:-{plugins}}}" ;;
+  admin) shift; exec "{python}" -m amqp_broker admin -P {management} "$@" ;;
+  *)
+    export RABBITMQ_NODE_PORT="${{RABBITMQ_NODE_PORT:-{amqp}}}"
+    export AMQP_BROKER_MANAGEMENT_PORT="${{AMQP_BROKER_MANAGEMENT_PORT:-{management}}}"
+    export AMQP_BROKER_PROMETHEUS_PORT="${{AMQP_BROKER_PROMETHEUS_PORT:-{prometheus}}}"
+    case " $*" in *" --tls "* | *" --tls-cert-file "*) export AMQP_BROKER_TLS_PORT={tls} ;; esac ;;
+esac
+exec "{python}" -m amqp_broker "$@"
+"""
+_SERVE: Final = re.compile(r"(\w+=\S* )*amqp-broker serve\b(?!.*--check-config)")
+
+
+class Names:
+    """What pages call a port or a machine, and what stands for it here."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, str] = {}
+        while len(self.ports) < len(WELL_KNOWN):
+            # A port that is free may be found twice.
+            if (port := str(free_port())) not in self.ports.values():
+                self.ports[WELL_KNOWN[len(self.ports)]] = port
+        self.machines: dict[str, str] = {}
+
+    def here(self, text: str) -> str:
+        for machine, address in self.machines.items():
+            text = text.replace(machine, address)
+        return re.sub(rf"\b({'|'.join(WELL_KNOWN)})\b", lambda found: self.ports[found[1]], text)
+
+    def there(self, text: str) -> str:
+        for machine, address in self.machines.items():
+            text = text.replace(address, machine)
+        own = {port: name for name, port in self.ports.items()}
+        return re.sub(rf"\b({'|'.join(own)})\b", lambda found: own[found[1]], text)
+
+
+class Terminal:
+    """Runs commands one after the other, as a reader does; a new broker takes the place of the one before it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.names = Names()
+        # A socket's path may not be long.
+        self._runtime = Path(tempfile.mkdtemp(prefix="docs-"))
+        for name in ("home", "bin", "work"):
+            (folder / name).mkdir()
+        self.work = folder / "work"
+        self._write_program()
+        self._serves = 0
+        self._shell = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            cwd=self.work,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def _write_program(self) -> None:
+        ports = self.names.ports
+        program = self.folder / "bin" / "amqp-broker"
+        program.write_text(
+            PROGRAM.format(
+                python=sys.executable,
+                plugins=self.folder / "enabled_plugins",
+                amqp=ports["5672"],
+                management=ports["15672"],
+                prometheus=ports["15692"],
+                tls=ports["5671"],
+            )
+        )
+        program.chmod(0o755)
+        for name in ("python", "pytest"):
+            script = self.folder / "bin" / name
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {"-m pytest" if name == "pytest" else ""} "$@"\n')
+            script.chmod(0o755)
+
+    def _environment(self) -> dict[str, str]:
+        # Not its parent's settings, nor its home: what a page needs, it says.
+        kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+        return {
+            **kept,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "HOME": str(self.folder / "home"),
+            "PYTHONPATH": str(PROJECT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "XDG_RUNTIME_DIR": str(self._runtime),
+            "PYTEST_ADDOPTS": "-p no:cacheprovider",
+        }
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file as a reader would, where the commands run."""
+        path = self.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.names.here(text))
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Type a command; returns its exit code and all that it printed, in the names of the pages."""
+        typed = self.names.here(command)
+        if _SERVE.match(command) and not command.rstrip().endswith("&"):
+            typed = self._served(typed)
+        shell = self._shell.stdin
+        assert shell is not None
+        shell.write(f"{{ {typed}\n}} </dev/null\nprintf '\\n{END} %s\\n' $?\n".encode())
+        shell.flush()
+        printed = self._read(command)
+        code = int(printed.rsplit(END, 1)[1])
+        return code, self.names.there(printed.rsplit(f"\n{END}", 1)[0])
+
+    def _served(self, typed: str) -> str:
+        """A broker in the background, when it is ready or has ended: its log is what it printed."""
+        self._serves += 1
+        log = self.folder / f"serve-{self._serves}.log"
+        without_comment = re.sub(r"\s+#.*", "", typed)
+        return (
+            f'[ -z "$BROKER" ] || {{ kill $BROKER; wait $BROKER; }} 2>/dev/null\n'
+            f"{without_comment} >{log} 2>&1 &\n"
+            f"BROKER=$!\n"
+            f'while kill -0 $BROKER 2>/dev/null && ! grep -q "{READY}" {log}; do sleep 0.02; done\n'
+            f'cat {log}; grep -q "{READY}" {log} || {{ wait $BROKER; }}'
+        )
+
+    def _read(self, command: str) -> str:
+        output = self._shell.stdout
+        assert output is not None
+        printed, deadline = b"", time.monotonic() + TIMEOUT_S
+        while re.search(rf"{END} \d+\n\Z".encode(), printed) is None:
+            ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{command!r} did not end within {TIMEOUT_S:.0f} seconds; it printed:\n{printed.decode()}"
+            octets = os.read(output.fileno(), 65536)
+            assert octets, f"{command!r} ended the shell; it printed:\n{printed.decode()}"
+            printed += octets
+        return printed.decode()
+
+    def close(self) -> None:
+        """End the shell and all that it started."""
+        os.killpg(self._shell.pid, signal.SIGKILL)
+        self._shell.wait()
+        for stream in (self._shell.stdin, self._shell.stdout):
+            if stream is not None:
+                stream.close()
+        shutil.rmtree(self._runtime, ignore_errors=True)
