@@ -5,5 +5,6 @@ protocol                          bytes to frames and methods, and back
 broker                            vhosts, exchanges, queues, consumers, users
 session                           one connection: methods meet verbs
 server                            sockets, the clock, the loop
+testing                           a broker inside of tests, and the pytest plugin
 cli                               the command line
 """

@@ -212,6 +212,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/_broker/suspend-listeners": "let nobody new in",
         "/_broker/resume-listeners": "let clients in again",
         "/_broker/reset-node": "as `reset`: of a stopped app, everything is deleted",
+        "/_broker/snapshot/{vhost}": "a vhost with its messages, and back (`?clear=true` where there is something)",
         "/_broker/reset": "delete everything, or with `?vhost=` all in that vhost",
         "/_broker/openapi.json": "this API as OpenAPI 3.1",
     },

@@ -6,6 +6,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+# An application with tests of its own, which tests/testing runs against a broker.
+collect_ignore = ["sample_app"]
+
 settings.register_profile(
     "repeatable", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -98,13 +98,16 @@ class DelayedExchange(Exchange):
         delay_ms = delay_of(headers)
         if not 0 < delay_ms <= DELAY_MS_MAX:
             return self._inner.destinations(routing_keys, headers, message)
-        due_ms = self._vhost.broker.now + delay_ms
+        self.keep_back(message, self._vhost.broker.now + delay_ms)
+        return ()
+
+    def keep_back(self, message: Message, due_ms: int) -> None:
+        """Route a message when it is due (ms since the epoch), behind those that are due at the same time."""
         if self._window is not None:
             self._window.hand_on(self._next_position, message, due_ms)
         heapq.heappush(self._delayed, (due_ms, self._next_position, message))
         self._next_position += 1
         self._wake()
-        return ()
 
     def check(self, binding: Binding) -> None:
         self._inner.check(binding)

@@ -62,11 +62,11 @@ class PriorityQueue(Queue):
             yield from (message for level, _, message in returned if -level == priority)
             yield from self._lines[priority]
 
-    def peek(self) -> Iterator[tuple[Message, bool]]:
+    def items(self) -> Iterator[tuple[int, Message, bool]]:
         returned = sorted(self._returned)
         for priority in range(self._priority_max, -1, -1):
-            yield from ((message, True) for level, _, message in returned if -level == priority)
-            yield from ((message, False) for message in self._lines[priority])
+            yield from ((position, message, True) for level, position, message in returned if -level == priority)
+            yield from ((position, message, False) for position, message in self._lines[priority].items())
 
     def _count_ready_bytes(self) -> int:
         in_lines = sum(line.ready_bytes for line in self._lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from amqp_broker.broker.counters import DeliveryCounts
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.exchange import Binding, Exchange
     from amqp_broker.broker.journal import Stored
+    from amqp_broker.broker.snapshot import Kept
     from amqp_broker.broker.timers import Timer
     from amqp_broker.broker.vhost import VHost
 
@@ -270,13 +271,17 @@ class Queue(Turns):
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         """What is ready, as `messages`, and whether each was delivered before; nothing of that changes."""
-        for _, message in sorted(self.returned):
-            yield message, True
-        for message in self.ready:
-            yield message, False
+        return ((message, redelivered) for _, message, redelivered in self.items())
+
+    def items(self) -> Iterator[tuple[int, Message, bool]]:
+        """The same with positions."""
+        for position, message in sorted(self.returned):
+            yield position, message, True
+        for position, message in enumerate(self.ready, self.head):
+            yield position, message, False
         if self.window is not None:
             for position, message in self.window.items():
-                yield message, position < self.window.redelivered_before
+                yield position, message, position < self.window.redelivered_before
 
     def _count_ready_bytes(self) -> int:
         return (
@@ -406,6 +411,27 @@ class Queue(Turns):
         self._put_back_first(position, message)
         if self.settings.bytes_max is not None:
             self.ready_bytes += message.body_bytes
+
+    def refill(self, returned: Sequence[Kept], others: Sequence[Kept]) -> None:
+        """Have what a snapshot has: what was delivered before, and what was not (`snapshot.kept_in`).
+
+        The queue is new, and nobody takes from it. No limit holds: what is too much goes with the next message.
+        """
+        for kept in returned:
+            self._append(kept.message, kept.deadline_ms)
+        # All of them, before one goes back: what goes back stands at the head.
+        for message, position, _ in [self._take_head() for _ in returned]:
+            self._put_back(position, message)
+        for kept in others:
+            self._append(kept.message, kept.deadline_ms)
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        if self.settings.bytes_max is not None:
+            self.ready_bytes = self._count_ready_bytes()
+        self._update_extras()
+        if self.deadlines:
+            self.expire()
 
     # The order of what is ready: those that a queue with another order has its own of
 

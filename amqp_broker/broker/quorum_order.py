@@ -35,7 +35,7 @@ class TwoLevels:
         # One line each, and those that another version has left something in.
         self._normal = [line for level, line in enumerate(lines[:HIGH_MIN]) if line or level == PRIORITY_DEFAULT]
         self._high = [line for level, line in enumerate(lines[HIGH_MIN:]) if line or not level]
-        self._turn = 0
+        self.turn = 0
 
     def level(self, priority: int | None) -> int:
         """The line that a new message goes to."""
@@ -48,32 +48,38 @@ class TwoLevels:
             line = high or normal
             assert line is not None, "nothing is ready"
             return line
-        return normal if self._turn == WEIGHT and normal.head_position() < high.head_position() else high
+        return normal if self.turn == WEIGHT and normal.head_position() < high.head_position() else high
 
     def count(self) -> None:
         """A message was taken."""
-        self._turn = 0 if self._turn == WEIGHT else self._turn + 1
+        self.turn = 0 if self.turn == WEIGHT else self.turn + 1
 
     def __iter__(self) -> Iterator[Message]:
         """What is ready, as it would be taken."""
+        return (message for _, message in self.items())
+
+    def items(self) -> Iterator[tuple[int, Message]]:
+        """Positions and messages of that."""
         high = heapq.merge(*(line.items() for line in self._high), key=lambda item: item[0])
         normal = heapq.merge(*(line.items() for line in self._normal), key=lambda item: item[0])
-        turn, next_high, next_normal = self._turn, next(high, None), next(normal, None)
+        turn, next_high, next_normal = self.turn, next(high, None), next(normal, None)
         while next_high or next_normal:
             is_normal = next_high is None or (
                 turn == WEIGHT and next_normal is not None and next_normal[0] < next_high[0]
             )
             turn = 0 if turn == WEIGHT else turn + 1
             if is_normal and next_normal is not None:
-                yield next_normal[1]
+                yield next_normal
                 next_normal = next(normal, None)
             elif next_high is not None:
-                yield next_high[1]
+                yield next_high
                 next_high = next(high, None)
 
 
 class Strict:
-    """Priorities 0 to 31, the highest first, equal ones by position."""
+    """Priorities 0 to 31, the highest first, equal ones by position: there is only one turn."""
+
+    turn = 0
 
     def __init__(self, lines: Sequence[Line | Window]) -> None:
         self._lines = lines
@@ -91,8 +97,12 @@ class Strict:
 
     def __iter__(self) -> Iterator[Message]:
         """What is ready, as it would be taken."""
+        return (message for _, message in self.items())
+
+    def items(self) -> Iterator[tuple[int, Message]]:
+        """Positions and messages of that."""
         for line in reversed(self._lines):
-            yield from line
+            yield from line.items()
 
 
 def _oldest(lines: Sequence[Line | Window]) -> Line | Window | None:

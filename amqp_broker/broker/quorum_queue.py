@@ -23,6 +23,7 @@ from amqp_broker.errors import NotImplemented_, ResourceLocked
 from amqp_broker.message import Message
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.snapshot import Kept
     from amqp_broker.broker.vhost import VHost
 
 
@@ -106,11 +107,44 @@ class QuorumQueue(Queue):
             yield message
         yield from self._order
 
-    def peek(self) -> Iterator[tuple[Message, bool]]:
-        for _, message in self._came_back:
-            yield message, True
-        for message in self._order:
-            yield message, False
+    def items(self) -> Iterator[tuple[int, Message, bool]]:
+        for position, message in self._came_back:
+            yield position, message, True
+        for position, message in self._order.items():
+            yield position, message, False
+
+    def level_of(self, position: int) -> int:
+        """The line of a position, which stands for its priority."""
+        return position % LEVELS
+
+    @property
+    def turn(self) -> int:
+        """How far the order is in the turns that its lines take."""
+        return self._order.turn
+
+    def original(self, position: int, message: Message) -> Message:
+        """A message in flight, without the counts that its consumer was told."""
+        return self._originals.get(position, message)
+
+    def refill(self, returned: Sequence[Kept], others: Sequence[Kept], turn: int = 0) -> None:
+        for kept in returned:
+            self._keep_again(kept)
+        taken = {position: message for message, position, _ in [self._pop_head() for _ in returned]}
+        # Positions tell the order of arrival; that of coming back was the one in which they were put in.
+        self._came_back.extend(sorted(taken.items(), key=lambda item: item[0] // LEVELS))
+        for kept in others:
+            self._keep_again(kept)
+        self._order.turn = turn
+        self._count_anew()
+
+    def _keep_again(self, kept: Kept) -> None:
+        position = self._add(self._new_position(kept.level), kept.message, kept.deadline_ms)
+        if kept.returns:
+            self.return_counts[position] = kept.returns
+            if self.range_id is not None:
+                self._window_of(position).rewrite(position, Stored(kept.message, kept.deadline_ms, kept.returns))
+        if kept.failures:
+            self.failure_counts[position] = kept.failures
 
     def _count_ready_bytes(self) -> int:
         in_lines = sum(line.ready_bytes for line in self._lines)

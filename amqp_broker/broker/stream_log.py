@@ -7,6 +7,7 @@ see what is committed. Without a durable journal all is in memory, and seen at o
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.chunk import ENTRY_BYTES, FILTERS_MAX, Chunk, ChunkHead, as_delivered, filter_value
@@ -52,14 +53,14 @@ class StreamLog:
     def append(self, message: Message, now: int) -> None:
         """Put a message behind the others."""
         if self._open and now != self._timestamp_ms:
-            self._seal()
+            self.seal()
         self._add(message, now)
         self.committed = self.next
 
     def _add(self, message: Message, now: int) -> None:
         size = len(message.content)
         if self._open_bytes + size > self.chunk_bytes_max or len(self._open) >= CHUNK_MESSAGES_MAX:
-            self._seal()
+            self.seal()
         self._open.append(message)
         self._open_bytes += size
         self.content_bytes += size
@@ -76,7 +77,7 @@ class StreamLog:
         filters = frozenset(self._filters) if len(self._filters) <= FILTERS_MAX else None
         return ChunkHead(self.next - count, count, self._timestamp_ms, self._open_bytes, filters, self._has_unfiltered)
 
-    def _seal(self) -> None:
+    def seal(self) -> None:
         """What comes next is another chunk."""
         if self._open:
             self._keep(Chunk(self._open_head(), self._open))
@@ -95,6 +96,18 @@ class StreamLog:
     def head_at(self, offset: int) -> ChunkHead:
         """The head of the chunk that has an offset from `first` to before `committed`."""
         return self._chunk_at(offset).head
+
+    def chunks(self) -> Iterator[Chunk]:
+        """What readers can see, as it was published."""
+        offset = self.first
+        while offset < self.committed:
+            chunk = self._chunk_at(offset)
+            yield chunk
+            offset = chunk.head.end
+
+    def begin_at(self, offset: int) -> None:
+        """A new log has its first message at this offset."""
+        self.first = self.next = self.committed = offset
 
     def read(self, offset: int) -> list[Message]:
         """The messages from an offset to the end of its chunk, as readers get them."""
@@ -173,6 +186,11 @@ class JournaledLog(StreamLog):
             self.is_dirty = True
             self.journal.dirty_logs.append(self)
 
+    def _chunk_at(self, offset: int) -> Chunk:
+        chunk = self.journal.chunk_at(self.id, offset)
+        assert chunk is not None, f"the journal has lost offset {offset} of {self.queue}"
+        return chunk
+
     def head_at(self, offset: int) -> ChunkHead:
         head = self.journal.chunk_head_at(self.id, offset)
         assert head is not None, f"the journal has lost offset {offset} of {self.queue}"
@@ -184,8 +202,7 @@ class JournaledLog(StreamLog):
         messages = cache.get(self.id, offset)
         if messages is not None:
             return messages
-        chunk = self.journal.chunk_at(self.id, offset)
-        assert chunk is not None, f"the journal has lost offset {offset} of {self.queue}"
+        chunk = self._chunk_at(offset)
         messages = as_delivered(chunk)
         cache.put(self.id, chunk.head, messages)
         return messages[offset - chunk.head.first :]
@@ -211,7 +228,7 @@ class JournaledLog(StreamLog):
     def take(self) -> list[Chunk]:
         """A batch takes what is collected."""
         self.is_dirty = False
-        self._seal()
+        self.seal()
         self.writing, self._sealed = self._sealed, []
         return self.writing
 

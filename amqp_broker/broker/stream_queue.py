@@ -6,7 +6,7 @@ Source: RabbitMQ, "Streams and Super Streams"; rabbit_stream_queue.erl.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker import fields
@@ -83,6 +83,16 @@ class StreamQueue(Queue):
 
     def push_with_extras(self, message: Message, expiration_ms: int | None = None) -> None:
         self.push(message)
+
+    def refill_from(self, offset: int, chunks: Iterable[tuple[int, Sequence[Message]]]) -> None:
+        """Have what a snapshot has, from an offset on: when each chunk came (ms since the epoch), and its messages."""
+        self.log.begin_at(offset)
+        for timestamp_ms, messages in chunks:
+            for message in messages:
+                self.log.append(message, timestamp_ms)
+            self.log.seal()
+        if self.range_id is None:
+            self.on_committed()
 
     def on_committed(self) -> None:
         """There is more to read."""

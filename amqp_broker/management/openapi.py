@@ -102,6 +102,12 @@ BODIES: Final[dict[tuple[str, str], Schema]] = {
     ),
     ("POST", "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"): an_object(routing_key=TEXT, arguments=TABLE),
     ("PUT", "/api/cluster-name"): an_object(("name",), name=TEXT),
+    ("PUT", "/_broker/snapshot/{vhost}"): an_object(
+        ("format", "definitions", "queues", "streams", "exchanges"),
+        format=NUMBER,
+        definitions=TABLE,
+        **{name: {"type": "array", "items": TABLE} for name in ("queues", "streams", "exchanges")},
+    ),
     ("POST", "/_broker/authenticate"): an_object(("user", "password"), user=TEXT, password=TEXT),
     **{
         ("PUT", f"/_broker/{setting}"): an_object(("value",), value=TEXT)
@@ -129,6 +135,7 @@ QUERIES: Final[dict[tuple[str, str], dict[str, Schema]]] = {
     ("GET", "/api/definitions"): {"download": TEXT},
     ("GET", "/api/definitions/{vhost}"): {"download": TEXT},
     ("POST", "/_broker/reset"): {"vhost": TEXT},
+    ("PUT", "/_broker/snapshot/{vhost}"): {"clear": FLAG},
     **{("GET", f"/api/{name}"): LIST_QUERY for name in ("users", "vhosts", "permissions", "policies", "parameters")},
 }
 ERROR: Final = an_object(("error", "reason"), error=TEXT, reason={"oneOf": [TEXT, {"type": "array"}]})

@@ -27,6 +27,7 @@ from amqp_broker.management import (
     policies,
     queues,
     shovels,
+    snapshots,
     users,
     vhosts,
 )
@@ -56,5 +57,6 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *peeking.RESOURCES,
     *actions.RESOURCES,
     *operations.RESOURCES,
+    *snapshots.RESOURCES,
     *openapi.RESOURCES,
 )

@@ -398,13 +398,26 @@ class Server:
         await self.http.stop()
         self.shovels.stop()
         await self.disconnect()
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._commit_timer is not None:
-            self._commit_timer.cancel()
-        self._alarms_timer.cancel()
+        self._cancel_timers()
         if self.store is not None:
             self.store.close()
+
+    async def kill(self) -> None:
+        """End as a process that is killed: sockets are reset, and what is not committed is lost."""
+        if self.store is not None:
+            self.store.halt()
+        self.close_listeners()
+        await self.http.stop()
+        self.shovels.stop()
+        await self._abort()
+        self._cancel_timers()
+        if self.store is not None:
+            self.store.abandon()
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._timer, self._commit_timer, self._alarms_timer):
+            if timer is not None:
+                timer.cancel()
 
     async def disconnect(self) -> None:
         """Close all connections (320), giving clients a moment to answer."""
@@ -413,6 +426,9 @@ class Server:
             session.force_close("broker forced connection closure with reason 'shutdown'", now)
         self.flush()
         await self._wait_for_clients()
+        await self._abort()
+
+    async def _abort(self) -> None:
         for transport in list(self.transports.values()):
             transport.socket.abort()
         # They are gone when the loop has told their sessions so, which still need the store.

@@ -75,8 +75,15 @@ class Store:
         if self._writer is not None and self._writer.is_idle and self.journal.has_work:
             self._writer.commit()
 
+    def halt(self) -> None:
+        """Commit nothing more; what is told from now on is lost."""
+        if self._writer is not None:
+            self._writer.stop()
+            self._writer = None
+
     def abandon(self) -> None:
-        """Let go of the folder, and of all that was told since it was opened. Nothing has been started yet."""
+        """Let go of the folder, and of all that was told and is not committed."""
+        self.halt()
         self.environment.close()
 
     def close(self) -> None:

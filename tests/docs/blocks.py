@@ -13,7 +13,11 @@ from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[2]
 # Generated, or about other machines only.
-PAGES = (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")))
+# What docs/testing.md shows are tests (test_testing_page.py).
+PAGES = (
+    PROJECT / "README.md",
+    *(page for page in sorted((PROJECT / "docs").glob("*.md")) if page.name != "testing.md"),
+)
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- (not run|file): (.+?) -->\n+\Z")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -187,12 +188,18 @@ def test_a_shovel_opens_no_vhost_that_its_owner_cannot(uris: list[str]) -> None:
 
 
 def test_a_shovel_within_the_broker_holds_nobody_up() -> None:
-    with RunningServer() as here, Client(here.port).open() as client:
+    with RunningServer() as here:
         fill(here, "q")
         shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="q")
         here.until(lambda server: any(one.forwarded_count > COUNT for one in server.shovels))
-        before = here.ask(lambda server: sum(one.forwarded_count for one in server.shovels))
-        for _ in range(10):
-            client.sync()
-        # All that is on its way at once would be the prefetch each time.
-        assert here.ask(lambda server: sum(one.forwarded_count for one in server.shovels)) - before < 10 * 1000
+
+        async def forwarded_in_ten_turns(server: Server) -> int:
+            before = sum(one.forwarded_count for one in server.shovels)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return sum(one.forwarded_count for one in server.shovels) - before
+
+        # All that is on its way at once would be the prefetch in each turn of the loop.
+        asked = here.ask(lambda server: asyncio.ensure_future(forwarded_in_ten_turns(server)))
+        here.until(lambda server: asked.done())
+        assert asked.result() < 10 * 1000

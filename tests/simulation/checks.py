@@ -128,7 +128,7 @@ def ready_of(queue: Queue) -> list[tuple[int, Message]]:
         order = queue._order
         assert isinstance(order, TwoLevels)
         high, normal = ([item for line in lines for item in line.items()] for lines in (order._high, order._normal))
-        return [*queue._came_back, *in_turns(high, normal, order._turn, age=lambda item: item[0])]
+        return [*queue._came_back, *in_turns(high, normal, order.turn, age=lambda item: item[0])]
     returned = sorted(queue.returned, key=lambda item: item[0])
     if queue.window is not None:
         demand(not queue.ready, f"{queue.name}: something is beside the window")

@@ -49,7 +49,7 @@ LAYERS = {
     "management": Layer({*VALUES, "broker"}, {"socket", "lmdb", *CLOCKS, *THREADS, "os"}),
     "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib", "datetime"}),
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
-    "testing": Layer({"config", "server"}, set()),
+    "testing": Layer({"config", "fields", "message", "broker", "server", "management"}, set()),
     "cli": Layer(
         {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"},
         set(),

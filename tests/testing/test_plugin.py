@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amqp_broker.testing import EmbeddedBroker
+from tests.testing.suites import ROOT, Suite
+
+pytest_plugins = ["pytester"]
+
+LEAKING = """
+def test_leaks(amqp_url):
+    pika.BlockingConnection(pika.URLParameters(amqp_url + "?client_properties={'connection_name': 'my app'}"))
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    return Suite(pytester, monkeypatch)
+
+
+def test_each_test_has_a_vhost_of_its_own(suite: Suite) -> None:
+    tests = """
+@pytest.mark.parametrize("number", range(3))
+def test_one(amqp_url, amqp_vhost, amqp_broker, number):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        assert channel.queue_declare("orders").method.message_count == 0
+        channel.basic_publish("", "orders", b"m")
+    assert amqp_vhost.depth("orders") == 1
+    assert amqp_broker.ask(lambda server: len(server.broker.vhosts)) == 2
+
+def test_afterwards(amqp_broker):
+    assert amqp_broker.ask(lambda server: list(server.broker.vhosts)) == ["/"]
+"""
+    suite.run(tests, "-W", "error").assert_outcomes(passed=4)
+
+
+def test_tests_of_asyncio_use_the_same_fixtures(suite: Suite) -> None:
+    tests = """
+import aio_pika
+
+async def test_one(amqp_url, amqp_vhost):
+    async with await aio_pika.connect_robust(amqp_url) as connection:
+        channel = await connection.channel()
+        await channel.declare_queue("q")
+        await channel.default_exchange.publish(aio_pika.Message(b"m"), "q")
+        assert amqp_vhost.messages("q")[0].body == b"m"
+"""
+    suite.run(tests).assert_outcomes(passed=1)
+
+
+def test_celery_runs_its_tasks_there(suite: Suite) -> None:
+    tests = """
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+
+def test_task(amqp_url):
+    app = Celery("shop", broker=amqp_url, backend="rpc://", set_as_current=False)
+
+    @app.task(name="add")
+    def add(x, y):
+        return x + y
+
+    with start_worker(app, pool="solo", perform_ping_check=False, without_heartbeat=False, shutdown_timeout=60):
+        assert add.delay(1, 2).get(timeout=20) == 3
+"""
+    suite.run(tests).assert_outcomes(passed=1)
+
+
+def test_the_settings_are_those_of_an_overridden_fixture(suite: Suite) -> None:
+    suite.pytester.makeconftest("""
+import pytest
+
+@pytest.fixture(scope="session")
+def amqp_broker_config():
+    return {"default_user": "anna", "default_pass": "p/w"}
+""")
+    tests = """
+def test_one(amqp_url, amqp_broker_factory):
+    assert amqp_url.startswith("amqp://anna:p%2Fw@")
+    pika.BlockingConnection(pika.URLParameters(amqp_url)).close()
+    other = amqp_broker_factory(compat="3.13")
+    assert (other.version[:5], other.config.default_user) == ("3.13.", "anna")
+"""
+    suite.run(tests).assert_outcomes(passed=1)
+
+
+def test_the_marker_for_definitions_declares_them(suite: Suite) -> None:
+    queue = {"name": "from-file", "durable": True, "auto_delete": False, "arguments": {}}
+    suite.pytester.makefile(".json", orders=json.dumps({"queues": [queue]}))
+    tests = """
+@pytest.mark.amqp_definitions("orders.json")
+class TestAll:
+    @pytest.mark.amqp_definitions({"queues": [{"name": "from-dict", "durable": True, "arguments": {}}]})
+    def test_one(self, amqp_vhost):
+        assert set(amqp_vhost.queues()) == {"from-file", "from-dict"}
+
+@pytest.mark.amqp_definitions("missing.json")
+def test_missing(amqp_vhost):
+    pass
+"""
+    result = suite.run(tests, "--strict-markers")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*FileNotFoundError*missing.json*"])
+
+
+def test_the_marker_for_compat_gives_that_version(suite: Suite) -> None:
+    tests = """
+@pytest.mark.amqp_compat("4.3")
+@pytest.mark.parametrize("number", range(2))
+def test_new(amqp_url, number):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        assert connection._impl.server_properties["version"].startswith("4.3.")
+
+def test_default(amqp_vhost, amqp_broker):
+    assert amqp_vhost.broker is amqp_broker
+"""
+    suite.run(tests, "--strict-markers").assert_outcomes(passed=3)
+
+
+def test_the_http_api_is_a_fixture(suite: Suite) -> None:
+    tests = """
+def test_one(amqp_management_url, amqp_broker):
+    assert amqp_management_url == f"http://guest:guest@127.0.0.1:{amqp_broker.server.ports['management']}"
+"""
+    suite.run(tests).assert_outcomes(passed=1)
+
+
+def test_the_report_of_a_failure_shows_what_happened(suite: Suite) -> None:
+    tests = """
+def test_one(amqp_url):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("orders")
+        channel.basic_publish("", "orders", b"first")
+        channel.basic_get("orders", auto_ack=True)
+    assert False
+"""
+    for options in ((), ("-n", "1")):
+        result = suite.run(tests, *options)
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines(
+            [
+                "*- amqp -*",
+                "*#1 publish *routing key 'orders' -> 'orders': b'first'",
+                "*#1 deliver *queue 'orders' to *: b'first'",
+            ]
+        )
+
+
+def test_a_test_that_passes_shows_nothing(suite: Suite) -> None:
+    tests = "def test_one(amqp_url):\n    pass\n"
+    assert "amqp -" not in suite.run(tests, "-rA").stdout.str()
+
+
+def test_open_connections_are_warned_of_unless_the_project_wants_otherwise(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = suite.run(LEAKING)
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*LeakWarning: connection 'my app' (127.0.0.1:*) of * is open"])
+    suite.run("", "--amqp-broker-leaks=ignore").assert_outcomes(passed=1)
+    result = suite.run("", "--amqp-broker-leaks=fail")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["the test left open:", "connection 'my app' *"])
+    monkeypatch.setenv("AMQP_BROKER_LEAKS", "fail")
+    suite.run().assert_outcomes(passed=1, errors=1)
+    assert suite.run("", "--amqp-broker-leaks=nothing").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_ini_file_says_what_to_do_about_leaks(suite: Suite) -> None:
+    suite.pytester.makefile(".ini", pytest="[pytest]\namqp_broker_leaks = fail\n")
+    suite.run(LEAKING).assert_outcomes(passed=1, errors=1)
+
+
+def test_each_worker_of_xdist_has_a_broker_of_its_own(suite: Suite) -> None:
+    tests = """
+import os, pathlib
+
+@pytest.mark.parametrize("number", range(20))
+def test_one(amqp_url, amqp_broker, number):
+    pathlib.Path(f"{os.environ['PYTEST_XDIST_WORKER']}-{amqp_broker.port}.port").touch()
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        assert connection.channel().queue_declare("q").method.message_count == 0
+"""
+    suite.run(tests, "-n", "2").assert_outcomes(passed=20)
+    assert len(list(suite.pytester.path.glob("*.port"))) == 2
+
+
+def test_a_thousand_tests_have_a_thousand_vhosts(suite: Suite) -> None:
+    tests = """
+@pytest.mark.parametrize("number", range(1000))
+def test_one(amqp_url, amqp_vhost, number, seen=set()):
+    assert amqp_url not in seen
+    seen.add(amqp_url)
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        connection.channel().queue_declare("q")
+    assert list(amqp_vhost.queues()) == ["q"]
+"""
+    suite.run(tests, "-W", "error", "-n", "2").assert_outcomes(passed=1000)
+
+
+def test_a_broker_that_runs_elsewhere_is_used_where_the_command_line_names_it(suite: Suite) -> None:
+    tests = """
+@pytest.mark.amqp_definitions({"queues": [{"name": "given", "durable": True, "arguments": {}}]})
+def test_one(amqp_url, amqp_broker):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        assert connection.channel().queue_declare("given", durable=True).method.message_count == 0
+    assert amqp_broker.port == PORT
+
+@pytest.mark.amqp_compat("4.3")
+def test_of_another_version(amqp_url):
+    pass
+"""
+    with EmbeddedBroker() as broker:
+        urls = (f"--amqp-broker-url={broker.url}", f"--amqp-broker-management-url={broker.management_url}")
+        suite.run(tests.replace("PORT", str(broker.port)), *urls).assert_outcomes(passed=1, skipped=1)
+        assert broker.ask(lambda server: list(server.broker.vhosts)) == ["/"]
+
+
+def test_nothing_of_the_broker_is_imported_before_a_fixture_is_used() -> None:
+    program = """
+import sys, amqp_broker.testing.plugin
+print(*sorted(name for name in sys.modules if name.startswith(("amqp_broker", "asyncio", "lmdb", "uvloop"))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    ours = [name for name in done.stdout.split() if name.startswith("amqp_broker")]
+    assert ours == ["amqp_broker", "amqp_broker.testing", "amqp_broker.testing.plugin"]
+    assert not {"lmdb", "uvloop"} & set(done.stdout.split())
+
+
+def test_the_project_tells_pytest_of_the_plugin() -> None:
+    text = (Path(ROOT) / "pyproject.toml").read_text()
+    assert '[project.entry-points.pytest11]\namqp_broker = "amqp_broker.testing.plugin"\n' in text

@@ -1,0 +1,41 @@
+"""The suite of an application runs against the embedded broker and against a real RabbitMQ, without a change."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from compat.brokers import RabbitMQ
+from tests.testing.suites import ROOT, Suite
+
+pytest_plugins = ["pytester"]
+
+APPLICATION = ROOT / "tests" / "sample_app"
+TESTS = 6
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    for path in APPLICATION.glob("*.py"):
+        shutil.copy(path, pytester.path)
+    return Suite(pytester, monkeypatch)
+
+
+def test_the_sample_application_passes_with_the_embedded_broker(suite: Suite) -> None:
+    suite.run("", "-W", "error::amqp_broker.testing.LeakWarning").assert_outcomes(passed=TESTS)
+
+
+@pytest.mark.skipif(not RabbitMQ.is_installed(), reason="RabbitMQ is not installed")
+def test_the_sample_application_passes_with_rabbitmq(suite: Suite, tmp_path: Path) -> None:
+    rabbitmq = RabbitMQ(tmp_path, plugins=("rabbitmq_management",))
+    rabbitmq.start()
+    try:
+        urls = (
+            f"--amqp-broker-url={rabbitmq.url}",
+            f"--amqp-broker-management-url=http://127.0.0.1:{rabbitmq.management_port}",
+        )
+        suite.run("", *urls).assert_outcomes(passed=TESTS)
+    finally:
+        rabbitmq.stop()
