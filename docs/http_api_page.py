@@ -212,6 +212,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/_broker/suspend-listeners": "let nobody new in",
         "/_broker/resume-listeners": "let clients in again",
         "/_broker/reset-node": "as `reset`: of a stopped app, everything is deleted",
+        "/_broker/faults": "rules for what the broker does wrong: list, add, remove all ([faults](faults.md))",
+        "/_broker/faults/{id}": "one rule and its hits",
         "/_broker/snapshot/{vhost}": "a vhost with its messages, and back (`?clear=true` where there is something)",
         "/_broker/reset": "delete everything, or with `?vhost=` all in that vhost",
         "/_broker/openapi.json": "this API as OpenAPI 3.1",

@@ -18,6 +18,7 @@ from amqp_broker.broker.connection import AwaitsCommit, Connection
 from amqp_broker.broker.counters import Counters
 from amqp_broker.broker.dead_letter import dead_letter
 from amqp_broker.broker.events import EVENT_EXCHANGE, Events, event_exchange
+from amqp_broker.broker.faults import Faults
 from amqp_broker.broker.journal import Journal, NullJournal
 from amqp_broker.broker.limits import MAX_CONNECTIONS
 from amqp_broker.broker.logins import AMQP, Logins
@@ -60,6 +61,7 @@ class Broker:
         self.vhosts: dict[str, VHost] = {}
         self.users: dict[str, User] = {}
         self.logins = Logins()
+        self.faults = Faults(self)
         self.connections: set[Connection] = set()
         self.undrained: list[Queue | DelayedExchange] = []
         # What time it is, as the shell said last (ms since the epoch).
@@ -204,6 +206,7 @@ class Broker:
             vhost.remove_queue(queue)
         for exchange in vhost.exchanges.values():
             exchange.close()
+        self.faults.clear(name)
         vhost.forget()
         del self.vhosts[name]
         for user in self.users.values():

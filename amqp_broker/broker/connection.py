@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from amqp_broker import fields
     from amqp_broker.broker.access import User
     from amqp_broker.broker.channel import Channel
+    from amqp_broker.broker.fault_rules import Rule
     from amqp_broker.broker.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
@@ -93,4 +94,12 @@ class Connection:
 
     def force_close(self, explanation: str, now: int) -> None:
         """Close it from the broker's side with 320 CONNECTION_FORCED."""
+        raise NotImplementedError
+
+    def suffer(self, rule: Rule, channel: int | None = None) -> None:
+        """A fault hits the connection, or one of its channels (None: all of them); see `broker/faults.py`."""
+        raise NotImplementedError
+
+    def recover(self, rule: Rule) -> None:
+        """A fault that lasts is over."""
         raise NotImplementedError

@@ -78,6 +78,10 @@ class Consumer:
         """Send a message. If it can take no other after this one, it `is_full` or calls `queue.suspend(self)`."""
         raise NotImplementedError
 
+    def deliver_again(self, message: Message) -> None:
+        """Send a message that it has got already once more; whatever becomes of this copy does not matter."""
+        raise NotImplementedError
+
     @property
     def acked(self) -> int:
         """How many of its deliveries were acknowledged: what is settled, and was not refused."""

@@ -108,6 +108,8 @@ class Queue(Turns):
         self._active_at_ms = vhost.broker.now
         # Whether there is more to a message than being handed on: the one question that the plain path asks.
         self.has_extras = False
+        # Whether a fault may concern what it delivers, or acks of it.
+        self.is_faulty = vhost.broker.faults.concerns_queue(vhost.name, name)
         self.apply(effective(arguments, {}, {}))
 
     def __str__(self) -> str:
@@ -214,11 +216,17 @@ class Queue(Turns):
         self.has_extras = (
             self.window is not None
             or self.vhost.trace is not None
+            or self.is_faulty
             or bool(self.deadlines)
             or settings.message_ttl_ms is not None
             or settings.length_max is not None
             or settings.bytes_max is not None
         )
+
+    def follow_faults(self) -> None:
+        """The rules of faults have changed."""
+        self.is_faulty = self.vhost.broker.faults.concerns_queue(self.vhost.name, self.name)
+        self._update_extras()
 
     # Messages
 
@@ -337,7 +345,7 @@ class Queue(Turns):
         It counts against no limit then, and may expire only if it comes back. Returns False if it has to wait.
         """
         takers = self.takers
-        if self.ready_count or self.vhost.trace is not None:
+        if self.ready_count or self.vhost.trace is not None or self.is_faulty:
             return False
         if takers[0].is_full and not self._pass_over_full():
             return False
@@ -554,7 +562,10 @@ class Queue(Turns):
             message, position, redelivered = self._take_head()
             taker = takers[0]
             delivered = self.as_delivered(message, position)
-            taker.deliver(delivered, position, redelivered)
+            if self.is_faulty:
+                self.vhost.broker.faults.deliver(self, taker, message, delivered, position, redelivered)
+            else:
+                taker.deliver(delivered, position, redelivered)
             if len(takers) > 1 and takers[0] is taker:
                 self._give_turn()
             if trace is not None:

@@ -15,8 +15,9 @@ REASON: Final = "the broker is reset"
 
 
 def reset_vhost(vhost: VHost) -> None:
-    """Close all connections to a vhost, and delete what is in it. Permissions and metadata stay."""
+    """Close all connections to a vhost, and delete what is in it, faults too. Permissions and metadata stay."""
     broker = vhost.broker
+    broker.faults.clear(vhost.name)
     for connection in list(vhost.connections):
         connection.force_close(REASON, broker.now)
     vhost.stop_trace()
@@ -39,6 +40,7 @@ def reset_vhost(vhost: VHost) -> None:
 def reset(broker: Broker) -> None:
     """Delete all but the vhost and the administrator that a new broker has, and what is in that vhost."""
     config = broker.config
+    broker.faults.clear()
     for connection in list(broker.connections):
         connection.force_close(REASON, broker.now)
     for name, vhost in list(broker.vhosts.items()):

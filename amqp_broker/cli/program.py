@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "store": ("store", "store"),
     "definitions": ("definitions", "definitions"),
     "tls": ("tls", "tls"),
+    "faults": ("faults", "faults"),
     "install-shims": ("shims", "install_shims"),
 }
 RUN_HELP: Final = """Run a command with a broker of its own, which is gone when the command ends.

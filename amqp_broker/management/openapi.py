@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from amqp_broker.broker.fault_rules import ACTIONS, KNOWN
 from amqp_broker.management.access import ANYBODY
 from amqp_broker.management.request import Handler, Request, Resource
 
@@ -108,6 +109,18 @@ BODIES: Final[dict[tuple[str, str], Schema]] = {
         definitions=TABLE,
         **{name: {"type": "array", "items": TABLE} for name in ("queues", "streams", "exchanges")},
     ),
+    ("POST", "/_broker/faults"): an_object(
+        ("action",),
+        action={"enum": list(ACTIONS)},
+        on={"enum": list(KNOWN)},
+        **dict.fromkeys(("vhost", "exchange", "routing_key", "queue", "user", "connection", "text"), TEXT),
+        client_property={"type": "object", "additionalProperties": TEXT},
+        times={"type": "integer", "minimum": 1},
+        **dict.fromkeys(("after", "seed", "delay_ms", "jitter_ms", "duration_ms", "code"), COUNT),
+        probability={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        is_routed=FLAG,
+        is_mid_frame=FLAG,
+    ),
     ("POST", "/_broker/authenticate"): an_object(("user", "password"), user=TEXT, password=TEXT),
     **{
         ("PUT", f"/_broker/{setting}"): an_object(("value",), value=TEXT)
@@ -136,6 +149,7 @@ QUERIES: Final[dict[tuple[str, str], dict[str, Schema]]] = {
     ("GET", "/api/definitions/{vhost}"): {"download": TEXT},
     ("POST", "/_broker/reset"): {"vhost": TEXT},
     ("PUT", "/_broker/snapshot/{vhost}"): {"clear": FLAG},
+    ("DELETE", "/_broker/faults"): {"vhost": TEXT},
     **{("GET", f"/api/{name}"): LIST_QUERY for name in ("users", "vhosts", "permissions", "policies", "parameters")},
 }
 ERROR: Final = an_object(("error", "reason"), error=TEXT, reason={"oneOf": [TEXT, {"type": "array"}]})

@@ -13,6 +13,7 @@ from amqp_broker.management import (
     consumers,
     definitions_api,
     exchanges,
+    faults,
     features,
     health,
     limits,
@@ -58,5 +59,6 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *actions.RESOURCES,
     *operations.RESOURCES,
     *snapshots.RESOURCES,
+    *faults.RESOURCES,
     *openapi.RESOURCES,
 )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.session.faults import refuse
 from amqp_broker.session.session import Session
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ LINGER_MS: Final = 15_000
 READ_BYTES_LARGE: Final = 16 * 1024
 # Pieces are joined into one write, unless they are so large that the system may better gather them itself.
 GATHER_BYTES_MIN: Final = 16 * 1024
+# What a connection that a fault resets has said before has left by then.
+RESET_DELAY_S: Final = 0.01
 
 
 class Transport(asyncio.BufferedProtocol):
@@ -48,6 +53,8 @@ class Transport(asyncio.BufferedProtocol):
         server = self.server
         self.session = Session(server.broker, server.dirty, peer[0], peer[1], name[0], name[1], server.clock.now())
         server.transports[self.session] = self
+        if server.broker.faults.on_connect:
+            refuse(self.session)
         server.flush()
 
     def get_buffer(self, size_hint: int) -> memoryview:
@@ -86,10 +93,25 @@ class Transport(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close the socket when the peer has read what was written, but do not wait for ever."""
+        if self.session.is_reset:
+            self._reset_soon()
+            return
         if self.linger is None and self.socket.get_write_buffer_size():
             deadline = self.server.clock.now() + LINGER_MS
             self.linger = self.server.broker.timers.at(deadline, lambda now: self.socket.abort())
         self.socket.close()
+
+    def _reset_soon(self) -> None:
+        """Have the system send a RST instead of a FIN, when it has what was written."""
+        if self.socket.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(RESET_DELAY_S, self._reset)
+        else:
+            self._reset()
+
+    def _reset(self) -> None:
+        if (connected := self.socket.get_extra_info("socket")) is not None and not self.socket.is_closing():
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.linger is not None:

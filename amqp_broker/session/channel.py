@@ -13,6 +13,7 @@ from amqp_broker.errors import NotImplemented_, PreconditionFailed
 from amqp_broker.message import Message
 from amqp_broker.protocol import wire
 from amqp_broker.protocol.methods import AccessRequest, AccessRequestOk
+from amqp_broker.session import faults
 
 if TYPE_CHECKING:
     from amqp_broker.broker.connection import Connection
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.route import Route
     from amqp_broker.message import Traits
     from amqp_broker.protocol.content import ContentAssembly
+    from amqp_broker.session.faults import Withheld
     from amqp_broker.session.session import Session
     from amqp_broker.session.transactions import Transaction
 
@@ -34,12 +36,18 @@ PLAIN: Final = 0
 CONFIRMING: Final = 1
 TRANSACTIONAL: Final = 2
 
+NOTHING_WITHHELD: Final[list[int]] = []
+
 
 class Channel(seam.Channel):
     """An open channel of a session.
 
     `unacked` maps delivery tags, in the order in which they were given, to what they stand for.
     """
+
+    # What a fault does not confirm with the rest. (Of the class: with more than 30 attributes of its own an object is
+    # slower.)
+    withheld: Withheld | None = None
 
     def __init__(self, session: Session, number: int) -> None:
         assert session.vhost is not None
@@ -116,31 +124,32 @@ class Channel(seam.Channel):
     def _send_confirms(self, until: int, rejected: list[int]) -> None:
         """Confirm all publish numbers up to one: a single ack, multiple if it stands for several."""
         count = until - self.confirmed_count
+        withheld = NOTHING_WITHHELD if self.withheld is None else self.withheld.pass_over(self, until)
         if count:
-            self.count_confirms(until, rejected)
+            self.count_confirms(until, sorted([*rejected, *withheld]) if withheld else rejected)
         if self.traced:
-            self._trace_confirms(until, rejected)
-        if rejected:
-            self._send_mixed_confirms(until, rejected)
+            self._trace_confirms(until, rejected, withheld)
+        if rejected or withheld:
+            self._send_mixed_confirms(until, rejected, withheld)
         elif count:
             self.session.send_bytes(wire.ack_frame(self.number, until, count > 1))
         self.confirmed_count = until
 
-    def _trace_confirms(self, until: int, rejected: list[int]) -> None:
+    def _trace_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
         trace = self.vhost.trace
         for number in [number for number in self.traced if number <= until]:
             message = self.traced.pop(number)
-            if trace is not None:
+            if trace is not None and number not in withheld:
                 trace.confirmed(self.session, self.number, message, number, number not in rejected)
 
-    def _send_mixed_confirms(self, until: int, rejected: list[int]) -> None:
+    def _send_mixed_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
         """Acks, then nacks, in the shape that RabbitMQ gives them (rabbit_channel.erl, coalesce_and_send)."""
-        accepted = sorted(set(range(self.confirmed_count + 1, until + 1)).difference(rejected))
+        accepted = sorted(set(range(self.confirmed_count + 1, until + 1)).difference(rejected, withheld))
         if len(accepted) == 1:
             self.session.send_bytes(wire.ack_frame(self.number, accepted[0], False))
         else:
-            self._send_coalesced(wire.ack_frame, accepted, rejected)
-        self._send_coalesced(wire.nack_frame, rejected, accepted)
+            self._send_coalesced(wire.ack_frame, accepted, sorted([*rejected, *withheld]))
+        self._send_coalesced(wire.nack_frame, rejected, sorted([*accepted, *withheld]))
 
     def _send_coalesced(
         self, make_frame: Callable[[int, int, bool], bytes], numbers: list[int], others: list[int]
@@ -161,6 +170,8 @@ class Channel(seam.Channel):
             if self.transaction is not None:
                 self.transaction.acks.extend(deliveries)
                 return
+            if self.session.broker.faults.on_ack:
+                deliveries = faults.heard_acks(self, deliveries)
             for _, settled in deliveries:
                 self.finish(settled)
             self.let_consumers_take(deliveries)
@@ -169,11 +180,13 @@ class Channel(seam.Channel):
         if delivery is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
         queue, consumer, position, message = delivery
-        queue.unacked_count -= 1
         if queue.has_extras:
+            if queue.is_faulty and not faults.heard_acks(self, [(tag, delivery)]):
+                return
             queue.forget(position, message)
             if queue.vhost.trace is not None:
                 queue.vhost.trace.acked(queue, message, self.session, self.number)
+        queue.unacked_count -= 1
         if self.prefetch_total:
             self._leave_flight(tag, consumer)
         if consumer is not None:
@@ -335,7 +348,8 @@ class Channel(seam.Channel):
 
     @property
     def messages_unconfirmed(self) -> int:
-        return self.publish_count - self.confirmed_count if self.is_confirming else 0
+        withheld = 0 if self.withheld is None else self.withheld.passed_count
+        return self.publish_count - self.confirmed_count + withheld if self.is_confirming else 0
 
     @property
     def messages_uncommitted(self) -> int:

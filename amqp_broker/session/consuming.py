@@ -79,6 +79,20 @@ class ChannelConsumer(Consumer):
         if channel.prefetch_total:
             channel.enter_flight()
 
+    def deliver_again(self, message: Message) -> None:
+        channel, session = self.channel, self.session
+        tag = channel.last_tag = channel.last_tag + 1
+        suffix = message.address.suffix_redelivered
+        content = message.content_for(self.number, self.frame_max)
+        session.send_bytes(wire.deliver_prefix(self.number, self.tag, len(suffix)), TAG.pack(tag), suffix, content)
+        if not self.no_ack:
+            # A queue that nobody knows: it takes the ack, and keeps nothing that comes back.
+            nowhere = Queue(
+                channel.vhost, self.queue.name, is_durable=False, is_auto_delete=False, owner=None, arguments={}
+            )
+            nowhere.is_deleted, nowhere.unacked_count = True, 1
+            channel.unacked[tag] = (nowhere, None, 0, message)
+
     def _take_suffix(self, suffix: bytes) -> None:
         self.suffix, size = suffix, len(suffix)
         prefix = self.prefixes.get(size)

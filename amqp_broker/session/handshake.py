@@ -20,7 +20,7 @@ from amqp_broker.errors import (
     SyntaxError_,
 )
 from amqp_broker.protocol import wire
-from amqp_broker.session import connection_log
+from amqp_broker.session import connection_log, faults
 from amqp_broker.session.heartbeats import Heartbeats
 
 if TYPE_CHECKING:
@@ -120,6 +120,8 @@ def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
 def login(session: Session, name: bytes, password: bytes) -> None:
     """Check the credentials and go on to tuning. Raises LoginRefused."""
     user_name = name.decode("utf-8", "surrogateescape")
+    if session.broker.faults.on_login and faults.on_login(session, user_name):
+        raise _refused(session, user_name, "a fault refuses the login")
     try:
         user = session.broker.login(user_name, password, session.peer_host)
     except BadCredentials as refusal:
@@ -217,6 +219,8 @@ def open_(session: Session, method: commands.Connection.Open) -> None:
         frame_max=session.frame_max,
         timeout=session.heartbeat_s,
     )
+    if session.broker.faults.on_open:
+        faults.on_open(session)
 
 
 def update_secret(session: Session, method: commands.Connection.UpdateSecret) -> None:

@@ -22,6 +22,8 @@ class Heartbeats:
         self._quiet_intervals = 0
         self._flush_count = session.flush_count
         session.has_received = True
+        # Set by a fault: the peer hears nothing of us.
+        self.is_mute = False
         timers, now = session.broker.timers, session.broker.now
         self._send_timer = timers.at(now + self._interval_ms // 2, self._check_sent)
         self._receive_timer = timers.at(now + self._interval_ms, self._check_received)
@@ -34,7 +36,7 @@ class Heartbeats:
     def _check_sent(self, now: int) -> None:
         session = self._session
         # A full socket has something to send, so it needs no heartbeat; the flush of a heartbeat itself is none.
-        is_silent = session.flush_count == self._flush_count and not session.is_paused
+        is_silent = session.flush_count == self._flush_count and not session.is_paused and not self.is_mute
         if is_silent:
             session.send_bytes(HEARTBEAT_FRAME)
         self._flush_count = session.flush_count + is_silent
@@ -43,7 +45,7 @@ class Heartbeats:
     def _check_received(self, now: int) -> None:
         session = self._session
         # Nobody reads a blocked connection, so nothing can be heard of it.
-        is_heard = session.has_received or session.is_blocked
+        is_heard = session.has_received or (session.is_blocked and not session.is_deaf)
         self._quiet_intervals = 0 if is_heard else self._quiet_intervals + 1
         session.has_received = False
         if self._quiet_intervals < QUIET_INTERVALS_MAX:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker import fields
 from amqp_broker.broker import publishing
+from amqp_broker.broker.fault_rules import Rule
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO
 from amqp_broker.broker.route import Route
@@ -27,6 +28,7 @@ from amqp_broker.message import (
     with_property_list,
 )
 from amqp_broker.protocol import wire
+from amqp_broker.session import faults
 from amqp_broker.session.channel import CONFIRMING, TRANSACTIONAL
 from amqp_broker.session.topology import user_of
 
@@ -40,6 +42,7 @@ TRAITS_MAX: Final = 256
 TRAITS_BYTES_MAX: Final = 256
 
 NO_ROUTE: Final = 312
+NO_RULES: Final[list[Rule]] = []
 
 
 def read_traits(session: Session, property_list: bytes) -> Traits:
@@ -83,23 +86,18 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         content, blind_keys = _check_special(channel, route, traits, special, content, keys)
     elif not route.is_plain:
         publishing.check_topics(channel.vhost, user_of(channel), route.exchange, keys)
-    message: Message
-    if traits.expiration_ms is not None or blind_keys:
-        message = SpecialMessage(
-            route.address,
-            content,
-            channel.number,
-            traits.is_persistent,
-            expiration_ms=traits.expiration_ms,
-            blind_keys=blind_keys,
-        )
-    else:
-        message = Message(route.address, content, channel.number, traits.is_persistent)
+    message = _message(channel, route, traits, content, blind_keys)
     trace = channel.vhost.trace
     if trace is not None:
         message = trace.numbered(message)
+    rules = NO_RULES
+    if not route.is_plain and channel.session.broker.faults.on_publish:
+        rules = faults.before_publish(channel, route, keys, headers, message)
     queues = route.queues
-    if not route.is_plain or len(keys) > 1:
+    is_lost = bool(rules) and faults.loses(rules)
+    if is_lost:
+        queues = ()
+    elif not route.is_plain or len(keys) > 1:
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
     if trace is not None:
         trace.published(channel.session, channel.number, message, queues)
@@ -109,7 +107,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         return
     if route is not channel.route:
         channel.take_route(route)
-    is_taken = push(channel, message, queues, route.mandatory)
+    is_taken = push(channel, message, queues, route.mandatory and not is_lost)
     if queues is not route.queues:
         channel.run_start += 1
         channel.count_published(route.exchange, queues, route.mandatory)
@@ -119,6 +117,21 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
             channel.rejected.append(channel.publish_count)
         if trace is not None:
             channel.traced[channel.publish_count] = message
+    if rules:
+        faults.after_publish(channel, rules)
+
+
+def _message(channel: Channel, route: Route, traits: Traits, content: bytes, blind_keys: Sequence[str]) -> Message:
+    if traits.expiration_ms is None and not blind_keys:
+        return Message(route.address, content, channel.number, traits.is_persistent)
+    return SpecialMessage(
+        route.address,
+        content,
+        channel.number,
+        traits.is_persistent,
+        expiration_ms=traits.expiration_ms,
+        blind_keys=blind_keys,
+    )
 
 
 def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> bool:
@@ -167,6 +180,7 @@ def _resolve(channel: Channel, method: bytes) -> Route:
         and not by_message
         and (exchange.type != "topic" or user.may_topic("write", vhost.name, name, routing_key))
         and vhost.trace is None
+        and not vhost.broker.faults.concerns_publish(vhost.name, name, routing_key, user.name)
         and not any(queue.settings.rejects_publish for queue in queues)
     )
     return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)

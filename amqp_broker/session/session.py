@@ -18,6 +18,7 @@ from amqp_broker.broker.connection import Connection
 from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.definitions import Definition
 from amqp_broker.broker.events import INTERNAL_USER
+from amqp_broker.broker.fault_rules import Rule
 from amqp_broker.broker.route import Route
 from amqp_broker.errors import (
     AMQPError,
@@ -52,7 +53,7 @@ from amqp_broker.protocol.connection import (
 from amqp_broker.protocol.content import ContentAssembly
 from amqp_broker.protocol.methods import decode_method, encode_method
 from amqp_broker.protocol.wire import FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, SETTLE
-from amqp_broker.session import connection_log, handshake
+from amqp_broker.session import connection_log, faults, handshake
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.heartbeats import Heartbeats
@@ -80,6 +81,11 @@ _HEADER_BYTES_MIN: Final = _HEADER_FRAME_BYTES_MIN - FRAME_OVERHEAD
 
 class Session(Connection):
     """One client's connection, from its protocol header to its end."""
+
+    # What faults do to it: rules that last, output that is on its way, and whether its socket ends without a FIN.
+    lasting_faults: tuple[Rule, ...] = ()
+    lag: faults.Lag | None = None
+    is_reset = False
 
     def __init__(
         self,
@@ -165,7 +171,7 @@ class Session(Connection):
         if self.freed:
             self._resume_freed()
         if self.confirming:
-            self._note_publishes()
+            self.note_all_publishes()
         if journal.definitions != definitions:
             self.hold(journal.batch)
         if at < len(data) and not self.is_deaf:
@@ -285,6 +291,9 @@ class Session(Connection):
                 self.close_channel(number, error, _offender(error, kind, payload))
             except ConnectionError_ as error:
                 self._close(error, _offender(error, kind, payload), number)
+            except faults.Silenced:
+                # Nothing more is heard, and nobody learns why.
+                pass
             except Disconnect as reason:
                 self.cause = str(reason)
                 self.drop()
@@ -406,9 +415,9 @@ class Session(Connection):
         """What is to be written now, in pieces; the outbox is empty afterwards."""
         output, self.outbox = self.outbox, []
         self.flush_count += 1
-        return output
+        return output if self.lag is None else self.lag.pass_on(output)
 
-    def _note_publishes(self) -> None:
+    def note_all_publishes(self) -> None:
         channels, self.confirming = self.confirming, []
         for channel in channels:
             self.note_publishes(channel)
@@ -465,6 +474,8 @@ class Session(Connection):
     def resume(self, now: int) -> None:
         """The socket takes more."""
         self.broker.now = now
+        if self.is_deaf:
+            return
         self.is_paused = False
         for channel in self.channels.values():
             for consumer in channel.consumers.values():
@@ -473,29 +484,37 @@ class Session(Connection):
             channel.resume_consumers()
 
     def follow_alarms(self) -> None:
-        is_blocked = self.has_published and bool(self.broker.alarms)
-        if is_blocked is self.is_blocked or self.state is not RUNNING:
+        by_fault = faults.blocked_by(self)
+        is_blocked = (self.has_published and bool(self.broker.alarms)) or by_fault is not None
+        if is_blocked is self.is_blocked or self.state is not RUNNING or self.is_deaf:
             return
         self.is_blocked = is_blocked
+        low = " & ".join(sorted(self.broker.alarms, reverse=True))
         if is_blocked:
             self.last_blocked_ms = self.broker.now
-            self.last_blocked_by = " & ".join(sorted(self.broker.alarms, reverse=True))
+            self.last_blocked_by = low or "fault"
         self.dirty.append(self)
         if handshake.has_capability(self, "connection.blocked"):
-            low = " & ".join(sorted(self.broker.alarms, reverse=True))
-            self.send(
-                0, commands.Connection.Blocked(f"low on {low}") if is_blocked else commands.Connection.Unblocked()
-            )
+            reason = f"low on {low}" if by_fault is None else by_fault
+            self.send(0, commands.Connection.Blocked(reason) if is_blocked else commands.Connection.Unblocked())
 
     @property
     def status(self) -> str:
-        if self.state is not RUNNING or not self.broker.alarms:
+        if self.state is not RUNNING or not (self.broker.alarms or self.is_blocked):
             return self.state
         return "blocked" if self.is_blocked else "blocking"
 
     def start_ack_timeouts(self) -> None:
         """The connection is open: deliveries will have to be settled in time."""
         self.ack_timeouts = AckTimeouts(self)
+
+    # Faults
+
+    def suffer(self, rule: Rule, channel: int | None = None) -> None:
+        faults.suffer(self, rule, channel)
+
+    def recover(self, rule: Rule) -> None:
+        faults.recover(self, rule)
 
     # Ends
 
@@ -505,6 +524,8 @@ class Session(Connection):
         if self.state not in (CLOSING, CLOSED) and not self.is_deaf:
             self.cause = connection_log.LOST
         self.drop()
+        for rule in self.lasting_faults:
+            rule.afflicted.discard(self)
 
     def force_close(self, explanation: str, now: int) -> None:
         self.broker.now = now
@@ -561,6 +582,10 @@ class Session(Connection):
         close = commands.Channel.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
         self.send(number, close)
 
+    def close(self, error: ConnectionError_) -> None:
+        """Close the connection with an error that no method of the peer's has caused."""
+        self._close(error, 0)
+
     def _close(self, error: AMQPError, method_id: int, number: int = 0) -> None:
         """Close the connection with an error, which happened on channel `number`."""
         if self.state is CLOSING:
@@ -574,7 +599,7 @@ class Session(Connection):
             self.go_silent()
             return
         connection_log.failed(self, number, error, method_id)
-        self._note_publishes()
+        self.note_all_publishes()
         self.teardown()
         close = commands.Connection.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
         self.state = CLOSING

@@ -38,7 +38,7 @@ NAMES: Final = {
 # They would close the client beside, or block it.
 NODE: Final = ("stop", "stop-app", "suspend-listeners", "memory-limit", "disk-free-limit")
 LEFT_OUT: Final = (
-    *("/_broker/reset", "/_broker/events", "/api/connections"),
+    *("/_broker/reset", "/_broker/events", "/_broker/faults", "/api/connections"),
     *(f"/_broker/{verb}" for verb in NODE),
 )
 

@@ -10,6 +10,7 @@ import * as channels from "./pages/channels.js";
 import * as connections from "./pages/connections.js";
 import * as definitions from "./pages/definitions.js";
 import * as exchanges from "./pages/exchanges.js";
+import * as faults from "./pages/faults.js";
 import * as flow from "./pages/flow.js";
 import * as limits from "./pages/limits.js";
 import * as overview from "./pages/overview.js";
@@ -42,6 +43,12 @@ const NAVIGATION = [
       ["definitions", "Definitions", "M8 2v7M5 6.500l3 3 3-3M2.500 11v2.500h11V11", "d"],
     ],
   ],
+  [
+    "Testing",
+    [
+      ["faults", "Faults", "M9 1.500L3.500 9H8l-1 5.500L12.500 7H8z", "x", "administrator"],
+    ],
+  ],
 ];
 
 const ROUTES = [
@@ -62,6 +69,7 @@ const ROUTES = [
   [/^policies$/, policies.list],
   [/^limits$/, limits.page],
   [/^definitions$/, definitions.page],
+  [/^faults$/, faults.list],
 ];
 
 const root = document.getElementById("app");

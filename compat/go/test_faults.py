@@ -1,0 +1,189 @@
+"""Go's client under each fault: the confirm publisher loses nothing, and a consumer sees what it should."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.faults import Rule
+from compat.go.test_go import Program, executable, number, race_option, run_go  # noqa: F401 # two of them are fixtures
+from tests.running import RunningServer
+
+MESSAGES = 12
+BOTH = ["delivered one false", "delivered two false"]
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture
+def running() -> Iterator[RunningServer]:
+    with RunningServer() as server:
+        yield server
+
+
+def add(running: RunningServer, action: str, **said: Any) -> Rule:
+    """Add a rule, and write what it makes sessions say."""
+
+    def put(server: Any) -> Rule:
+        rule: Rule = server.broker.faults.add(Rule(action, **said))
+        server.flush()
+        return rule
+
+    return running.ask(put)
+
+
+def ids(running: RunningServer) -> set[int]:
+    """Numbers of the messages in the publisher's queue."""
+
+    def look(server: Any) -> set[int]:
+        messages = server.broker.vhosts["/"].queues["orders"].messages()
+        return {number(message.properties().message_id) for message in messages}
+
+    return running.ask(look)
+
+
+@pytest.fixture
+def publish(executable: Path, running: RunningServer) -> Iterator[Callable[[], Program]]:  # noqa: F811
+    """Start the publisher."""
+    programs: list[Program] = []
+
+    def start(**settings: str) -> Program:
+        quick = {"INTERVAL": "1ms", "CONFIRM_TIMEOUT": "400ms", "RETRY_INTERVAL": "20ms", "MESSAGES": str(MESSAGES)}
+        url = f"amqp://guest:guest@127.0.0.1:{running.port}/"
+        programs.append(Program(executable, {**os.environ, **quick, "AMQP_URL": url, **settings}))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.kill()
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "log"),
+    [
+        ("confirm_nack", {"times": 2}, "nacked by the broker"),
+        ("confirm_drop", {"times": 1}, "no confirmation within 400ms"),
+        ("confirm_delay", {"times": 1, "delay_ms": 700}, "no confirmation within 400ms"),
+        ("confirm_delay", {"times": 3, "delay_ms": 50}, ""),
+        ("return", {"times": 1}, "returned by the broker: 312 NO_ROUTE"),
+        ("close_channel", {"times": 1, "on": "publish", "code": 404}, "404"),
+        ("close_channel", {"times": 1, "on": "confirm"}, "406"),
+        ("close_connection", {"times": 1, "on": "publish"}, "320"),
+        ("close_connection", {"times": 1, "on": "confirm", "code": 541, "text": "INTERNAL_ERROR"}, "541"),
+        ("cut", {"times": 1, "on": "publish"}, "lost"),
+        ("cut", {"times": 1, "on": "confirm", "is_mid_frame": True}, "lost"),
+        ("reset", {"times": 1, "on": "confirm"}, "lost"),
+        ("reset", {"times": 1, "on": "publish", "is_mid_frame": True}, "lost"),
+        ("black_hole", {"times": 1, "on": "publish"}, "no confirmation within 400ms"),
+        ("black_hole", {"times": 1, "on": "confirm"}, "no confirmation within 400ms"),
+        ("block", {"times": 1, "on": "publish", "duration_ms": 200}, ""),
+    ],
+)
+def test_no_confirmed_message_is_missing(
+    running: RunningServer, publish: Callable[[], Program], action: str, said: dict[str, Any], log: str
+) -> None:
+    rule = add(running, action, routing_key="order.*" if action != "block" else None, after=3, **said)
+    program = publish()
+    assert program.finish() == 0, program.log_tail
+    assert (rule.hits, len(program.confirmed)) == (said["times"], MESSAGES)
+    assert ids(running) == set(range(1, MESSAGES + 1))
+    assert bool(program.logged("reconnecting")) is bool(log)
+    assert program.logged(log)
+
+
+def test_a_publisher_comes_back_when_connections_are_refused_for_a_while(
+    running: RunningServer, publish: Callable[..., Program]
+) -> None:
+    rule = add(running, "refuse", times=3)
+    program = publish()
+    assert program.finish() == 0, program.log_tail
+    assert (rule.hits, len(program.logged("cannot connect"))) == (3, 3)
+
+
+def test_a_refused_login_is_a_refusal(running: RunningServer, publish: Callable[..., Program]) -> None:
+    add(running, "refuse_login", user="guest")
+    assert publish().finish() == 1
+
+
+def test_latency_is_waited_for(running: RunningServer, publish: Callable[..., Program]) -> None:
+    rule = add(running, "latency", on="open", delay_ms=20, jitter_ms=20, seed=1)
+    program = publish()
+    assert program.finish() == 0
+    assert (rule.hits, program.logged("reconnecting")) == (1, [])
+
+
+@pytest.fixture
+def consume(race_option: list[str], running: RunningServer, tmp_path: Path) -> Iterator[Callable[[], Program]]:  # noqa: F811
+    """Start a consumer of the queue "q", and wait until it consumes."""
+    path, programs = tmp_path / "consumer", []
+    run_go("build", *race_option, "-o", str(path), "./consumer")
+    running.ask(
+        lambda server: server.broker.vhosts["/"].declare_queue(
+            "q", is_durable=False, is_auto_delete=False, owner=None, connection=None, arguments_={}
+        )
+    )
+
+    def start() -> Program:
+        url = f"amqp://guest:guest@127.0.0.1:{running.port}/"
+        programs.append(Program(path, {"AMQP_URL": url, "QUEUE": "q"}))
+        programs[-1].wait_for(lambda: "ready" in programs[-1].stdout, "consumer")
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.kill()
+
+
+def push(running: RunningServer, *bodies: str) -> None:
+    """Put messages into the consumer's queue."""
+    from tests.taker import new_message
+
+    def put(server: Any) -> None:
+        for body in bodies:
+            server.broker.vhosts["/"].queues["q"].push(new_message(body.encode()))
+        server.flush()
+
+    running.ask(put)
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "lines"),
+    [
+        ("duplicate", {"times": 1}, ["delivered one false", "delivered one true", "delivered two false"]),
+        ("delay_delivery", {"times": 1, "delay_ms": 200}, ["delivered two false", "delivered one false"]),
+        ("cancel_consumer", {"on": "deliver", "after": 1, "times": 1}, [*BOTH, "cancelled go"]),
+        ("cancel_consumer", {}, ["cancelled go"]),
+        ("close_channel", {"code": 404, "text": "NOT_FOUND - x"}, ["channel closed 404 NOT_FOUND - x"]),
+        ("close_connection", {}, ["connection closed 320 CONNECTION_FORCED - closed by a fault"]),
+        ("cut", {"is_mid_frame": True}, ["connection closed 501 unexpected EOF"]),
+        ("cut", {}, ["connection closed 501 EOF"]),
+        ("reset", {}, ["connection closed 501 read tcp"]),
+        ("block", {"text": "low on ideas", "duration_ms": 100}, ["blocked low on ideas", "unblocked"]),
+        ("stop_heartbeats", {}, ["connection closed 501 read tcp"]),
+        ("black_hole", {}, ["connection closed 501 read tcp"]),
+    ],
+)
+def test_a_consumer_sees_it(
+    running: RunningServer, consume: Callable[[], Program], action: str, said: dict[str, Any], lines: list[str]
+) -> None:
+    program = consume()
+    add(running, action, **said)
+    if any("delivered" in line for line in lines):
+        push(running, "one", "two")
+    program.wait_for(lambda: len(program.stdout) > len(lines), f"{lines} in {program.stdout}")
+    assert [line[: len(start)] for line, start in zip(program.stdout[1:], lines, strict=True)] == lines
+    running.ask(lambda server: server.broker.faults.clear())
+
+
+def test_a_message_whose_ack_was_lost_comes_again(running: RunningServer, consume: Callable[[], Program]) -> None:
+    add(running, "drop_ack", times=1)
+    first = consume()
+    push(running, "one", "two")
+    first.wait_for(lambda: len(first.stdout) == 3, "both")
+    running.until(lambda server: server.broker.vhosts["/"].queues["q"].unacked_count == 1)
+    first.kill()
+    second = consume()
+    second.wait_for(lambda: "delivered one true" in second.stdout, "the message again")

@@ -1,0 +1,263 @@
+"""pika under each fault: what its user sees."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pika.exceptions
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+
+from amqp_broker.broker.faults import Rule
+from tests.running import RunningServer
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def running() -> Iterator[RunningServer]:
+    with RunningServer() as server:
+        yield server
+
+
+def add(running: RunningServer, action: str, **said: Any) -> Rule:
+    """Add a rule, and write what it makes sessions say."""
+
+    def put(server: Any) -> Rule:
+        rule: Rule = server.broker.faults.add(Rule(action, **said))
+        server.flush()
+        return rule
+
+    return running.ask(put)
+
+
+def connect(running: RunningServer, **options: Any) -> pika.BlockingConnection:
+    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", running.port, **options))
+
+
+@pytest.fixture
+def channel(running: RunningServer) -> Iterator[BlockingChannel]:
+    connection = connect(running, blocked_connection_timeout=1)
+    channel = connection.channel()
+    channel.queue_declare("q")
+    yield channel
+    if connection.is_open:
+        connection.close()
+
+
+def publish(channel: BlockingChannel, body: bytes = b"x", **options: Any) -> None:
+    channel.basic_publish("", "q", body, **options)
+
+
+def ready(running: RunningServer) -> int:
+    return running.ask(lambda server: server.broker.vhosts["/"].queues["q"].ready_count)
+
+
+def test_a_nack_raises_and_nothing_is_stored(running: RunningServer, channel: BlockingChannel) -> None:
+    rule = add(running, "confirm_nack", routing_key="q", times=1)
+    channel.confirm_delivery()
+    with pytest.raises(pika.exceptions.NackError):
+        publish(channel)
+    publish(channel)
+    assert (ready(running), rule.hits) == (1, 1)
+
+
+def test_a_confirm_is_late(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "confirm_delay", delay_ms=300, times=1)
+    channel.confirm_delivery()
+    began = time.monotonic()
+    publish(channel)
+    assert time.monotonic() - began > 0.29
+
+
+def test_a_lost_confirm_is_waited_for(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "confirm_drop", times=1)
+    channel.confirm_delivery()
+    done = threading.Event()
+
+    def wait() -> None:
+        with pytest.raises(pika.exceptions.AMQPError):
+            publish(channel)
+        done.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 1)
+    assert not done.wait(0.3)
+    add(running, "cut")
+    assert done.wait(5)
+
+
+def test_a_routable_message_is_unroutable(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "return", times=1)
+    channel.confirm_delivery()
+    with pytest.raises(pika.exceptions.UnroutableError):
+        publish(channel, mandatory=True)
+    publish(channel, mandatory=True)
+    assert ready(running) == 1
+
+
+@pytest.mark.parametrize("on", ["publish", "confirm"])
+def test_a_channel_is_closed(running: RunningServer, channel: BlockingChannel, on: str) -> None:
+    add(running, "close_channel", on=on, code=404, text="NOT_FOUND - no exchange 'x' in vhost '/'", times=1)
+    channel.confirm_delivery()
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
+        publish(channel)
+    assert (caught.value.reply_code, caught.value.reply_text) == (404, "NOT_FOUND - no exchange 'x' in vhost '/'")
+    assert (ready(running), channel.connection.is_open) == (on == "confirm", True)
+
+
+def test_a_connection_is_closed(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "close_connection", vhost="/")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as caught:
+        channel.queue_declare("q")
+    assert caught.value.reply_code == 320
+
+
+@pytest.mark.parametrize("action", ["cut", "reset"])
+@pytest.mark.parametrize("is_mid_frame", [True, False])
+def test_a_socket_is_lost(running: RunningServer, channel: BlockingChannel, action: str, is_mid_frame: bool) -> None:
+    add(running, action, on="confirm", is_mid_frame=is_mid_frame, times=1)
+    channel.confirm_delivery()
+    with pytest.raises(pika.exceptions.AMQPConnectionError) as caught:
+        publish(channel)
+    if action == "reset":
+        assert "ECONNRESET" in repr(caught.value) or "ConnectionResetError" in repr(caught.value)
+    else:
+        assert "RESET" not in repr(caught.value)
+    assert ready(running) == 1
+
+
+def test_a_black_hole_ends_when_its_rule_is_removed(running: RunningServer, channel: BlockingChannel) -> None:
+    rule = add(running, "black_hole")
+    failed = threading.Event()
+
+    def wait() -> None:
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            channel.queue_declare("q")
+        failed.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    assert not failed.wait(0.5)
+
+    def remove(server: Any) -> None:
+        server.broker.faults.remove(rule.id)
+        server.flush()
+
+    running.ask(remove)
+    assert failed.wait(5)
+    running.until(lambda server: not server.transports)
+
+
+def test_connections_are_refused_for_a_while(running: RunningServer) -> None:
+    add(running, "refuse", times=2)
+    for _ in range(2):
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            connect(running)
+    connect(running, connection_attempts=2).close()
+
+
+def test_a_login_fails(running: RunningServer) -> None:
+    add(running, "refuse_login", user="gu*", times=1)
+    with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+        connect(running)
+    connect(running).close()
+
+
+def test_a_blocked_connection_times_out(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "block", text="low on memory", client_property={"product": "Pika*"})
+    with pytest.raises(pika.exceptions.ConnectionBlockedTimeout):
+        channel.connection.sleep(3)
+
+
+def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingChannel) -> None:
+    heard: list[str] = []
+    channel.connection.add_on_connection_blocked_callback(lambda _, frame: heard.append(frame.method.reason))
+    channel.connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
+    add(running, "block", text="low on disk", duration_ms=200)
+    publish(channel)
+    channel.connection.sleep(0.5)
+    assert heard == ["low on disk", "unblocked"]
+    assert channel.queue_declare("q", passive=True).method.message_count == 1
+
+
+def test_a_consumer_is_cancelled(running: RunningServer, channel: BlockingChannel) -> None:
+    publish(channel)
+    add(running, "cancel_consumer", on="deliver", queue="q")
+    got = []
+    for method, _, _ in channel.consume("q", inactivity_timeout=5):
+        if method is None:
+            break
+        got.append(method.delivery_tag)
+        channel.basic_ack(method.delivery_tag)
+    # pika ends the loop when the broker cancels.
+    assert got == [1]
+
+
+def test_missing_heartbeats_are_noticed(running: RunningServer) -> None:
+    connection = connect(running, heartbeat=1)
+    add(running, "stop_heartbeats")
+    with pytest.raises(pika.exceptions.AMQPHeartbeatTimeout):
+        connection.sleep(20)
+
+
+def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "duplicate", times=1)
+    add(running, "delay_delivery", delay_ms=200, after=1, times=1)
+    channel.basic_qos(prefetch_count=3)
+    got: list[tuple[bytes, bool]] = []
+
+    def take(_: Any, method: Any, __: Any, body: bytes) -> None:
+        got.append((body, method.redelivered))
+        channel.basic_ack(method.delivery_tag)
+
+    channel.basic_consume("q", take)
+    for body in (b"1", b"2", b"3"):
+        publish(channel, body)
+    channel.connection.sleep(0.5)
+    assert got == [(b"1", False), (b"1", True), (b"3", False), (b"2", False)]
+
+
+def test_a_lost_ack_brings_the_message_again(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "drop_ack", times=1)
+    publish(channel)
+    method, _, _ = channel.basic_get("q")
+    assert method is not None
+    channel.basic_ack(method.delivery_tag)
+    channel.connection.close()
+    again, _, _ = connect(running).channel().basic_get("q")
+    assert again is not None
+    assert again.redelivered
+
+
+def test_replies_are_late(running: RunningServer, channel: BlockingChannel) -> None:
+    add(running, "latency", delay_ms=100)
+    began = time.monotonic()
+    for _ in range(3):
+        channel.queue_declare("q")
+    assert time.monotonic() - began > 0.29
+
+
+def test_a_persistent_message_whose_confirm_was_lost_is_on_disk_and_a_nacked_one_is_not(tmp_path: Path) -> None:
+    persistent = pika.BasicProperties(delivery_mode=2, expiration="60000")
+    store = {"ephemeral": False, "data_dir": str(tmp_path)}
+    with RunningServer(**store) as running:
+        add(running, "confirm_nack", times=1)
+        add(running, "confirm_delay", after=1, times=1, delay_ms=100)
+        channel = connect(running).channel()
+        channel.queue_declare("q", durable=True)
+        channel.confirm_delivery()
+        with pytest.raises(pika.exceptions.NackError):
+            publish(channel, b"nacked", properties=persistent)
+        publish(channel, b"late", properties=persistent)
+        add(running, "confirm_drop", times=1)
+        add(running, "cut", on="confirm", times=1)
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            publish(channel, b"lost", properties=persistent)
+    with RunningServer(**store) as running:
+        channel = connect(running).channel()
+        assert [channel.basic_get("q")[2] for _ in range(3)] == [b"late", b"lost", None]

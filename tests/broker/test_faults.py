@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.broker.faults import RULES_MAX, Rule
+from amqp_broker.broker.resetting import reset_vhost
+from amqp_broker.errors import DoesNotExist, InvalidParameter
+from tests.peer import Lab, Peer
+from tests.taker import Taker, new_broker, new_queue, push
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    peer = lab.connect()
+    peer.declare("q")
+    return peer
+
+
+def test_rules_are_kept_in_order_and_removed_by_id() -> None:
+    faults = new_broker().faults
+    rules = [faults.add(Rule("confirm_nack")) for _ in range(3)]
+    faults.remove(rules[1].id)
+    assert list(faults) == [rules[0], rules[2]]
+    assert [rule.action for rule in faults] == ["confirm_nack", "confirm_nack"]
+    with pytest.raises(DoesNotExist):
+        faults.remove(2)
+    faults.clear()
+    assert len(faults) == 0
+
+
+def test_the_same_rule_is_not_added_twice_but_again() -> None:
+    faults = new_broker().faults
+    rule = faults.add(Rule("confirm_nack"))
+    with pytest.raises(InvalidParameter, match="in force already, as fault 1"):
+        faults.add(rule)
+    faults.remove(1)
+    assert faults.add(rule).id == 2
+
+
+def test_a_vhost_that_is_not_there_is_refused() -> None:
+    faults = new_broker().faults
+    with pytest.raises(InvalidParameter, match="there is no vhost 'typo'"):
+        faults.add(Rule("confirm_nack", vhost="typo"))
+    assert len(faults) == 0
+
+
+def test_there_are_not_more_rules_than_can_be_asked() -> None:
+    faults = new_broker().faults
+    for _ in range(RULES_MAX):
+        faults.add(Rule("cut"))
+    with pytest.raises(InvalidParameter, match="1000 faults already"):
+        faults.add(Rule("cut"))
+
+
+def test_rules_of_a_vhost_go_with_it_and_with_its_reset() -> None:
+    broker = new_broker()
+    broker.add_vhost("a")
+    everywhere = broker.faults.add(Rule("confirm_nack"))
+    broker.faults.add(Rule("confirm_nack", vhost="a"))
+    here = broker.faults.add(Rule("confirm_nack", vhost="/"))
+    broker.delete_vhost("a")
+    assert list(broker.faults) == [everywhere, here]
+    reset_vhost(broker.vhosts["/"])
+    assert list(broker.faults) == [everywhere]
+
+
+def test_only_what_a_rule_concerns_leaves_the_hot_path(lab: Lab, peer: Peer) -> None:
+    peer.declare("other")
+    lab.broker.faults.add(Rule("confirm_nack", vhost="/", routing_key="q"))
+    rule = lab.broker.faults.add(Rule("duplicate", queue="other"))
+    peer.publish("q")
+    peer.publish("other")
+    routes = {route.address.routing_key: route.is_plain for route in peer.session.routes.values()}
+    assert routes == {"q": False, "other": True}
+    assert not lab.vhost.queues["q"].has_extras
+    assert lab.vhost.queues["other"].has_extras
+    lab.broker.faults.remove(rule.id)
+    assert not lab.vhost.queues["other"].has_extras
+
+
+def test_a_rule_that_is_spent_costs_nothing_any_more(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("confirm_nack", routing_key="q", times=1))
+    peer.call(commands.Confirm.Select())
+    peer.publish("q")
+    peer.publish("q")
+    assert (rule.hits, rule.matched, lab.broker.faults.on_publish) == (1, 1, ())
+    assert all(route.is_plain for route in peer.session.routes.values())
+
+
+def test_a_duplicate_comes_again_as_redelivered_and_leaves_no_trace(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("duplicate", queue="q", times=1))
+    peer.send(commands.Basic.Qos(prefetch_count=1))
+    peer.expect(commands.Basic.QosOk)
+    peer.consume("q")
+    peer.publish("q", b"one")
+    peer.publish("q", b"two")
+    got = peer.deliveries()
+    assert [(deliver.delivery_tag, deliver.redelivered, content.body) for deliver, content in got] == [
+        (1, False, b"one"),
+        (2, True, b"one"),
+    ]
+    peer.send(commands.Basic.Ack(2), commands.Basic.Ack(1))
+    assert peer.bodies() == [b"two"]
+    peer.send(commands.Basic.Ack(3))
+    queue = lab.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count, rule.hits) == (0, 0, 1)
+
+
+def test_a_duplicate_that_is_rejected_does_not_come_back(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("duplicate", times=1))
+    peer.consume("q")
+    peer.publish("q", b"one")
+    assert peer.bodies() == [b"one", b"one"]
+    peer.send(commands.Basic.Reject(2, True), commands.Basic.Ack(1))
+    peer.expect_nothing()
+    assert lab.vhost.queues["q"].ready_count == 0
+
+
+def test_a_delayed_delivery_is_overtaken_and_comes_in_time(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
+    peer.consume("q")
+    peer.publish("q", b"late")
+    peer.publish("q", b"next")
+    assert peer.bodies() == [b"next"]
+    assert lab.vhost.queues["q"].unacked_count == 2
+    lab.advance(499)
+    peer.expect_nothing()
+    lab.advance(1)
+    [(deliver, content)] = peer.deliveries()
+    assert (content.body, deliver.redelivered) == (b"late", False)
+    peer.send(commands.Basic.Ack(2, True))
+    assert lab.vhost.queues["q"].unacked_count == 0
+
+
+def test_what_is_delayed_goes_back_if_its_consumer_has_left() -> None:
+    queue = new_queue()
+    broker = queue.vhost.broker
+    broker.faults.add(Rule("delay_delivery", delay_ms=500))
+    taker = Taker(queue).start()
+    push(queue, b"one")
+    taker.stop()
+    broker.tick(500)
+    assert (queue.ready_count, queue.unacked_count) == (1, 0)
+    # Once is enough.
+    assert Taker(queue).start().bodies == [b"one"]
+
+
+def test_a_consumer_is_cancelled_after_a_delivery(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("cancel_consumer", on="deliver", queue="q", times=1))
+    peer.consume("q", "mine")
+    peer.publish("q", b"one")
+    assert peer.bodies() == [b"one"]
+    lab.advance(0)
+    assert peer.expect(commands.Basic.Cancel).consumer_tag == "mine"
+    assert lab.vhost.queues["q"].consumers == []
+    # What it has is still its own.
+    peer.send(commands.Basic.Ack(1))
+    peer.expect_nothing()
+
+
+def test_consumers_of_a_queue_are_cancelled_now(lab: Lab, peer: Peer) -> None:
+    peer.declare("other")
+    peer.consume("q", "a")
+    peer.consume("other", "b")
+    rule = lab.broker.faults.add(Rule("cancel_consumer", queue="q"))
+    assert peer.expect(commands.Basic.Cancel).consumer_tag == "a"
+    assert (rule.on, rule.hits, len(lab.vhost.queues["other"].consumers)) == ("now", 1, 1)
+
+
+def test_a_channel_is_closed_by_what_it_is_delivered(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("close_channel", on="deliver", code=404, times=1))
+    peer.consume("q")
+    peer.publish("q", b"one")
+    assert peer.bodies() == [b"one"]
+    lab.advance(0)
+    assert peer.expect_channel_close(404) == "NOT_FOUND - closed by a fault"
+    assert lab.vhost.queues["q"].ready_count == 1
+
+
+def test_an_ack_that_is_dropped_leaves_the_message_unacked(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("drop_ack", queue="q", times=2))
+    peer.consume("q")
+    for body in (b"1", b"2", b"3", b"4"):
+        peer.publish("q", body)
+    peer.bodies()
+    peer.send(commands.Basic.Ack(2))
+    peer.send(commands.Basic.Ack(3, True))
+    queue = lab.vhost.queues["q"]
+    assert (rule.hits, queue.unacked_count, list(peer.session.channels[1].unacked)) == (2, 2, [1, 4])
+    peer.disconnect()
+    assert [message.body for message in queue.messages()] == [b"1", b"4"]
+    assert queue.unacked_count == 0

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import uvloop
+
+from amqp_broker.broker.faults import Rule
+from tests.client import Client
+from tests.running import RunningServer
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def running(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = request.param
+    with RunningServer(new_loop) as server:
+        yield server
+
+
+def add(running: RunningServer, action: str, **said: Any) -> Rule:
+    def put(server: Any) -> Rule:
+        rule: Rule = server.broker.faults.add(Rule(action, **said))
+        server.flush()
+        return rule
+
+    return running.ask(put)
+
+
+def rest(connected: socket.socket) -> bytes:
+    """All that comes until the end. Raises ConnectionResetError if that is a RST."""
+    connected.settimeout(5)
+    return b"".join(iter(lambda: connected.recv(65536), b""))
+
+
+def test_a_cut_is_an_orderly_end(running: RunningServer) -> None:
+    client = Client(running.port)
+    client.open()
+    add(running, "cut", is_mid_frame=True)
+    assert rest(client.socket) == b"\x08\0\0\0\0"
+
+
+def test_a_reset_is_none(running: RunningServer) -> None:
+    client = Client(running.port)
+    client.open()
+    add(running, "reset")
+    with pytest.raises(ConnectionResetError):
+        rest(client.socket)
+    running.until(lambda server: not server.transports)
+
+
+def test_a_reset_in_the_middle_of_a_frame_comes_after_it(running: RunningServer) -> None:
+    client = Client(running.port)
+    client.open()
+    add(running, "reset", is_mid_frame=True)
+    # The system may forget what it has received when a RST comes, so that is not looked at.
+    with pytest.raises(ConnectionResetError):
+        rest(client.socket)
+
+
+def test_who_connects_is_reset(running: RunningServer) -> None:
+    add(running, "refuse", times=1)
+    with socket.create_connection(("127.0.0.1", running.port)) as refused, pytest.raises(ConnectionResetError):
+        rest(refused)
+    Client(running.port).open().close()
+
+
+def test_a_black_hole_reads_and_writes_nothing_until_it_is_over(running: RunningServer) -> None:
+    client = Client(running.port)
+    client.open()
+    rule = add(running, "black_hole")
+    client.socket.sendall(b"\x01\0\1\0\0\0\5\0\x14\0\x0a\0\xce")
+    client.socket.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        client.socket.recv(1)
+    # What is sent is not even read.
+    with pytest.raises(TimeoutError):
+        client.socket.sendall(bytes(64 << 20))
+
+    def remove(server: Any) -> None:
+        server.broker.faults.remove(rule.id)
+        server.flush()
+
+    running.ask(remove)
+    client.socket.settimeout(5)
+    with pytest.raises(ConnectionError):
+        rest(client.socket)
+    running.until(lambda server: not server.transports)
+
+
+def test_a_late_answer_arrives(running: RunningServer) -> None:
+    client = Client(running.port)
+    client.open()
+    add(running, "latency", delay_ms=20, jitter_ms=20)
+    client.close()
