@@ -261,6 +261,9 @@ class Config:
         env=("RABBITMQ_DEFINITIONS_FILE",),
         key=("load_definitions", "management.load_definitions", "definitions.local.path"),
     )
+    record: bool = setting(
+        False, "Record what happens to messages, for /_broker/messages, in all vhosts: for tests, not for speed."
+    )
     always_create_default_user: bool = setting(
         False, "Create the first user even if definitions are imported, which RabbitMQ does not.", flag=False
     )

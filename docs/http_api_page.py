@@ -212,6 +212,15 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/_broker/suspend-listeners": "let nobody new in",
         "/_broker/resume-listeners": "let clients in again",
         "/_broker/reset-node": "as `reset`: of a stopped app, everything is deleted",
+        "/_broker/clock": "what time it is for the broker, and whether it stands still ([clock](clock.md))",
+        "/_broker/clock/advance": "move time on, and let happen what is due in between",
+        "/_broker/clock/freeze": "have time stand still",
+        "/_broker/clock/resume": "have time go on",
+        "/_broker/messages": "what happened to messages; `count` and `timeout_s` wait for more ([messages](messages.md))",
+        "/_broker/messages/{number}": "the life of one message",
+        "/_broker/idle": "wait until nothing is ready or unacked",
+        "/_broker/record": "the records of what happens to messages",
+        "/_broker/record/{vhost}": "switch the record of a vhost on or off",
         "/_broker/faults": "rules for what the broker does wrong: list, add, remove all ([faults](faults.md))",
         "/_broker/faults/{id}": "one rule and its hits",
         "/_broker/snapshot/{vhost}": "a vhost with its messages, and back (`?clear=true` where there is something)",
@@ -257,6 +266,8 @@ def _keys(resource: Resource) -> list[tuple[str, str]]:
 
 def _parts(schema: dict[str, Any]) -> str:
     """The properties of a body, and which it must have."""
+    if "oneOf" in schema:
+        return " or ".join(map(_parts, schema["oneOf"]))
     required = schema["required"]
     return ", ".join(f"**`{name}`**" if name in required else f"`{name}`" for name in schema["properties"])
 

@@ -34,8 +34,16 @@ class RunningServer(EmbeddedBroker):
     def advance(self, duration_ms: int) -> None:
         """Move the broker's clock, and let happen what is due then."""
 
-        def move(server: Server) -> None:
-            server.clock.advance(duration_ms)
-            server.broker.timers.run_due(server.clock.now())
+        self.ask(lambda server: server.ticking.advance(duration_ms))
 
-        self.ask(move)
+    def live_through(self, duration_ms: int) -> None:
+        """Make the server believe that so much time has really passed."""
+
+        def age(server: Server) -> None:
+            server.clock._start_ms += duration_ms
+            server.clock._offset_ms += duration_ms
+            server.broker.now = server.clock.now()
+            server.broker.real_timers.run_due(server.clock.real_now())
+            server.flush()
+
+        self.ask(age)

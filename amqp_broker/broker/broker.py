@@ -24,6 +24,7 @@ from amqp_broker.broker.limits import MAX_CONNECTIONS
 from amqp_broker.broker.logins import AMQP, Logins
 from amqp_broker.broker.metadata import Metadata
 from amqp_broker.broker.parameters import Component, GlobalParameters
+from amqp_broker.broker.record import Records
 from amqp_broker.broker.timers import Timers
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.errors import DoesNotExist, NotAllowed, PreconditionFailed, ProtectedFromDeletion
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.consumer import Consumer
     from amqp_broker.broker.delayed_exchange import DelayedExchange
     from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.waiting import IdleWait
     from amqp_broker.config import Config
     from amqp_broker.message import Message
 
@@ -68,12 +70,19 @@ class Broker:
         self.now = 0
         # The same, read as exactly as a trace wants it (µs); a shell with a clock puts its own here.
         self.now_us: Callable[[], int] = lambda: self.now * 1000
+        # What is really lived through: a shell whose clock can be moved puts a heap and a time of its own here.
+        self.real_timers = self.timers
+        self.real_now: Callable[[], int] = lambda: self.now
+        # While a shell moves the clock: where to (ms since the epoch).
+        self.advancing_to_ms: int | None = None
         self.node = "rabbit@localhost"
         self.events = Events(self)
         self.global_parameters = GlobalParameters(self)
         # Who does what parameters say, by component.
         self.components: dict[str, Component] = {}
         self.counters = Counters(self)
+        self.records = Records(self)
+        self.idle_waits: list[IdleWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
         self._message_count = 0
         self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
@@ -146,6 +155,7 @@ class Broker:
                 metadata.check()
                 vhost.metadata = metadata
             self.vhosts[name] = vhost
+            self.records.on_vhost_created(vhost)
             if name == self.config.default_vhost:
                 vhost.exchanges[EVENT_EXCHANGE] = event_exchange(name)
             self.journal.define(*definitions.of_vhost(vhost))
@@ -208,6 +218,7 @@ class Broker:
             exchange.close()
         self.faults.clear(name)
         vhost.forget()
+        self.records.stop(vhost)
         del self.vhosts[name]
         for user in self.users.values():
             self._forget_permissions(user, name)

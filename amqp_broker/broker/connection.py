@@ -88,6 +88,9 @@ class Connection:
         """The alarms of the broker have changed: who publishes waits while there is one."""
         raise NotImplementedError
 
+    def before_advance(self, now: int) -> None:
+        """The clock is about to be moved; `Broker.advancing_to_ms` is set while it is."""
+
     def on_committed(self, committed: int) -> bool:
         """The journal has committed this batch; returns whether the connection waits for a later one."""
         raise NotImplementedError

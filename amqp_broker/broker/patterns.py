@@ -98,6 +98,11 @@ def matches(pattern: str, text: str) -> bool:
         return False
 
 
+def is_slow(pattern: str) -> bool:
+    """Whether a match took too long once."""
+    return _compiled(pattern).time_max_s != TIME_MAX_S
+
+
 def permits(pattern: str, text: str) -> bool:
     """`matches` for permissions, where the empty pattern stands for `^$` instead of matching everything."""
     return matches(pattern or "^$", text)

@@ -34,6 +34,9 @@ def reset_vhost(vhost: VHost) -> None:
         vhost.clear_policy(policy.name)
     for parameter in list(vhost.parameters):
         vhost.parameters.clear(parameter.component, parameter.name)
+    record = broker.records.of(vhost)
+    if record is not None:
+        record.clear()
     assert not any(parameter.component in (VHOST_LIMITS, OPERATOR_POLICY) for parameter in vhost.parameters)
 
 

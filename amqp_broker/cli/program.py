@@ -24,6 +24,9 @@ COMMANDS: Final = {
     "definitions": ("definitions", "definitions"),
     "tls": ("tls", "tls"),
     "faults": ("faults", "faults"),
+    "clock": ("clock", "clock"),
+    "messages": ("messages", "messages"),
+    "message": ("messages", "message"),
     "install-shims": ("shims", "install_shims"),
 }
 RUN_HELP: Final = """Run a command with a broker of its own, which is gone when the command ends.

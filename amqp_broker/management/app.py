@@ -21,7 +21,16 @@ from amqp_broker.management.access import ANYBODY, CHALLENGE, MANAGEMENT, login
 from amqp_broker.management.listing import selected
 from amqp_broker.management.node import Node
 from amqp_broker.management.paths import BrokenPath, Paths, query_of
-from amqp_broker.management.request import Answer, Refusal, Request, Resource, bad_request, not_found, refusal_of
+from amqp_broker.management.request import (
+    Answer,
+    Deferred,
+    Refusal,
+    Request,
+    Resource,
+    bad_request,
+    not_found,
+    refusal_of,
+)
 from amqp_broker.management.resources import RESOURCES
 
 logger = logging.getLogger("amqp_broker.management")
@@ -152,6 +161,8 @@ class Management:
             query,
         )
         value = await self._call(resource, request)
+        if isinstance(value, Deferred):
+            value = await _deferred(value)
         return respond(selected(request.query, value) if method == "GET" else value)
 
     async def _body_of(self, given: web.Request) -> bytes:
@@ -232,6 +243,19 @@ class Management:
         response = refused(refusal)
         response.force_close()
         return response
+
+
+async def _deferred(deferred: Deferred) -> Any:
+    """What a handler answers later."""
+    wait, is_done = deferred.wait, asyncio.Event()
+    wait.begin(is_done.set)
+    try:
+        await asyncio.wait_for(is_done.wait(), deferred.timeout_s)
+    except TimeoutError:
+        pass  # the answer says what is missing
+    finally:
+        wait.end()
+    return deferred.answer()
 
 
 class BrokenBody(Exception):

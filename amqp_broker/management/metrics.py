@@ -151,7 +151,7 @@ def _used(request: Request) -> Iterator[Sample]:
 def _limits(request: Request) -> Iterator[Sample]:
     node = request.node
     limit = node.descriptors()[1]
-    uptime_s = (node.now() - node.started_at_ms) / 1000
+    uptime_s = (node.real_now() - node.started_at_ms) / 1000
     for name, text, value in (
         ("process_max_fds", "Open file descriptors limit", limit),
         ("process_max_tcp_sockets", "Open TCP sockets limit", limit),

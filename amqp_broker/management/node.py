@@ -26,7 +26,7 @@ class ShovelStatus(NamedTuple):
 
 
 class Node:
-    """`rates` are those of its counters, `started_at_ms` is when the broker was started (ms since the epoch).
+    """`rates` are those of its counters, `started_at_ms` is when the broker was started (of `real_now`).
 
     `state` is what it does for clients: "running", "suspended" (no new ones are let in), "stopped" (none are there), or
     "stopping" and "starting" in between. `problem` says why it could not get to where it was told to go.
@@ -41,6 +41,14 @@ class Node:
 
     def now(self) -> int:
         """What time it is (ms since the epoch)."""
+        raise NotImplementedError
+
+    def real_now(self) -> int:
+        """The same, if nobody had moved the clock."""
+        raise NotImplementedError
+
+    def is_frozen(self) -> bool:
+        """Whether the clock stands still."""
         raise NotImplementedError
 
     def listeners(self) -> list[Listener]:
@@ -84,6 +92,18 @@ class Node:
 
     def restart_shovel(self, vhost: str, name: str) -> bool:
         """Have a shovel connect anew; returns whether there is one."""
+        raise NotImplementedError
+
+    def freeze(self) -> None:
+        """Let time stand still."""
+        raise NotImplementedError
+
+    def resume(self) -> None:
+        """Let time run on from where it stands."""
+        raise NotImplementedError
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time pass, through all that is due meanwhile. Raises ValueError, and changes nothing then."""
         raise NotImplementedError
 
     def flush(self) -> None:

@@ -98,7 +98,7 @@ def node_row(request: Request) -> dict[str, Any]:
         "being_drained": False,
         "sockets_total": fd_total,
         "type": "disc",
-        "uptime": node.now() - node.started_at_ms,
+        "uptime": node.real_now() - node.started_at_ms,
     }
     used = {
         "disk_free": node.disk_free(),

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from amqp_broker.broker.fault_rules import ACTIONS, KNOWN
+from amqp_broker.broker.matching import EVENTS
 from amqp_broker.management.access import ANYBODY
 from amqp_broker.management.request import Handler, Request, Resource
 
@@ -121,6 +122,13 @@ BODIES: Final[dict[tuple[str, str], Schema]] = {
         is_routed=FLAG,
         is_mid_frame=FLAG,
     ),
+    ("POST", "/_broker/clock/advance"): {
+        "oneOf": [
+            an_object(("ms",), ms={"type": "integer", "minimum": 0, "maximum": 10**12}),
+            an_object(("duration",), duration={"type": "string", "pattern": "^[0-9]{1,6}(ms|s|m|h)$"}),
+        ]
+    },
+    ("PUT", "/_broker/record/{vhost}"): an_object(events_max=COUNT, bytes_max=COUNT),
     ("POST", "/_broker/authenticate"): an_object(("user", "password"), user=TEXT, password=TEXT),
     **{
         ("PUT", f"/_broker/{setting}"): an_object(("value",), value=TEXT)
@@ -144,6 +152,23 @@ QUERIES: Final[dict[tuple[str, str], dict[str, Schema]]] = {
         "search": TEXT,
         "truncate": COUNT,
         "encoding": {"enum": ["auto", "base64"]},
+    },
+    ("GET", "/_broker/messages"): {
+        **dict.fromkeys(("vhost", "exchange", "routing_key", "queue", "body", "body_base64", "body_json"), TEXT),
+        **dict.fromkeys(("body_regex", "headers", "properties"), TEXT),
+        "event": {"enum": [*EVENTS, "any"]},
+        "count": COUNT,
+        "none": FLAG,
+        "timeout_s": {"type": "number", "minimum": 0, "maximum": 600},
+        "since": COUNT,
+        "limit": {"type": "integer", "minimum": 0, "maximum": 1000},
+        "truncate": COUNT,
+    },
+    ("DELETE", "/_broker/messages"): {"vhost": TEXT},
+    ("GET", "/_broker/idle"): {
+        "vhost": TEXT,
+        "queue": TEXT,
+        "timeout_s": {"type": "number", "minimum": 0, "maximum": 600},
     },
     ("GET", "/api/definitions"): {"download": TEXT},
     ("GET", "/api/definitions/{vhost}"): {"download": TEXT},

@@ -33,7 +33,7 @@ def status(request: Request) -> dict[str, Any]:
         **node(request),
         "os": platform.system(),
         "python": platform.python_version(),
-        "uptime_s": max(0, shell.now() - shell.started_at_ms) // 1000,
+        "uptime_s": max(0, shell.real_now() - shell.started_at_ms) // 1000,
         "listeners": [listener._asdict() for listener in shell.listeners()],
         "alarms": sorted(broker.alarms),
         "memory_used": shell.memory_used(),

@@ -153,7 +153,7 @@ class Rates:
 
     def start(self) -> None:
         """Look every five seconds from now on."""
-        self._timer = self._broker.timers.at(self._broker.now + INTERVAL_MS, self._on_interval)
+        self._timer = self._broker.real_timers.at(self._broker.real_now() + INTERVAL_MS, self._on_interval)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -163,14 +163,14 @@ class Rates:
         """Look at something even if nobody asks, and keep what is found for so long."""
         history = self._history(thing, group, read)
         history.keep_ms = keep_ms
-        history.look(thing, self._broker.now)
+        history.look(thing, self._broker.real_now())
 
     def stats(self, thing: T, group: str, read: Callable[[T], Counts], span: Range | None = None) -> dict[str, Any]:
         """The counters that `read` finds of a thing, by name, each with its `_details`.
 
         `Counters.collect` must have been called. `group` tells apart what is read of the same thing in several ways.
         """
-        history, now = self._history(thing, group, read), self._broker.now
+        history, now = self._history(thing, group, read), self._broker.real_now()
         history.asked_at_ms = now
         if span is not None:
             history.keep_ms = max(history.keep_ms, min(span.age_ms + INTERVAL_MS, KEEP_MS_MAX))
@@ -187,11 +187,11 @@ class Rates:
             histories = self._histories[thing] = {}
         history = histories.get(group)
         if history is None:
-            history = histories[group] = History(read, self._broker.now)
+            history = histories[group] = History(read, self._broker.real_now())
         return history
 
     def _on_interval(self, now: int) -> None:
-        self._timer = self._broker.timers.at(now + INTERVAL_MS, self._on_interval)
+        self._timer = self._broker.real_timers.at(now + INTERVAL_MS, self._on_interval)
         self._broker.counters.collect()
         for thing, histories in list(self._histories.items()):
             for group, history in list(histories.items()):

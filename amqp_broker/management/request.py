@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.access import User
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
+    from amqp_broker.broker.waiting import Wait
     from amqp_broker.management.node import Node
 
 # What the default exchange is called in a path.
@@ -77,6 +78,14 @@ class Answer(NamedTuple):
     status: int
     value: Any = None
     headers: Mapping[str, str] = {}
+
+
+class Deferred(NamedTuple):
+    """An answer that comes when `wait` is done, or after `timeout_s`: `answer()` then returns it, or raises."""
+
+    wait: Wait
+    timeout_s: float
+    answer: Callable[[], Any]
 
 
 CREATED: Final = Answer(201)

@@ -9,6 +9,7 @@ from amqp_broker.management import (
     auth,
     bindings,
     channels,
+    clock,
     connections,
     consumers,
     definitions_api,
@@ -27,6 +28,7 @@ from amqp_broker.management import (
     permissions,
     policies,
     queues,
+    record,
     shovels,
     snapshots,
     users,
@@ -60,5 +62,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *operations.RESOURCES,
     *snapshots.RESOURCES,
     *faults.RESOURCES,
+    *clock.RESOURCES,
+    *record.RESOURCES,
     *openapi.RESOURCES,
 )

@@ -48,12 +48,27 @@ class ServerNode(Node):
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.started_at_ms = server.clock.now()
+        self.started_at_ms = server.clock.real_now()
         self.rates = Rates(server.broker)
         self._listeners: list[Listener] = []
 
     def now(self) -> int:
         return self.server.clock.now()
+
+    def real_now(self) -> int:
+        return self.server.clock.real_now()
+
+    def is_frozen(self) -> bool:
+        return self.server.clock.is_frozen
+
+    def freeze(self) -> None:
+        self.server.ticking.freeze()
+
+    def resume(self) -> None:
+        self.server.ticking.resume()
+
+    def advance(self, duration_ms: int) -> None:
+        self.server.ticking.advance(duration_ms)
 
     def listeners(self) -> list[Listener]:
         return self._listeners

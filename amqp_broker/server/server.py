@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.timers import Timers
 from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.server import administration_log, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
@@ -27,6 +28,7 @@ from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
+from amqp_broker.server.ticking import Ticking
 from amqp_broker.server.transport import Transport
 from amqp_broker.session.session import REST_BYTES_MAX, Session
 from amqp_broker.store.store import Store
@@ -81,6 +83,7 @@ class Server:
         self.store = None if folder is None else Store(folder)
         self.broker = Broker(config, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
+        self.broker.real_timers, self.broker.real_now = Timers(), self.clock.real_now
         self.broker.node = config.node_name or f"rabbit@{platform.node()}"
         self.broker.now = self.clock.now()
         is_blank = self.store is None or not self.store.recover(self.broker)
@@ -110,9 +113,8 @@ class Server:
         self.shovels: Shovels
         # Set, while the server stops, when the last client has gone.
         self._all_closed: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_deadline_ms: int | None = None
+        self.loop: asyncio.AbstractEventLoop
+        self.ticking = Ticking(self.broker, self.clock, self.flush)
         self._is_draining = False
         self._commit_timer: asyncio.TimerHandle | None = None
         self._is_throttling = True
@@ -151,9 +153,9 @@ class Server:
         Raises CannotListen (port taken, bad address, no permission), TlsError for certificates that cannot be used,
         and OSError that names the ports file.
         """
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         if self.store is not None:
-            self.store.start(self._loop.call_soon_threadsafe, self._on_commit_done)
+            self.store.start(self.loop.call_soon_threadsafe, self._on_commit_done)
         self._watch_alarms()
         await self.listen()
         # Clients are served already: nobody can set a shovel before the HTTP API is there.
@@ -197,7 +199,7 @@ class Server:
                 secure = [opened.enter_context(one) for one in self._listen_again(config.host, port, "amqps")]
             opened.pop_all()
         for listener in plain:
-            server = await self._loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
+            server = await self.loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
             self._listeners.append(server)
             self._tell_listener("amqp", listener)
             logger.info("started TCP listener on %s", shown_address(listener))
@@ -225,7 +227,7 @@ class Server:
 
     async def _serve_tls(self, sockets: list[socket.socket], served: tls.Listener) -> None:
         for listener in sockets:
-            server = await self._loop.create_server(
+            server = await self.loop.create_server(
                 lambda: tls.TlsTransport(self, served),
                 sock=listener,
                 backlog=BACKLOG,
@@ -262,14 +264,17 @@ class Server:
                 transport.write(output)
             if session.is_over:
                 transport.close()
+        if self.broker.idle_waits:
+            for wait in list(self.broker.idle_waits):
+                wait.check()
         while patterns.warnings:
             logger.warning("%s", patterns.warnings.popleft())
-        broker = self.broker
+        broker, ticking = self.broker, self.ticking
         if broker.undrained and not self._is_draining:
             self._is_draining = True
-            self._loop.call_soon(self._drain_on)
-        if broker.timers.earliest_ms != self._timer_deadline_ms:
-            self._set_timer()
+            self.loop.call_soon(self._drain_on)
+        if broker.timers.earliest_ms != ticking.due_ms or broker.real_timers.earliest_ms != ticking.real_due_ms:
+            ticking.set_timers()
         if self.store is not None:
             self._commit(self.store)
 
@@ -285,7 +290,7 @@ class Server:
         if self.broker.awaiting_commit and not (journal.waiting_bytes >= GATHER_BYTES_MIN and journal.may_shrink):
             store.commit()
         elif self._commit_timer is None:
-            self._commit_timer = self._loop.call_later(COMMIT_DELAY_S, self._commit_later)
+            self._commit_timer = self.loop.call_later(COMMIT_DELAY_S, self._commit_later)
 
     def _commit_later(self) -> None:
         self._commit_timer = None
@@ -300,7 +305,7 @@ class Server:
 
     def _watch_alarms(self) -> None:
         self.check_alarms()
-        self._alarms_timer = self._loop.call_later(ALARMS_S, self._watch_alarms)
+        self._alarms_timer = self.loop.call_later(ALARMS_S, self._watch_alarms)
 
     def _on_commit_done(self, error: Exception | None) -> None:
         """A commit has ended: who waited for it goes on, or nobody can publish until one succeeds."""
@@ -319,9 +324,10 @@ class Server:
                 self.alarms.set(STORE_FAILING, True)
             if self.store.make_room(error):
                 self.alarms.on_full_map()
-            self._loop.call_later(STORE_RETRY_S, self.store.commit)
-        if self.broker.now - self._released_at_ms >= RELEASE_MS:
-            self._released_at_ms = self.broker.now
+            self.loop.call_later(STORE_RETRY_S, self.store.commit)
+        real_now = self.clock.real_now()
+        if real_now - self._released_at_ms >= RELEASE_MS:
+            self._released_at_ms = real_now
             self.store.release()
         self.flush()
         waited, self._awaiting_commit = self._awaiting_commit, []
@@ -346,7 +352,7 @@ class Server:
         if self._is_throttling and transport.is_reading:
             transport.stop_reading()
             if not self._throttled:
-                self._throttle_timer = self._loop.call_later(THROTTLE_S_MAX, self._give_up_throttle)
+                self._throttle_timer = self.loop.call_later(THROTTLE_S_MAX, self._give_up_throttle)
             self._throttled.append(transport)
 
     def end_throttle(self) -> None:
@@ -370,21 +376,6 @@ class Server:
         self.broker.drain_on()
         self.flush()
         self.end_throttle()
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._timer_deadline_ms = deadline = self.broker.timers.next_deadline()
-        if deadline is not None:
-            delay_s = max(0, deadline - self.clock.now()) / 1000
-            self._timer = self._loop.call_later(delay_s, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._timer_deadline_ms = None
-        self.broker.tick(self.clock.now())
-        self.flush()
 
     def forget(self, session: Session) -> None:
         """The session's socket is closed."""
@@ -415,7 +406,8 @@ class Server:
             self.store.abandon()
 
     def _cancel_timers(self) -> None:
-        for timer in (self._timer, self._commit_timer, self._alarms_timer):
+        self.ticking.stop()
+        for timer in (self._commit_timer, self._alarms_timer):
             if timer is not None:
                 timer.cancel()
 

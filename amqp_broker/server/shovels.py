@@ -85,7 +85,7 @@ class Shovels(Component):
         """Start a shovel, instead of the one of that name. Raises InvalidParameter."""
         self.on_cleared(vhost, name)
         server = self.server
-        shovel = Shovel(name, vhost, parse(value), self, server.broker.node, self._on_done, server.clock.now())
+        shovel = Shovel(name, vhost, parse(value), self, server.broker.node, self._on_done, server.clock.real_now())
         self._shovels[vhost, name] = shovel
         self._loop.call_soon(self._begin, shovel)
 
@@ -110,7 +110,7 @@ class Shovels(Component):
 
     def _begin(self, shovel: Shovel) -> None:
         if self._shovels.get((shovel.vhost, shovel.name)) is shovel and not self._is_paused:
-            shovel.start(self.server.clock.now())
+            shovel.start(self.server.clock.real_now())
             self._set_timer(shovel)
 
     def _on_done(self, shovel: Shovel) -> None:
@@ -129,7 +129,7 @@ class Shovels(Component):
         if timer is not None:
             timer.cancel()
         if shovel.next_tick_ms is not None:
-            self._timers[shovel] = self.server.broker.timers.at(
+            self._timers[shovel] = self.server.broker.real_timers.at(
                 shovel.next_tick_ms, lambda now: self._tick(shovel, now)
             )
 
@@ -148,7 +148,7 @@ class Shovels(Component):
         """An end is gone."""
         was_running = shovel.state == RUNNING
         before = shovel.reason
-        shovel.on_lost(client, reason, self.server.clock.now())
+        shovel.on_lost(client, reason, self.server.clock.real_now())
         if shovel.reason and (was_running or shovel.reason != before):
             logger.warning("shovel '%s' in vhost '%s' is interrupted: %s", shovel.name, shovel.vhost, shovel.reason)
         self._set_timer(shovel)

@@ -97,8 +97,8 @@ class Transport(asyncio.BufferedProtocol):
             self._reset_soon()
             return
         if self.linger is None and self.socket.get_write_buffer_size():
-            deadline = self.server.clock.now() + LINGER_MS
-            self.linger = self.server.broker.timers.at(deadline, lambda now: self.socket.abort())
+            deadline = self.server.clock.real_now() + LINGER_MS
+            self.linger = self.server.broker.real_timers.at(deadline, lambda now: self.socket.abort())
         self.socket.close()
 
     def _reset_soon(self) -> None:

@@ -2,10 +2,14 @@
 
 Looked at once a minute, as RabbitMQ's channels do, and without a cost per delivery: at each look a channel marks its
 last delivery tag, so a tag is as old as the first mark that is not below it.
+
+While the clock is moved, minutes in which nothing can become overdue are passed over. What is delivered meanwhile is
+only as old as the end of that: its client had no time to settle it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
@@ -42,6 +46,25 @@ class AckTimeouts:
             elif (oldest := next(iter(channel.unacked), None)) is not None:
                 self._check_oldest(channel, oldest, now)
             self._mark(channel, now)
+        end_ms = session.broker.advancing_to_ms
+        if end_ms is not None and end_ms > self._timer.deadline_ms and self._timer.callback is not None:
+            self._timer.cancel()
+            next_ms = max(now + TICK_MS, min([end_ms, *self._overdue_ms()]))
+            self._timer = session.broker.timers.at(next_ms, self._check)
+
+    def mark(self, now: int) -> None:
+        """The clock is about to be moved: what is unacked now is as old as it is."""
+        for channel in self._session.channels.values():
+            self._mark(channel, now)
+
+    def _overdue_ms(self) -> Iterator[int]:
+        """When what is marked as unacked will be overdue."""
+        for channel in self._session.channels.values():
+            for tag, (queue, _, _, _) in channel.unacked.items():
+                timeout_ms = self._timeout_ms(queue)
+                marked_at = next((time for time, last_tag in channel.tag_marks if last_tag >= tag), None)
+                if timeout_ms and marked_at is not None:
+                    yield marked_at + timeout_ms
 
     def _mark(self, channel: Channel, now: int) -> None:
         marks, oldest = channel.tag_marks, next(iter(channel.unacked), channel.last_tag + 1)
@@ -51,7 +74,8 @@ class AckTimeouts:
         while marks and marks[0][1] < oldest:
             marks.popleft()
         if oldest <= channel.last_tag and (not marks or marks[-1][1] < channel.last_tag):
-            marks.append((now, channel.last_tag))
+            # What was delivered while the clock is moved is only as old as the end of that.
+            marks.append((self._session.broker.advancing_to_ms or now, channel.last_tag))
 
     def _timeout_ms(self, queue: Queue) -> int:
         own = queue.settings.consumer_timeout_ms

@@ -24,7 +24,7 @@ class Heartbeats:
         session.has_received = True
         # Set by a fault: the peer hears nothing of us.
         self.is_mute = False
-        timers, now = session.broker.timers, session.broker.now
+        timers, now = session.broker.real_timers, session.broker.real_now()
         self._send_timer = timers.at(now + self._interval_ms // 2, self._check_sent)
         self._receive_timer = timers.at(now + self._interval_ms, self._check_received)
 
@@ -40,7 +40,7 @@ class Heartbeats:
         if is_silent:
             session.send_bytes(HEARTBEAT_FRAME)
         self._flush_count = session.flush_count + is_silent
-        self._send_timer = session.broker.timers.at(now + self._interval_ms // 2, self._check_sent)
+        self._send_timer = session.broker.real_timers.at(now + self._interval_ms // 2, self._check_sent)
 
     def _check_received(self, now: int) -> None:
         session = self._session
@@ -49,7 +49,7 @@ class Heartbeats:
         self._quiet_intervals = 0 if is_heard else self._quiet_intervals + 1
         session.has_received = False
         if self._quiet_intervals < QUIET_INTERVALS_MAX:
-            self._receive_timer = session.broker.timers.at(now + self._interval_ms, self._check_received)
+            self._receive_timer = session.broker.real_timers.at(now + self._interval_ms, self._check_received)
         else:
             session.cause = f"missed heartbeats from client, timeout: {self._interval_ms // 1000}s"
             session.drop()

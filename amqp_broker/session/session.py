@@ -8,6 +8,7 @@ call `pause` and `resume` as the socket fills and empties. Nothing here raises, 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from pamqp import base, commands
@@ -20,6 +21,7 @@ from amqp_broker.broker.definitions import Definition
 from amqp_broker.broker.events import INTERNAL_USER
 from amqp_broker.broker.fault_rules import Rule
 from amqp_broker.broker.route import Route
+from amqp_broker.broker.timers import Timer
 from amqp_broker.errors import (
     AMQPError,
     ChannelError,
@@ -146,7 +148,7 @@ class Session(Connection):
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._needed_bytes = len(wire.PROTOCOL_HEADER)
-        self.handshake_timer = broker.timers.at(now + broker.config.handshake_timeout_ms, self._on_handshake_timeout)
+        self.handshake_timer = self._after(broker.config.handshake_timeout_ms, self._on_handshake_timeout)
 
     # Bytes in
 
@@ -508,6 +510,10 @@ class Session(Connection):
         """The connection is open: deliveries will have to be settled in time."""
         self.ack_timeouts = AckTimeouts(self)
 
+    def before_advance(self, now: int) -> None:
+        if self.ack_timeouts is not None:
+            self.ack_timeouts.mark(now)
+
     # Faults
 
     def suffer(self, rule: Rule, channel: int | None = None) -> None:
@@ -610,21 +616,23 @@ class Session(Connection):
         else:
             # Who cannot log in is not waited for any longer than others that have not got so far.
             wait_ms = SILENCE_MS if isinstance(error, LoginRefused) else CLOSE_OK_TIMEOUT_MS
-            self.broker.timers.at(self.broker.now + wait_ms, self._on_silence_over)
+            self._after(wait_ms, self._on_silence_over)
 
     def go_silent(self) -> None:
         """Hear nothing more, and close the socket a while later."""
         self.is_deaf = True
         self.handshake_timer.cancel()
-        self.broker.timers.at(self.broker.now + SILENCE_MS, self._on_silence_over)
+        self._after(SILENCE_MS, self._on_silence_over)
+
+    def _after(self, delay_ms: int, callback: Callable[[int], None]) -> Timer:
+        """Call back when so much time has really passed: nobody lives through what a clock is advanced by."""
+        return self.broker.real_timers.at(self.broker.real_now() + delay_ms, callback)
 
     def _on_silence_over(self, now: int) -> None:
-        self.broker.now = now
         if not self.is_over:
             self.drop()
 
     def _on_handshake_timeout(self, now: int) -> None:
-        self.broker.now = now
         if not self.is_accepted:
             connection_log.accepted(self)
         self.cause = connection_log.of_timeout(self)

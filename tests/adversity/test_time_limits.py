@@ -79,5 +79,5 @@ def test_a_dead_peer_with_a_full_socket_is_given_up_too() -> None:
         running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 16)
         assert running.ask(lambda server: len(server.broker.connections)) == 1
         # Its socket is closed a while later, though it never empties.
-        running.advance(60_000)
+        running.live_through(60_000)
         running.until(lambda server: len(server.transports) == 1)

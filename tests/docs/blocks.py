@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[2]
 # Generated, or about other machines only.
-# What docs/testing.md shows are tests (test_testing_page.py).
+# Pages that have a test of their own beside this.
+APART = ("testing.md", "clock.md", "messages.md")
 PAGES = (
     PROJECT / "README.md",
-    *(page for page in sorted((PROJECT / "docs").glob("*.md")) if page.name != "testing.md"),
+    *(page for page in sorted((PROJECT / "docs").glob("*.md")) if page.name not in APART),
 )
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ from amqp_broker.management.listing import selected
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.paths import Paths
 from amqp_broker.management.rates import Rates
-from amqp_broker.management.request import Answer, Request, Resource, refusal_of
+from amqp_broker.management.request import Answer, Deferred, Request, Resource, refusal_of
 from amqp_broker.management.resources import RESOURCES
 from tests.peer import Lab
 
@@ -31,6 +31,12 @@ class StillNode(Node):
 
     def now(self) -> int:
         return self.time
+
+    def real_now(self) -> int:
+        return NOW
+
+    def is_frozen(self) -> bool:
+        return False
 
     def flush(self) -> None:
         self.flush_count += 1
@@ -107,6 +113,9 @@ class Desk:
         self.broker.counters.collect()
         try:
             value = resource.handlers[method](request)
+            if isinstance(value, Deferred):
+                # As if its time were over.
+                value = value.answer()
         except Exception as error:
             refusal = refusal_of(error)
             if refusal is None:

@@ -18,6 +18,9 @@ NO_BODY = {
     ("POST", "/_broker/reset"),
     ("PUT", "/api/feature-flags/{name}/enable"),
     ("PUT", "/_broker/trace/{vhost}"),
+    ("PUT", "/_broker/record"),
+    ("POST", "/_broker/clock/freeze"),
+    ("POST", "/_broker/clock/resume"),
     *(
         ("POST", f"/_broker/{verb}")
         for verb in ("stop", "stop-app", "start-app", "suspend-listeners", "resume-listeners", "reset-node")

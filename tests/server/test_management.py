@@ -3,6 +3,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,54 @@ def test_a_management_port_that_is_taken_is_told_and_nothing_stays_open() -> Non
             pass
         assert caught.value.port == taken
         Client(running.port).open().close()
+
+
+def poll(running: RunningServer, target: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", running.server.ports["management"], timeout=30)
+    connection.request("GET", target, headers={"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})
+    response = connection.getresponse()
+    value = json.loads(response.read())
+    connection.close()
+    return response.status, value
+
+
+def test_a_long_poll_is_answered_by_the_message_that_it_waits_for() -> None:
+    with RunningServer(management=True, record=True) as running, Client(running.port).open() as client:
+        client.declare("q")
+        with ThreadPoolExecutor() as threads:
+            polled = threads.submit(poll, running, "/_broker/messages?queue=q&count=2&timeout_s=25")
+            running.until(lambda server: [record.waits for record in server.broker.records] != [[]])
+            client.publish("q", b"1")
+            client.publish("q", b"2")
+            status, answer = polled.result()
+            assert (status, [message["payload"] for message in answer["messages"]]) == (200, ["1", "2"])
+            idle = threads.submit(poll, running, "/_broker/idle?timeout_s=25")
+            running.until(lambda server: server.broker.idle_waits)
+            client.consume("q", no_ack=True)
+            assert idle.result() == (200, {"is_idle": True})
+        assert running.ask(lambda server: ([r.waits for r in server.broker.records], server.broker.idle_waits)) == (
+            [[]],
+            [],
+        )
+
+
+def test_a_long_poll_in_vain_is_a_conflict_and_leaves_nothing() -> None:
+    with RunningServer(management=True, record=True) as running:
+        status, answer = poll(running, "/_broker/messages?count=1&timeout_s=0.05")
+        assert (status, answer["error"]) == (409, "not_met")
+        assert answer["reason"].startswith("1 wanted, 0 there")
+        assert running.ask(lambda server: [record.waits for record in server.broker.records]) == [[]]
+
+
+def test_time_is_moved_over_http_while_clients_are_connected() -> None:
+    with RunningServer(management=True) as running, Client(running.port).open(heartbeat=1) as client:
+        client.declare("q", arguments={"x-message-ttl": 60_000})
+        client.publish("q", b"x")
+        client.sync()
+        connection = http.client.HTTPConnection("127.0.0.1", running.server.ports["management"], timeout=30)
+        headers = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+        connection.request("POST", "/_broker/clock/advance", '{"duration": "1m"}', headers)
+        told = json.loads(connection.getresponse().read())
+        connection.close()
+        assert abs(told["offset_ms"] - 60_000) < 5_000
+        assert (told["is_frozen"], client.ready_count("q")) == (False, 0)

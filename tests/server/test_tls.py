@@ -281,9 +281,9 @@ def test_a_client_that_stalls_after_the_handshake_has_as_long_as_a_plain_one(
 ) -> None:
     client = TlsClient(running, issuer.context())
     running.until(lambda server: len(server.transports) == 1)
-    running.advance(9_999)
+    running.live_through(9_999)
     assert running.ask(lambda server: len(server.transports)) == 1
-    running.advance(1)
+    running.live_through(1)
     assert client.expect_end() == b""
 
 

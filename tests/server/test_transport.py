@@ -207,9 +207,9 @@ def test_a_socket_that_never_empties_is_closed_all_the_same(running: RunningServ
     stalled = stalled_consumer(running, client, "q")
     stalled.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
     running.until(lambda server: len(server.broker.connections) == 1)
-    running.advance(LINGER_MS - 1000)
+    running.live_through(LINGER_MS - 1000)
     assert running.ask(lambda server: len(server.transports)) == 2
-    running.advance(1000)
+    running.live_through(1000)
     running.until(lambda server: len(server.transports) == 1)
 
 
@@ -219,5 +219,5 @@ def test_a_socket_that_empties_in_time_needs_no_timer(running: RunningServer, cl
         other.expect(commands.Connection.CloseOk, channel=0)
         assert other.expect_end() == b""
     running.until(lambda server: len(server.transports) == 1)
-    running.advance(LINGER_MS)
+    running.live_through(LINGER_MS)
     client.sync()

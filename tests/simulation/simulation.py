@@ -91,7 +91,8 @@ class Simulation:
         """A new process."""
         broker = Broker(Config(), lambda size: next(self.lab.ports).to_bytes(size, "big"), self.journal)
         broker.now, timers = self.lab.now, TimersOneByOne()
-        broker.timers, self.lab.broker = timers, broker
+        broker.timers = broker.real_timers = timers
+        self.lab.broker = broker
         return timers
 
     def restart(self) -> None:

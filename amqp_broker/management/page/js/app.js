@@ -7,6 +7,7 @@ import { install, shortcuts } from "./keys.js";
 import { live } from "./live.js";
 import { state } from "./state.js";
 import * as channels from "./pages/channels.js";
+import * as clock from "./pages/clock.js";
 import * as connections from "./pages/connections.js";
 import * as definitions from "./pages/definitions.js";
 import * as exchanges from "./pages/exchanges.js";
@@ -40,6 +41,7 @@ const NAVIGATION = [
       ["vhosts", "Virtual Hosts", "M2.500 3h11v4h-11zM2.500 9h11v4h-11zM5 5h.1M5 11h.1", "v"],
       ["policies", "Policies", "M4 2h6l3 3v9H4zM6.500 8h4M6.500 11h4", "p"],
       ["limits", "Limits", "M2.500 12a5.500 5.500 0 1111 0M8 12l2.500-4", "l"],
+      ["clock", "Clock", "M8 14.500a6.500 6.500 0 100-13 6.500 6.500 0 000 13zM8 4.500V8l2.500 1.500", "k", "administrator"],
       ["definitions", "Definitions", "M8 2v7M5 6.500l3 3 3-3M2.500 11v2.500h11V11", "d"],
     ],
   ],
@@ -68,6 +70,7 @@ const ROUTES = [
   [/^vhosts\/([^/]+)$/, vhosts.one],
   [/^policies$/, policies.list],
   [/^limits$/, limits.page],
+  [/^clock$/, clock.page],
   [/^definitions$/, definitions.page],
   [/^faults$/, faults.list],
 ];

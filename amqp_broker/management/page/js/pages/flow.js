@@ -1,5 +1,6 @@
 // What happens to messages, as it happens: the trace of a virtual host.
 
+import { get } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { number, octets, toExchange, toQueue, exchangeName } from "../format.js";
 import { listen } from "../live.js";
@@ -149,9 +150,11 @@ export function page() {
   }
 
   /** Show all that happened to one message. */
-  function trail(number_) {
-    const way = kept.filter((one) => one.message_number === number_ || one.from_message_number === number_);
-    inspector.append(h("h4", null, "Its way"), h("ol", { class: "trail-list" }, way.map((one) => h("li", { class: one.event }, h("time", null, time(one.time_us)), h("b", { class: "kind" }, one.event.replace("_", " ")), ` ${one.name}`))));
+  async function trail(number_) {
+    const shown = chosen;
+    const way = (await recorded(number_)) ?? kept.filter((one) => one.message_number === number_ || one.from_message_number === number_);
+    if (chosen !== shown) return;
+    inspector.append(h("h4", null, "Its way"), h("ol", { class: "trail-list" }, way.map((one) => h("li", { class: one.event }, h("time", null, time(one.time_us)), h("b", { class: "kind" }, one.event.replace("_", " ")), ` ${one.name ?? one.queue ?? exchangeName(one.exchange)}`))));
   }
 
   const close = listen(
@@ -175,6 +178,15 @@ export function page() {
   }
 
   return { title: "Live Messages", element, leave: () => (close(), clearTimeout(painting)) };
+}
+
+/** What the record knows of a message, which may be more than was seen here; null if nothing is recorded. */
+async function recorded(number_) {
+  try {
+    return (await get(`/_broker/messages/${number_}`)).events;
+  } catch {
+    return null;
+  }
 }
 
 function time(us) {

@@ -1,0 +1,288 @@
+"""The clock of a server is moved while real sockets are connected."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.server.clock import LATEST_MS
+from tests.client import PROTOCOL_HEADER, Client
+from tests.running import RunningServer
+
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+YEARS_MS = 100 * 365 * 24 * HOUR_MS
+
+
+def dead_letters_to(queue: str, **more: int | str) -> dict[str, int | str]:
+    return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue, **more}
+
+
+def chain(client: Client, *steps: int) -> None:
+    """Queues step0, step1 …, each handing on after its time (ms) to the next, the last one to `end`."""
+    names = [f"step{number}" for number in range(len(steps))] + ["end"]
+    for name, following, ttl_ms in zip(names, names[1:], steps, strict=False):
+        client.declare(name, arguments=dead_letters_to(following, **{"x-message-ttl": ttl_ms}))
+    client.declare("end")
+
+
+def test_a_chain_of_times_to_live_runs_through_in_one_advance(running: RunningServer, client: Client) -> None:
+    chain(client, *[10 * MINUTE_MS] * 3)
+    client.publish("step0", b"patient")
+    client.consume("end", no_ack=True)
+    running.advance(30 * MINUTE_MS - 10 * SECOND_MS)
+    client.sync()
+    assert client.ready_count("step2") == 1
+    running.advance(10 * SECOND_MS)
+    assert client.expect_delivery()[1] == b"patient"
+
+
+def test_what_falls_due_in_between_is_seen_in_its_order(running: RunningServer, client: Client) -> None:
+    arguments = {"x-delayed-type": "direct"}
+    client.call(commands.Exchange.Declare(exchange="later", exchange_type="x-delayed-message", arguments=arguments))
+    client.declare("waiting", arguments=dead_letters_to("end"))
+    client.declare("end")
+    client.call(commands.Queue.Bind(queue="end", exchange="later", routing_key="end"))
+    for delay_ms in (50 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS):
+        client.publish("end", b"%d" % delay_ms, exchange="later", headers={"x-delay": delay_ms})
+    client.publish("waiting", b"expired", expiration=str(20 * MINUTE_MS))
+    client.consume("end", no_ack=True)
+    running.advance(HOUR_MS)
+    bodies = [client.expect_delivery()[1] for _ in range(4)]
+    assert bodies == [b"600000", b"expired", b"1800000", b"3000000"]
+
+
+def test_each_runs_at_its_own_time(running: RunningServer, client: Client) -> None:
+    chain(client, MINUTE_MS, MINUTE_MS)
+    running.ask(lambda server: server.ticking.freeze())
+    started_us = running.ask(lambda server: server.clock.now_us())
+    running.ask(lambda server: server.broker.records.start_all())
+    client.publish("step0", b"x")
+    client.sync()
+    running.advance(5 * MINUTE_MS)
+    events = running.ask(lambda server: list(next(iter(server.broker.records)).events))
+    assert [(event.kind, (event.time_us - started_us) // 1000) for event in events] == [
+        ("publish", 0),
+        ("expire", MINUTE_MS),
+        ("dead_letter", MINUTE_MS),
+        ("expire", 2 * MINUTE_MS),
+        ("dead_letter", 2 * MINUTE_MS),
+    ]
+
+
+def test_a_backlog_that_is_due_is_handed_out_before_what_comes_after_it(running: RunningServer, client: Client) -> None:
+    """More than one portion of messages, then another a minute later."""
+    client.declare("many", arguments=dead_letters_to("end", **{"x-message-ttl": MINUTE_MS}))
+    client.declare("last", arguments=dead_letters_to("end", **{"x-message-ttl": 2 * MINUTE_MS}))
+    client.declare("end")
+    client.publish("last", b"last")
+    for _ in range(5000):
+        client.publish("many", b"many")
+    client.sync()
+    client.consume("end", no_ack=True)
+    running.advance(HOUR_MS)
+    bodies = [client.expect_delivery()[1] for _ in range(5001)]
+    assert bodies == [b"many"] * 5000 + [b"last"]
+
+
+def test_heartbeats_survive_an_advance(running: RunningServer) -> None:
+    with Client(running.port).open(heartbeat=1) as client:
+        running.advance(YEARS_MS)
+        client.sync()
+        assert running.ask(lambda server: len(server.broker.connections)) == 1
+
+
+def test_heartbeats_go_on_while_time_stands_still(running: RunningServer) -> None:
+    running.ask(lambda server: server.ticking.freeze())
+    with Client(running.port).open(heartbeat=1) as client:
+        # Half an interval later.
+        assert client.socket.recv(100)[:1] == b"\x08"
+
+
+def test_a_handshake_goes_on_after_an_advance(running: RunningServer) -> None:
+    with Client(running.port) as client:
+        client.send_bytes(PROTOCOL_HEADER)
+        client.expect(commands.Connection.Start, channel=0)
+        running.advance(YEARS_MS)
+        client.send(commands.Connection.StartOk({}, "PLAIN", "\0guest\0guest"), channel=0)
+        client.expect(commands.Connection.Tune, channel=0)
+        running.advance(HOUR_MS)
+        client.send(commands.Connection.TuneOk(2047, 131072, 0), channel=0)
+        client.call(commands.Connection.Open("/"), channel=0)
+
+
+def test_a_message_published_before_an_advance_is_old_afterwards_and_one_after_it_is_not(
+    running: RunningServer, client: Client
+) -> None:
+    client.declare("q", arguments={"x-message-ttl": MINUTE_MS})
+    client.publish("q", b"before")
+    client.sync()
+    running.advance(MINUTE_MS)
+    client.publish("q", b"after")
+    answer = client.call(commands.Basic.Get(queue="q"))
+    assert (answer.name, client.expect_body()) == ("Basic.GetOk", b"after")
+
+
+def test_publishing_while_time_moves_loses_nothing(running: RunningServer, client: Client) -> None:
+    client.declare("q", arguments=dead_letters_to("end", **{"x-message-ttl": MINUTE_MS}))
+    client.declare("end")
+    for _ in range(50):
+        client.publish("q", b"x")
+        running.advance(40 * SECOND_MS)
+    client.sync()
+    running.advance(MINUTE_MS)
+    assert client.ready_count("end") == 50
+
+
+def test_a_consumer_that_keeps_a_message_is_timed_out_by_an_advance(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    client.publish("q", b"x")
+    client.consume("q")
+    client.expect_delivery()
+    running.advance(29 * MINUTE_MS)
+    client.sync()
+    running.advance(2 * MINUTE_MS)
+    assert client.expect(commands.Channel.Close).reply_code == 406
+
+
+def test_what_is_delivered_while_time_moves_is_not_late_at_the_end(running: RunningServer, client: Client) -> None:
+    """Its client had no time to settle it."""
+    chain(client, MINUTE_MS)
+    client.publish("step0", b"x")
+    client.consume("end")
+    running.advance(YEARS_MS)
+    client.expect_delivery()
+    client.sync()
+    running.advance(32 * MINUTE_MS)
+    assert client.expect(commands.Channel.Close).reply_code == 406
+
+
+def test_queues_and_streams_grow_old(running: RunningServer, client: Client) -> None:
+    client.declare("unused", arguments={"x-expires": HOUR_MS})
+    stream = {"x-queue-type": "stream", "x-max-age": "1h"}
+    client.declare("stream", durable=True, arguments=stream)
+    for _ in range(3):
+        client.publish("stream", bytes(300_000))
+    client.sync()
+    running.advance(HOUR_MS)
+    assert running.ask(lambda server: set(server.broker.vhosts["/"].queues)) == {"stream"}
+    # The newest chunk always stays.
+    assert client.ready_count("stream") == 1
+
+
+def test_advancing_by_nothing_changes_nothing(running: RunningServer, client: Client) -> None:
+    running.ask(lambda server: server.ticking.freeze())
+    before = running.ask(lambda server: server.clock.now())
+    running.advance(0)
+    assert running.ask(lambda server: server.clock.now()) == before
+
+
+@pytest.mark.parametrize("duration_ms", [-1, LATEST_MS])
+def test_an_advance_that_cannot_be_changes_nothing(running: RunningServer, client: Client, duration_ms: int) -> None:
+    client.declare("q", arguments={"x-message-ttl": MINUTE_MS})
+    client.publish("q", b"x")
+    client.sync()
+    with pytest.raises(ValueError, match="the clock cannot go"):
+        running.advance(duration_ms)
+    assert not running.ask(lambda server: server.clock.is_frozen)
+    assert client.ready_count("q") == 1
+
+
+def test_time_runs_on_after_an_advance(running: RunningServer, client: Client) -> None:
+    chain(client, 50)
+    client.consume("end", no_ack=True)
+    running.advance(HOUR_MS)
+    client.publish("step0", b"x")
+    assert client.expect_delivery()[1] == b"x"
+
+
+def test_an_advance_that_fails_leaves_a_clock_that_runs(running: RunningServer) -> None:
+    def fail(now: int) -> None:
+        raise RuntimeError("on purpose")
+
+    running.ask(lambda server: server.broker.timers.at(server.clock.now() + MINUTE_MS, fail))
+    with pytest.raises(RuntimeError, match="on purpose"):
+        running.advance(HOUR_MS)
+    assert running.ask(lambda server: (server.clock.is_frozen, server.broker.advancing_to_ms)) == (False, None)
+
+
+# Frozen
+
+
+def test_what_is_published_while_time_stands_still_does_not_grow_old(running: RunningServer, client: Client) -> None:
+    chain(client, 20)
+    client.consume("end", no_ack=True)
+    running.ask(lambda server: server.ticking.freeze())
+    client.publish("step0", b"x")
+    client.sync()
+    time.sleep(0.06)
+    assert client.ready_count("step0") == 1
+    assert running.ask(lambda server: server.ticking._timer) is None
+    running.ask(lambda server: server.ticking.resume())
+    assert client.expect_delivery()[1] == b"x"
+
+
+def test_a_frozen_clock_stays_so_through_an_advance(running: RunningServer, client: Client) -> None:
+    chain(client, MINUTE_MS)
+    running.ask(lambda server: server.ticking.freeze())
+    before = running.ask(lambda server: server.clock.now())
+    client.publish("step0", b"x")
+    client.consume("end", no_ack=True)
+    running.advance(MINUTE_MS)
+    assert client.expect_delivery()[1] == b"x"
+    assert running.ask(lambda server: (server.clock.is_frozen, server.clock.now())) == (True, before + MINUTE_MS)
+
+
+def test_resuming_catches_up_on_nothing(running: RunningServer, client: Client) -> None:
+    client.declare("q", arguments={"x-message-ttl": MINUTE_MS})
+    running.ask(lambda server: server.ticking.freeze())
+    client.publish("q", b"x")
+    client.sync()
+    running.live_through(HOUR_MS)
+    running.ask(lambda server: server.ticking.resume())
+    assert client.ready_count("q") == 1
+
+
+# How much
+
+
+def test_many_timers_are_run_in_an_advance(running: RunningServer) -> None:
+    """A hundred thousand, each at its own time."""
+    ran: list[int] = []
+
+    def set_them(server: object) -> None:
+        broker = running.server.broker
+        start = running.server.clock.now() + MINUTE_MS
+        for number in range(100_000):
+            broker.timers.at(start + number, ran.append)
+
+    running.ask(set_them)
+    running.advance(HOUR_MS)
+    assert len(ran) == 100_000
+    assert all(later - earlier == 1 for earlier, later in itertools.pairwise(ran))
+
+
+# After a restart
+
+
+def test_a_restart_goes_by_the_real_time_and_deadlines_stay_as_they_were(tmp_path: Path) -> None:
+    """What would expire a minute after the moved time is still there, until the clock is moved as far again."""
+    settings: dict[str, Any] = {"ephemeral": False, "data_dir": str(tmp_path)}
+    with RunningServer(**settings) as running, Client(running.port).open() as client:
+        client.declare("q", durable=True, arguments={"x-message-ttl": MINUTE_MS})
+        running.advance(HOUR_MS)
+        client.call(commands.Confirm.Select())
+        client.publish("q", b"x", delivery_mode=2)
+        client.expect(commands.Basic.Ack)
+    with RunningServer(**settings) as running, Client(running.port).open() as client:
+        assert running.ask(lambda server: server.clock.now() - server.clock.real_now()) == 0
+        running.advance(2 * MINUTE_MS)
+        assert client.ready_count("q") == 1
+        running.advance(HOUR_MS)
+        assert client.ready_count("q") == 0
