@@ -216,7 +216,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/_broker/clock/advance": "move time on, and let happen what is due in between",
         "/_broker/clock/freeze": "have time stand still",
         "/_broker/clock/resume": "have time go on",
-        "/_broker/messages": "what happened to messages; `count` and `timeout_s` wait for more ([messages](messages.md))",
+        "/_broker/messages": "what happened to messages; `count` and `timeout_s` wait ([messages](messages.md))",
         "/_broker/messages/{number}": "the life of one message",
         "/_broker/idle": "wait until nothing is ready or unacked",
         "/_broker/record": "the records of what happens to messages",

@@ -19,14 +19,21 @@ def finish_output(code: int) -> int:
         return code
     try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_output()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code if isinstance(error, BrokenPipeError) else output_lost(error)
+        return output_lost(error)
     return code
 
 
+def _give_up_output() -> None:
+    """Nothing more is written: what is still in the buffer would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def output_lost(error: OSError) -> int:
-    """Say that the output could not be written; the exit code of that."""
+    """Say that the output could not be written, and write nothing more; the exit code of that."""
+    _give_up_output()
     print(f"amqp-broker: the output cannot be written: {error.strerror}.", file=sys.stderr)
     return EX_IOERR
 
