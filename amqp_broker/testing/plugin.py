@@ -170,10 +170,19 @@ def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
         vhost.import_definitions(given)
 
 
-# What a marker does with the vhost of a test before that begins, by the line that `pytest --markers` shows. The place
-# for all that a test can ask for in advance, faults for one.
+def _go_wrong(item: pytest.Item, vhost: AnyVHost) -> None:
+    from amqp_broker.testing.vhosts import EmbeddedVHost
+
+    for mark in reversed(list(item.iter_markers("amqp_fault"))):
+        if not isinstance(vhost, EmbeddedVHost):
+            pytest.skip("only the embedded broker goes wrong on command")
+        vhost.faults.add(*mark.args, **mark.kwargs)
+
+
+# What a marker does with the vhost of a test before that begins, by the line that `pytest --markers` shows.
 MARKS: Final[dict[str, Callable[[pytest.Item, Any], None]]] = {
     "amqp_definitions(file): declare in the test's vhost what a file of definitions, or a dict, says": _declare,
+    "amqp_fault(action, **fields): have the broker do wrong in the test's vhost, as docs/faults.md says": _go_wrong,
 }
 # The one that chooses the broker (`_broker_for`).
 COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ: '3.13', '4.2' or '4.3'"

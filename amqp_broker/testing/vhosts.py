@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.broker.access import Permission
 from amqp_broker.fields import printable
+from amqp_broker.server.messages import Messages
+from amqp_broker.testing.controls import EmbeddedFaults
 from amqp_broker.testing.history import History, what_happened
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class EmbeddedVHost:
     def __init__(self, broker: EmbeddedBroker, name: str) -> None:
         self.broker = broker
         self.name = name
+        self.faults = EmbeddedFaults(broker, name)
         self.history = History()
         self.leaks: list[str] = []
         # What there was elsewhere when it began.
@@ -81,6 +84,10 @@ class EmbeddedVHost:
     def depth(self, queue: str) -> int:
         """How many messages are ready in a queue. Raises NotFound."""
         return self.broker.depth(queue, self.name)
+
+    def record(self) -> Messages:
+        """What happens to its messages, recorded from now on if it was not yet: to look at, and to wait for."""
+        return Messages(self.broker.server, self.name)
 
     def reset(self) -> None:
         """Close all connections to it, and delete what is in it."""

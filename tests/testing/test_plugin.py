@@ -110,6 +110,33 @@ def test_missing(amqp_vhost):
     result.stdout.fnmatch_lines(["*FileNotFoundError*missing.json*"])
 
 
+def test_the_marker_for_faults_has_the_broker_do_wrong_in_that_test_only(suite: Suite) -> None:
+    tests = """
+from pika.exceptions import NackError
+
+def publish(url):
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q")
+        channel.confirm_delivery()
+        channel.basic_publish("", "q", b"m")
+
+@pytest.mark.amqp_fault("confirm_nack", routing_key="q", times=1)
+def test_nacked(amqp_url):
+    with pytest.raises(NackError):
+        publish(amqp_url)
+    publish(amqp_url)
+
+def test_taken(amqp_url):
+    publish(amqp_url)
+
+@pytest.mark.amqp_fault("explode")
+def test_nonsense(amqp_url):
+    pass
+"""
+    suite.run(tests, "--strict-markers").assert_outcomes(passed=2, errors=1)
+
+
 def test_the_marker_for_compat_gives_that_version(suite: Suite) -> None:
     tests = """
 @pytest.mark.amqp_compat("4.3")
