@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.cli.program import TIMEOUT_S, Serving, run, serving
+from tests.cli.program import run, serving
+from tests.docs.programs import blocks, run_program
 
 PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-
-
-def run_program(broker: Serving) -> str:
-    """The output of the page's program."""
-    [program] = blocks("python")
-    ports = broker.ports
-    program = program.replace("= 5672, 15672", f"= {ports['amqp']}, {ports['management']}")
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 def test_what_the_program_of_the_page_prints_is_what_the_page_says(tmp_path: Path) -> None:
     with serving(tmp_path, "--host", "127.0.0.1") as broker:
-        assert [run_program(broker)] == blocks("text")
+        assert [run_program(PAGE, broker)] == blocks(PAGE, "text")
 
 
 def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
