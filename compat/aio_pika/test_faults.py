@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import aio_pika
 import pytest
 from aio_pika.exceptions import DeliveryError
 
-from amqp_broker.broker.faults import Rule
 from tests.running import RunningServer
 
 
@@ -20,24 +18,15 @@ def running() -> Iterator[RunningServer]:
         yield server
 
 
-def add(running: RunningServer, action: str, **said: Any) -> Rule:
-    def put(server: Any) -> Rule:
-        rule: Rule = server.broker.faults.add(Rule(action, **said))
-        server.flush()
-        return rule
-
-    return running.ask(put)
-
-
 async def test_nacks_returns_and_lost_confirms_are_told(running: RunningServer) -> None:
     async with await aio_pika.connect(f"amqp://guest:guest@127.0.0.1:{running.port}/") as connection:
         channel = await connection.channel(on_return_raises=True)
         await channel.declare_queue("q")
         for action in ("confirm_nack", "return"):
-            add(running, action, routing_key="q", times=1)
+            running.faults.add(action, routing_key="q", times=1)
             with pytest.raises(DeliveryError):
                 await channel.default_exchange.publish(aio_pika.Message(b""), "q")
-        add(running, "confirm_drop", times=1)
+        running.faults.add("confirm_drop", times=1)
         with pytest.raises(asyncio.TimeoutError):
             await channel.default_exchange.publish(aio_pika.Message(b""), "q", timeout=0.2)
         await channel.default_exchange.publish(aio_pika.Message(b""), "q")
@@ -57,7 +46,7 @@ async def test_a_robust_connection_comes_back(running: RunningServer, action: st
             got.put_nowait(message.body)
 
         await queue.consume(take)
-        add(running, action)
+        running.faults.add(action)
         running.until(lambda server: not server.broker.connections)
         await asyncio.sleep(0.5)
         await channel.default_exchange.publish(aio_pika.Message(b"again"), "q")

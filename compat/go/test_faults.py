@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.faults import Rule
 from compat.go.test_go import Program, executable, number, race_option, run_go  # noqa: F401 # two of them are fixtures
 from tests.running import RunningServer
 
@@ -22,17 +21,6 @@ pytestmark = pytest.mark.timeout(400)
 def running() -> Iterator[RunningServer]:
     with RunningServer() as server:
         yield server
-
-
-def add(running: RunningServer, action: str, **said: Any) -> Rule:
-    """Add a rule, and write what it makes sessions say."""
-
-    def put(server: Any) -> Rule:
-        rule: Rule = server.broker.faults.add(Rule(action, **said))
-        server.flush()
-        return rule
-
-    return running.ask(put)
 
 
 def ids(running: RunningServer) -> set[int]:
@@ -85,7 +73,7 @@ def publish(executable: Path, running: RunningServer) -> Iterator[Callable[[], P
 def test_no_confirmed_message_is_missing(
     running: RunningServer, publish: Callable[[], Program], action: str, said: dict[str, Any], log: str
 ) -> None:
-    rule = add(running, action, routing_key="order.*" if action != "block" else None, after=3, **said)
+    rule = running.faults.add(action, routing_key="order.*" if action != "block" else None, after=3, **said)
     program = publish()
     assert program.finish() == 0, program.log_tail
     assert (rule.hits, len(program.confirmed)) == (said["times"], MESSAGES)
@@ -97,19 +85,19 @@ def test_no_confirmed_message_is_missing(
 def test_a_publisher_comes_back_when_connections_are_refused_for_a_while(
     running: RunningServer, publish: Callable[..., Program]
 ) -> None:
-    rule = add(running, "refuse", times=3)
+    rule = running.faults.add("refuse", times=3)
     program = publish()
     assert program.finish() == 0, program.log_tail
     assert (rule.hits, len(program.logged("cannot connect"))) == (3, 3)
 
 
 def test_a_refused_login_is_a_refusal(running: RunningServer, publish: Callable[..., Program]) -> None:
-    add(running, "refuse_login", user="guest")
+    running.faults.add("refuse_login", user="guest")
     assert publish().finish() == 1
 
 
 def test_latency_is_waited_for(running: RunningServer, publish: Callable[..., Program]) -> None:
-    rule = add(running, "latency", on="open", delay_ms=20, jitter_ms=20, seed=1)
+    rule = running.faults.add("latency", on="open", delay_ms=20, jitter_ms=20, seed=1)
     program = publish()
     assert program.finish() == 0
     assert (rule.hits, program.logged("reconnecting")) == (1, [])
@@ -170,7 +158,7 @@ def test_a_consumer_sees_it(
     running: RunningServer, consume: Callable[[], Program], action: str, said: dict[str, Any], lines: list[str]
 ) -> None:
     program = consume()
-    add(running, action, **said)
+    running.faults.add(action, **said)
     if any("delivered" in line for line in lines):
         push(running, "one", "two")
     program.wait_for(lambda: len(program.stdout) > len(lines), f"{lines} in {program.stdout}")
@@ -179,7 +167,7 @@ def test_a_consumer_sees_it(
 
 
 def test_a_message_whose_ack_was_lost_comes_again(running: RunningServer, consume: Callable[[], Program]) -> None:
-    add(running, "drop_ack", times=1)
+    running.faults.add("drop_ack", times=1)
     first = consume()
     push(running, "one", "two")
     first.wait_for(lambda: len(first.stdout) == 3, "both")

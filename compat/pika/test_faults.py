@@ -13,7 +13,6 @@ import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from amqp_broker.broker.faults import Rule
 from tests.running import RunningServer
 
 pytestmark = pytest.mark.timeout(60)
@@ -23,17 +22,6 @@ pytestmark = pytest.mark.timeout(60)
 def running() -> Iterator[RunningServer]:
     with RunningServer() as server:
         yield server
-
-
-def add(running: RunningServer, action: str, **said: Any) -> Rule:
-    """Add a rule, and write what it makes sessions say."""
-
-    def put(server: Any) -> Rule:
-        rule: Rule = server.broker.faults.add(Rule(action, **said))
-        server.flush()
-        return rule
-
-    return running.ask(put)
 
 
 def connect(running: RunningServer, **options: Any) -> pika.BlockingConnection:
@@ -59,7 +47,7 @@ def ready(running: RunningServer) -> int:
 
 
 def test_a_nack_raises_and_nothing_is_stored(running: RunningServer, channel: BlockingChannel) -> None:
-    rule = add(running, "confirm_nack", routing_key="q", times=1)
+    rule = running.faults.add("confirm_nack", routing_key="q", times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.NackError):
         publish(channel)
@@ -68,7 +56,7 @@ def test_a_nack_raises_and_nothing_is_stored(running: RunningServer, channel: Bl
 
 
 def test_a_confirm_is_late(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "confirm_delay", delay_ms=300, times=1)
+    running.faults.add("confirm_delay", delay_ms=300, times=1)
     channel.confirm_delivery()
     began = time.monotonic()
     publish(channel)
@@ -76,7 +64,7 @@ def test_a_confirm_is_late(running: RunningServer, channel: BlockingChannel) -> 
 
 
 def test_a_lost_confirm_is_waited_for(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "confirm_drop", times=1)
+    running.faults.add("confirm_drop", times=1)
     channel.confirm_delivery()
     done = threading.Event()
 
@@ -88,12 +76,12 @@ def test_a_lost_confirm_is_waited_for(running: RunningServer, channel: BlockingC
     threading.Thread(target=wait, daemon=True).start()
     running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 1)
     assert not done.wait(0.3)
-    add(running, "cut")
+    running.faults.add("cut")
     assert done.wait(5)
 
 
 def test_a_routable_message_is_unroutable(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "return", times=1)
+    running.faults.add("return", times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.UnroutableError):
         publish(channel, mandatory=True)
@@ -103,7 +91,7 @@ def test_a_routable_message_is_unroutable(running: RunningServer, channel: Block
 
 @pytest.mark.parametrize("on", ["publish", "confirm"])
 def test_a_channel_is_closed(running: RunningServer, channel: BlockingChannel, on: str) -> None:
-    add(running, "close_channel", on=on, code=404, text="NOT_FOUND - no exchange 'x' in vhost '/'", times=1)
+    running.faults.add("close_channel", on=on, code=404, text="NOT_FOUND - no exchange 'x' in vhost '/'", times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
         publish(channel)
@@ -112,7 +100,7 @@ def test_a_channel_is_closed(running: RunningServer, channel: BlockingChannel, o
 
 
 def test_a_connection_is_closed(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "close_connection", vhost="/")
+    running.faults.add("close_connection", vhost="/")
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as caught:
         channel.queue_declare("q")
     assert caught.value.reply_code == 320
@@ -121,7 +109,7 @@ def test_a_connection_is_closed(running: RunningServer, channel: BlockingChannel
 @pytest.mark.parametrize("action", ["cut", "reset"])
 @pytest.mark.parametrize("is_mid_frame", [True, False])
 def test_a_socket_is_lost(running: RunningServer, channel: BlockingChannel, action: str, is_mid_frame: bool) -> None:
-    add(running, action, on="confirm", is_mid_frame=is_mid_frame, times=1)
+    running.faults.add(action, on="confirm", is_mid_frame=is_mid_frame, times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.AMQPConnectionError) as caught:
         publish(channel)
@@ -133,7 +121,7 @@ def test_a_socket_is_lost(running: RunningServer, channel: BlockingChannel, acti
 
 
 def test_a_black_hole_ends_when_its_rule_is_removed(running: RunningServer, channel: BlockingChannel) -> None:
-    rule = add(running, "black_hole")
+    rule = running.faults.add("black_hole")
     failed = threading.Event()
 
     def wait() -> None:
@@ -154,7 +142,7 @@ def test_a_black_hole_ends_when_its_rule_is_removed(running: RunningServer, chan
 
 
 def test_connections_are_refused_for_a_while(running: RunningServer) -> None:
-    add(running, "refuse", times=2)
+    running.faults.add("refuse", times=2)
     for _ in range(2):
         with pytest.raises(pika.exceptions.AMQPConnectionError):
             connect(running)
@@ -162,14 +150,14 @@ def test_connections_are_refused_for_a_while(running: RunningServer) -> None:
 
 
 def test_a_login_fails(running: RunningServer) -> None:
-    add(running, "refuse_login", user="gu*", times=1)
+    running.faults.add("refuse_login", user="gu*", times=1)
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         connect(running)
     connect(running).close()
 
 
 def test_a_blocked_connection_times_out(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "block", text="low on memory", client_property={"product": "Pika*"})
+    running.faults.add("block", text="low on memory", client_property={"product": "Pika*"})
     with pytest.raises(pika.exceptions.ConnectionBlockedTimeout):
         channel.connection.sleep(3)
 
@@ -178,7 +166,7 @@ def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingC
     heard: list[str] = []
     channel.connection.add_on_connection_blocked_callback(lambda _, frame: heard.append(frame.method.reason))
     channel.connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
-    add(running, "block", text="low on disk", duration_ms=200)
+    running.faults.add("block", text="low on disk", duration_ms=200)
     publish(channel)
     channel.connection.sleep(0.5)
     assert heard == ["low on disk", "unblocked"]
@@ -187,7 +175,7 @@ def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingC
 
 def test_a_consumer_is_cancelled(running: RunningServer, channel: BlockingChannel) -> None:
     publish(channel)
-    add(running, "cancel_consumer", on="deliver", queue="q")
+    running.faults.add("cancel_consumer", on="deliver", queue="q")
     got = []
     for method, _, _ in channel.consume("q", inactivity_timeout=5):
         if method is None:
@@ -200,14 +188,14 @@ def test_a_consumer_is_cancelled(running: RunningServer, channel: BlockingChanne
 
 def test_missing_heartbeats_are_noticed(running: RunningServer) -> None:
     connection = connect(running, heartbeat=1)
-    add(running, "stop_heartbeats")
+    running.faults.add("stop_heartbeats")
     with pytest.raises(pika.exceptions.AMQPHeartbeatTimeout):
         connection.sleep(20)
 
 
 def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "duplicate", times=1)
-    add(running, "delay_delivery", delay_ms=200, after=1, times=1)
+    running.faults.add("duplicate", times=1)
+    running.faults.add("delay_delivery", delay_ms=200, after=1, times=1)
     channel.basic_qos(prefetch_count=3)
     got: list[tuple[bytes, bool]] = []
 
@@ -223,7 +211,7 @@ def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channe
 
 
 def test_a_lost_ack_brings_the_message_again(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "drop_ack", times=1)
+    running.faults.add("drop_ack", times=1)
     publish(channel)
     method, _, _ = channel.basic_get("q")
     assert method is not None
@@ -235,7 +223,7 @@ def test_a_lost_ack_brings_the_message_again(running: RunningServer, channel: Bl
 
 
 def test_replies_are_late(running: RunningServer, channel: BlockingChannel) -> None:
-    add(running, "latency", delay_ms=100)
+    running.faults.add("latency", delay_ms=100)
     began = time.monotonic()
     for _ in range(3):
         channel.queue_declare("q")
@@ -246,16 +234,16 @@ def test_a_persistent_message_whose_confirm_was_lost_is_on_disk_and_a_nacked_one
     persistent = pika.BasicProperties(delivery_mode=2, expiration="60000")
     store = {"ephemeral": False, "data_dir": str(tmp_path)}
     with RunningServer(**store) as running:
-        add(running, "confirm_nack", times=1)
-        add(running, "confirm_delay", after=1, times=1, delay_ms=100)
+        running.faults.add("confirm_nack", times=1)
+        running.faults.add("confirm_delay", after=1, times=1, delay_ms=100)
         channel = connect(running).channel()
         channel.queue_declare("q", durable=True)
         channel.confirm_delivery()
         with pytest.raises(pika.exceptions.NackError):
             publish(channel, b"nacked", properties=persistent)
         publish(channel, b"late", properties=persistent)
-        add(running, "confirm_drop", times=1)
-        add(running, "cut", on="confirm", times=1)
+        running.faults.add("confirm_drop", times=1)
+        running.faults.add("cut", on="confirm", times=1)
         with pytest.raises(pika.exceptions.AMQPConnectionError):
             publish(channel, b"lost", properties=persistent)
     with RunningServer(**store) as running:
