@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import lmdb
 
@@ -13,6 +16,9 @@ from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
 
 logger = logging.getLogger("amqp_broker.store")
+
+# A commit that takes longer is told of: clients see it as confirms that do not come.
+SLOW_COMMIT_S: Final = 1.0
 
 
 class Writer:
@@ -59,12 +65,11 @@ class Writer:
             return
         try:
             for _ in slices:
-                self._post(self._fill, slices)
+                with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits for the rest
+                    self._post(self._fill, slices)
                 return
         except lmdb.Error as error:
             self._error = error
-        except RuntimeError:
-            return  # the loop is closed
         except Exception as error:
             logger.exception("a batch cannot be written")
             self._error = error
@@ -79,6 +84,7 @@ class Writer:
     def _run(self) -> None:
         while (is_written := self._jobs.get()) is not None:
             was_open, error = self._txn is not None, self._error
+            began_s = time.monotonic()
             with self._environment.writing:
                 try:
                     if self._txn is not None:
@@ -93,6 +99,9 @@ class Writer:
                 except Exception as begin_error:
                     # What was committed stays so; the next commit tells what keeps it from being one.
                     error = begin_error if not was_open else error
+            took_s = time.monotonic() - began_s
+            if took_s >= SLOW_COMMIT_S:
+                logger.warning("the disk took %.1f s for a commit; confirms of what is persistent waited", took_s)
             try:
                 self._post(self._finished, was_open, error)
             except RuntimeError:

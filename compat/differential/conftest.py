@@ -23,7 +23,8 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         for broker in brokers.values():
             stack.callback(broker.kill)
             broker.start()
-        stage = Stage({name: (broker.host, broker.port) for name, broker in brokers.items()})
+        addresses = {name: (broker.host, broker.port) for name, broker in brokers.items()}
+        stage = Stage(addresses, our_log=brokers[OURS].log_path)
         calls = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
         stage.begin(call["scenario"] for call in calls if "scenario" in call)
         yield stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from compat.differential.lab import Address, Scenario, run
 
@@ -16,6 +17,7 @@ class Stage:
     """The brokers by name. Scenarios that mostly wait are begun beforehand, all at once, and asked for later."""
 
     brokers: dict[str, Address]
+    our_log: Path | None = None
     _begun: dict[tuple[str, str], Future[str]] = field(default_factory=dict)
 
     def begin(self, scenarios: Iterable[Scenario]) -> None:
@@ -29,6 +31,11 @@ class Stage:
     def play(self, scenario: Scenario) -> dict[str, str]:
         """The transcript of each broker."""
         return {name: self._transcript(scenario, name) for name in self.brokers}
+
+    def warnings(self) -> list[str]:
+        """What our broker has warned of lately: a slow disk, an alarm."""
+        lines = self.our_log.read_text().splitlines() if self.our_log else []
+        return [line for line in lines if "[warning]" in line or "[error]" in line][-10:]
 
     def _transcript(self, scenario: Scenario, name: str) -> str:
         begun = self._begun.pop((scenario.name, name), None)

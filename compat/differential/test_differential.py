@@ -19,7 +19,7 @@ DOCUMENT = Path(__file__).parents[1] / "DIFFERENCES.md"
 def test_our_broker_says_what_rabbitmq_says(stage: Stage, scenario: Scenario) -> None:
     found = list(problems(scenario, stage.play(scenario)))
     if found:
-        pytest.fail("\n".join(found), pytrace=False)
+        pytest.fail("\n".join(found + stage.warnings()), pytrace=False)
 
 
 def test_every_listed_difference_is_explained_to_users() -> None:

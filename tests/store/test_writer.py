@@ -9,6 +9,7 @@ import lmdb
 import pytest
 
 from amqp_broker.broker.window import Window
+from amqp_broker.store import writer
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.writer import Writer
@@ -76,9 +77,10 @@ def test_what_was_told_is_safe_when_the_loop_hears_so(loop: Loop) -> None:
 class Failing:
     """A transaction that fails at one of its verbs."""
 
-    def __init__(self, txn: lmdb.Transaction, verb: str) -> None:
+    def __init__(self, txn: lmdb.Transaction, verb: str, error: Exception | None = None) -> None:
         self.txn = txn
         self.verb = verb
+        self.error = error or lmdb.DiskError("No space left on device")
 
     def __getattr__(self, name: str) -> Any:
         if name != self.verb:
@@ -87,7 +89,7 @@ class Failing:
             self.txn.abort()
 
         def fail(*arguments: Any, **options: Any) -> None:
-            raise lmdb.DiskError("No space left on device")
+            raise self.error
 
         return fail
 
@@ -106,6 +108,29 @@ def test_what_could_not_be_written_is_written_with_the_next_commit(loop: Loop, v
     assert loop.ends[-1] is None
     assert loop.safe == [b"a", b"b"]
     assert loop.journal.committed > batch
+
+
+def test_a_batch_that_raises_anything_is_told_as_not_written(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.put(b"a")
+    with monkeypatch.context() as broken:
+        broken.setattr(loop.journal, "_write_window", Failing(loop.writer._txn, "write", RuntimeError("changed")).write)
+        loop.commit()
+    assert isinstance(loop.ends[-1], RuntimeError)
+    loop.commit()
+    assert (loop.ends[-1], loop.safe) == (None, [b"a"])
+
+
+def test_a_commit_that_takes_long_is_told_of(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop.put(b"a")
+    loop.commit()
+    assert caplog.messages == []
+    monkeypatch.setattr(writer, "SLOW_COMMIT_S", 0.0)
+    loop.put(b"b")
+    loop.commit()
+    [warning] = caplog.messages
+    assert warning == "the disk took 0.0 s for a commit; confirms of what is persistent waited"
 
 
 def test_a_writer_that_stops_leaves_no_transaction_open(loop: Loop) -> None:
