@@ -132,7 +132,9 @@ class OurBroker(BrokerProcess):
         self.variables: dict[str, str] = {}
 
     def environment(self) -> dict[str, str]:
-        return {**super().environment(), **self.variables}
+        # With TLS there is a port of HTTPS, too, and other brokers run beside this one.
+        ports = {"AMQP_BROKER_MANAGEMENT_TLS_PORT": "0"} if "--tls-port" in self.options else {}
+        return {**super().environment(), **ports, **self.variables}
 
     @property
     def ports_file(self) -> Path:

@@ -32,10 +32,10 @@ def test_nothing_is_lost_when_the_broker_that_takes_over_is_killed_midway(rabbit
     with RunningServer(ephemeral=False, data_dir=str(tmp_path / "data")) as here:
         channel = channel_of(here.port)
         channel.queue_declare("q", durable=True)
-        channel.confirm_delivery()
         properties = pika.BasicProperties(delivery_mode=2, headers={"kind": "probe"}, content_type="text/plain")
         for number in range(COUNT):
             channel.basic_publish("", "q", b"%d" % number, properties)
+        channel.queue_declare("q", passive=True)  # answered when all are in it
         value = {
             "src-uri": "amqp://",
             "src-queue": "q",
@@ -51,8 +51,7 @@ def test_nothing_is_lost_when_the_broker_that_takes_over_is_killed_midway(rabbit
     received: dict[int, int] = {}
     taken_over = channel_of(rabbitmq.port)
 
-    while True:
-        method, told, body = taken_over.basic_get("taken-over", auto_ack=True)
+    for method, told, body in taken_over.consume("taken-over", auto_ack=True, inactivity_timeout=1):
         if method is None:
             break
         assert (told.delivery_mode, told.headers, told.content_type) == (2, {"kind": "probe"}, "text/plain")
