@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "tls": ("tls", "tls"),
     "faults": ("faults", "faults"),
     "clock": ("clock", "clock"),
+    "compare": ("compare", "compare"),
     "messages": ("messages", "messages"),
     "message": ("messages", "message"),
     "install-shims": ("shims", "install_shims"),

@@ -49,9 +49,11 @@ LAYERS = {
     "management": Layer({*VALUES, "broker"}, {"socket", "lmdb", *CLOCKS, *THREADS, "os"}),
     "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib", "datetime"}),
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
+    "compare": Layer({*VALUES, "protocol", "broker", "session", "server", "shovel"}, THREADS),
     "testing": Layer({"config", "fields", "message", "broker", "server", "management"}, set()),
     "cli": Layer(
-        {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"},
+        {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"}
+        | {"compare", "shovel"},
         set(),
     ),
 }

@@ -1,0 +1,124 @@
+"""`amqp-broker compare`: stand between clients and a RabbitMQ, play the same to our broker, tell what differs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from amqp_broker.cli.failing import CommandError
+from amqp_broker.cli.serve import EX_CANTCREAT, EX_NOPERM, EX_UNAVAILABLE, explain, run_loop
+from amqp_broker.compare.proxy import Proxy
+from amqp_broker.compare.report import Report
+from amqp_broker.compare.upstream import NoUpstream, Upstream, ask
+from amqp_broker.compat import PROFILES
+from amqp_broker.config import Config
+from amqp_broker.errors import InvalidParameter
+from amqp_broker.server.server import Server
+from amqp_broker.shovel.definition import Uri, parse_uri
+
+EX_USAGE: Final = 64
+DIFFERS: Final = 1
+PORT: Final = 5673
+
+
+@click.command()
+@click.option("--upstream", required=True, metavar="URI", help="The RabbitMQ: amqp://user:password@host:port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where clients connect to.")
+@click.option("--port", default=PORT, show_default=True, help="The port of that; 0 is any that is free.")
+@click.option(
+    "--compat",
+    type=click.Choice(list(PROFILES)),
+    help="Which RabbitMQ ours is like.  [default: the upstream's version]",
+)
+@click.option("--definitions", default="", metavar="FILE", help="What there is at ours before the first client.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write what was found to this file, too.")
+def compare(upstream: str, host: str, port: int, compat: str | None, definitions: str, json_file: Path | None) -> None:
+    """Stand before a RabbitMQ, and tell where our broker would have answered otherwise.
+
+    Clients connect here instead of to the RabbitMQ, and get its answers. All they say is also played to a broker of
+    ours, which is empty at first and in memory. Ends with Ctrl-C and a summary; the exit code is 1 if there were
+    differences.
+    """
+    try:
+        uri = parse_uri(upstream)
+    except InvalidParameter as error:
+        raise CommandError(f"{error}.", EX_USAGE) from None
+    if uri.is_local:
+        raise CommandError("the URI of the upstream has no host.", EX_USAGE)
+    if json_file is not None:
+        _write(json_file, {})
+    # What our broker has to say goes nowhere else.
+    logging.getLogger("amqp_broker").addHandler(logging.NullHandler())
+    report = Report(click.echo)
+    about: dict[str, Any] = {"upstream": str(uri)}
+    run_loop(_compare(uri, (host, port), compat, definitions, report, about))
+    click.echo(report.summary)
+    if json_file is not None:
+        _write(json_file, {**about, **report.as_json()})
+    if report.differences_count:
+        sys.exit(DIFFERS)
+
+
+async def _compare(
+    uri: Uri, place: tuple[str, int], compat: str | None, definitions: str, report: Report, about: dict[str, Any]
+) -> None:
+    try:
+        found = await ask(uri)
+    except NoUpstream as error:
+        raise CommandError(f"{error}.", EX_NOPERM if error.is_refusal else EX_UNAVAILABLE) from None
+    profile = compat or found.profile
+    report.version = found.version
+    about.update(product=found.product, version=found.version, profile=profile)
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    server = Server(settings(found, profile, definitions))
+    await server.start()
+    try:
+        proxy = Proxy(uri, server, report)
+        try:
+            await proxy.start(*place)
+        except OSError as error:
+            raise explain(*place, error) from None
+        click.echo(f"{found.product} {found.version} at {uri} is compared with ours as {profile}")
+        click.echo(f"clients connect to {place[0]}:{proxy.port}; Ctrl-C ends it")
+        await stopped.wait()
+        await proxy.stop()
+    finally:
+        await server.stop()
+
+
+def settings(upstream: Upstream, profile: str, definitions: str) -> Config:
+    """Those of our broker: like the upstream's where clients see it, and as open as can be where they do not."""
+    config = Config(
+        host="127.0.0.1",
+        port=0,
+        ephemeral=True,
+        control=False,
+        management=False,
+        prometheus=False,
+        vm_memory_high_watermark="1.0",
+        compat=profile,
+        definitions=definitions,
+        channel_max=upstream.channel_max,
+        heartbeat_s=upstream.heartbeat_s,
+    )
+    if upstream.frame_max:
+        config = replace(config, frame_max=upstream.frame_max)
+    config.check()
+    return config
+
+
+def _write(path: Path, found: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(found, indent=2, default=str) + "\n")
+    except OSError as error:
+        raise CommandError(f"cannot write '{path}': {error.strerror}.", EX_CANTCREAT) from None

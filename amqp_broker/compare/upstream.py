@@ -1,0 +1,120 @@
+"""Asking the upstream, before the first client comes, which RabbitMQ it is and what limits it offers."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pamqp import commands
+
+from amqp_broker.compare.known import numbers_of
+from amqp_broker.compare.speech import Listener, Unreadable
+from amqp_broker.compat import DEFAULT, PROFILES
+from amqp_broker.protocol.methods import encode_method
+from amqp_broker.protocol.wire import PROTOCOL_HEADER, method_frame
+from amqp_broker.server.shovels import tls_context
+from amqp_broker.shovel.client import call
+from amqp_broker.shovel.definition import Uri
+
+TIMEOUT_S: Final = 10.0
+READ_BYTES: Final = 64 * 1024
+
+
+class NoUpstream(Exception):
+    """There is no RabbitMQ that lets us in; the text says why. `is_refusal` if it is there and does not."""
+
+    def __init__(self, reason: str, is_refusal: bool = False) -> None:
+        super().__init__(reason)
+        self.is_refusal = is_refusal
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What the upstream says of itself; limits as its connection.tune has them."""
+
+    product: str
+    version: str
+    channel_max: int
+    frame_max: int
+    heartbeat_s: int
+
+    @property
+    def profile(self) -> str:
+        """The profile that is most like it: the newest that is not newer, or the oldest."""
+        return nearest_profile(self.version)
+
+
+def nearest_profile(version: str) -> str:
+    """The newest profile that is not newer than this version, or the oldest; the default for what is no version."""
+    wanted = numbers_of(version)
+    if not wanted:
+        return DEFAULT
+    profiles = sorted(PROFILES, key=numbers_of)
+    older = [name for name in profiles if numbers_of(name) <= wanted]
+    return older[-1] if older else profiles[0]
+
+
+def secured(uri: Uri) -> tuple[ssl.SSLContext | None, str | None]:
+    """TLS context and server name for connecting, both None without TLS. Raises OSError for a missing file."""
+    if uri.scheme != "amqps":
+        return None, None
+    return tls_context(uri), uri.query.get("server_name_indication", uri.host.strip("[]"))
+
+
+async def ask(uri: Uri) -> Upstream:
+    """Log in and leave again. Raises NoUpstream."""
+    try:
+        context, name = secured(uri)
+        async with asyncio.timeout(TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(
+                uri.host.strip("[]"), uri.port, ssl=context, server_hostname=name
+            )
+    except TimeoutError:
+        raise NoUpstream(f"cannot connect to {uri}: it does not answer") from None
+    except (OSError, ValueError) as error:
+        raise NoUpstream(f"cannot connect to {uri}: {error}") from None
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            return await _ask(uri, reader, writer)
+    except TimeoutError:
+        raise NoUpstream(f"{uri} does not speak AMQP 0-9-1, or not to us: it does not answer") from None
+    except (OSError, Unreadable):
+        raise NoUpstream(f"{uri} does not speak AMQP 0-9-1") from None
+    finally:
+        writer.close()
+
+
+async def _ask(uri: Uri, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Upstream:
+    listener = Listener()
+    writer.write(PROTOCOL_HEADER)
+    start = await _next(listener, reader, uri)
+    if not isinstance(start, commands.Connection.Start):
+        raise Unreadable("no connection.start")
+    properties: Any = start.server_properties
+    capabilities = {"authentication_failure_close": True}
+    start_ok = call(
+        commands.Connection.StartOk,
+        client_properties={"product": "amqp-broker compare", "capabilities": capabilities},
+        mechanism="PLAIN",
+        response=f"\0{uri.user}\0{uri.password}",
+        locale="en_US",
+    )
+    writer.write(method_frame(0, encode_method(start_ok)))
+    tune: Any = await _next(listener, reader, uri)
+    if not isinstance(tune, commands.Connection.Tune):
+        reason = getattr(tune, "reply_text", "it wants more than a name and a password")
+        raise NoUpstream(f"{uri} does not let us in as '{uri.user}': {reason}", is_refusal=True)
+    product, version = (str(properties.get(name, "")) for name in ("product", "version"))
+    return Upstream(product, version, tune.channel_max, tune.frame_max, tune.heartbeat)
+
+
+async def _next(listener: Listener, reader: asyncio.StreamReader, uri: Uri) -> Any:
+    """The next method on channel 0. Raises NoUpstream and Unreadable."""
+    while True:
+        data = await reader.read(READ_BYTES)
+        if not data:
+            raise NoUpstream(f"{uri} closes the connection without a word", is_refusal=True)
+        for said in listener.hear(data):
+            return said.method

@@ -1,0 +1,277 @@
+"""The proxy over sockets; the upstream is a broker of ours that listens, which differs only as the test has it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.broker.fault_rules import Rule
+from amqp_broker.server.server import Server
+from compat.certificates import Issuer
+from compat.waiting import wait_until
+from tests.client import Client
+from tests.compare.running import RunningProxy
+from tests.running import RunningServer
+
+
+@pytest.fixture
+def upstream() -> Iterator[RunningServer]:
+    with RunningServer() as running:
+        yield running
+
+
+def work(client: Client, queue: str, count: int, message: bytes = b"m") -> None:
+    """Publish with confirms, consume and ack."""
+    client.declare(queue)
+    client.call(commands.Confirm.Select())
+    for _ in range(count):
+        client.publish(queue, message)
+    confirmed = 0
+    while confirmed < count:
+        ack = client.expect(commands.Basic.Ack)
+        confirmed = ack.delivery_tag
+    client.consume(queue)
+    for _ in range(count):
+        delivered, body = client.expect_delivery()
+        assert body == message
+        client.send(commands.Basic.Ack(delivered.delivery_tag))
+    client.sync()
+
+
+def leave(client: Client) -> None:
+    client.call(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+    client.close()
+
+
+def test_the_same_answers_are_no_difference_and_all_are_compared(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        work(client, "q", 50)
+        leave(client)
+    # Two to open, declare, select, consume, qos, bye, and each message twice.
+    assert (proxy.report.compared_count, proxy.found) == (107, [])
+    assert proxy.report.connections_count == 1
+
+
+def test_a_fault_of_ours_is_told_with_its_place(upstream: RunningServer) -> None:
+    def fault(server: Server) -> None:
+        server.broker.faults.add(Rule("confirm_nack", routing_key="q", after=2, times=1))
+
+    with RunningProxy(upstream, fault) as proxy:
+        client = Client(proxy.port).open()
+        client.declare("q")
+        client.call(commands.Confirm.Select())
+        for _ in range(5):
+            client.publish("q", b"m")
+            client.expect(commands.Basic.Ack)
+        proxy.until(lambda: proxy.report.differences)
+    (difference,) = proxy.report.differences
+    assert (difference.connection, difference.channel) == (1, 1)
+    assert difference.asked == "basic.publish routing_key='q'"
+    assert (difference.upstream, difference.ours) == (
+        "basic.ack delivery_tag=3",
+        "basic.nack delivery_tag=3 multiple requeue",
+    )
+
+
+def test_a_queue_that_is_another_at_ours_is_told_and_the_client_goes_on(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        with Client(proxy.ask(lambda server: server.ports["amqp"])).open() as beside:
+            beside.declare("q", durable=True)
+        client = Client(proxy.port).open()
+        work(client, "q", 3)
+        client.send(commands.Channel.Open(), channel=2)
+        client.expect(commands.Channel.OpenOk, channel=2)
+    ((said, ours),) = proxy.found
+    assert said.startswith("queue.declare-ok queue='q'")
+    assert ours.startswith("channel.close reply_code=406")
+
+
+def test_a_large_message_is_compared(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        work(client, "q", 2, bytes(16 * 1024 * 1024))
+        leave(client)
+    assert proxy.found == []
+
+
+def test_frames_in_tiny_pieces_are_compared(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port)
+        whole = client.send_bytes
+
+        def send_bytes(data: bytes) -> None:
+            for start in range(0, len(data), 3):
+                whole(data[start : start + 3])
+
+        client.send_bytes = send_bytes  # type: ignore[method-assign]
+        client.open()
+        work(client, "q", 3)
+        leave(client)
+    assert proxy.found == []
+
+
+def test_many_clients_at_once_that_share_a_queue_are_no_difference(upstream: RunningServer) -> None:
+    count = 300
+    with RunningProxy(upstream) as proxy:
+        got: list[bytes] = []
+
+        def consume() -> None:
+            with Client(proxy.port).open() as client:
+                client.call(commands.Basic.Qos(prefetch_count=7))
+                client.consume("shared")
+                while True:
+                    delivered, body = client.expect_delivery()
+                    client.send(commands.Basic.Ack(delivered.delivery_tag))
+                    if body == b"end":
+                        return
+                    got.append(body)
+
+        def publish(number: int) -> None:
+            client = Client(proxy.port).open()
+            client.call(commands.Confirm.Select())
+            for one in range(count):
+                client.publish("shared", b"%d-%d" % (number, one))
+            confirmed = 0
+            while confirmed < count:
+                confirmed = client.expect(commands.Basic.Ack).delivery_tag
+            leave(client)
+
+        with Client(proxy.port).open() as first:
+            first.declare("shared")
+        consumers = [threading.Thread(target=consume) for _ in range(4)]
+        publishers = [threading.Thread(target=publish, args=(number,)) for number in range(4)]
+        for thread in (*consumers, *publishers):
+            thread.start()
+        wait_until(lambda: len(got) >= 4 * count)
+        with Client(proxy.port).open() as last:
+            for _ in consumers:
+                last.publish("shared", b"end")
+            last.sync()
+        for thread in (*consumers, *publishers):
+            thread.join(20)
+    assert sorted(got) == sorted(b"%d-%d" % (number, one) for number in range(4) for one in range(count))
+    assert proxy.found == []
+    assert proxy.report.connections_count == 10
+
+
+def test_a_client_that_does_not_read_holds_up_only_itself(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        slow = Client(proxy.port, receive_bytes=4096).open()
+        slow.declare("q")
+        slow.consume("q", no_ack=True)
+        with Client(proxy.port).open() as client:
+            for _ in range(400):
+                client.publish("q", bytes(100_000))
+            client.sync()
+            work(client, "other", 20)
+        for _ in range(400):
+            slow.expect_delivery()
+        leave(slow)
+    assert proxy.found == []
+
+
+def test_a_wrong_password_is_refused_by_both(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port)
+        with pytest.raises(AssertionError):
+            client.log_in("guest", "wrong")
+        client.close()
+        proxy.until(lambda: not proxy.proxy.links)
+    assert proxy.found == []
+
+
+def test_users_and_vhosts_of_the_upstream_are_made_as_they_come(upstream: RunningServer) -> None:
+    def prepare(server: Server) -> None:
+        from amqp_broker.broker.access import Permission
+
+        broker = server.broker
+        broker.add_vhost("shop")
+        broker.set_permission(broker.add_user("anna", "secret"), "shop", Permission())
+
+    upstream.ask(prepare)
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open("anna", "secret", "shop")
+        work(client, "q", 1)
+        assert proxy.ask(lambda server: list(server.broker.vhosts["shop"].queues)) == ["q"]
+        leave(client)
+    assert proxy.found == []
+
+
+def test_an_upstream_that_dies_ends_the_client_and_is_no_difference() -> None:
+    with RunningServer() as upstream, RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        client.declare("q")
+        upstream._host.stop(True)
+        assert client.expect_end() == b""
+        proxy.until(lambda: proxy.report.notes)
+        turned_away = Client(proxy.port)
+        assert turned_away.expect_end() == b""
+    assert proxy.found == []
+    assert proxy.report.notes[0] == "connection 1: the upstream has closed it without a word"
+    assert proxy.report.notes[1].startswith("a client was turned away, as there is no connection to amqp://")
+
+
+def test_what_a_client_had_that_was_cut_is_there_for_the_next_at_both(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        client.declare("q")
+        client.publish("q", b"m")
+        client.consume("q")
+        client.expect_delivery()
+        client.reset()
+        proxy.until(lambda: not proxy.proxy.links)
+        upstream.until(lambda server: not server.broker.connections)
+        again = Client(proxy.port).open()
+        again.consume("q")
+        delivered, _ = again.expect_delivery()
+        assert delivered.redelivered
+        again.send(commands.Basic.Ack(delivered.delivery_tag))
+        again.sync()
+        leave(again)
+        assert proxy.ask(lambda server: server.broker.vhosts["/"].queues["q"].unacked_count) == 0
+    assert proxy.found == []
+
+
+def test_nonsense_is_answered_by_the_upstream_and_harms_nobody(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        with socket.create_connection(("127.0.0.1", proxy.port), 10) as nonsense:
+            nonsense.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert nonsense.recv(8) == b"AMQP\0\0\t\1"
+        client = Client(proxy.port).open()
+        client.send_bytes(b"\x2a\0\1\0\0\0\0\xce")
+        assert client.expect(commands.Connection.Close, channel=0).reply_code == 501
+        client.send(commands.Connection.CloseOk(), channel=0)
+        client.close()
+        work(Client(proxy.port).open(), "q", 3)
+    assert proxy.found == []
+
+
+def test_an_upstream_over_tls(tmp_path: Path) -> None:
+    served = Issuer(tmp_path).server()
+    with RunningServer(
+        tls_port=0,
+        tls_cert_file=str(served.certificate),
+        tls_key_file=str(served.key),
+        tls_ca_file=str(served.authority),
+    ) as upstream:
+        url = f"amqps://guest:guest@localhost:{upstream.server.ports['amqps']}?cacertfile={served.authority}"
+        with RunningProxy(url) as proxy:
+            client = Client(proxy.port).open()
+            work(client, "q", 20, bytes(300_000))
+            leave(client)
+    assert proxy.found == []
+
+
+def test_nobody_waits_for_a_client_that_stays_when_it_ends(upstream: RunningServer) -> None:
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        started = time.monotonic()
+    assert time.monotonic() - started < 5
+    assert client.expect_end() == b""
