@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import definitions
 from amqp_broker.broker.access import SALT_BYTES, SHA256, Permission, TopicPermission, User, hash_password
+from amqp_broker.broker.advice import Advisor
 from amqp_broker.broker.connection import AwaitsCommit, Connection
 from amqp_broker.broker.counters import Counters
 from amqp_broker.broker.dead_letter import dead_letter
@@ -81,6 +82,7 @@ class Broker:
         # Who does what parameters say, by component.
         self.components: dict[str, Component] = {}
         self.counters = Counters(self)
+        self.advice = Advisor(self)
         self.records = Records(self)
         self.idle_waits: list[IdleWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
@@ -219,6 +221,7 @@ class Broker:
         self.faults.clear(name)
         vhost.forget()
         self.records.stop(vhost)
+        self.advice.on_vhost_deleted(vhost)
         del self.vhosts[name]
         for user in self.users.values():
             self._forget_permissions(user, name)
@@ -414,6 +417,7 @@ class Broker:
             for queue in list(connection.exclusive_queues):
                 connection.vhost.remove_queue(queue)
         if was_here:
+            self.advice.on_connection_closed(connection)
             self.counters.connections_closed += 1
             self.events.connection_closed(connection)
 

@@ -63,6 +63,8 @@ class Exchange:
     range_id: int | None = None
     # What was published to it, directly.
     publishes: PublishCounts = field(default_factory=PublishCounts)
+    # A routing key that led to no queue, published without mandatory.
+    unroutable_key: str | None = None
 
     def __str__(self) -> str:
         return f"exchange '{self.name}' in vhost '{self.vhost}'"

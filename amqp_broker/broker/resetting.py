@@ -15,7 +15,10 @@ REASON: Final = "the broker is reset"
 
 
 def reset_vhost(vhost: VHost) -> None:
-    """Close all connections to a vhost, and delete what is in it, faults too. Permissions and metadata stay."""
+    """Close all connections to a vhost, and delete what is in it, with faults and advice.
+
+    Permissions and metadata stay.
+    """
     broker = vhost.broker
     broker.faults.clear(vhost.name)
     for connection in list(vhost.connections):
@@ -37,6 +40,7 @@ def reset_vhost(vhost: VHost) -> None:
     record = broker.records.of(vhost)
     if record is not None:
         record.clear()
+    broker.advice.clear(vhost.name)
     assert not any(parameter.component in (VHOST_LIMITS, OPERATOR_POLICY) for parameter in vhost.parameters)
 
 

@@ -189,6 +189,7 @@ class VHost:
             self.broker.journal.define(*definitions.of_policy("policy", self, policy))
             self._policies_changed(policy)
             self.broker.events.emit_action("policy.set", vhost=self.name, **policy.as_event())
+            self.broker.advice.on_policy(self, policy)
 
     def clear_policy(self, name: str) -> None:
         """Raises DoesNotExist."""

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "definitions": ("definitions", "definitions"),
     "tls": ("tls", "tls"),
     "faults": ("faults", "faults"),
+    "advice": ("advice", "advice"),
     "clock": ("clock", "clock"),
     "compare": ("compare", "compare"),
     "messages": ("messages", "messages"),

@@ -175,6 +175,7 @@ QUERIES: Final[dict[tuple[str, str], dict[str, Schema]]] = {
     ("POST", "/_broker/reset"): {"vhost": TEXT},
     ("PUT", "/_broker/snapshot/{vhost}"): {"clear": FLAG},
     ("DELETE", "/_broker/faults"): {"vhost": TEXT},
+    **{(method, "/_broker/advice"): {"vhost": TEXT} for method in ("GET", "DELETE")},
     **{("GET", f"/api/{name}"): LIST_QUERY for name in ("users", "vhosts", "permissions", "policies", "parameters")},
 }
 ERROR: Final = an_object(("error", "reason"), error=TEXT, reason={"oneOf": [TEXT, {"type": "array"}]})

@@ -6,6 +6,7 @@ from typing import Final
 
 from amqp_broker.management import (
     actions,
+    advice,
     auth,
     bindings,
     channels,
@@ -62,6 +63,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *operations.RESOURCES,
     *snapshots.RESOURCES,
     *faults.RESOURCES,
+    *advice.RESOURCES,
     *clock.RESOURCES,
     *record.RESOURCES,
     *openapi.RESOURCES,

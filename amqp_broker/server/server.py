@@ -21,7 +21,7 @@ from amqp_broker.broker import logins, patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.timers import Timers
 from amqp_broker.config import Config, ConfigError, octets
-from amqp_broker.server import administration_log, memory, tls
+from amqp_broker.server import administration_log, advice_log, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
@@ -88,6 +88,7 @@ class Server:
         self.broker.now = self.clock.now()
         is_blank = self.store is None or not self.store.recover(self.broker)
         self.broker.events.listen(administration_log.tell)
+        self.broker.advice.listeners = (advice_log.tell,)
         try:
             self._declare(is_blank)
         except BaseException:
@@ -304,7 +305,9 @@ class Server:
             self.flush()
 
     def _watch_alarms(self) -> None:
+        """What is done once a second."""
         self.check_alarms()
+        self.broker.advice.look()
         self._alarms_timer = self.loop.call_later(ALARMS_S, self._watch_alarms)
 
     def _on_commit_done(self, error: Exception | None) -> None:

@@ -368,11 +368,13 @@ class Channel(seam.Channel):
         self.remove_consumers()
         self.give_back()
         self.end()
+        self.session.broker.advice.on_channel_closed(self)
 
     def end(self) -> None:
         """The channel is closed: what it has counted is told, and that it is closed."""
         self.collect()
         self.vhost.count_routes()
+        self.session.broker.advice.on_channel_ended(self)
         self.session.broker.counters.channels_closed += 1
         self.session.broker.events.channel_closed(self.session, self.number)
 

@@ -122,6 +122,8 @@ def qos(channel: Channel, method: commands.Basic.Qos) -> None:
     if method.prefetch_size:
         raise NotImplemented_(f"prefetch_size!=0 ({method.prefetch_size})")
     channel.session.send(channel.number, commands.Basic.QosOk())
+    if method.global_:
+        channel.session.broker.advice.on_global_prefetch(channel)
     if method.global_ and channel.session.broker.profile.has_global_prefetch:
         channel.limit_total(method.prefetch_count)
     else:
@@ -163,6 +165,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         arguments=given,
     )
     queue.subscribe(consumer)
+    session.broker.advice.on_consume(channel, consumer)
     _start(consumer, method.nowait)
 
 

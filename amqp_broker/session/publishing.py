@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker import fields
 from amqp_broker.broker import publishing
 from amqp_broker.broker.fault_rules import Rule
+from amqp_broker.broker.habits import is_reply
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.reply_queue import REPLY_TO
 from amqp_broker.broker.route import Route
@@ -29,12 +30,11 @@ from amqp_broker.message import (
 )
 from amqp_broker.protocol import wire
 from amqp_broker.session import faults
-from amqp_broker.session.channel import CONFIRMING, TRANSACTIONAL
+from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
 from amqp_broker.session.topology import user_of
 
 if TYPE_CHECKING:
     from amqp_broker.session.channel import Channel
-    from amqp_broker.session.session import Session
 
 # Beyond these sizes the caches start anew: publishers with ever new keys must not grow them without bound.
 ROUTES_MAX: Final = 16_384
@@ -45,8 +45,9 @@ NO_ROUTE: Final = 312
 NO_RULES: Final[list[Rule]] = []
 
 
-def read_traits(session: Session, property_list: bytes) -> Traits:
+def read_traits(channel: Channel, property_list: bytes) -> Traits:
     """What a property list says about publishing. Raises SyntaxError_ if it is none."""
+    session = channel.session
     if not session.has_published:
         session.has_published = True
         session.follow_alarms()
@@ -56,6 +57,8 @@ def read_traits(session: Session, property_list: bytes) -> Traits:
             traits = Traits(property_list)
         except MalformedProperties as error:
             raise SyntaxError_(str(error)) from None
+        if traits.is_persistent and channel.mode == PLAIN:
+            session.broker.advice.on_persistent(channel)
         if len(property_list) <= TRAITS_BYTES_MAX:
             if len(session.traits) >= TRAITS_MAX:
                 session.traits.clear()
@@ -183,6 +186,8 @@ def _resolve(channel: Channel, method: bytes) -> Route:
         and not vhost.broker.faults.concerns_publish(vhost.name, name, routing_key, user.name)
         and not any(queue.settings.rejects_publish for queue in queues)
     )
+    if not queues and not mandatory and not is_reply(name, routing_key):
+        exchange.unroutable_key = routing_key
     return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
 
 

@@ -274,7 +274,7 @@ class Session(Connection):
                                 at = tail
                                 traits = traits_cache.get(property_list)
                                 if traits is None:
-                                    traits = read_traits(self, property_list)
+                                    traits = read_traits(channel, property_list)
                                 if (
                                     route is not None
                                     and route.is_plain
@@ -348,7 +348,7 @@ class Session(Connection):
     def _on_content(self, channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:
         if assembly.add(kind, payload, self.broker.config.message_bytes_max):
             channel.assembly = None
-            traits = read_traits(self, assembly.property_list)
+            traits = read_traits(channel, assembly.property_list)
             content = assembly.content(channel.number, self.broker.config.frame_max)
             publish(channel, assembly.method, traits, content, assembly.body_bytes)
 

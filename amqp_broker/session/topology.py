@@ -112,6 +112,7 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
             arguments=_table(method.arguments),
         )
         session.hold_for(definitions.of_queue(queue))
+        session.broker.advice.on_declare(channel, queue)
     channel.last_queue = queue.name
     if not method.nowait:
         ok = commands.Queue.DeclareOk("", queue.ready_count, len(queue.consumers))

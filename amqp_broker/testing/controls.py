@@ -1,4 +1,4 @@
-"""What a test does to an embedded broker beside being its client: its clock, and what it does wrong.
+"""What a test does with an embedded broker beside being its client: its clock, what it does wrong, what it advises.
 
     broker.clock.advance(timedelta(minutes=30))
     vhost.faults.add("confirm_nack", routing_key="orders.*", times=3)
@@ -8,12 +8,16 @@ Everything is done by the broker's own thread, between two reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.broker.faults import Rule
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.advice import Advice
+    from amqp_broker.server.server import Server
     from amqp_broker.testing.embedded import EmbeddedBroker
 
 
@@ -67,3 +71,35 @@ class EmbeddedFaults:
     def clear(self) -> None:
         """Remove all rules, or those of the vhost."""
         self._broker.ask(lambda server: server.broker.faults.clear(self._vhost))
+
+
+class EmbeddedAdvice:
+    """The habits that a broker has noticed (docs/advice.md), in one vhost or (None) everywhere.
+
+    As a list it is what there is to say by now, oldest first.
+    """
+
+    def __init__(self, broker: EmbeddedBroker, vhost: str | None = None) -> None:
+        self._broker = broker
+        self._vhost = vhost
+
+    def __iter__(self) -> Iterator[Advice]:
+        return iter(self._broker.ask(self.given))
+
+    def __len__(self) -> int:
+        return len(self._broker.ask(self.given))
+
+    @property
+    def habits(self) -> list[str]:
+        """The names of the habits, each once, in the order in which they were noticed."""
+        return list(dict.fromkeys(advice.habit.name for advice in self))
+
+    def clear(self) -> None:
+        """Forget what was said."""
+        self._broker.ask(lambda server: server.broker.advice.clear(self._vhost))
+
+    def given(self, server: Server) -> list[Advice]:
+        """The same, asked in the broker's own thread."""
+        advisor = server.broker.advice
+        advisor.look_at_all()
+        return [replace(advice) for advice in advisor if self._vhost in (None, advice.place.vhost)]

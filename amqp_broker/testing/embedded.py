@@ -18,7 +18,7 @@ from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.resetting import reset, reset_vhost
 from amqp_broker.config import Config
 from amqp_broker.server.server import Server
-from amqp_broker.testing.controls import EmbeddedClock, EmbeddedFaults
+from amqp_broker.testing.controls import EmbeddedAdvice, EmbeddedClock, EmbeddedFaults
 from amqp_broker.testing.hosting import Host, put
 from amqp_broker.testing.vhosts import EmbeddedVHost, HeldMessage, QueueState, lent_vhost
 
@@ -61,6 +61,7 @@ class EmbeddedBroker:
         self._is_in_loop = False
         self.clock = EmbeddedClock(self)
         self.faults = EmbeddedFaults(self)
+        self.advice = EmbeddedAdvice(self)
         # Vhosts of tests that are under way, by name.
         self.lent: dict[str, EmbeddedVHost] = {}
         # Holds the host and not this object, which may be forgotten.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
+    from amqp_broker.testing.controls import EmbeddedAdvice
     from amqp_broker.testing.embedded import EmbeddedBroker
     from amqp_broker.testing.outside import OutsideBroker, OutsideVHost
     from amqp_broker.testing.vhosts import EmbeddedVHost
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 OPTIONS: Final = {
     "amqp-broker-url": "use the broker at this amqp:// URL, ours or RabbitMQ, instead of one in the tests' process",
     "amqp-broker-management-url": "its HTTP API, where vhosts are made; port 15672 if nothing is said",
+    "amqp-fail-on-advice": "fail a test whose clients have habits that bite in production: all, or names of habits",
     "amqp-broker-leaks": "what to do about connections that a test leaves open: ignore, warn (the default) or fail",
 }
 LEAKS: Final = ("ignore", "warn", "fail")
@@ -43,11 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for line in (*MARKS, COMPAT_MARK):
+    for line in (*MARKS, COMPAT_MARK, ADVICE_MARK):
         config.addinivalue_line("markers", line)
     leaks = _option(config, "amqp-broker-leaks")
     if leaks and leaks not in LEAKS:
         raise pytest.UsageError(f"amqp-broker-leaks is {leaks!r}, but should be one of {', '.join(LEAKS)}")
+    if _option(config, "amqp-fail-on-advice"):
+        try:
+            _habits(config)
+        except ValueError as error:
+            raise pytest.UsageError(f"amqp-fail-on-advice: {error}") from None
 
 
 def _option(config: pytest.Config, option: str) -> str:
@@ -109,7 +116,18 @@ def amqp_vhost(request: pytest.FixtureRequest, _amqp_brokers: dict[str, AnyBroke
         for apply in MARKS.values():
             apply(request.node, vhost)
         yield vhost
+    _tell_advice(request.node, vhost)
     _tell_leaks(request.config, vhost.leaks)
+
+
+@pytest.fixture
+def amqp_advice(amqp_vhost: AnyVHost) -> EmbeddedAdvice:
+    """What the broker advises the clients of this test: a list, and `habits`, their names."""
+    from amqp_broker.testing.vhosts import EmbeddedVHost
+
+    if not isinstance(amqp_vhost, EmbeddedVHost):
+        pytest.skip("only the embedded broker gives advice to a test")
+    return amqp_vhost.advice
 
 
 @pytest.fixture
@@ -122,6 +140,27 @@ def amqp_url(amqp_vhost: AnyVHost) -> str:
 def amqp_management_url(amqp_vhost: AnyVHost) -> str:
     """http://user:password@host:port of the HTTP API, which is served from now on."""
     return amqp_vhost.broker.management_url
+
+
+def _habits(config: pytest.Config) -> frozenset[str]:
+    """The habits that fail a test. Raises ValueError."""
+    from amqp_broker.broker.habits import named
+
+    return named(_option(config, "amqp-fail-on-advice").replace(",", " ").split())
+
+
+def _tell_advice(item: pytest.Item, vhost: AnyVHost) -> None:
+    from amqp_broker.testing.vhosts import EmbeddedVHost
+
+    if not _option(item.config, "amqp-fail-on-advice") or not isinstance(vhost, EmbeddedVHost):
+        return
+    from amqp_broker.broker.habits import named
+
+    allowed = named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))
+    failing = _habits(item.config) - allowed
+    told = [str(advice) for advice in vhost.advised if advice.habit.name in failing]
+    if told:
+        pytest.fail("the broker advises:\n" + "\n".join(told), pytrace=False)
 
 
 def _tell_leaks(config: pytest.Config, leaks: list[str]) -> None:
@@ -184,6 +223,8 @@ MARKS: Final[dict[str, Callable[[pytest.Item, Any], None]]] = {
     "amqp_definitions(file): declare in the test's vhost what a file of definitions, or a dict, says": _declare,
     "amqp_fault(action, **fields): have the broker do wrong in the test's vhost, as docs/faults.md says": _go_wrong,
 }
+# What `amqp-fail-on-advice` passes over (`_tell_advice`).
+ADVICE_MARK: Final = "amqp_allow_advice(*habits): have the test not fail on advice about these habits, or any"
 # The one that chooses the broker (`_broker_for`).
 COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ: '3.13', '4.2' or '4.3'"
 

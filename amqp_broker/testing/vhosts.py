@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.broker.access import Permission
 from amqp_broker.fields import printable
 from amqp_broker.server.messages import Messages
-from amqp_broker.testing.controls import EmbeddedFaults
+from amqp_broker.testing.controls import EmbeddedAdvice, EmbeddedFaults
 from amqp_broker.testing.history import History, what_happened
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.advice import Advice
     from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.server.server import Server
@@ -60,6 +61,9 @@ class EmbeddedVHost:
         self.broker = broker
         self.name = name
         self.faults = EmbeddedFaults(broker, name)
+        self.advice = EmbeddedAdvice(broker, name)
+        # What was said of it, when it ended.
+        self.advised: list[Advice] = []
         self.history = History()
         self.leaks: list[str] = []
         # What there was elsewhere when it began.
@@ -129,6 +133,7 @@ class EmbeddedVHost:
         self.broker.ask(self._delete)
 
     def _delete(self, server: Server) -> None:
+        self.advised = self.advice.given(server)
         vhost = server.broker.vhosts.get(self.name)
         if vhost is not None:
             vhost.set_metadata(vhost.metadata.__class__())  # one that is protected could not be deleted

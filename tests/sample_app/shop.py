@@ -39,6 +39,7 @@ class Shop:
         await self.channel.default_exchange.publish(message, "orders", mandatory=True)
 
     async def work(self) -> None:
+        await self.channel.set_qos(prefetch_count=10)
         await self.orders.consume(self._handle)
 
     async def _handle(self, message: AbstractIncomingMessage) -> None:
@@ -62,9 +63,11 @@ async def serve_prices(channel: AbstractChannel, prices: dict[str, int]) -> None
         body = json.dumps(prices.get(message.body.decode())).encode()
         reply = aio_pika.Message(body, correlation_id=message.correlation_id)
         await channel.default_exchange.publish(reply, message.reply_to)
+        await message.ack()
 
-    queue = await channel.declare_queue("prices")
-    await queue.consume(answer, no_ack=True)
+    await channel.set_qos(prefetch_count=10)
+    queue = await channel.declare_queue("prices", durable=True)
+    await queue.consume(answer)
 
 
 async def price_of(channel: AbstractChannel, article: str) -> int | None:

@@ -64,6 +64,8 @@ def check_nothing_is_remembered(journal: MemoryJournal) -> None:
 
 def check_empty(broker: Broker) -> None:
     """A broker that everybody has left, and from which everything was removed, holds no more than a new one."""
+    # What was said of clients outlives them.
+    broker.advice.clear()
     found, new = census(broker), census(Lab().broker)
     # The routes of a user have a cache of their own, which stays when it is empty.
     new["Broker.vhosts.VHost.route_caches", "dict"] = found["Broker.vhosts.VHost.route_caches", "dict"]

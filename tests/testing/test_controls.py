@@ -93,3 +93,71 @@ def test_what_happens_to_messages_is_waited_for(vhost: EmbeddedVHost, channel: B
     assert (event.kind, event.routing_keys) == ("publish", ["orders"])
     with pytest.raises(AssertionError):
         record.wait(Criteria(routing_key="payments"), timeout_s=0.01)
+
+
+# Advice, by a client as people have it
+
+
+def habits(vhost: EmbeddedVHost) -> list[str]:
+    return vhost.advice.habits
+
+
+def test_a_well_behaved_client_is_not_advised(vhost: EmbeddedVHost, channel: BlockingChannel) -> None:
+    channel.confirm_delivery()
+    channel.basic_qos(prefetch_count=10)
+    channel.exchange_declare("shop", "topic", durable=True)
+    channel.queue_declare("orders", durable=True)
+    channel.queue_bind("orders", "shop", "order.*")
+    persistent = pika.BasicProperties(delivery_mode=2)
+    for number in range(200):
+        channel.basic_publish("shop", "order.new", b"%d" % number, persistent, mandatory=True)
+    for _, (method, _, _) in zip(range(200), channel.consume("orders"), strict=False):
+        channel.basic_ack(method.delivery_tag)
+    channel.cancel()
+    assert habits(vhost) == []
+
+
+def test_each_habit_of_a_client_is_told_once_with_its_place(vhost: EmbeddedVHost) -> None:
+    for number in range(2):
+        parameters = pika.URLParameters(vhost.url)
+        parameters.client_properties = {"connection_name": "shop"}
+        with pika.BlockingConnection(parameters) as connection:
+            channel = connection.channel()
+            channel.queue_declare("orders", durable=True)
+            channel.queue_declare("later")
+            channel.basic_qos(prefetch_count=5, global_qos=True)
+            channel.basic_publish("", "orders", b"m", pika.BasicProperties(delivery_mode=2))
+            channel.basic_publish("amq.direct", "ordr", b"m")
+            for _ in range(10):
+                channel.basic_get("later")
+            channel.basic_consume("orders", print, auto_ack=True)
+            other = connection.channel()
+            for tag in range(10):
+                other.basic_consume("later", print, consumer_tag=f"{number}.{tag}")
+            list(vhost.advice)
+            for _ in range(20):
+                short = connection.channel()
+                short.basic_publish("", "orders", b"m")
+                short.close()
+    for _ in range(20):
+        with pika.BlockingConnection(parameters) as connection:
+            connection.channel().basic_publish("", "orders", b"m")
+    assert sorted(habits(vhost)) == [
+        *("auto-ack", "channel-per-message", "connection-per-message", "global-prefetch", "leaked-consumers"),
+        *("no-confirms", "polling", "transient-queue", "unlimited-prefetch", "unroutable"),
+    ]
+    assert len(vhost.advice) == 10
+    assert {advice.place.client for advice in vhost.advice} == {"shop"}
+    vhost.advice.clear()
+    assert len(vhost.advice) == 0
+
+
+def test_queues_that_a_client_leaves_behind_are_told_of(
+    broker: EmbeddedBroker, vhost: EmbeddedVHost, channel: BlockingChannel
+) -> None:
+    for _ in range(20):
+        channel.queue_declare("", durable=True)
+    assert habits(vhost) == []
+    broker.clock.advance(timedelta(minutes=1))
+    assert habits(vhost) == ["leaked-queues"]
+    assert [advice.place.queue for advice in broker.advice] == ["amq.gen-*"]

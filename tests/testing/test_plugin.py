@@ -265,3 +265,60 @@ print(*sorted(name for name in sys.modules if name.startswith(("amqp_broker", "a
 def test_the_project_tells_pytest_of_the_plugin() -> None:
     text = (Path(ROOT) / "pyproject.toml").read_text()
     assert '[project.entry-points.pytest11]\namqp_broker = "amqp_broker.testing.plugin"\n' in text
+
+
+ADVISED = """
+def publish_nowhere(url):
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        connection.channel().basic_publish("", "nowhere", b"m")
+        connection.channel().basic_get(connection.channel().queue_declare("q", durable=True).method.queue)
+
+def test_lost(amqp_url):
+    publish_nowhere(amqp_url)
+
+@pytest.mark.amqp_allow_advice("unroutable")
+def test_allowed(amqp_url):
+    publish_nowhere(amqp_url)
+
+@pytest.mark.amqp_allow_advice
+def test_all_allowed(amqp_url):
+    publish_nowhere(amqp_url)
+
+@pytest.mark.amqp_allow_advice("polling")
+def test_other_allowed(amqp_url):
+    publish_nowhere(amqp_url)
+"""
+
+
+def test_advice_fails_a_test_if_that_is_asked_for(suite: Suite) -> None:
+    result = suite.run(ADVISED, "--amqp-fail-on-advice=all")
+    result.assert_outcomes(passed=4, errors=2)
+    result.stdout.fnmatch_lines(["the broker advises:", "unroutable: *exchange '(default)'*"])
+
+
+@pytest.mark.parametrize(("habits", "errors"), [("", 0), ("polling", 0), ("polling, unroutable", 2)])
+def test_only_chosen_habits_fail_a_test(suite: Suite, habits: str, errors: int) -> None:
+    suite.run(ADVISED, "-o", f"amqp_fail_on_advice={habits}").assert_outcomes(passed=4, errors=errors)
+
+
+def test_a_habit_that_there_is_not_is_refused_before_any_test(suite: Suite) -> None:
+    result = suite.run(ADVISED, "--amqp-fail-on-advice=poling")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*amqp-fail-on-advice: *no habit 'poling'*"])
+
+
+def test_a_test_looks_at_advice_itself(suite: Suite) -> None:
+    tests = """
+def test_it(amqp_url, amqp_advice):
+    assert amqp_advice.habits == []
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("orders", durable=True)
+        channel.basic_consume("orders", print)
+        [advice] = amqp_advice
+        assert (advice.habit.name, advice.place.queue) == ("unlimited-prefetch", "orders")
+
+def test_another(amqp_advice):
+    assert list(amqp_advice) == []
+"""
+    suite.run(tests).assert_outcomes(passed=2)

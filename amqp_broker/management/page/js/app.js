@@ -6,6 +6,7 @@ import { form } from "./form.js";
 import { install, shortcuts } from "./keys.js";
 import { live } from "./live.js";
 import { state } from "./state.js";
+import * as advice from "./pages/advice.js";
 import * as channels from "./pages/channels.js";
 import * as clock from "./pages/clock.js";
 import * as connections from "./pages/connections.js";
@@ -49,6 +50,7 @@ const NAVIGATION = [
     "Testing",
     [
       ["faults", "Faults", "M9 1.500L3.500 9H8l-1 5.500L12.500 7H8z", "x", "administrator"],
+      ["advice", "Advice", "M5.500 11.500a4.500 4.500 0 115 0V13h-5zM6.500 15h3", "a", "administrator"],
     ],
   ],
 ];
@@ -73,6 +75,7 @@ const ROUTES = [
   [/^clock$/, clock.page],
   [/^definitions$/, definitions.page],
   [/^faults$/, faults.list],
+  [/^advice$/, advice.list],
 ];
 
 const root = document.getElementById("app");
