@@ -224,6 +224,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/_broker/faults": "rules for what the broker does wrong: list, add, remove all ([faults](faults.md))",
         "/_broker/faults/{id}": "one rule and its hits",
         "/_broker/advice": "habits that bite in production; DELETE forgets them ([advice](advice.md))",
+        "/_broker/demo": "the figures of the [demo](demo.md) that runs at this broker; 404 if none does",
         "/_broker/snapshot/{vhost}": "a vhost with its messages, and back (`?clear=true` where there is something)",
         "/_broker/reset": "delete everything, or with `?vhost=` all in that vhost",
         "/_broker/openapi.json": "this API as OpenAPI 3.1",

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "compare": ("compare", "compare"),
     "messages": ("messages", "messages"),
     "message": ("messages", "message"),
+    "demo": ("demo", "demo"),
     "install-shims": ("shims", "install_shims"),
 }
 RUN_HELP: Final = """Run a command with a broker of its own, which is gone when the command ends.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from amqp_broker.management.rates import Rates
 
 
@@ -36,6 +38,8 @@ class Node:
     rates: Rates
     state: str = "running"
     problem: str = ""
+    # What a demo tells of itself that runs at this node, or has run (amqp_broker/demo/figures.py).
+    demo: Callable[[], dict[str, Any]] | None = None
 
     # What it is
 

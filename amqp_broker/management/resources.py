@@ -14,6 +14,7 @@ from amqp_broker.management import (
     connections,
     consumers,
     definitions_api,
+    demo,
     exchanges,
     faults,
     features,
@@ -66,5 +67,6 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *advice.RESOURCES,
     *clock.RESOURCES,
     *record.RESOURCES,
+    *demo.RESOURCES,
     *openapi.RESOURCES,
 )

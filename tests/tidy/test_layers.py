@@ -51,9 +51,10 @@ LAYERS = {
     "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
     "compare": Layer({*VALUES, "protocol", "broker", "session", "server", "shovel"}, THREADS),
     "testing": Layer({"config", "fields", "message", "broker", "server", "management"}, set()),
+    "demo": Layer({"broker", "testing"}, set()),
     "cli": Layer(
         {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"}
-        | {"compare", "shovel"},
+        | {"compare", "demo", "shovel", "testing"},
         set(),
     ),
 }

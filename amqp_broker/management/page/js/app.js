@@ -11,6 +11,7 @@ import * as channels from "./pages/channels.js";
 import * as clock from "./pages/clock.js";
 import * as connections from "./pages/connections.js";
 import * as definitions from "./pages/definitions.js";
+import * as demo from "./pages/demo.js";
 import * as exchanges from "./pages/exchanges.js";
 import * as faults from "./pages/faults.js";
 import * as flow from "./pages/flow.js";
@@ -51,6 +52,7 @@ const NAVIGATION = [
     [
       ["faults", "Faults", "M9 1.500L3.500 9H8l-1 5.500L12.500 7H8z", "x", "administrator"],
       ["advice", "Advice", "M5.500 11.500a4.500 4.500 0 115 0V13h-5zM6.500 15h3", "a", "administrator"],
+      ["demo", "Confirm Demo", "M8 1.500l5.500 2v4.500c0 3-2.500 5.300-5.500 6.500-3-1.200-5.500-3.500-5.500-6.500V3.500zM5.500 8l2 2 3.500-4", "s", "monitoring"],
     ],
   ],
 ];
@@ -76,6 +78,7 @@ const ROUTES = [
   [/^definitions$/, definitions.page],
   [/^faults$/, faults.list],
   [/^advice$/, advice.list],
+  [/^demo$/, demo.page],
 ];
 
 const root = document.getElementById("app");

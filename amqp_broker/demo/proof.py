@@ -1,0 +1,82 @@
+"""The proof: what a publisher was told, beside what is in the queue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from amqp_broker.demo.ledger import ACKED, NACKED, RETURNED, UNANSWERED, WAITING, Ledger
+from amqp_broker.demo.strategies import Strategy
+
+# The fewest and the most copies of an attempt that may be in the queue.
+COPIES: Final = {ACKED: (1, 1), NACKED: (0, 0), RETURNED: (0, 0), UNANSWERED: (0, 1), WAITING: (0, 1)}
+# Why a message is nowhere that is not published again, in the order in which they are told.
+REASONS: Final = {
+    NACKED: "nacked",
+    RETURNED: "returned as unroutable",
+    UNANSWERED: "on its way when the connection broke",
+    WAITING: "never answered",
+}
+BREACHES_MAX: Final = 10
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How a queue compares with a ledger. `lost` says why messages are not in it; `breaches` are broken promises."""
+
+    strategy: str
+    promise: str
+    messages: int
+    sent: int
+    confirmed: int
+    queued: int
+    distinct: int
+    lost: Mapping[str, int]
+    breaches: tuple[str, ...]
+
+    @property
+    def duplicates(self) -> int:
+        """Copies that a consumer drops who looks at message ids."""
+        return self.queued - self.distinct
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the strategy keeps its promise, and the broker what it confirmed."""
+        return not self.breaches
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON tells it."""
+        return {**asdict(self), "duplicates": self.duplicates, "is_held": self.is_held}
+
+
+def prove(strategy: Strategy, messages: int, ledger: Ledger, queued: Mapping[tuple[int, int], int]) -> Proof:
+    """Compare a ledger with the copies of each (message number, attempt) that are in the queue."""
+    breaches: list[str] = []
+    lost: Counter[str] = Counter()
+    known = {(number, at) for number, attempts in ledger.attempts.items() for at in range(1, len(attempts) + 1)}
+    breaches += [f"message {number} is in the queue and was never published" for number, _ in queued.keys() - known]
+    for number, attempts in ledger.attempts.items():
+        copies = [queued.get((number, at), 0) for at in range(1, len(attempts) + 1)]
+        for attempt, count in zip(attempts, copies, strict=True):
+            fewest, most = COPIES[attempt.outcome]
+            if not fewest <= count <= most:
+                breaches.append(f"message {number} was {attempt.outcome}, and is in the queue {count} times")
+        if not any(copies):
+            lost[REASONS.get(attempts[-1].outcome, "acked")] += 1
+    if strategy.resends:
+        missing = messages - len(ledger.confirmed)
+        if missing:
+            breaches.append(f"{missing} of {messages} messages were never confirmed")
+    return Proof(
+        strategy.name,
+        strategy.promise,
+        messages,
+        ledger.sent_count,
+        len(ledger.confirmed),
+        sum(queued.values()),
+        len({number for number, _ in queued}),
+        {reason: lost[reason] for reason in (*REASONS.values(), "acked") if lost[reason]},
+        tuple(breaches[:BREACHES_MAX]),
+    )

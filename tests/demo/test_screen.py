@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.demo import screen
+
+GUSTS = [
+    {"at": 10, "sentence": "is killed", "hits": 1, "times": 1, "state": "over"},
+    {"at": 20, "sentence": "nacks 6 messages", "hits": 2, "times": 6, "state": "now"},
+    {"at": 30, "sentence": "loses 3 confirms", "hits": 0, "times": 3, "state": "to come"},
+]
+TOLD: dict[str, Any] = {
+    "strategy": "async",
+    "sentence": "publishes on",
+    "messages": 100,
+    "window": 10,
+    "confirmed": 50,
+    "in_flight": 5,
+    "median_ms": 1.25,
+    "p99_ms": 205.0,
+    "retries": {"nacked": 2, "returned": 1},
+    "connection": "open",
+    "connects": 2,
+    "storm": GUSTS,
+}
+RESULT: dict[str, Any] = {
+    "strategy": "naive",
+    "promise": "at most once",
+    "messages": 10,
+    "sent": 10,
+    "confirmed": 7,
+    "queued": 8,
+    "distinct": 8,
+    "duplicates": 0,
+    "lost": {"nacked": 2},
+    "breaches": (),
+    "is_held": True,
+    "retries": 0,
+    "median_ms": 1.0,
+    "p99_ms": None,
+    "elapsed_ms": 4200.0,
+}
+
+
+def test_all_is_told_at_a_glance() -> None:
+    assert screen.live(TOLD, 100, 40) == [
+        "async: publishes on",
+        "confirmed   [###############...............] 50 of 100",
+        "in flight   [###############...............] 5 of 10",
+        "latency     median 1.2 ms, p99 205 ms",
+        "retries     3: 2 nacked, 1 returned",
+        "connection  open, connected 2 times",
+        "x the broker is killed",
+        "> the broker nacks 6 messages: 2 of 6",
+        ". the broker loses 3 confirms, at message 30",
+    ]
+
+
+@pytest.mark.parametrize("height", [1, 3, 7, 8, 9, 100])
+@pytest.mark.parametrize("width", [1, 10, 32, 40, 200])
+def test_it_fits_into_any_terminal(width: int, height: int) -> None:
+    lines = screen.live(TOLD, width, height)
+    assert 1 <= len(lines) <= height
+    assert all(len(line) <= width for line in lines)
+
+
+def test_a_low_terminal_shows_what_the_storm_does_now() -> None:
+    assert screen.live(TOLD, 100, 7)[-1] == "> the broker nacks 6 messages: 2 of 6"
+
+
+def test_a_narrow_terminal_has_numbers_instead_of_bars() -> None:
+    assert screen.live(TOLD, 30, 40)[1] == "confirmed   50 of 100"
+
+
+def test_who_has_no_window_has_no_bar_of_it() -> None:
+    assert screen.live({**TOLD, "window": None}, 100, 40)[2] == "in flight   5, which nobody looks at"
+
+
+def test_what_begins_is_told_once() -> None:
+    first = list(screen.new_lines(TOLD, None))
+    assert first == [
+        "async publishes on.",
+        "  message 10: the broker is killed.",
+        "  message 20: the broker nacks 6 messages.",
+        "  connected again, with 50 of 100 confirmed.",
+    ]
+    assert list(screen.new_lines(TOLD, TOLD)) == []
+    assert list(screen.new_lines({**TOLD, "connects": 3}, TOLD)) == ["  connected again, with 50 of 100 confirmed."]
+    assert next(screen.new_lines({**TOLD, "strategy": "sync"}, TOLD)) == "sync publishes on."
+
+
+def test_the_verdict_tells_what_is_lost_and_why() -> None:
+    assert screen.verdict(RESULT) == [
+        "naive: 10 messages, published 10 times, 7 confirmed; median 1.0 ms, p99 -.",
+        "  In the queue: 8 of them, and 0 duplicates.",
+        "  Lost: 2 (2 nacked).",
+        "  Held: at most once; what was confirmed is there.",
+    ]
+
+
+def test_a_broken_promise_is_told_with_what_is_wrong() -> None:
+    broken = {**RESULT, "is_held": False, "breaches": ("message 3 was acked, and is in the queue 0 times",)}
+    assert screen.verdict(broken)[-2:] == [
+        "  Wrong: message 3 was acked, and is in the queue 0 times.",
+        "  Broken: at most once.",
+    ]
+
+
+def test_strategies_stand_beside_each_other() -> None:
+    head, row = screen.table([RESULT])
+    assert " ".join(head.split()) == (
+        "strategy took sent confirmed retries in queue duplicates lost median p99 promise"
+    )
+    assert " ".join(row.split()) == "naive 4.2 s 10 7 0 8 0 2 1.0 ms - held"
