@@ -330,6 +330,16 @@ class SpecialMessage(Message):
             special._carry(message)
         return special
 
+    @classmethod
+    def anew(cls, message: Message, properties: Properties) -> SpecialMessage:
+        """A message that is published once more, as itself: `properties` (its own) say how long it lives then.
+
+        What a queue or a journal keeps knows when it expires there, but not for how long it lives elsewhere.
+        """
+        special = cls.of(message)
+        special.expiration_ms = parse_expiration(properties.expiration)
+        return special
+
     def with_properties(self, properties: Properties) -> Message:
         special = SpecialMessage.of(super().with_properties(properties))
         special._carry(self)

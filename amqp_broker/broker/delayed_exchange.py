@@ -18,7 +18,7 @@ from amqp_broker import fields
 from amqp_broker.broker.exchange import Binding, Destination, Exchange
 from amqp_broker.broker.window import Window
 from amqp_broker.errors import PreconditionFailed
-from amqp_broker.message import Message, routing_keys
+from amqp_broker.message import Message, SpecialMessage, routing_keys
 
 if TYPE_CHECKING:
     from amqp_broker.broker.timers import Timer
@@ -176,7 +176,7 @@ class DelayedExchange(Exchange):
         headers = properties.headers or {}
         # That it is negative tells that there was a delay, and that there is none any more.
         properties.headers = headers = {**headers, "x-delay": fields.Long(-delay_of(headers))}
-        released = message.with_properties(properties)
+        released = SpecialMessage.anew(message.with_properties(properties), properties)
         for queue in self._vhost.route(self, keys, headers, released)[0]:
             queue.accept(released)
 

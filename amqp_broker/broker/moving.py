@@ -34,7 +34,7 @@ def move_to_queue(source: Queue, count: int, destination: Queue) -> Moved:
     def send(message: Message) -> str:
         if destination.will_reject(message):
             return f"{destination} is full"
-        destination.accept(message)
+        destination.accept(SpecialMessage.anew(message, message.properties()))
         return ""
 
     return _move(source, count, send)
@@ -46,7 +46,7 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
 
     def send(message: Message) -> str:
         properties = message.properties()
-        moved = SpecialMessage.of(message)
+        moved = SpecialMessage.anew(message, properties)
         moved.address = Address(exchange.name, message.routing_key)
         delayed_count = sum(found.messages_delayed for found in delaying)
         queues = vhost.route(exchange, routing_keys(message, properties), properties.headers or {}, moved)[0]

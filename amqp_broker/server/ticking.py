@@ -28,8 +28,8 @@ class Ticking:
         self._flush = flush
         self.due_ms: int | None = None
         self.real_due_ms: int | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._real_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._real_timer: asyncio.Handle | None = None
 
     def stop(self) -> None:
         for timer in (self._timer, self._real_timer):
@@ -112,10 +112,13 @@ class Ticking:
 
 
 def _set(
-    timer: asyncio.TimerHandle | None, due_ms: int | None, now: int, callback: Callable[[], None]
-) -> asyncio.TimerHandle | None:
+    timer: asyncio.Handle | None, due_ms: int | None, now: int, callback: Callable[[], None]
+) -> asyncio.Handle | None:
     if timer is not None:
         timer.cancel()
     if due_ms is None:
         return None
-    return asyncio.get_running_loop().call_later(max(0, due_ms - now) / 1000, callback)
+    if due_ms <= now:
+        # Before anything more is read: a fault that follows a delivery comes before the ack of it.
+        return asyncio.get_running_loop().call_soon(callback)
+    return asyncio.get_running_loop().call_later((due_ms - now) / 1000, callback)

@@ -103,9 +103,11 @@ def after_publish(channel: Channel, rules: Sequence[Rule]) -> None:
         if is_dropped or delay_ms:
             if withheld is None:
                 withheld = channel.withheld = Withheld()
-            withheld.add(number, None if is_dropped else delay_ms, is_nacked)
-            if channel.rejected and channel.rejected[-1] == number:
+            if number in channel.rejected[-1:]:
+                # A queue refused it, which the late confirm must say.
                 channel.rejected.pop()
+                is_nacked = True
+            withheld.add(number, None if is_dropped else delay_ms, is_nacked)
         elif is_nacked and number not in channel.rejected[-1:]:
             channel.rejected.append(number)
     for rule in rules:

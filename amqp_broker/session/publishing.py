@@ -106,7 +106,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         trace.published(channel.session, channel.number, message, queues)
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
-        channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory))
+        channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))
         return
     if route is not channel.route:
         channel.take_route(route)

@@ -1,7 +1,7 @@
 """Messages as octets of the store.
 
 format  1 octet     1
-flags   1 octet     persistent, has died, expires, has blind keys
+flags   1 octet     persistent, has died, has blind keys
 channel 2 octets    the channel number that the frames of the content carry
 returns 4 octets    how often it came back to its queue
 deadline 8 octets   ms since the epoch, 0 if it does not expire

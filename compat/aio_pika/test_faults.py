@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import aio_pika
 import pytest
@@ -31,6 +33,50 @@ async def test_nacks_returns_and_lost_confirms_are_told(running: RunningServer) 
             await channel.default_exchange.publish(aio_pika.Message(b""), "q", timeout=0.2)
         await channel.default_exchange.publish(aio_pika.Message(b""), "q")
     assert running.ask(lambda server: server.broker.vhosts["/"].queues["q"].ready_count) == 2
+
+
+async def test_a_late_confirm_is_waited_for(running: RunningServer) -> None:
+    async with await aio_pika.connect(f"amqp://guest:guest@127.0.0.1:{running.port}/") as connection:
+        channel = await connection.channel()
+        await channel.declare_queue("q")
+        running.faults.add("confirm_delay", delay_ms=200, times=1)
+        began = time.monotonic()
+        first = asyncio.create_task(channel.default_exchange.publish(aio_pika.Message(b"1"), "q"))
+        await asyncio.sleep(0)
+        await channel.default_exchange.publish(aio_pika.Message(b"2"), "q")
+        # The second confirm overtakes the first one.
+        assert not first.done()
+        await first
+        assert time.monotonic() - began > 0.19
+
+
+async def test_a_blocked_publisher_waits_until_it_is_unblocked(running: RunningServer) -> None:
+    async with await aio_pika.connect(f"amqp://guest:guest@127.0.0.1:{running.port}/") as connection:
+        channel = await connection.channel()
+        await channel.declare_queue("q")
+        running.faults.add("block")
+        publish = asyncio.create_task(channel.default_exchange.publish(aio_pika.Message(b""), "q"))
+        await asyncio.sleep(0.2)
+        assert not publish.done()
+        running.faults.add("unblock")
+        await asyncio.wait_for(publish, 5)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+async def test_a_robust_connection_survives_a_restart(tmp_path: Path, kill: bool) -> None:
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
+        url = f"amqp://guest:guest@127.0.0.1:{running.port}/"
+        async with await aio_pika.connect_robust(url, reconnect_interval=0.05) as connection:
+            channel = await connection.channel()
+            await channel.declare_queue("q", durable=True)
+            persistent = aio_pika.DeliveryMode.PERSISTENT
+            await channel.default_exchange.publish(aio_pika.Message(b"1", delivery_mode=persistent), "q")
+            await asyncio.to_thread(running.restart, kill)
+            await asyncio.wait_for(connection.connected.wait(), 5)
+            await asyncio.sleep(0.3)
+            await channel.default_exchange.publish(aio_pika.Message(b"2", delivery_mode=persistent), "q")
+        queue = running.ask(lambda server: server.broker.vhosts["/"].queues["q"])
+        assert [message.body for message in queue.messages()] == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("action", ["cut", "reset", "close_connection"])

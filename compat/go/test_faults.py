@@ -82,6 +82,32 @@ def test_no_confirmed_message_is_missing(
     assert program.logged(log)
 
 
+def test_a_blocked_publisher_goes_on_when_it_is_unblocked(
+    running: RunningServer, publish: Callable[..., Program]
+) -> None:
+    rule = running.faults.add("block", on="publish", after=3, times=1)
+    program = publish(CONFIRM_TIMEOUT="10s")
+    program.wait_for(lambda: rule.hits == 1, "block")
+    assert len(program.confirmed) < MESSAGES
+    running.faults.add("unblock")
+    assert program.finish() == 0, program.log_tail
+    assert (ids(running), program.logged("reconnecting")) == (set(range(1, MESSAGES + 1)), [])
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_publisher_survives_a_restart_and_nothing_confirmed_is_missing(
+    publish: Callable[..., Program], tmp_path: Path, kill: bool
+) -> None:
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
+        program = publish(AMQP_URL=f"amqp://guest:guest@127.0.0.1:{running.port}/", INTERVAL="20ms", MESSAGES="40")
+        program.wait_for(lambda: len(program.confirmed) > 5, "confirms")
+        running.restart(kill=kill)
+        assert program.finish() == 0, program.log_tail
+        assert program.logged("reconnecting")
+        assert len(program.confirmed) == 40
+        assert ids(running) == set(range(1, 41))
+
+
 def test_a_publisher_comes_back_when_connections_are_refused_for_a_while(
     running: RunningServer, publish: Callable[..., Program]
 ) -> None:

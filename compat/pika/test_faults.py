@@ -173,6 +173,33 @@ def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingC
     assert channel.queue_declare("q", passive=True).method.message_count == 1
 
 
+def test_a_blocked_connection_is_unblocked(running: RunningServer, channel: BlockingChannel) -> None:
+    heard: list[str] = []
+    channel.connection.add_on_connection_blocked_callback(lambda *_: heard.append("blocked"))
+    channel.connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
+    running.faults.add("block")
+    channel.connection.sleep(0.1)
+    assert heard == ["blocked"]
+    publish(channel)
+    running.faults.add("unblock")
+    channel.connection.sleep(0.2)
+    assert (heard, ready(running)) == (["blocked", "unblocked"], 1)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path, kill: bool) -> None:
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
+        channel = connect(running).channel()
+        channel.queue_declare("q", durable=True)
+        channel.confirm_delivery()
+        publish(channel, b"before", properties=pika.BasicProperties(delivery_mode=2))
+        running.restart(kill=kill)
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            publish(channel, b"lost")
+        channel = connect(running).channel()
+        assert [channel.basic_get("q")[2] for _ in range(2)] == [b"before", None]
+
+
 def test_a_consumer_is_cancelled(running: RunningServer, channel: BlockingChannel) -> None:
     publish(channel)
     running.faults.add("cancel_consumer", on="deliver", queue="q")

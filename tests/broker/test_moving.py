@@ -11,6 +11,7 @@ from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.message import Address, Message, Properties
 from tests.memory_journal import MemoryJournal
+from tests.peer import Lab
 from tests.taker import Taker, bind, new_broker, new_exchange, new_message, new_queue, push
 
 TYPES: list[dict[str, Any]] = [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}, {"x-max-length-bytes": 1000}]
@@ -75,6 +76,24 @@ def test_properties_and_routing_keys_go_along(vhost: VHost) -> None:
         "a.b",
         {"message_id": "i", "priority": 3},
     )
+
+
+def test_a_moved_message_lives_as_long_as_it_says_from_when_it_is_moved() -> None:
+    peer = (lab := Lab()).connect()
+    vhost = lab.vhost
+    for name in ("first", "second", "third"):
+        peer.declare(name)
+    bind(new_exchange(vhost, "e", "fanout"), vhost.queues["third"], vhost)
+    peer.publish("first", b"x", expiration="100")
+    lab.broker.now += 99
+    assert move_to_queue(vhost.queues["first"], 1, vhost.queues["second"]) == Moved(1)
+    lab.broker.now += 99
+    assert move_to_exchange(vhost.queues["second"], 1, vhost, vhost.exchanges["e"]) == Moved(1)
+    lab.now = lab.broker.now
+    lab.advance(99)
+    assert bodies(vhost.queues["third"]) == [b"x"]
+    lab.advance(1)
+    assert bodies(vhost.queues["third"]) == []
 
 
 def test_what_no_queue_wants_stays_where_it_is(vhost: VHost) -> None:

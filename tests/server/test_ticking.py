@@ -286,3 +286,16 @@ def test_a_restart_goes_by_the_real_time_and_deadlines_stay_as_they_were(tmp_pat
         assert client.ready_count("q") == 1
         running.advance(HOUR_MS)
         assert client.ready_count("q") == 0
+
+
+def test_what_is_due_at_once_comes_before_anything_else_is_read(running: RunningServer) -> None:
+    order: list[str] = []
+
+    def arrange(server: Any) -> None:
+        server.broker.timers.at(server.broker.now, lambda now: order.append("due"))
+        server.flush()
+        server.loop.call_soon(order.append, "read")
+
+    running.ask(arrange)
+    running.until(lambda server: len(order) == 2)
+    assert order == ["due", "read"]

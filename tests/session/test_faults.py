@@ -98,6 +98,15 @@ def test_a_nack_can_be_late(lab: Lab, peer: Peer) -> None:
     assert bodies(lab) == [b"2"]
 
 
+def test_what_a_full_queue_refuses_is_nacked_late(lab: Lab, peer: Peer) -> None:
+    peer.declare("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    lab.broker.faults.add(Rule("confirm_delay", delay_ms=100, times=1))
+    peer.publish("full", b"")
+    assert confirms(peer) == []
+    lab.advance(100)
+    assert confirms(peer) == [("Nack", 1, False)]
+
+
 def test_who_asked_for_no_confirms_is_not_nacked(lab: Lab) -> None:
     peer = lab.connect()
     peer.declare("q")
@@ -134,6 +143,18 @@ def test_a_routable_message_is_returned_and_confirmed(lab: Lab, peer: Peer) -> N
     returned = peer.expect(commands.Basic.Return)
     assert (returned.reply_code, returned.reply_text, peer.expect_content().body) == (312, "NO_ROUTE", b"1")
     assert confirms(peer) == [("Ack", 1, False)]
+    assert bodies(lab) == []
+
+
+def test_a_message_of_a_transaction_is_returned_once(lab: Lab) -> None:
+    peer = lab.connect()
+    peer.declare("q")
+    peer.call(commands.Tx.Select())
+    lab.broker.faults.add(Rule("return", times=1))
+    peer.publish("q", b"x", mandatory=True)
+    peer.expect(commands.Basic.Return)
+    assert peer.expect_content().body == b"x"
+    peer.call(commands.Tx.Commit())
     assert bodies(lab) == []
 
 

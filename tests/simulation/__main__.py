@@ -18,12 +18,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many runs")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first")
     parser.add_argument("--steps", type=int, default=300, help="steps of each run")
+    parser.add_argument("--faults", action="store_true", help="have the broker do wrong on command")
     options = parser.parse_args()
     with_small_windows(pytest.MonkeyPatch())
     began, failed = time.monotonic(), 0
     for seed in range(options.first, options.first + options.seeds):
         try:
-            Simulation(seed).run(options.steps)
+            Simulation(seed, has_faults=options.faults).run(options.steps)
         except Exception:
             failed += 1
             traceback.print_exc()

@@ -41,6 +41,7 @@ def check(sim: Simulation) -> None:
         for number, channel in client.peer.session.channels.items():
             unacked_count += check_channel(channel, client.channels[number], client, unacked)
     check_topology(vhost, topology)
+    sim.faults.check()
     for name, queue in vhost.queues.items():
         check_queue(queue, topology.queues[name], unacked[queue])
         ready_count += queue.ready_count
@@ -84,7 +85,14 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
     """Also collects what is unacked where; returns how many that are."""
     where = f"{client}, channel {channel.number}"
     committed = client.lab.broker.journal.committed
-    due = [number for number, publish in model.unconfirmed.items() if publish.batch <= committed]
+    for publish in model.unconfirmed.values():
+        if publish.delay_ms and publish.latest_ms is None and publish.batch <= committed:
+            publish.latest_ms = client.lab.now + publish.delay_ms
+    due = [
+        number
+        for number, publish in model.unconfirmed.items()
+        if publish.batch <= committed and (publish.latest_ms is None or client.lab.now > publish.latest_ms)
+    ]
     if due:
         raise Broken(f"{where}: {due} are not confirmed")
     demand(not model.returns, f"{where}: {model.returns} were not returned")

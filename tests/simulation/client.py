@@ -92,6 +92,15 @@ class Publish:
     must_be_safe: bool = False
     # Which batch of the journal it is in, if in any.
     batch: int = 0
+    # What faults do: whether it goes nowhere, how often it is returned for that, and what becomes of its confirm.
+    is_lost: bool = False
+    returns: int = 0
+    is_nacked: bool = False
+    is_unconfirmed: bool = False
+    delay_ms: int = 0
+    # When a confirm that is delayed may come, and (once it is on its way) when it must have.
+    earliest_ms: int = 0
+    latest_ms: int | None = None
 
 
 @dataclass
@@ -121,6 +130,8 @@ class ChannelModel:
     publishes: list[Publish] = field(default_factory=list)
     published: int = 0
     unconfirmed: dict[int, Publish] = field(default_factory=dict)
+    # Publishes that a fault never confirms.
+    lost_confirms: set[int] = field(default_factory=set)
     returns: list[Publish] = field(default_factory=list)
     last_tag: int = 0
     got: tuple[Basic.GetOk, Heard] | None = None
@@ -246,12 +257,15 @@ class Client:
         assert last is not None
         numbers = [n for n in channel.unconfirmed if n <= last] if confirm.multiple else [last]
         demand(numbers, f"{self}: {confirm.name} {last} confirms nothing")
+        passed = channel.lost_confirms & set(range(1, last + 1) if confirm.multiple else [last])
+        demand(not passed, f"{self}: {confirm.name} {last} confirms {passed}, whose confirm is lost")
         if isinstance(confirm, Basic.Ack):
             channel.stats["confirm"] += len(numbers)
             self._count_confirms(len(numbers))
         for number in numbers:
             demand(number in channel.unconfirmed, f"{self}: {confirm.name} {number} is confirmed twice or too early")
             publish = channel.unconfirmed.pop(number)
+            demand(self.lab.now >= publish.earliest_ms, f"{self}: {number} is confirmed before its delay is over")
             demand(publish not in channel.returns, f"{self}: {number} is confirmed before it is returned")
             publish.is_acked = isinstance(confirm, Basic.Ack)
             if publish.is_taken is not None:

@@ -73,16 +73,22 @@ def publish(sim: Simulation) -> None:
         channel = sim.chance.choice(channels)
         message, data = new_publish(sim, channel)
         frames.append(data)
+        sim.faults.on_publish(channel, message)
+        channel.returns += [message] * message.returns
         if channel.mode == TRANSACTIONAL:
             channel.publishes.append(message)
             continue
         publishes.append((message, channel.mode == CONFIRMING))
         count_publish(sim, channel, message, message.queues)
-        if message.mandatory and not message.queues:
+        if message.mandatory and not message.queues and not message.is_lost:
             channel.returns.append(message)
         if channel.mode == CONFIRMING:
             channel.published += 1
+            if message.is_unconfirmed:
+                channel.lost_confirms.add(channel.published)
+                continue
             channel.unconfirmed[channel.published] = message
+            message.earliest_ms = sim.lab.now + message.delay_ms if message.delay_ms else 0
             message.batch = sim.lab.broker.journal.batch
     data = b"".join(frames)
     cut = sim.chance.randrange(len(data)) if sim.chance.random() < 0.3 else 0
@@ -91,7 +97,7 @@ def publish(sim: Simulation) -> None:
     client.send(data[cut:])
     sim.hear()
     for message, is_confirmed in publishes:
-        is_taken = sim.world.publish(message)
+        is_taken = sim.world.publish(message) and not message.is_nacked
         if is_confirmed:
             message.is_taken = is_taken
             message.must_be_safe = sim.world.must_keep(message.message)
@@ -167,7 +173,7 @@ def settle(sim: Simulation) -> None:
     client, channel = found
     verdict = sim.chance.choice(["ack", "requeue", "reject"])
     frames, settled = [], []
-    for _ in range(sim.chance.choice([1, 1, 2, 5]) if verdict == "ack" else 1):
+    for _ in range(sim.chance.choice([1, 1, 2, 5]) if verdict == "ack" and not sim.faults.loses_acks else 1):
         left = [tag for tag in sorted(channel.held) if tag not in settled]
         if not left:
             break
@@ -191,7 +197,8 @@ def settle(sim: Simulation) -> None:
         for tag in settled:
             channel.settled[tag] = channel.held.pop(tag), verdict
     else:
-        sim.world.settle(channel, settled, verdict)
+        lost = sim.faults.lost_acks(channel, settled) if verdict == "ack" else set()
+        sim.world.settle(channel, [tag for tag in settled if tag not in lost], verdict)
 
 
 def recover(sim: Simulation) -> None:

@@ -23,12 +23,20 @@ from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.timers import Timers
 from amqp_broker.config import Config
 from amqp_broker.session.ack_timeouts import TICK_MS
+from amqp_broker.session.faults import _LateConfirm as LateConfirm
 from tests.memory_journal import MemoryJournal
 from tests.peer import CAPABILITIES, Lab
 from tests.simulation import actions
 from tests.simulation.checks import check
 from tests.simulation.client import ChannelModel, Client
 from tests.simulation.counting import Tally, check_counts
+from tests.simulation.faults import (
+    ELSEWHERE,
+    FAULT_ACTIONS,
+    FAULT_WEIGHTS,
+    FaultsModel,
+    remove_all_faults,
+)
 from tests.simulation.ledger import Broken, demand
 from tests.simulation.memory import check_empty, check_nothing_is_remembered
 from tests.simulation.queues import QueueModel
@@ -63,8 +71,12 @@ class Simulation:
     the batch has that is just being committed.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, has_faults: bool = False) -> None:
+        """With `has_faults` rules come and go; without, a seed runs as it did before there were any."""
         self.seed = seed
+        self.actions = actions.ACTIONS + (FAULT_ACTIONS if has_faults else [])
+        self.weights = actions.WEIGHTS + (FAULT_WEIGHTS if has_faults else [])
+        self.faults = FaultsModel()
         self.chance = Random(seed)
         self.taste = Taste(self.chance)
         self.lab = Lab()
@@ -79,6 +91,8 @@ class Simulation:
         self._was_committed = False
         if self.journal is not None:
             self.journal.commit()
+        elif has_faults:
+            self.lab.broker.add_vhost(ELSEWHERE)
         self.clients: list[Client] = []
         self.connected = 0
         self.numbers = 0
@@ -102,6 +116,7 @@ class Simulation:
             client.is_lost = True
         self.clients.clear()
         self.is_committing = False
+        self.faults = FaultsModel()
         self.journal = MemoryJournal(self.journal.disk)
         self.timers = self._start()
         self.journal.is_restoring = True
@@ -123,7 +138,7 @@ class Simulation:
 
     def step(self) -> None:
         """Something happens; and everything is still as it must be."""
-        self._do(self.chance.choices(actions.ACTIONS, actions.WEIGHTS)[0])
+        self._do(self.chance.choices(self.actions, self.weights)[0])
 
     def _do(self, action: Callable[[Simulation], None]) -> None:
         self.story.append(action.__name__)
@@ -162,6 +177,7 @@ class Simulation:
     def end(self) -> None:
         """Everything that was put off is done, everybody leaves, everything is removed; and nothing is left of it."""
         self.is_ending = True
+        self._do(remove_all_faults)
         for action in (actions.resume_all, actions.drain_all, actions.leave_all, actions.remove_all, actions.wait_long):
             self._do(action)
         # What is ours is not the broker's: it knows of deleted queues.
@@ -289,6 +305,8 @@ class Simulation:
     def _follow_timer(self) -> None:
         """Something was due in the broker: the same is due in the model."""
         callback: Any = self.timers.last
+        if isinstance(callback, LateConfirm):
+            return
         if isinstance(callback.__self__, Queue):
             queue = self.topology.queues[callback.__self__.name]
             if callback == callback.__self__._on_expiry:

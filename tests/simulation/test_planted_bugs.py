@@ -7,6 +7,7 @@ import pytest
 from tests.simulation import (
     bugs_in_counting,
     bugs_in_extensions,
+    bugs_in_faults,
     bugs_in_kinds_of_queues,
     bugs_in_remembering,
     bugs_in_the_basics,
@@ -16,7 +17,14 @@ from tests.simulation.simulation import Simulation
 
 SEEDS = 150
 STEPS = 300
-MODULES = (bugs_in_the_basics, bugs_in_counting, bugs_in_extensions, bugs_in_kinds_of_queues, bugs_in_remembering)
+MODULES = (
+    bugs_in_the_basics,
+    bugs_in_counting,
+    bugs_in_extensions,
+    bugs_in_faults,
+    bugs_in_kinds_of_queues,
+    bugs_in_remembering,
+)
 # Where to begin with those that few seeds find: a hint that saves time, nothing depends on it.
 FOUND_BY = {
     "what_came_back_goes_before_higher_priorities": 111,
@@ -32,7 +40,7 @@ def simulate(name: str) -> None:
     remembers = PLANTS[name].__module__ == bugs_in_remembering.__name__
     seeds = range(1, 2 * SEEDS, 2) if remembers else range(SEEDS)
     for seed in (FOUND_BY.get(name, 1), *seeds):
-        Simulation(seed).run(STEPS)
+        Simulation(seed, has_faults=PLANTS[name].__module__ == bugs_in_faults.__name__).run(STEPS)
 
 
 def test_bugs_are_planted_everywhere() -> None:

@@ -14,6 +14,11 @@ def test_everything_is_as_it_must_be_after_every_step(seed: int) -> None:
     Simulation(seed).run(STEPS)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_faults_do_what_their_rules_say_and_nothing_else(seed: int) -> None:
+    Simulation(seed, has_faults=True).run(STEPS)
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     runs = [Simulation(1) for _ in range(2)]
     for run in runs:

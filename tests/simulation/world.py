@@ -185,7 +185,7 @@ class World:
             consumer.is_asleep = True
         for consumer in consumers:
             consumer.is_asleep = False
-            if consumer is consumer.queue.active and not consumer.client.is_paused:
+            if consumer is consumer.queue.active:
                 consumer.queue.end_quiescing()
             consumer.queue.drain()
 

@@ -306,6 +306,24 @@ def test_a_delayed_message_comes_at_its_time(disk: Disk) -> None:
     assert get_all(disk.restart().connect()) == []
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_delayed_message_lives_as_long_as_it_says_from_when_it_is_due(disk: Disk, is_restarted: bool) -> None:
+    peer = disk.lab.connect()
+    arguments = {"x-delayed-type": "fanout"}
+    peer.call(
+        commands.Exchange.Declare(exchange="d", exchange_type="x-delayed-message", durable=True, arguments=arguments)
+    )
+    peer.declare("q", durable=True)
+    peer.call(commands.Queue.Bind(queue="q", exchange="d"))
+    for body in (b"pulled", b"expired"):
+        peer.publish("", body, exchange="d", expiration="100", headers={"x-delay": 1000})
+    lab = disk.restart() if is_restarted else disk.lab
+    lab.advance(1099)
+    assert lab.connect().get("q", no_ack=True) is not None
+    lab.advance(1)
+    assert get_all(lab.connect()) == []
+
+
 def test_a_quorum_queue_counts_deliveries_on(disk: Disk) -> None:
     peer = disk.lab.connect()
     peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})

@@ -1,0 +1,339 @@
+"""Celery under each fault: what who sends a task sees, and what becomes of a worker and its tasks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import amqp.exceptions
+import pytest
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from compat.celery.workers import Worker
+from compat.waiting import wait_until
+from tests.running import RunningServer
+
+pytestmark = pytest.mark.timeout(60)
+
+QUEUE = "shop"
+NOTE = "compat.celery.tasks.note"
+RETRY = {"max_retries": 20, "interval_start": 0, "interval_step": 0.05, "interval_max": 0.1}
+# Without remote control, for which a worker declares an exclusive queue: if it reconnects before the broker has missed
+# the former connection, that is still locked, and the worker ends.
+OPTIONS = (
+    *("--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"),
+    *("--concurrency=1", "--prefetch-multiplier=1", "--", "worker_enable_remote_control=false"),
+)
+
+
+def url(running: RunningServer) -> str:
+    return f"amqp://guest:guest@127.0.0.1:{running.port}/"
+
+
+def client_of(running: RunningServer, **transport_options: Any) -> Celery:
+    """An application that sends tasks, as one is configured that shall lose none."""
+    client = Celery("client", broker=url(running), set_as_current=False)
+    client.conf.update(
+        task_default_queue=QUEUE,
+        task_queue_max_priority=10,
+        broker_transport_options={"confirm_publish": True, **transport_options},
+        task_publish_retry_policy=RETRY,
+    )
+    return client
+
+
+def ready(running: RunningServer) -> int:
+    return running.ask(lambda server: server.broker.vhosts["/"].queues[QUEUE].ready_count)
+
+
+# Who sends tasks
+
+
+@pytest.fixture
+def running() -> Iterator[RunningServer]:
+    with RunningServer() as server:
+        yield server
+
+
+@pytest.fixture
+def client(running: RunningServer) -> Iterator[Celery]:
+    """Has sent one task already: it is connected, and the queue is there."""
+    with client_of(running) as client:
+        client.send_task(NOTE)
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "copies"),
+    [
+        # What was taken before the confirm was lost is there twice: tasks run at least once.
+        ("confirm_nack", {}, 1),
+        ("confirm_delay", {"delay_ms": 50}, 1),
+        ("confirm_delay", {"delay_ms": 600}, 2),
+        ("confirm_drop", {}, 2),
+        ("close_connection", {"on": "publish"}, 1),
+        ("close_connection", {"on": "confirm"}, 2),
+        ("cut", {"on": "publish"}, 1),
+        ("cut", {"on": "confirm"}, 2),
+        ("cut", {"on": "confirm", "is_mid_frame": True}, 2),
+        ("reset", {"on": "publish"}, 1),
+        ("reset", {"on": "confirm"}, 2),
+        ("black_hole", {"on": "publish"}, 1),
+        ("black_hole", {"on": "confirm"}, 2),
+    ],
+)
+def test_a_task_is_sent_again_until_it_is_confirmed(
+    running: RunningServer, client: Celery, action: str, said: dict[str, Any], copies: int
+) -> None:
+    rule = running.faults.add(action, routing_key=QUEUE, times=1, **said)
+    client.send_task(NOTE, confirm_timeout=0.3)
+    assert (rule.hits, ready(running)) == (1, 1 + copies)
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "why"),
+    [
+        ("confirm_nack", {}, amqp.exceptions.MessageNacked),
+        ("confirm_drop", {}, TimeoutError),
+        ("cut", {"on": "confirm"}, OSError),
+        ("reset", {"on": "confirm"}, ConnectionResetError),
+    ],
+)
+def test_without_retries_the_sender_is_told(
+    running: RunningServer, client: Celery, action: str, said: dict[str, Any], why: type[Exception]
+) -> None:
+    running.faults.add(action, times=1, **said)
+    with pytest.raises(OperationalError) as caught:
+        client.send_task(NOTE, retry=False, confirm_timeout=0.3)
+    assert isinstance(caught.value.__cause__, why)
+    client.send_task(NOTE, retry=False)
+    assert ready(running) == (2 if action == "confirm_nack" else 3)
+
+
+def test_a_task_that_is_returned_raises_where_it_is_mandatory(running: RunningServer, client: Celery) -> None:
+    rule = running.faults.add("return", times=1)
+    client.send_task(NOTE)
+    assert rule.hits == 0
+    with pytest.raises(amqp.exceptions.ChannelError, match=r"\(312\) NO_ROUTE"):
+        client.send_task(NOTE, mandatory=True)
+    client.send_task(NOTE, mandatory=True)
+    assert (rule.hits, ready(running)) == (1, 3)
+
+
+@pytest.mark.parametrize("on", ["publish", "confirm"])
+def test_a_closed_channel_raises_and_is_not_tried_again(running: RunningServer, client: Celery, on: str) -> None:
+    running.faults.add("close_channel", on=on, code=404, text="NOT_FOUND - no exchange 'x' in vhost '/'", times=1)
+    with pytest.raises(amqp.exceptions.NotFound, match="no exchange 'x' in vhost '/'"):
+        client.send_task(NOTE)
+    client.send_task(NOTE)
+    assert ready(running) == (3 if on == "confirm" else 2)
+
+
+def test_a_blocked_sender_waits_until_it_is_unblocked(running: RunningServer, client: Celery) -> None:
+    running.faults.add("block")
+    sent = threading.Event()
+
+    def send() -> None:
+        client.send_task(NOTE)
+        sent.set()
+
+    threading.Thread(target=send, daemon=True).start()
+    assert not sent.wait(0.3)
+    assert ready(running) == 1
+    running.faults.add("unblock")
+    assert sent.wait(5)
+    assert ready(running) == 2
+
+
+def test_a_sender_comes_back_when_connections_are_refused_for_a_while(running: RunningServer) -> None:
+    rule = running.faults.add("refuse", times=2)
+    with client_of(running) as client:
+        client.send_task(NOTE)
+    assert (rule.hits, ready(running)) == (2, 1)
+
+
+def test_a_login_that_is_refused_is_not_tried_again(running: RunningServer) -> None:
+    rule = running.faults.add("refuse_login", user="guest")
+    with client_of(running) as client, pytest.raises(amqp.exceptions.AccessRefused):
+        client.send_task(NOTE)
+    assert rule.hits == 1
+
+
+def test_a_late_broker_is_waited_for(running: RunningServer, client: Celery) -> None:
+    running.faults.add("latency", delay_ms=100)
+    began = time.monotonic()
+    client.send_task(NOTE)
+    assert time.monotonic() - began > 0.09
+
+
+def test_what_is_sent_without_confirms_is_lost_and_nobody_is_told(running: RunningServer) -> None:
+    with client_of(running, confirm_publish=False) as client:
+        client.send_task(NOTE)
+        running.until(lambda server: server.broker.vhosts["/"].queues[QUEUE].ready_count == 1)
+        running.faults.add("cut", on="publish", times=1)
+        client.send_task(NOTE)
+        running.until(lambda server: not server.broker.connections)
+        client.send_task(NOTE)
+        running.until(lambda server: server.broker.vhosts["/"].queues[QUEUE].ready_count == 2)
+
+
+def test_a_sender_survives_a_restart_and_nothing_confirmed_is_lost(tmp_path: Path) -> None:
+    store = {"ephemeral": False, "data_dir": str(tmp_path)}
+    with RunningServer(**store) as running:
+        client = client_of(running)
+        client.send_task(NOTE)
+        port = running.port
+    began = threading.Event()
+
+    def send() -> None:
+        began.set()
+        client.send_task(NOTE)
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    assert began.wait(5)
+    time.sleep(0.1)
+    with RunningServer(port=port, **store) as running:
+        thread.join(10)
+        assert not thread.is_alive()
+        assert ready(running) == 2
+        client.close()
+
+
+# Workers
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, Worker]]:
+    """A broker and a worker for all tests that leave it running."""
+    with RunningServer() as running:
+        worker = Worker(f"{url(running)}?heartbeat=1", tmp_path_factory.mktemp("worker"), QUEUE, *OPTIONS)
+        yield running, worker.wait_ready()
+        worker.kill()
+
+
+def work(running: RunningServer, folder: Path) -> Path:
+    """Have two tasks run; each adds a line to the file that is returned."""
+    path = folder / "notes"
+    path.touch()
+    with client_of(running) as client:
+        for text in ("one", "two"):
+            client.send_task(NOTE, (str(path), text), mandatory=True)
+    return path
+
+
+def until_done(running: RunningServer, path: Path) -> list[str]:
+    """Return the lines when both tasks have run and all is acked."""
+
+    def is_empty(server: Any) -> bool:
+        queue = server.broker.vhosts["/"].queues[QUEUE]
+        return queue.ready_count == queue.unacked_count == 0
+
+    wait_until(lambda: "one" in path.read_text() and "two" in path.read_text())
+    running.until(is_empty)
+    return path.read_text().splitlines()
+
+
+ONCE = ["one False", "two False"]
+AGAIN = ["one False", "one True", "two False"]
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "notes"),
+    [
+        ("duplicate", {}, AGAIN),
+        ("delay_delivery", {"delay_ms": 200}, ["two False", "one False"]),
+        # A connection that is lost after the delivery: the task runs, and as its ack is lost, once more.
+        ("cut", {"on": "deliver"}, AGAIN),
+        ("cut", {"on": "deliver", "is_mid_frame": True}, AGAIN),
+        ("reset", {"on": "deliver"}, AGAIN),
+        ("close_connection", {"on": "deliver"}, AGAIN),
+        ("black_hole", {"on": "deliver"}, AGAIN),
+        ("cancel_consumer", {"on": "deliver"}, ONCE),
+    ],
+)
+def test_every_task_runs(
+    workplace: tuple[RunningServer, Worker], tmp_path: Path, action: str, said: dict[str, Any], notes: list[str]
+) -> None:
+    running, worker = workplace
+    connects = worker.logged("Connected to amqp")
+    rule = running.faults.add(action, queue=QUEUE, times=1, **said)
+    path = work(running, tmp_path)
+    found = until_done(running, path)
+    if notes is AGAIN and action != "duplicate" and "one False" not in found:
+        # The end of a connection may overtake the delivery before it.
+        found = ["one False", *found]
+    # After a black hole the worker may be back before the broker has missed the one that it was.
+    assert found == notes or (action == "black_hole" and sorted(found) == sorted(notes))
+    assert rule.hits == 1
+    assert worker.logged("Connected to amqp") - connects == (action not in ("duplicate", "delay_delivery"))
+    running.faults.clear()
+
+
+@pytest.mark.parametrize("action", ["cut", "reset", "close_connection", "cancel_consumer", "stop_heartbeats"])
+def test_a_worker_that_waits_comes_back(workplace: tuple[RunningServer, Worker], tmp_path: Path, action: str) -> None:
+    running, worker = workplace
+    running.until(lambda server: server.broker.vhosts["/"].queues[QUEUE].consumers)
+    connects = worker.logged("Connected to amqp")
+    running.faults.add(action)
+    wait_until(lambda: worker.logged("Connected to amqp") > connects)
+    running.faults.clear()
+    assert until_done(running, work(running, tmp_path)) == ONCE
+
+
+def test_a_worker_comes_back_when_connections_are_refused_for_a_while(
+    workplace: tuple[RunningServer, Worker], tmp_path: Path
+) -> None:
+    running, worker = workplace
+    running.until(lambda server: server.broker.vhosts["/"].queues[QUEUE].consumers)
+    before = worker.logged("Cannot connect to amqp")
+    rule = running.faults.add("refuse", times=1)
+    running.faults.add("cut")
+    # Celery waits for two seconds after the first attempt.
+    wait_until(lambda: worker.logged("Cannot connect to amqp") == before + 1)
+    assert rule.hits == 1
+    assert until_done(running, work(running, tmp_path)) == ONCE
+
+
+def test_a_task_whose_ack_was_lost_runs_again(workplace: tuple[RunningServer, Worker], tmp_path: Path) -> None:
+    running, _ = workplace
+    rule = running.faults.add("drop_ack", queue=QUEUE, times=1)
+    path = work(running, tmp_path)
+    # This worker has one task at a time, so it gets no more until the broker takes that back.
+    wait_until(lambda: rule.hits == 1)
+    assert path.read_text().splitlines() == ["one False"]
+    running.faults.add("cut")
+    assert until_done(running, path) == AGAIN
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "log"),
+    [
+        ("close_channel", {"on": "deliver", "queue": QUEUE}, "PRECONDITION_FAILED - closed by a fault"),
+        ("refuse_login", {}, "ACCESS_REFUSED"),
+    ],
+)
+def test_a_worker_ends_by_what_it_takes_for_a_mistake(
+    running: RunningServer, tmp_path: Path, action: str, said: dict[str, Any], log: str
+) -> None:
+    worker = Worker(url(running), tmp_path, QUEUE, *OPTIONS)
+    try:
+        worker.wait_ready()
+        running.until(lambda server: server.broker.vhosts["/"].queues[QUEUE].consumers)
+        running.faults.add(action, times=1, **said)
+        if action == "refuse_login":
+            running.faults.add("cut")
+        else:
+            work(running, tmp_path)
+        assert worker.process.wait(15)
+        assert worker.logged("Unrecoverable error") == 1
+        assert worker.logged(log)
+        if action == "close_channel":
+            # Nothing is lost: the next worker finds both tasks.
+            assert ready(running) == 2
+    finally:
+        worker.kill()

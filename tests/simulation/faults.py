@@ -1,0 +1,188 @@
+"""Faults: rules of the broker drawn by chance, and what each of them must have done, and to nobody else.
+
+Every rule is predicted: which messages it hits follows from what it matches, `after` and `times`. So its counts must be
+the broker's after each step; and one for another vhost must never match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pamqp import frame
+from pamqp.commands import Connection
+
+from amqp_broker.broker.faults import Rule
+from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, Publish
+from tests.simulation.ledger import Message, demand
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+ELSEWHERE = "elsewhere"
+RULES_MAX = 6
+
+
+@dataclass(eq=False)
+class RuleModel:
+    rule: Rule
+    said: dict[str, Any]
+    matched: int = 0
+    hits: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self.hits == self.said.get("times")
+
+    def fits(self, message: Message, queue: str | None = None) -> bool:
+        said = self.said
+        return (
+            ELSEWHERE not in said.values()
+            and said.get("exchange") in (None, message.exchange)
+            and said.get("routing_key") in (None, message.routing_key)
+            and said.get("queue") in (None, queue)
+        )
+
+    def strikes(self) -> bool:
+        if self.is_spent:
+            return False
+        self.matched += 1
+        is_hit = self.matched > self.said.get("after", 0)
+        self.hits += is_hit
+        return is_hit
+
+
+@dataclass
+class FaultsModel:
+    """The rules in force, oldest first."""
+
+    rules: list[RuleModel] = field(default_factory=list)
+
+    def on_publish(self, channel: ChannelModel, publish: Publish) -> None:
+        """A message comes in, with queues that it would go to: say what becomes of it instead."""
+        hits = [
+            one.said
+            for one in self.rules
+            if one.said["action"] != "drop_ack"
+            and (channel.mode == CONFIRMING or one.said["action"] == "return")
+            and (publish.mandatory or one.said["action"] != "return")
+            and one.fits(publish.message)
+            and one.strikes()
+        ]
+        for said in hits:
+            if said["action"] == "return":
+                publish.returns += 1
+            publish.is_nacked |= said["action"] == "confirm_nack"
+            publish.is_unconfirmed |= said["action"] == "confirm_drop"
+            publish.delay_ms = max(publish.delay_ms, said.get("delay_ms", 0))
+            if said["action"] == "confirm_nack" or (said["action"] == "return" and not said.get("is_routed")):
+                publish.is_lost = True
+        if publish.is_lost:
+            publish.queues = []
+            if channel.mode == TRANSACTIONAL:
+                publish.mandatory = False
+
+    def lost_acks(self, channel: ChannelModel, tags: list[int]) -> set[int]:
+        """Which of the acks the broker does not hear."""
+        lost = set()
+        for tag in tags:
+            copy = channel.held[tag].copy
+            hits = [
+                one
+                for one in self.rules
+                if one.said["action"] == "drop_ack" and one.fits(copy.message, copy.queue.name) and one.strikes()
+            ]
+            if hits:
+                lost.add(tag)
+        return lost
+
+    @property
+    def loses_acks(self) -> bool:
+        return any(one.said["action"] == "drop_ack" for one in self.rules)
+
+    def check(self) -> None:
+        for one in self.rules:
+            demand(
+                (one.rule.matched, one.rule.hits) == (one.matched, one.hits),
+                f"{one.said} has matched {one.rule.matched} and hit {one.rule.hits}, not {one.matched} and {one.hits}",
+            )
+
+
+# Actions
+
+
+def add_fault(sim: Simulation) -> None:
+    chance = sim.chance
+    if len(sim.faults.rules) == RULES_MAX:
+        return
+    action = chance.choice(["confirm_nack", "confirm_drop", "confirm_delay", "return", "drop_ack"])
+    said: dict[str, Any] = {"action": action, "times": chance.choice([1, 1, 3, 10])}
+    if chance.random() < 0.4:
+        said["after"] = chance.choice([1, 2, 5])
+    if action == "confirm_delay":
+        said["delay_ms"] = chance.choice([1, 400, 5000])
+    if action == "return" and chance.random() < 0.3:
+        said["is_routed"] = True
+    where = chance.random()
+    if action == "drop_ack" and where < 0.6:
+        said["queue"] = chance.choice(sim.taste.queues)
+    elif where < 0.3:
+        said["routing_key"] = chance.choice(sim.taste.queues)
+    elif where < 0.4:
+        said["exchange"] = ""
+    if ELSEWHERE in sim.lab.broker.vhosts and chance.random() < 0.3:
+        said["vhost"] = ELSEWHERE
+    elif chance.random() < 0.5:
+        said["vhost"] = "/"
+    sim.tell(said)
+    sim.faults.rules.append(RuleModel(sim.lab.broker.faults.add(Rule(**said)), said))
+
+
+def remove_fault(sim: Simulation) -> None:
+    """A rule ends; what it has done stays done."""
+    if sim.faults.rules:
+        one = sim.faults.rules.pop(sim.chance.randrange(len(sim.faults.rules)))
+        sim.tell(one.said)
+        sim.lab.broker.faults.remove(one.rule.id)
+
+
+def strike_now(sim: Simulation) -> None:
+    """Something happens to one connection, and to no other."""
+    if len(sim.clients) < 2:
+        return
+    client = sim.chance.choice(sim.clients)
+    action = sim.chance.choice(["cut", "reset", "close_connection", "close_channel"])
+    sim.tell(f"{action} {client}")
+    sim.hear()
+    channels = list(client.channels.values())
+    name = f"regex:^{client.peer.session.name.replace('.', '[.]')}$"
+    rule = sim.lab.broker.faults.add(Rule(action, connection=name))
+    demand(rule.hits == 1, f"{action} hits {rule.hits} connections")
+    if action == "close_channel":
+        sim.hear()
+        for channel in channels:
+            sim.expect_close(client, channel, 406)
+    else:
+        lose(sim, client, action)
+    sim.lab.broker.faults.remove(rule.id)
+
+
+def lose(sim: Simulation, client: Client, action: str) -> None:
+    session = client.peer.session
+    sim.forget(client)
+    if action == "close_connection":
+        demand(client.answer(0, Connection.Close).reply_code == 320, f"{client} is closed otherwise")
+        client.send(frame.marshal(Connection.CloseOk(), 0))
+    else:
+        demand(session.is_over and session.is_reset is (action == "reset"), f"{client} is not {action}")
+
+
+def remove_all_faults(sim: Simulation) -> None:
+    while sim.faults.rules:
+        remove_fault(sim)
+    if ELSEWHERE in sim.lab.broker.vhosts:
+        sim.lab.broker.delete_vhost(ELSEWHERE)
+
+
+FAULT_ACTIONS = [add_fault, remove_fault, strike_now]
+FAULT_WEIGHTS = [14, 3, 2]
