@@ -16,6 +16,7 @@ from amqp_broker.protocol.connection import RUNNING
 
 if TYPE_CHECKING:
     from amqp_broker import fields
+    from amqp_broker.broker.counters import PublishCounts
     from amqp_broker.broker.route import Route
     from amqp_broker.message import Message
     from amqp_broker.session.channel import Channel, Delivery
@@ -107,7 +108,7 @@ def after_publish(channel: Channel, rules: Sequence[Rule]) -> None:
                 # A queue refused it, which the late confirm must say.
                 channel.rejected.pop()
                 is_nacked = True
-            withheld.add(number, None if is_dropped else delay_ms, is_nacked)
+            withheld.add(number, None if is_dropped else delay_ms, is_nacked, channel.publish_counts)
         elif is_nacked and number not in channel.rejected[-1:]:
             channel.rejected.append(number)
     for rule in rules:
@@ -122,16 +123,17 @@ class Withheld:
     """
 
     def __init__(self) -> None:
-        # Those that no confirm has passed yet: when they leave after that (None: never), and whether as a nack.
-        self._ahead: dict[int, tuple[int | None, bool]] = {}
+        # Those that no confirm has passed yet: when they leave after that (None: never), as a nack or as an ack, and
+        # what counts an ack.
+        self._ahead: dict[int, tuple[int | None, bool, tuple[PublishCounts, ...]]] = {}
         # Those that wait for their time, and the first that is lost.
         self._late: set[int] = set()
         self._first_lost: int | None = None
         # How many are passed, and not confirmed.
         self.passed_count = 0
 
-    def add(self, number: int, delay_ms: int | None, is_nack: bool) -> None:
-        self._ahead[number] = delay_ms, is_nack
+    def add(self, number: int, delay_ms: int | None, is_nack: bool, counts: tuple[PublishCounts, ...]) -> None:
+        self._ahead[number] = delay_ms, is_nack, counts
 
     def pass_over(self, channel: Channel, until: int) -> list[int]:
         """All up to `until` is about to be confirmed: what must be left out, and the first that was before."""
@@ -141,37 +143,38 @@ class Withheld:
             left_out.add(self._first_lost)
         timers, now = channel.session.broker.timers, channel.session.broker.now
         for number in passed:
-            delay_ms, is_nack = self._ahead.pop(number)
+            delay_ms, is_nack, counts = self._ahead.pop(number)
             self.passed_count += 1
             if delay_ms is None:
                 self._first_lost = min(number, self._first_lost or number)
             else:
                 self._late.add(number)
-                timers.at(now + delay_ms, _LateConfirm(self, channel, number, is_nack))
+                timers.at(now + delay_ms, _LateConfirm(self, channel, number, None if is_nack else counts))
         return sorted(left_out)
 
-    def release(self, channel: Channel, number: int, is_nack: bool) -> None:
-        """A late confirm leaves, if anybody is there who waits for it."""
+    def release(self, channel: Channel, number: int, acked: tuple[PublishCounts, ...] | None) -> None:
+        """A late confirm leaves, if anybody is there who waits for it: an ack for these to count, or (None) a nack."""
         self._late.discard(number)
         self.passed_count -= 1
         session = channel.session
         if session.channels.get(channel.number) is channel and not session.is_deaf:
-            make_frame = wire.nack_frame if is_nack else wire.ack_frame
+            make_frame = wire.nack_frame if acked is None else wire.ack_frame
             session.send_bytes(make_frame(channel.number, number, False))
-            if not is_nack:
-                for counts in channel.publish_counts:
-                    counts.confirm += 1
+            for counts in acked or ():
+                counts.confirm += 1
 
 
 class _LateConfirm:
-    __slots__ = ("_channel", "_is_nack", "_number", "_withheld")
+    __slots__ = ("_acked", "_channel", "_number", "_withheld")
 
-    def __init__(self, withheld: Withheld, channel: Channel, number: int, is_nack: bool) -> None:
-        self._withheld, self._channel, self._number, self._is_nack = withheld, channel, number, is_nack
+    def __init__(
+        self, withheld: Withheld, channel: Channel, number: int, acked: tuple[PublishCounts, ...] | None
+    ) -> None:
+        self._withheld, self._channel, self._number, self._acked = withheld, channel, number, acked
 
     def __call__(self, now: int) -> None:
         self._channel.session.broker.now = now
-        self._withheld.release(self._channel, self._number, self._is_nack)
+        self._withheld.release(self._channel, self._number, self._acked)
 
 
 # Settling

@@ -135,8 +135,9 @@ class ChannelModel:
     returns: list[Publish] = field(default_factory=list)
     last_tag: int = 0
     got: tuple[Basic.GetOk, Heard] | None = None
-    # What is counted here.
+    # What is counted here, and acks of publishes by exchange.
     stats: Counter[str] = field(default_factory=Counter)
+    confirmed: Counter[str] = field(default_factory=Counter)
 
     @property
     def unsettled(self) -> dict[int, Held]:
@@ -268,6 +269,7 @@ class Client:
             demand(self.lab.now >= publish.earliest_ms, f"{self}: {number} is confirmed before its delay is over")
             demand(publish not in channel.returns, f"{self}: {number} is confirmed before it is returned")
             publish.is_acked = isinstance(confirm, Basic.Ack)
+            channel.confirmed[publish.message.exchange] += publish.is_acked
             if publish.is_taken is not None:
                 self.check_confirm(publish)
 

@@ -59,7 +59,15 @@ def check_counts(sim: Simulation) -> None:
         demand(counted == +expected, f"exchange '{name}' has counted {counted}, not {expected}")
     for client in sim.clients:
         for number, channel in client.peer.session.channels.items():
-            check_same(f"{client}, channel {number}", channel.counts.message_stats(), client.channels[number].stats)
+            model = client.channels[number]
+            check_same(f"{client}, channel {number}", channel.counts.message_stats(), model.stats)
+            for exchange, counts in channel.counts.publishes.items():
+                # What is declared again counts from nothing, so only those that are always there are compared.
+                if exchange.name.startswith("amq.") or not exchange.name:
+                    at = f"{client}, channel {number}: '{exchange.name}'"
+                    demand(
+                        counts.confirm == model.confirmed[exchange.name], f"{at} has counted {counts.confirm} confirms"
+                    )
 
 
 def check_queue(queue: Queue, model: QueueModel) -> None:
