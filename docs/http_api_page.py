@@ -219,6 +219,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/_broker/messages": "what happened to messages; `count` and `timeout_s` wait ([messages](messages.md))",
         "/_broker/messages/{number}": "the life of one message",
         "/_broker/idle": "wait until nothing is ready or unacked",
+        "/_broker/recording/{vhost}": "what is published from now on, as it comes ([record and replay](replay.md))",
         "/_broker/record": "the records of what happens to messages",
         "/_broker/record/{vhost}": "switch the record of a vhost on or off",
         "/_broker/faults": "rules for what the broker does wrong: list, add, remove all ([faults](faults.md))",

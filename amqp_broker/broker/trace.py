@@ -4,7 +4,8 @@ The plain trace is RabbitMQ's firehose: `publish.<exchange>` and `deliver.<queue
 where the message came from and what it had for properties.
 
 The extended trace tells more, each with `message_number` and `time_us` (since the epoch) in its headers; these two are
-then also in `publish.` and `deliver.`, and `no_ack` in the latter. The other events have no body:
+then also in `publish.` and `deliver.`, with `mandatory` in the former and `no_ack` in the latter. The other
+events have no body:
 
     ack.<queue>, nack.<queue>    a message was settled; `requeue` tells whether it goes back (so does basic.recover)
     confirm.<exchange>           its publisher was told; `ack`, and its number among the channel's publishes
@@ -74,7 +75,9 @@ class Trace:
         special.number = self.vhost.broker.next_message_number()
         return special
 
-    def published(self, connection: Connection, channel: int, message: Message, queues: Iterable[Queue]) -> None:
+    def published(
+        self, connection: Connection, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+    ) -> None:
         """A message is about to go to its queues."""
         properties = message.properties()
         keys = routing_keys(message, properties)
@@ -86,6 +89,8 @@ class Trace:
             # The default exchange asks nobody whether there is such a queue.
             routed = sorted({key for key in keys if not key.startswith(REPLY_TO_PREFIX)})
         headers["routed_queues"] = routed
+        if self.is_full:
+            headers["mandatory"] = mandatory
         self._tell("publish", message.exchange, headers, message, message.body)
 
     def returned(self, connection: Connection, channel: int, message: Message, code: int, text: str) -> None:
@@ -184,6 +189,7 @@ class Trace:
                 headers = full
             else:
                 headers.pop("no_ack", None)
+                headers.pop("mandatory", None)
         if self.is_published and (self.is_extended or event in FIREHOSE_EVENTS):
             self._copy(f"{event}.{name}", headers, body)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 CHUNK_BYTES: int = 65536
@@ -53,6 +53,14 @@ class Answered(NamedTuple):
         return str(self.value)
 
 
+class Refused(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, answer: Answered) -> None:
+        super().__init__(answer.reason)
+        self.answer = answer
+
+
 class Api:
     """Asks one broker. Raises Unreachable where there is no answer within `timeout_s`."""
 
@@ -66,21 +74,48 @@ class Api:
     def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answered:
         """Send a request; a body that is not octets is sent as JSON. In the names of headers, _ stands for -."""
         octets = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        head = [f"{method} {target} HTTP/1.0", f"Host: {self.place.host or 'localhost'}"]
-        head += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        if self.place.authorization:
-            head.append(f"Authorization: {self.place.authorization}")
-        if octets or method in ("PUT", "POST"):
-            head += ["Content-Type: application/json", f"Content-Length: {len(octets)}"]
         try:
             with self._connect() as stream:
-                stream.sendall("\r\n".join([*head, "", ""]).encode() + octets)
+                stream.sendall(self._head(method, target, octets, headers) + octets)
                 received = b"".join(iter(lambda: stream.recv(CHUNK_BYTES), b""))
         except TimeoutError as error:
             raise TimedOut(str(error)) from None
         except OSError as error:
             raise Unreachable(error.strerror or str(error)) from None
         return parse(received)
+
+    def lines(self, target: str) -> Iterator[bytes]:
+        """The lines of an answer that goes on, as they come; a last one that is not whole is left out.
+
+        Raises Refused for an answer that is an error.
+        """
+        try:
+            with self._connect() as stream:
+                stream.sendall(self._head("GET", target, b"", {}))
+                received = b""
+                while b"\r\n\r\n" not in received:
+                    received += (chunk := stream.recv(CHUNK_BYTES))
+                    if not chunk:
+                        break
+                head, _, rest = received.partition(b"\r\n\r\n")
+                if b" 200 " not in head.partition(b"\r\n")[0]:
+                    raise Refused(parse(received + b"".join(iter(lambda: stream.recv(CHUNK_BYTES), b""))))
+                # Nothing may come for long.
+                stream.settimeout(None)
+                yield from _whole_lines(stream, rest)
+        except TimeoutError as error:
+            raise TimedOut(str(error)) from None
+        except OSError as error:
+            raise Unreachable(error.strerror or str(error)) from None
+
+    def _head(self, method: str, target: str, octets: bytes, headers: Mapping[str, str]) -> bytes:
+        head = [f"{method} {target} HTTP/1.0", f"Host: {self.place.host or 'localhost'}"]
+        head += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        if self.place.authorization:
+            head.append(f"Authorization: {self.place.authorization}")
+        if octets or method in ("PUT", "POST"):
+            head += ["Content-Type: application/json", f"Content-Length: {len(octets)}"]
+        return "\r\n".join([*head, "", ""]).encode()
 
     def _connect(self) -> socket.socket:
         place = self.place
@@ -95,6 +130,18 @@ class Api:
             return stream
         stream = socket.create_connection((place.host, place.port), self.timeout_s)
         return stream if place.tls is None else place.tls.wrap_socket(stream, server_hostname=place.host)
+
+
+def _whole_lines(stream: socket.socket, received: bytes) -> Iterator[bytes]:
+    pieces = [received]
+    while True:
+        if b"\n" in pieces[-1]:
+            *whole, rest = b"".join(pieces).split(b"\n")
+            yield from (line + b"\n" for line in whole)
+            pieces = [rest]
+        pieces.append(stream.recv(CHUNK_BYTES))
+        if not pieces[-1]:
+            return
 
 
 def parse(received: bytes) -> Answered:

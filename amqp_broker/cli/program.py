@@ -30,6 +30,8 @@ COMMANDS: Final = {
     "messages": ("messages", "messages"),
     "message": ("messages", "message"),
     "demo": ("demo", "demo"),
+    "record": ("record", "record"),
+    "replay": ("replay", "replay"),
     "install-shims": ("shims", "install_shims"),
 }
 RUN_HELP: Final = """Run a command with a broker of its own, which is gone when the command ends.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 import click
 
 from amqp_broker.cli import nodes
-from amqp_broker.cli.api import Api, Place, Unreachable
+from amqp_broker.cli.api import Answered, Api, Place, Refused, Unreachable
 from amqp_broker.cli.failing import CommandError
 
 EX_DATAERR: Final = 65
@@ -40,17 +40,35 @@ def ask(
 ) -> Any:
     """The answer of a broker. Raises CommandError with its reason if it refuses, or if there is none."""
     place, name = _place_of(url) if url else _place_near(node)
-    given = {key: value for key, value in (query or {}).items() if value is not None}
-    target = f"{path}?{urlencode(given)}" if given else path
     try:
-        answer = Api(place, TIMEOUT_S).ask(method, target, body)
+        answer = Api(place, TIMEOUT_S).ask(method, _target(path, query), body)
     except Unreachable as error:
         raise CommandError(f"no HTTP API answers at {name}: {error}", EX_UNAVAILABLE) from None
-    if answer.status == CONFLICT:
-        raise NotMet(answer.reason, EX_DATAERR)
     if not answer.is_ok:
-        raise CommandError(answer.reason, EX_NOPERM if answer.status in (401, 403) else EX_DATAERR)
+        raise _error_of(answer)
     return answer.value
+
+
+def lines(node: str, url: str, path: str, query: Mapping[str, Any]) -> Generator[bytes, None, None]:
+    """The lines of an answer that goes on, as they come. Raises CommandError as `ask` does."""
+    place, name = _place_of(url) if url else _place_near(node)
+    try:
+        yield from Api(place, TIMEOUT_S).lines(_target(path, query))
+    except Unreachable as error:
+        raise CommandError(f"no HTTP API answers at {name}: {error}", EX_UNAVAILABLE) from None
+    except Refused as refused:
+        raise _error_of(refused.answer) from None
+
+
+def _target(path: str, query: Mapping[str, Any] | None) -> str:
+    given = {key: value for key, value in (query or {}).items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _error_of(answer: Answered) -> CommandError:
+    if answer.status == CONFLICT:
+        return NotMet(answer.reason, EX_DATAERR)
+    return CommandError(answer.reason, EX_NOPERM if answer.status in (401, 403) else EX_DATAERR)
 
 
 def _place_near(node: str) -> tuple[Place, str]:

@@ -27,6 +27,7 @@ from amqp_broker.management.request import (
     Refusal,
     Request,
     Resource,
+    Streamed,
     bad_request,
     not_found,
     refusal_of,
@@ -161,6 +162,9 @@ class Management:
             query,
         )
         value = await self._call(resource, request)
+        if isinstance(value, Streamed):
+            response: web.StreamResponse = await value.send(given)
+            return response
         if isinstance(value, Deferred):
             value = await _deferred(value)
         return respond(selected(request.query, value) if method == "GET" else value)

@@ -165,6 +165,7 @@ QUERIES: Final[dict[tuple[str, str], dict[str, Schema]]] = {
         "truncate": COUNT,
     },
     ("DELETE", "/_broker/messages"): {"vhost": TEXT},
+    ("GET", "/_broker/recording/{vhost}"): {"exchange": TEXT, "routing_key": TEXT},
     ("GET", "/_broker/idle"): {
         "vhost": TEXT,
         "queue": TEXT,

@@ -6,7 +6,7 @@ A handler is a function `handler(request) -> value | Answer`. What it raises bec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
@@ -86,6 +86,12 @@ class Deferred(NamedTuple):
     wait: Wait
     timeout_s: float
     answer: Callable[[], Any]
+
+
+class Streamed(NamedTuple):
+    """An answer that goes on: `send` is given aiohttp's request, and returns its response when that has ended."""
+
+    send: Callable[[Any], Awaitable[Any]]
 
 
 CREATED: Final = Answer(201)

@@ -31,6 +31,7 @@ from amqp_broker.management import (
     policies,
     queues,
     record,
+    recordings,
     shovels,
     snapshots,
     users,
@@ -68,5 +69,6 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     *clock.RESOURCES,
     *record.RESOURCES,
     *demo.RESOURCES,
+    *recordings.RESOURCES,
     *openapi.RESOURCES,
 )

@@ -10,7 +10,7 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from amqp_broker.broker.access import InternalUser, User
 from amqp_broker.broker.parameters import Component
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from amqp_broker.server.server import Server
 
 logger = logging.getLogger("amqp_broker.shovel")
+
+M = TypeVar("M", bound="Mover", contravariant=True)
 
 # The component whose parameters are shovels.
 SHOVEL: Final = "shovel"
@@ -139,8 +141,8 @@ class Shovels(Component):
 
     # Links
 
-    def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link:
-        link: Link = LocalLink(self, client, shovel) if uri.is_local else RemoteLink(self, client, shovel)
+    def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link[Shovel]:
+        link: Link[Shovel] = LocalLink(self, client, shovel) if uri.is_local else RemoteLink(self, client, shovel)
         link.connect(uri)
         return link
 
@@ -155,13 +157,31 @@ class Shovels(Component):
         self.server.flush()
 
 
-class Link:
+class Mover(Protocol):
+    """Who moves messages over links: a shovel, or a replay."""
+
+    kind: str
+    name: str
+    vhost: str
+
+    def flush(self) -> None: ...
+
+    def on_full(self, client: Client, is_full: bool) -> None: ...
+
+
+class Losing(Protocol[M]):
+    """Who is told that a link is gone."""
+
+    def lost(self, client: Client, mover: M, reason: str, /) -> None: ...
+
+
+class Link(Generic[M]):
     """One end's connection: between its client, and a socket or a session."""
 
-    def __init__(self, shovels: Shovels, client: Client, shovel: Shovel) -> None:
-        self.shovels = shovels
+    def __init__(self, owner: Losing[M], client: Client, mover: M) -> None:
+        self.owner = owner
         self.client = client
-        self.shovel = shovel
+        self.mover = mover
         self._heartbeat: asyncio.TimerHandle | None = None
 
     def connect(self, uri: Uri) -> None:
@@ -182,20 +202,22 @@ class Link:
             self.client.receive(data)
         except Lost as reason:
             self.flush()
-            self.shovels.lost(self.client, self.shovel, str(reason))
+            self.owner.lost(self.client, self.mover, str(reason))
         except Exception as error:
             # Whatever an end says, and whatever is wrong with us: the shovel begins anew, and tells why.
-            logger.exception("shovel '%s' in vhost '%s': internal error", self.shovel.name, self.shovel.vhost)
-            self.shovels.lost(self.client, self.shovel, f"internal error: {error}")
+            logger.exception(
+                "%s '%s' in vhost '%s': internal error", self.mover.kind, self.mover.name, self.mover.vhost
+            )
+            self.owner.lost(self.client, self.mover, f"internal error: {error}")
         else:
-            self.shovel.flush()
+            self.mover.flush()
 
 
-class RemoteLink(Link, asyncio.Protocol):
+class RemoteLink(Link[M], asyncio.Protocol):
     """A socket to another broker."""
 
-    def __init__(self, shovels: Shovels, client: Client, shovel: Shovel) -> None:
-        super().__init__(shovels, client, shovel)
+    def __init__(self, owner: Losing[M], client: Client, mover: M) -> None:
+        super().__init__(owner, client, mover)
         self._transport: asyncio.Transport | None = None
         self._is_closed = False
         self._is_paused = False
@@ -215,7 +237,7 @@ class RemoteLink(Link, asyncio.Protocol):
                 )
         except (OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
-            self.shovels.lost(self.client, self.shovel, f"cannot connect to {uri}: {reason}")
+            self.owner.lost(self.client, self.mover, f"cannot connect to {uri}: {reason}")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
@@ -235,7 +257,7 @@ class RemoteLink(Link, asyncio.Protocol):
         try:
             self.client.tick(is_listening=not self._is_paused)
         except Lost as reason:
-            self.shovels.lost(self.client, self.shovel, str(reason))
+            self.owner.lost(self.client, self.mover, str(reason))
         else:
             self.flush()
             self._beat()
@@ -257,15 +279,15 @@ class RemoteLink(Link, asyncio.Protocol):
                 self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        self.shovel.on_full(self.client, True)
+        self.mover.on_full(self.client, True)
 
     def resume_writing(self) -> None:
-        self.shovel.on_full(self.client, False)
-        self.shovel.flush()
+        self.mover.on_full(self.client, False)
+        self.mover.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_closed:
-            self.shovels.lost(self.client, self.shovel, str(exc or "the other end closed the connection"))
+            self.owner.lost(self.client, self.mover, str(exc or "the other end closed the connection"))
 
     def close(self) -> None:
         self._is_closed = True
@@ -277,11 +299,12 @@ class RemoteLink(Link, asyncio.Protocol):
             self._transport.close()
 
 
-class LocalLink(Link):
+class LocalLink(Link[Shovel]):
     """A session of this broker. It takes the place of a `Transport`, too."""
 
     def __init__(self, shovels: Shovels, client: Client, shovel: Shovel) -> None:
         super().__init__(shovels, client, shovel)
+        self.shovels = shovels
         server = shovels.server
         port = server.ports.get("amqp", 0)
         self.session = Session(server.broker, server.dirty, "127.0.0.1", 0, "127.0.0.1", port, server.clock.now())
@@ -322,7 +345,7 @@ class LocalLink(Link):
         server.forget(self.session)
         self.session.connection_lost(server.clock.now())
         self.session.take_output()
-        self.shovels.lost(self.client, self.shovel, "the broker closed the connection")
+        self.shovels.lost(self.client, self.mover, "the broker closed the connection")
 
     # What a transport does for a session
 

@@ -103,7 +103,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
     elif not route.is_plain or len(keys) > 1:
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
     if trace is not None:
-        trace.published(channel.session, channel.number, message, queues)
+        trace.published(channel.session, channel.number, message, queues, route.mandatory)
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
         channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))

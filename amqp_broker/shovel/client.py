@@ -37,6 +37,7 @@ QUIET_INTERVALS_MAX: Final = 2
 
 _FRAME_KINDS: Final = frozenset((FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_HEARTBEAT))
 _DELIVER: Final = METHOD_ID.pack(60 << 16 | 60)
+_RETURN: Final = METHOD_ID.pack(60 << 16 | 50)
 
 # Sends what it yields; is sent the method that answers.
 Procedure = Generator[base.Frame, Any, None]
@@ -63,6 +64,10 @@ class Peer(Protocol):
         """A confirm: basic.ack, or basic.nack if not `is_taken`."""
         ...
 
+    def on_returned(self, client: Client, address: Address, reason: str) -> None:
+        """A mandatory message came back; its confirm follows. `reason` is a code and a text."""
+        ...
+
     def on_blocked(self, client: Client, is_blocked: bool) -> None: ...
 
     def on_cancel(self, client: Client) -> None:
@@ -73,7 +78,16 @@ class Peer(Protocol):
 class Client:
     """One connection. `outbox` is what waits to be written; the shell empties it."""
 
-    def __init__(self, peer: Peer, user: str, password: str, vhost: str, heartbeat_s: int, name: str) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        user: str,
+        password: str,
+        vhost: str,
+        heartbeat_s: int,
+        name: str,
+        product: str = "amqp-broker shovel",
+    ) -> None:
         self.peer = peer
         self.outbox: list[bytes] = [PROTOCOL_HEADER]
         self.frame_max = FRAME_MAX
@@ -82,9 +96,10 @@ class Client:
         self._credentials = f"\0{user}\0{password}"
         self._vhost = vhost
         self._name = name
+        self._product = product
         self._pending = b""
         self._assembly: ContentAssembly | None = None
-        self._publish_frames: dict[Address, bytes] = {}
+        self._publish_frames: dict[tuple[bytes, bool], bytes] = {}
         self._procedure: Procedure | None = self._open()
         next(self._procedure)
         self._is_ready = False
@@ -94,14 +109,20 @@ class Client:
 
     # Verbs
 
-    def publish(self, address: Address, message: Message) -> int:
+    def publish(self, address: Address, message: Message, mandatory: bool = False) -> int:
         """Publish, and return the number that its confirm will have."""
-        frame = self._publish_frames.get(address)
+        key = address.suffix, mandatory
+        frame = self._publish_frames.get(key)
         if frame is None:
             if len(self._publish_frames) > 1024:
                 self._publish_frames.clear()
-            method = call(commands.Basic.Publish, exchange=address.exchange, routing_key=address.routing_key)
-            frame = self._publish_frames[address] = method_frame(CHANNEL, encode_method(method))
+            method = call(
+                commands.Basic.Publish,
+                exchange=address.exchange,
+                routing_key=address.routing_key,
+                mandatory=mandatory,
+            )
+            frame = self._publish_frames[key] = method_frame(CHANNEL, encode_method(method))
         self.outbox += (frame, message.content_for(CHANNEL, self.frame_max))
         self.publish_count += 1
         return self.publish_count
@@ -163,7 +184,7 @@ class Client:
             return
         if kind != FRAME_METHOD:
             self._on_content(kind, payload)
-        elif payload.startswith(_DELIVER):
+        elif payload.startswith((_DELIVER, _RETURN)):
             self._assembly = ContentAssembly(payload)
         else:
             self._on_method(decode_method(payload), number)
@@ -175,8 +196,12 @@ class Client:
         if assembly.add(kind, payload, BODY_BYTES_MAX):
             self._assembly = None
             deliver: Any = decode_method(assembly.method)
+            address = Address(deliver.exchange, deliver.routing_key)
+            if deliver.name == "Basic.Return":
+                self.peer.on_returned(self, address, f"{deliver.reply_code} {deliver.reply_text}")
+                return
             content = assembly.content(CHANNEL, self.frame_max)
-            message = Message(Address(deliver.exchange, deliver.routing_key), content, CHANNEL, False)
+            message = Message(address, content, CHANNEL, False)
             self.peer.on_delivery(self, deliver.delivery_tag, message)
 
     def _on_method(self, method: Any, number: int) -> None:
@@ -224,7 +249,7 @@ class Client:
             "consumer_cancel_notify": True,
             "publisher_confirms": True,
         }
-        properties = {"product": "amqp-broker shovel", "connection_name": self._name, "capabilities": capabilities}
+        properties = {"product": self._product, "connection_name": self._name, "capabilities": capabilities}
         tune = yield call(
             commands.Connection.StartOk,
             client_properties=properties,

@@ -51,6 +51,8 @@ class Links(Protocol):
 class Shovel:
     """Moves messages until it is stopped. `state` is what RabbitMQ calls it; `reason` why it is not running."""
 
+    kind = "shovel"
+
     def __init__(
         self, name: str, vhost: str, definition: Definition, links: Links, node: str, on_done: Any, now: int
     ) -> None:
@@ -240,6 +242,9 @@ class Shovel:
             self.is_blocked = is_blocked
             self._hold_source()
             self._go_on()
+
+    def on_returned(self, client: Client, address: Address, reason: str) -> None:
+        pass  # nothing is published as mandatory
 
     def on_cancel(self, client: Client) -> None:
         raise Lost("the source has cancelled the consumer")

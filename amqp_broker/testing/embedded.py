@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -188,6 +188,15 @@ class EmbeddedBroker:
         Raises what the question raises, and RuntimeError if the broker is not running.
         """
         return put(self.server, question) if self._is_in_loop else self._host.ask(question)
+
+    def run(self, work: Callable[[Server], Coroutine[Any, Any, T]]) -> T:
+        """What `work(server)` returns, which runs in the server's loop for as long as it takes.
+
+        Raises what it raises, and RuntimeError if the broker is not running, or in the loop of whoever asks.
+        """
+        if self._is_in_loop:
+            raise RuntimeError("the broker serves in the loop that waits")
+        return self._host.run(work(self.server), None)
 
     def queues(self, vhost: str = "/") -> dict[str, QueueState]:
         """The queues of a vhost by name, as they are now. Raises DoesNotExist."""

@@ -92,12 +92,16 @@ class Host:
             return put(self.server, question)
         return self.run(answer())
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine returns that runs in the server's loop."""
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = TIMEOUT_S) -> T:
+        """What a coroutine returns that runs in the server's loop. Who is interrupted meanwhile ends it."""
         if not self.is_running:
             work.close()
             raise RuntimeError("the broker is not running")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_S)
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result(timeout_s)
+        finally:
+            running.cancel()
 
     def _end(self, kill: bool) -> None:
         if not self._ending.done():

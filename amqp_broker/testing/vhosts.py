@@ -6,6 +6,8 @@ import contextlib
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.broker.access import Permission
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.server.server import Server
     from amqp_broker.testing.embedded import EmbeddedBroker
+    from amqp_broker.testing.recordings import EmbeddedRecording, Replayed
 
 # How long a client that has closed its socket may take to be gone.
 GRACE_S: Final = 0.1
@@ -92,6 +95,25 @@ class EmbeddedVHost:
     def record(self) -> Messages:
         """What happens to its messages, recorded from now on if it was not yet: to look at, and to wait for."""
         return Messages(self.broker.server, self.name)
+
+    def recording(
+        self, *, exchange: str | None = None, routing_key: str | None = None
+    ) -> AbstractContextManager[EmbeddedRecording]:
+        """Record what is published inside of the block: all of it, or what matches (docs/replay.md)."""
+        from amqp_broker.testing.recordings import recording
+
+        return recording(self.broker, self.name, exchange, routing_key)
+
+    def replay(self, recording: EmbeddedRecording | str | PathLike[str], *, speed: float = 1.0) -> Replayed:
+        """Publish again what was recorded, here or in a file; returns when all of it is confirmed, or refused.
+
+        The time between messages is as it was, divided by `speed`; math.inf takes none. While the broker's clock is
+        frozen nobody waits: the replay advances it. Raises RecordingError for a file that is none, ValueError for a
+        speed that is none, ReplayLost if the broker refuses an exchange or ends, and OSError.
+        """
+        from amqp_broker.testing.recordings import replay
+
+        return replay(self.broker, recording, self.name, speed)
 
     def reset(self) -> None:
         """Close all connections to it, and delete what is in it."""

@@ -40,6 +40,8 @@ NAMES: Final = {
 NODE: Final = ("stop", "stop-app", "suspend-listeners", "memory-limit", "disk-free-limit")
 LEFT_OUT: Final = (
     *("/_broker/reset", "/_broker/events", "/_broker/faults", "/api/connections"),
+    # Its answer never ends.
+    "/_broker/recording",
     *(f"/_broker/{verb}" for verb in NODE),
 )
 

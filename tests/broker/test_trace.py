@@ -240,7 +240,8 @@ def test_a_tap_leaves_the_plain_firehose_as_it_is(vhost: VHost, connection: Conn
     vhost.trace.delivered(queue, pulled[0], False, connection, 1, True)
     queue.purge()
     # What was sent, told without what only the extended trace has of it, and nothing of the purge.
-    assert [set(headers) & {"no_ack", "message_number", "time_us"} for _, headers in events(vhost)] == [set()]
+    ours = {"no_ack", "mandatory", "message_number", "time_us"}
+    assert [set(headers) & ours for _, headers in events(vhost)] == [set()]
 
 
 def test_the_trace_goes_on_and_ends_as_it_was_told_whoever_taps(vhost: VHost) -> None:

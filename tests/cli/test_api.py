@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from amqp_broker.cli.api import Api, Place, TimedOut, Unreachable, parse
+from amqp_broker.cli.api import Api, Place, Refused, TimedOut, Unreachable, parse
 from tests.cli.canned import canned
 
 
@@ -64,3 +64,17 @@ def test_an_answer_that_does_not_come_in_time_is_told_as_such() -> None:
 
 def test_a_body_that_is_no_json_is_text() -> None:
     assert parse(b"HTTP/1.1 500 Oops\r\n\r\n<html>").value == "<html>"
+
+
+def test_an_answer_that_goes_on_comes_line_by_line_and_a_half_line_is_left_out() -> None:
+    with saying(b"HTTP/1.0 200 OK\r\n\r\none\n\ntwo\nhal") as port:
+        assert list(Api(Place(host="127.0.0.1", port=port)).lines("/x")) == [b"one\n", b"\n", b"two\n"]
+
+
+def test_an_answer_that_would_go_on_may_be_an_error() -> None:
+    refusal = b'HTTP/1.0 404 Not Found\r\nContent-Length: 16\r\n\r\n{"reason": "no"}'
+    with saying(refusal) as port, pytest.raises(Refused, match="no") as refused:
+        list(Api(Place(host="127.0.0.1", port=port)).lines("/x"))
+    assert refused.value.answer.status == 404
+    with saying(b"") as port, pytest.raises(Unreachable, match="does not speak HTTP"):
+        list(Api(Place(host="127.0.0.1", port=port)).lines("/x"))

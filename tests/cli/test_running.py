@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.cli.failing import CommandError
-from amqp_broker.cli.running import _place_of, ask
+from amqp_broker.cli.running import _place_of, ask, lines
 
 
 def test_an_address_has_guest_and_the_usual_ports_unless_it_says_others() -> None:
@@ -22,3 +22,5 @@ def test_an_address_has_guest_and_the_usual_ports_unless_it_says_others() -> Non
 def test_where_nobody_answers_a_sentence_says_so() -> None:
     with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):
         ask("", "http://127.0.0.1:1", "GET", "/_broker/clock")
+    with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):
+        list(lines("", "http://127.0.0.1:1", "/_broker/recording/%2F", {}))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 PROJECT = Path(__file__).parents[2]
 # Generated, or about other machines only.
 # Pages that have a test of their own beside this.
-APART = ("testing.md", "clock.md", "messages.md")
+APART = ("testing.md", "clock.md", "messages.md", "cookbook.md")
 PAGES = (
     PROJECT / "README.md",
     *(page for page in sorted((PROJECT / "docs").glob("*.md")) if page.name not in APART),

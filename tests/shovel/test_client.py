@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from pamqp import commands, frame
+from pamqp import body, commands, frame, header
 
+from amqp_broker.message import Address
 from amqp_broker.shovel.client import Client, Lost
 from tests.shovel.pair import Pair
 
@@ -68,6 +69,20 @@ def test_an_end_that_says_something_is_there() -> None:
     for _ in range(20):
         subject.tick()
         subject.receive(b"\x08\0\0\0\0\0\0\xce")
+
+
+def test_what_comes_back_is_told_with_why() -> None:
+    told: list[tuple[str, str, str]] = []
+
+    class Publisher(Nobody):
+        def on_returned(self, client: Client, address: Address, reason: str) -> None:
+            told.append((address.exchange, address.routing_key, reason))
+
+    subject = Client(Publisher(), "guest", "guest", "/", 10, "test")  # type: ignore[arg-type] # only what is called
+    returned = frame.marshal(commands.Basic.Return(312, "NO_ROUTE", "e", "k"), 1)
+    content = header.ContentHeader(0, 1, commands.Basic.Properties())
+    subject.receive(returned + frame.marshal(content, 1) + frame.marshal(body.ContentBody(b"x"), 1))
+    assert told == [("e", "k", "312 NO_ROUTE")]
 
 
 def test_a_name_that_pamqp_would_refuse_is_declared() -> None:

@@ -13,7 +13,7 @@ from tests.testing.suites import ROOT, Suite
 pytest_plugins = ["pytester"]
 
 APPLICATION = ROOT / "tests" / "sample_app"
-TESTS = 6
+TESTS = 13
 
 
 @pytest.fixture

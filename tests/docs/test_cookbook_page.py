@@ -1,0 +1,60 @@
+"""What docs/cookbook.md shows is run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import TIMEOUT_S, environment
+from tests.docs.programs import blocks
+from tests.testing.suites import ROOT, Suite
+
+pytest_plugins = ["pytester"]
+
+PAGE = ROOT / "docs" / "cookbook.md"
+GO = shutil.which("go") or ("/usr/local/go/bin/go" if Path("/usr/local/go/bin/go").exists() else None)
+
+
+def test_each_recipe_of_the_page_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = Suite(pytester, monkeypatch)
+    recipes = blocks(PAGE, "python")
+    assert len(recipes) >= 20
+    for number, recipe in enumerate(recipes):
+        pytester.makepyfile(**{f"test_recipe_{number:02}": recipe})
+    # One recipe has two rows.
+    suite.run("", "-W", "ignore::amqp_broker.testing.LeakWarning").assert_outcomes(passed=len(recipes) + 1)
+
+
+def test_a_recipe_is_short() -> None:
+    for recipe in blocks(PAGE, "python"):
+        assert len([line for line in recipe.splitlines() if line.strip()]) <= 28, recipe
+
+
+def test_each_recipe_says_in_bold_what_it_is_for() -> None:
+    text = PAGE.read_text()
+    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(blocks(PAGE, "python")) + len(blocks(PAGE, "go"))
+
+
+@pytest.mark.skipif(GO is None, reason="Go is not installed")
+def test_the_recipe_in_go_passes(tmp_path: Path) -> None:
+    assert GO is not None
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(ROOT / "compat" / "go" / name, tmp_path)
+    [recipe] = blocks(PAGE, "go")
+    (tmp_path / "recipe_test.go").write_text(recipe)
+    command = [sys.executable, "-m", "amqp_broker", "run", "--", GO, "test", "-count=1", "./..."]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        timeout=10 * TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
