@@ -22,7 +22,7 @@ from typing import Final
 from compat.brokers import free_port
 from tests.docs.blocks import PROJECT
 
-TIMEOUT_S: Final = 60.0
+TIMEOUT_S: Final = 100.0
 END: Final = "end of command"
 READY: Final = "Server startup complete"
 WELL_KNOWN: Final = ("5671", "5672", "5673", "15672", "15673", "15692", "15693")

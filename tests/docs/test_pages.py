@@ -19,6 +19,7 @@ NOT_RUN = {
     "README.md": ["builds .venv and takes the well-known ports"],
     "docs/container.md": ["needs Docker"],
     "docs/quick-start.md": ["builds .venv and takes the well-known ports", "installs packages"],
+    "docs/spark.md": ["installs packages"],
 }
 
 # A machine that pages name: a real RabbitMQ.

@@ -104,6 +104,11 @@ def test_a_module_imports_only_what_its_layer_may(path: Path) -> None:
     assert trespasses(layer_of(path), path.read_text()) == []
 
 
+@pytest.mark.parametrize("path", sorted((PACKAGE.parent / "pyspark_amqp").rglob("*.py")), ids=lambda path: path.name)
+def test_the_spark_format_imports_nothing_of_the_broker(path: Path) -> None:
+    assert [name for name in imported(path.read_text()) if name.partition(".")[0] == "amqp_broker"] == []
+
+
 def test_every_module_has_a_layer() -> None:
     assert {layer_of(path) for path in modules()} <= set(LAYERS)
 

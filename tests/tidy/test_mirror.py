@@ -11,8 +11,15 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "amqp_broker"
+# The Spark format is a package of its own, whose tests have a folder of its name.
+FORMAT = "pyspark_amqp"
 
-FOLDERS = sorted(path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py"))
+FOLDERS = [*sorted(path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")), Path(FORMAT)]
+
+
+def sources(folder: Path) -> Path:
+    """Where the modules are whose tests are in this folder of the tests."""
+    return PACKAGE.parent / folder if folder.name == FORMAT else PACKAGE / folder
 
 
 def names(folder: Path, pattern: str) -> list[str]:
@@ -20,18 +27,18 @@ def names(folder: Path, pattern: str) -> list[str]:
 
 
 def test_the_packages_are_found() -> None:
-    assert {Path(), Path("protocol"), Path("broker"), Path("session")} <= set(FOLDERS)
+    assert {Path(), Path("protocol"), Path("broker"), Path("session"), Path(FORMAT)} <= set(FOLDERS)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_every_module_has_a_test_module(folder: Path) -> None:
     tests = names(TESTS / folder, "test_*.py")
-    assert [name for name in names(PACKAGE / folder, "*.py") if f"test_{name}" not in tests] == []
+    assert [name for name in names(sources(folder), "*.py") if f"test_{name}" not in tests] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_every_test_module_has_a_module(folder: Path) -> None:
-    expected = [f"test_{name}" for name in names(PACKAGE / folder, "*.py")]
+    expected = [f"test_{name}" for name in names(sources(folder), "*.py")]
     if folder == Path():
         expected += [f"test_{name.lower()}" for name in (*names(TESTS.parent, "*.md"), *names(TESTS, "*.py"))]
     strays = [

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("amqp_broker", "bench", "compat", "tests")
+FOLDERS = ("amqp_broker", "bench", "compat", "pyspark_amqp", "tests")
 
 FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 60

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".ci", "amqp_broker", "bench", "compat", "container", "docs", "tests")
+FOLDERS = (".ci", "amqp_broker", "bench", "compat", "container", "docs", "pyspark_amqp", "tests")
 
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
 # Where packages come from is the business of pip and its like, and of who runs them.
@@ -23,6 +23,7 @@ MACHINES = re.compile(r"(?<![\w.~$}])/(" + "|".join(["wo" + "rk", "ro" + "ot", "
 # A module is named for the noun it serves.
 VAGUE = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "base", "lib"}
 
+OURS = ("amqp_broker/", "pyspark_amqp/")
 # One word per thing, and units and bounds last: what a name of ours may not contain, and what it is called instead.
 VOCABULARY = {
     r"enqueue": "push",
@@ -115,7 +116,7 @@ def unusual(source: str) -> list[str]:
 
 
 def test_the_same_thing_has_the_same_word_everywhere() -> None:
-    found = {path: unusual(text) for path, text in texts() if path.startswith("amqp_broker/") and path.endswith(".py")}
+    found = {path: unusual(text) for path, text in texts() if path.startswith(OURS) and path.endswith(".py")}
     assert {path: names for path, names in found.items() if names} == {}
 
 

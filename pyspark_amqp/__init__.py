@@ -1,0 +1,19 @@
+"""AMQP 0-9-1 queues and streams as tables of Apache Spark: `spark.readStream.format("amqp")`.
+
+Spark finds this package by its name. It works with any RabbitMQ and imports nothing of `amqp_broker`.
+"""
+
+from __future__ import annotations
+
+try:
+    import pika  # noqa: F401
+    import pyarrow  # noqa: F401
+
+    from pyspark_amqp.data_source import DefaultSource
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        f"The Spark format 'amqp' needs {missing.name}, which is not installed:"
+        ' pip install "amqp-minibroker[spark]"; without Java 17 or newer, "amqp-minibroker[spark,spark-jre]"'
+    ) from missing
+
+__all__ = ["DefaultSource"]

@@ -1,0 +1,105 @@
+"""Batch reads: a range of a stream that is fixed when the query is planned, or a look at a classic or quorum queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.connection import Connection
+from pyspark_amqp.errors import OptionError
+from pyspark_amqp.offsets import Offsets, Range, split
+from pyspark_amqp.options import SourceOptions
+from pyspark_amqp.rows import Rows
+from pyspark_amqp.stream_range import RangeReader, StreamPartition
+from pyspark_amqp.stream_source import StreamEnds
+
+PREFETCH_MAX = 65_535
+
+
+class StreamBatch(DataSourceReader):
+    """What is in streams between two offsets."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Asked once for each DataFrame, so all its actions see the same rows."""
+        ends = StreamEnds(self.options)
+        try:
+            start, tails = ends.starting(), ends.final_tails()
+        finally:
+            ends.close()
+        ending = self.options.ending_offsets
+        end = ending if isinstance(ending, dict) else tails
+        self._check(start, end, tails)
+        options = self.options
+        ranges = split(start, end, options.partitions_min, options.records_per_partition_max)
+        # Spark would take none for one that is None.
+        return [StreamPartition(wanted) for wanted in ranges] or [StreamPartition(Range(options.queues[0], 0, 0))]
+
+    def _check(self, start: Offsets, end: Offsets, tails: Offsets) -> None:
+        for queue, tail in tails.items():
+            if end[queue] > tail:
+                raise OptionError("endingOffsets", f"queue '{queue}' ends at offset {tail}, before {end[queue]}")
+            if start[queue] > tail:
+                raise OptionError("startingOffsets", f"queue '{queue}' ends at offset {tail}, before {start[queue]}")
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, StreamPartition)
+        return RangeReader(self.options, Range(*partition.range), self.schema).read()
+
+
+@dataclass
+class BrowsePartition(InputPartition):
+    """How many messages to look at."""
+
+    count: int
+
+
+class QueueBrowse(DataSourceReader):
+    """The messages that are ready in a queue, and stay there: Spark tells a batch reader nothing to ack by.
+
+    The broker marks them as redelivered, and quorum queues count it as a delivery. Each action looks anew.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with Connection(self.options.address) as connection:
+            count = connection.check_no_stream(self.options.queues[0]).message_count
+        if count > PREFETCH_MAX:
+            raise OptionError(
+                "queue",
+                f"a batch read holds all messages of a queue unacked, which {PREFETCH_MAX} may be;"
+                f" '{self.options.queues[0]}' has {count}. Drain it with readStream and trigger(availableNow=True)",
+            )
+        return [BrowsePartition(count)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, BrowsePartition)
+        queue = self.options.queues[0]
+        left = partition.count
+        rows = Rows(self.schema, queue)
+        connection = Connection(self.options.address)
+        try:
+            connection.open_channel()
+            if left:
+                connection.consume(queue, left)
+            # Others may take messages meanwhile: then there are fewer.
+            while left and (deliveries := connection.poll(self.options.poll_timeout_ms / 1000)):
+                for delivery in deliveries[:left]:
+                    rows.add(delivery, None)
+                left -= min(len(deliveries), left)
+                if rows.is_full:
+                    yield rows.take()
+        finally:
+            connection.close()
+        if rows.count:
+            yield rows.take()

@@ -1,0 +1,51 @@
+"""What Spark writes down of streams: by queue, the next offset to read, with names in order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Offsets = dict[str, int]
+
+
+class Range(NamedTuple):
+    """Offsets of a queue from `start` to before `end`."""
+
+    queue: str
+    start: int
+    end: int
+
+
+def capped(start: Offsets, tails: Offsets, rows_max: int | None) -> Offsets:
+    """How far to read in one batch: no further than the tails, and no more than so many offsets in all.
+
+    Queues share them evenly; what one does not need is for the others.
+    """
+    ends = {}
+    lefts = sorted((max(tails[queue] - first, 0), queue) for queue, first in start.items())
+    budget = rows_max if rows_max is not None else sum(left for left, _ in lefts)
+    for index, (left, queue) in enumerate(lefts):
+        count = min(left, -(-budget // (len(lefts) - index)))
+        ends[queue] = start[queue] + count
+        budget -= count
+    return dict(sorted(ends.items()))
+
+
+def split(start: Offsets, end: Offsets, partitions_min: int, records_max: int | None) -> list[Range]:
+    """The ranges that tasks read: at least so many in all if there is enough, none with more than `records_max`.
+
+    A queue whose start is behind its end has nothing to read.
+    """
+    counts = {queue: max(last - start.get(queue, last), 0) for queue, last in end.items()}
+    total = sum(counts.values())
+    ranges = []
+    for queue, count in counts.items():
+        if not count:
+            continue
+        parts = max(1, -(-partitions_min * count // total))
+        if records_max is not None:
+            parts = max(parts, -(-count // records_max))
+        parts = min(parts, count)
+        first = start[queue]
+        cuts = [first + count * part // parts for part in range(parts + 1)]
+        ranges += [Range(queue, cuts[part], cuts[part + 1]) for part in range(parts)]
+    return ranges

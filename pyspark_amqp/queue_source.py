@@ -1,0 +1,277 @@
+"""Streaming reads of classic and quorum queues, at least once.
+
+One consumer in the process that plans the query's batches holds what it was delivered until Spark asks for the batch
+behind it: then everything before is done for good, and acked. Where Spark or this process ends before, the broker
+delivers it again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.connection import Connection
+from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
+from pyspark_amqp.frames import Delivery
+from pyspark_amqp.offsets import Offsets
+from pyspark_amqp.options import SourceOptions
+from pyspark_amqp.rows import Rows
+
+HEARTBEAT_S: Final = 30
+# Between two reads of the socket while Spark works on a batch.
+BREATH_S: Final = 0.05
+# An idle query asks again at once, so it is kept waiting for so long.
+WAIT_S: Final = 0.3
+# A batch ends when nothing comes for so long.
+QUIET_S: Final = 0.03
+# How many messages show how large they are.
+SAMPLE: Final = 200
+PREFETCH_MAX: Final = 65_535
+PARTITION_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass
+class QueuePartition(InputPartition):
+    """Rows, packed as an Arrow stream: they are on their way to a task, which has nothing to fetch."""
+
+    packed: bytes
+
+
+class HeldQueue:
+    """A consumer and its unacked deliveries, numbered from `start` on in the order in which they came.
+
+    A thread reads the socket while nobody else does, so that heartbeats go on however long a batch takes. How much is
+    held is bounded in octets, too: prefetch counts messages, so it follows their size.
+    """
+
+    def __init__(self, options: SourceOptions, start: int) -> None:
+        self.options = options
+        self.queue = options.queues[0]
+        self.start = start
+        self.held: deque[Delivery] = deque()
+        self.held_bytes = 0
+        self.failure: BrokerError | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._seen_count = self._seen_bytes = 0
+        self._connection = Connection(options.address, HEARTBEAT_S)
+        self._beat_at = time.monotonic()
+        self.ready_count: int = self._connection.check_no_stream(self.queue).message_count
+        self.prefetch = options.prefetch or min(SAMPLE, self._wanted())
+        self._tag: str | None = self._connection.consume(self.queue, self.prefetch)
+        threading.Thread(target=self._keep_alive, name=f"amqp {self.queue}", daemon=True).start()
+
+    def _wanted(self) -> int:
+        return min(2 * (self.options.offsets_per_trigger_max or 10_000), PREFETCH_MAX)
+
+    def _keep_alive(self) -> None:
+        while not self._is_closed and self.failure is None:
+            time.sleep(BREATH_S)
+            with self._lock:
+                self._pump(0.0)
+
+    def _pump(self, timeout_s: float) -> bool:
+        """Take what the socket has; False if there was nothing. Failures are kept for who asks next."""
+        if self._is_closed or self.failure is not None:
+            return False
+        try:
+            if time.monotonic() - self._beat_at > HEARTBEAT_S / 3:
+                self._connection.send_heartbeat()
+                self._beat_at = time.monotonic()
+            deliveries = self._connection.poll(timeout_s)
+            if time.monotonic() - self._connection.heard_at > 2 * HEARTBEAT_S:
+                raise ConnectionLost(f"nothing was heard of {self.options.address} for {2 * HEARTBEAT_S} s")
+            if deliveries:
+                self._hold(deliveries)
+                self._adapt()
+        except BrokerError as failure:
+            self.failure = failure
+            return False
+        return bool(deliveries)
+
+    def _hold(self, deliveries: list[Delivery]) -> None:
+        size = sum(_size(delivery) for delivery in deliveries)
+        self.held.extend(deliveries)
+        self.held_bytes += size
+        self._seen_count += len(deliveries)
+        self._seen_bytes += size
+
+    def _adapt(self) -> None:
+        """Consume anew with a prefetch that fits the size of the messages, or stop where too much is held."""
+        if self._tag is not None and self.held_bytes > 2 * self.options.bytes_per_trigger_max:
+            self._connection.cancel(self._tag)
+            self._tag = None
+        if self.options.prefetch or self._seen_count < min(SAMPLE, self.prefetch):
+            return
+        average = max(self._seen_bytes // self._seen_count, 1)
+        fitting = max(1, min(self._wanted(), 2 * self.options.bytes_per_trigger_max // average))
+        if self._tag is not None and not self.prefetch // 2 <= fitting <= self.prefetch * 2:
+            self._connection.cancel(self._tag)
+            self._tag = self._connection.consume(self.queue, fitting)
+            self.prefetch = fitting
+        if self._seen_count > 10 * SAMPLE:
+            self._seen_count, self._seen_bytes = self._seen_count // 2, self._seen_bytes // 2
+
+    def settle(self, start: int) -> None:
+        """Ack everything before this number: Spark is done with it. Raises BrokerError."""
+        with self._lock:
+            self._check()
+            tag = 0
+            while self.held and self.start < start:
+                delivery = self.held.popleft()
+                self.start += 1
+                self.held_bytes -= _size(delivery)
+                tag = delivery.tag
+            if tag:
+                self._connection.ack(tag)
+            if self._tag is None and self.held_bytes <= self.options.bytes_per_trigger_max:
+                average = max(self._seen_bytes // max(self._seen_count, 1), 1)
+                self.prefetch = max(1, min(self.prefetch, self.options.bytes_per_trigger_max // average))
+                self._tag = self._connection.consume(self.queue, self.prefetch)
+
+    def gather(self, count_max: int, wait_s: float) -> int:
+        """How many deliveries there are for a batch; waits so long for the first of them. Raises BrokerError."""
+        deadline = time.monotonic() + wait_s
+        with self._lock:
+            while len(self.held) < count_max and not self.is_full:
+                timeout_s = QUIET_S if self.held else max(deadline - time.monotonic(), 0.0)
+                if not self._pump(timeout_s):
+                    break
+            self._check()
+            return self._fitting(count_max)
+
+    @property
+    def is_full(self) -> bool:
+        return self.held_bytes >= self.options.bytes_per_trigger_max
+
+    def _fitting(self, count_max: int) -> int:
+        size = count = 0
+        for delivery in self.held:
+            size += _size(delivery)
+            if count >= count_max or (count and size > self.options.bytes_per_trigger_max):
+                break
+            count += 1
+        return count
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def deliveries(self, start: int, end: int) -> list[Delivery]:
+        """Those with these numbers that are held; others have gone back to the queue, and come again."""
+        with self._lock:
+            return list(islice(self.held, max(start - self.start, 0), max(end - self.start, 0)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._connection.close()
+
+
+def _size(delivery: Delivery) -> int:
+    return len(delivery.body) + len(delivery.header)
+
+
+class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark constructs it twice and sends one copy away, so nothing is open before Spark asks for offsets."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+        self.queue = options.queues[0]
+        self._held: HeldQueue | None = None
+        # With AvailableNow: how many messages are still to be read.
+        self._budget: int | None = None
+        self._end: int | None = None
+        self._is_available_now = False
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_held": None}
+
+    def held(self, start: int) -> HeldQueue:
+        """The consumer; numbering goes on where the offsets of the last run ended."""
+        if self._held is None:
+            self._held = HeldQueue(self.options, start)
+        return self._held
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.options.offsets_per_trigger_max or 10_000)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._is_available_now = True
+
+    def initialOffset(self) -> Offsets:
+        return {self.queue: 0}
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """Acks everything before `start`, and returns where the next batch ends."""
+        if set(start) != {self.queue}:
+            raise OptionError("queue", f"the checkpoint is of queue {', '.join(start)}")
+        first = start[self.queue]
+        held = self.held(first)
+        if self._is_available_now and self._end is None:
+            self._end = first + held.ready_count
+        held.settle(first)
+        if held.start < first:
+            # Numbers of a former run: what they stood for has gone back to the queue.
+            raise BrokerError(f"offset {first} was never delivered")
+        count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.offsets_per_trigger_max or 10_000
+        wait_s = WAIT_S
+        if self._end is not None:
+            count_max = min(count_max, self._end - first)
+            wait_s = self.options.poll_timeout_ms / 1000
+        if count_max <= 0:
+            return start
+        return {self.queue: first + held.gather(count_max, wait_s)}
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        """What is held of this range. After a restart that is nothing: it was delivered to a process that has ended."""
+        last = end[self.queue]
+        if self._held is None:
+            self._held = HeldQueue(self.options, last)
+            return []
+        deliveries = self._held.deliveries(start.get(self.queue, 0), last)
+        return [QueuePartition(packed) for packed in _packed(Rows(self.schema, self.queue), deliveries)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, QueuePartition)
+        with pa.ipc.open_stream(partition.packed) as stream:
+            yield from stream
+
+    def commit(self, end: Offsets) -> None:
+        """Comes a batch late, and not at all for the last: `latestOffset` acks."""
+
+    def stop(self) -> None:
+        """Spark rarely calls it; the broker takes everything back when this process ends."""
+        if self._held is not None:
+            self._held.close()
+
+
+def _packed(rows: Rows, deliveries: list[Delivery]) -> Iterator[bytes]:
+    """The deliveries as Arrow streams of some megabytes each."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for index, delivery in enumerate(deliveries, 1):
+        rows.add(delivery, None)
+        if not rows.is_full and index < len(deliveries):
+            continue
+        size += rows.size
+        batches.append(rows.take())
+        if size < PARTITION_BYTES and index < len(deliveries):
+            continue
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        yield sink.getvalue().to_pybytes()
+        batches, size = [], 0

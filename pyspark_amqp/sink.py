@@ -1,0 +1,160 @@
+"""Writing rows: each is confirmed by the broker before its task reports success, or the task fails.
+
+What a failed task has published stays published: at least once. With `messageId=auto` a row that is written again by a
+retry or a restart has the id that it had, as long as its partition has the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pika import spec
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.connection import Connection
+from pyspark_amqp.errors import BrokerError, OptionError
+from pyspark_amqp.options import SinkOptions
+from pyspark_amqp.publisher import Publisher
+
+TEXTS: Final = (
+    *("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id"),
+    *("type", "user_id", "app_id"),
+)
+KINDS: Final = {
+    "body": ("binary", "string"),
+    "value": ("binary", "string"),
+    "exchange": ("string",),
+    "routing_key": ("string",),
+    **dict.fromkeys(TEXTS, ("string",)),
+    "delivery_mode": ("int", "smallint", "tinyint", "bigint"),
+    "priority": ("int", "smallint", "tinyint", "bigint"),
+    "timestamp": ("timestamp",),
+    "headers": ("map<string,string>",),
+}
+PROPERTIES: Final = (*TEXTS, "delivery_mode", "priority", "timestamp", "headers")
+
+
+def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
+    """The columns that are written. Raises OptionError for a schema that cannot be."""
+    names = []
+    for column in schema.fields:
+        kind = column.dataType.simpleString()
+        if column.name not in KINDS:
+            if not options.ignore_unknown_columns:
+                raise OptionError(
+                    "ignoreUnknownColumns",
+                    f"there is no place for column '{column.name}' in a message; with true it is left out."
+                    f" Columns are {', '.join(KINDS)}",
+                )
+            continue
+        if kind not in KINDS[column.name]:
+            raise OptionError("schema", f"column '{column.name}' must be {' or '.join(KINDS[column.name])}, not {kind}")
+        names.append(column.name)
+    bodies = [name for name in names if name in ("body", "value")]
+    if len(bodies) != 1:
+        raise OptionError("schema", "needs one column 'body' (or 'value'), binary or string")
+    if "routing_key" not in names and options.routing_key is None:
+        raise OptionError("routingKey", "is needed, or a column 'routing_key'")
+    if "routing_key" in names and options.routing_key is not None:
+        raise OptionError("routingKey", "cannot be given beside the column 'routing_key'")
+    if "exchange" in names and options.exchange:
+        raise OptionError("exchange", "cannot be given beside the column 'exchange'")
+    if options.message_id == "column" and "message_id" not in names:
+        raise OptionError("messageId", "says column, but there is no column 'message_id'")
+    return names
+
+
+def check_broker(options: SinkOptions) -> None:
+    """Raise OptionError where the broker is not there, or has no such exchange."""
+    with Connection(options.address) as connection:
+        connection.open_channel()
+        if options.exchange:
+            try:
+                connection.call(spec.Exchange.Declare(exchange=options.exchange, passive=True), spec.Exchange.DeclareOk)
+            except BrokerError as error:
+                raise OptionError("exchange", str(error)) from None
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """How many rows a task has published, each of them confirmed."""
+
+    count: int
+
+
+class Sink:
+    """What batch and streaming writers have in common; Spark makes one for each batch and sends it to the tasks."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError("mode", "must be append: what is in a queue is not overwritten")
+        self.options = options
+        self.columns = check_columns(schema, options)
+        check_broker(options)
+        # Of a batch write, whose tasks know no id that all of them share.
+        self.run = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Publish the rows of a partition and wait for their confirms. Raises BrokerError and ValueError."""
+        batch = next(iterator, None)
+        if batch is None:
+            return Written(0)
+        prefix = self._id_prefix() if self.options.message_id == "auto" else None
+        publisher = Publisher(self.options)
+        try:
+            row = 0
+            while batch is not None:
+                for values in self._rows(batch):
+                    if prefix is not None and values.get("message_id") is None:
+                        values["message_id"] = f"{prefix}{row}"
+                    publisher.publish(values)
+                    row += 1
+                batch = next(iterator, None)
+            publisher.finish()
+        finally:
+            publisher.close()
+        return Written(row)
+
+    def _id_prefix(self) -> str:
+        context = TaskContext.get()
+        assert context is not None
+        query = context.getLocalProperty("sql.streaming.queryId")
+        batch_id = context.getLocalProperty("streaming.sql.batchId")
+        run = f"{query}-{batch_id}" if query and batch_id else self.run
+        return f"{run}-{context.partitionId()}-"
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+        columns: list[Sequence[Any]] = []
+        for name in self.columns:
+            array = batch.column(batch.schema.get_field_index(name))
+            if name == "timestamp":
+                columns.append([None if value is None else value // 1_000_000 for value in _integers(array)])
+            elif name == "headers":
+                columns.append([None if value is None else dict(value) for value in array.to_pylist()])
+            else:
+                columns.append(array.to_pylist())
+        for values in zip(*columns, strict=True):
+            yield dict(zip(self.columns, values, strict=True))
+
+
+def _integers(array: pa.Array) -> list[int | None]:
+    values: list[int | None] = array.cast(pa.int64()).to_pylist()
+    return values
+
+
+class BatchSink(Sink, DataSourceArrowWriter):
+    """df.write.format("amqp").mode("append")."""
+
+
+class StreamSink(Sink, DataSourceStreamArrowWriter):
+    """writeStream.format("amqp")."""

@@ -1,0 +1,103 @@
+"""Where a stream begins and ends, found by looking: RabbitMQ's counts of streams are seconds old."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark_amqp.connection import Connection
+from pyspark_amqp.errors import BrokerError, OptionError
+from pyspark_amqp.rows import stream_offset
+
+# So many at once come from the broker while somebody looks.
+PREFETCH: Final = 1000
+# The last chunk of a stream is read within this time, or further on the next look.
+DRAIN_S: Final = 2.0
+# So many behind the end that was known, and the last chunk is nearer.
+FAR: Final = 1000
+# For what must be there, but may have to come from a slow disk; and for what nobody knows.
+SURE_TIMEOUT_S: Final = 10.0
+EMPTY_TIMEOUT_S: Final = 0.5
+
+
+def begin(connection: Connection, queue: str, offset: Any, prefetch: int) -> int:
+    """Consume a stream from an offset, a time, or "first", "last", "next", on a channel of its own.
+
+    Returns the broker's count of messages. RabbitMQ's is some seconds old, but a stream that had so many messages ends
+    behind that offset. Raises OptionError.
+    """
+    connection.open_channel()
+    count: int = connection.check_queue(queue).message_count
+    try:
+        connection.consume(queue, prefetch, {"x-stream-offset": offset})
+    except BrokerError as error:
+        if "x-stream-offset" in str(error):
+            raise OptionError("queueType", f"queue '{queue}' is no stream: {error}") from None
+        raise
+    return count
+
+
+def offset_of(header: bytes, queue: str) -> int:
+    """The offset of a delivery of this queue. Raises OptionError if it has none."""
+    offset = stream_offset(header)
+    if offset is None:
+        raise OptionError("queueType", f"queue '{queue}' is no stream: its messages have no offset")
+    return offset
+
+
+class StreamProbe:
+    """Looks at one stream, over a connection that is given for each look; `tail` is what was found last."""
+
+    def __init__(self, queue: str, quiet_s: float) -> None:
+        self.queue = queue
+        self.quiet_s = quiet_s
+        self.tail: int | None = None
+
+    def first(self, connection: Connection) -> int:
+        """The first offset there is; 0 if the stream is empty, or is not heard of within the time of a look."""
+        return self._first_from(connection, "first") or 0
+
+    def at(self, connection: Connection, timestamp_ms: int) -> int:
+        """The first offset of the chunk that has this time, or comes next; the tail if there is none."""
+        tail = self.look(connection)
+        moment = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
+        found = self._first_from(connection, moment, EMPTY_TIMEOUT_S)
+        return tail if found is None else found
+
+    def _first_from(self, connection: Connection, offset: Any, timeout_s: float | None = None) -> int | None:
+        count = begin(connection, self.queue, offset, 1)
+        if timeout_s is None:
+            timeout_s = SURE_TIMEOUT_S if count else EMPTY_TIMEOUT_S
+        deliveries = connection.poll(timeout_s)
+        connection.close_channel()
+        return offset_of(deliveries[0].header, self.queue) if deliveries else None
+
+    def look(self, connection: Connection, wait_s: float = 0.0, quiet_s: float = 0.0) -> int:
+        """The offset behind the last message; waits for one behind the known tail, but not longer than said.
+
+        It never tells an offset that is not there. It may lag behind a publisher that does not pause, and behind
+        RabbitMQ's last messages where it pauses for longer than `quiet_s`.
+        """
+        quiet_s = max(quiet_s, self.quiet_s)
+        if self.tail is None:
+            return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
+        known = self.tail
+        if self._drain(connection, known, wait_s, quiet_s) - known >= FAR:
+            self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
+        return self.tail
+
+    def _drain(self, connection: Connection, offset: str | int, wait_s: float, quiet_s: float) -> int:
+        count = begin(connection, self.queue, offset, PREFETCH)
+        found = start = self.tail or 0
+        timeout_s = SURE_TIMEOUT_S if found < count else max(wait_s, quiet_s)
+        deadline = time.monotonic() + DRAIN_S
+        while deliveries := connection.poll(timeout_s):
+            found = max(found, offset_of(deliveries[-1].header, self.queue) + 1)
+            connection.ack(deliveries[-1].tag)
+            if (offset != "last" and found - start >= FAR) or time.monotonic() > deadline:
+                break
+            timeout_s = SURE_TIMEOUT_S if found < count else quiet_s
+        connection.close_channel()
+        self.tail = found
+        return found

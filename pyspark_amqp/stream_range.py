@@ -1,0 +1,123 @@
+"""Reading a range of a stream's offsets: what a task does, the same rows whenever it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.connection import Connection
+from pyspark_amqp.errors import ConnectionLost, DataLoss
+from pyspark_amqp.frames import Delivery
+from pyspark_amqp.offsets import Range
+from pyspark_amqp.options import SourceOptions
+from pyspark_amqp.rows import Rows
+from pyspark_amqp.stream_probe import StreamProbe, begin, offset_of
+
+# A connection that is lost is opened again, so often without a message in between.
+ATTEMPTS_MAX: Final = 3
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """What one task reads."""
+
+    range: Range
+
+
+class RangeReader:
+    """Reads one range, and again from where it was where a connection is lost: whoever takes the rows may be slow."""
+
+    def __init__(self, options: SourceOptions, wanted: Range, schema: StructType) -> None:
+        self.options = options
+        self.queue = wanted.queue
+        self.next = wanted.start
+        self.end = wanted.end
+        self.rows = Rows(schema, wanted.queue)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Raises DataLoss, OptionError and BrokerError."""
+        failures = 0
+        while self.next < self.end:
+            before = self.next
+            try:
+                connection = Connection(self.options.address)
+                try:
+                    yield from self._read_on(connection)
+                finally:
+                    connection.close()
+            except ConnectionLost:
+                failures = failures + 1 if self.next == before else 1
+                if failures >= ATTEMPTS_MAX:
+                    raise
+        if self.rows.count:
+            yield self.rows.take()
+
+    def _read_on(self, connection: Connection) -> Iterator[pa.RecordBatch]:
+        prefetch = min(self.options.prefetch, max(self.end - self.next, 1))
+        begin(connection, self.queue, self.next, prefetch)
+        timeout_s = self.options.poll_timeout_ms / 1000
+        unacked = 0
+        is_first = True
+        while self.next < self.end:
+            deliveries = connection.poll(timeout_s)
+            if not deliveries:
+                self._lack(connection, timeout_s)
+                return
+            if is_first:
+                self._check_start(offset_of(deliveries[0].header, self.queue))
+                is_first = False
+            if self._add(deliveries):
+                return
+            unacked += len(deliveries)
+            if unacked >= prefetch // 2:
+                connection.ack(deliveries[-1].tag)
+                unacked = 0
+            if self.rows.is_full:
+                yield self.rows.take()
+
+    def _add(self, deliveries: list[Delivery]) -> bool:
+        """Keep what belongs to the range; True when it has ended, which is sure to be seen.
+
+        Offsets may have holes, but somebody has seen the last one.
+        """
+        add = self.rows.add
+        for delivery in deliveries:
+            offset = offset_of(delivery.header, self.queue)
+            if offset < self.next:
+                continue
+            if offset >= self.end:
+                self.next = self.end
+                return True
+            add(delivery, offset)
+            self.next = offset + 1
+        return self.next >= self.end
+
+    def _check_start(self, first: int) -> None:
+        if first <= self.next:
+            return
+        # It may be a hole; then there is something before it.
+        with Connection(self.options.address) as connection:
+            start = StreamProbe(self.queue, self.options.tail_probe_ms / 1000).first(connection)
+        if start > self.next:
+            self._lose(self.next, min(start, self.end))
+
+    def _lack(self, connection: Connection, timeout_s: float) -> None:
+        connection.close_channel()
+        probe = StreamProbe(self.queue, self.options.tail_probe_ms / 1000)
+        first, tail = probe.first(connection), probe.look(connection)
+        if first <= self.next < tail:
+            raise ConnectionLost(f"nothing of queue '{self.queue}' from offset {self.next} on within {timeout_s} s")
+        self._lose(self.next, self.end)
+        self.next = self.end
+
+    def _lose(self, start: int, end: int) -> None:
+        if self.options.fail_on_data_loss:
+            raise DataLoss(
+                f"offsets {start} to {end - 1} of queue '{self.queue}' are gone: retention has dropped them, or the"
+                " queue was deleted. With failOnDataLoss=false they are skipped"
+            )

@@ -1,0 +1,67 @@
+"""Readers driven as Spark drives them, but without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType, StructType
+
+from pyspark_amqp.options import SourceOptions, read_source
+from pyspark_amqp.queue_source import QueueSource
+from pyspark_amqp.stream_source import StreamSource
+from tests.pyspark_amqp.conftest import At
+
+SCHEMA = (
+    StructType()
+    .add("body", BinaryType())
+    .add("offset", LongType())
+    .add("redelivered", BooleanType())
+    .add("message_id", StringType())
+    .add("error", StringType())
+)
+ALL = ReadAllAvailable()
+
+
+def options_of(at: At, queue: str, **given: object) -> SourceOptions:
+    return read_source({"url": at.url, "queue": queue, **{name: str(value) for name, value in given.items()}}, True)
+
+
+def stream_source(at: At, queue: str, **given: object) -> StreamSource:
+    # A machine that is busy pauses for longer than a user would like to wait.
+    given = {"tailProbeMs": 200, **given}
+    return StreamSource(options_of(at, queue, queueType="stream", **given), SCHEMA)
+
+
+def queue_source(at: At, queue: str, **given: object) -> QueueSource:
+    return QueueSource(options_of(at, queue, **given), SCHEMA)
+
+
+def rows(reader: DataSourceReader | DataSourceStreamReader, partitions: list[InputPartition]) -> list[dict[str, Any]]:
+    """The rows of these partitions, read by a copy of the reader as Spark's workers have it."""
+    copy = pickle.loads(pickle.dumps(reader))
+    return [
+        row
+        for partition in pickle.loads(pickle.dumps(partitions))
+        for batch in copy.read(partition)
+        for row in batch.to_pylist()
+    ]
+
+
+class Query:
+    """Batch after batch, with what Spark writes down of each."""
+
+    def __init__(self, reader: DataSourceStreamReader, committed: dict[str, int] | None = None) -> None:
+        self.reader = reader
+        self.start = reader.initialOffset() if committed is None else committed
+        self.end = self.start
+
+    def next(self, limit: ReadLimit = ALL) -> list[dict[str, Any]]:
+        """The rows of the next batch, which is done for good when this is called again."""
+        self.start, self.end = self.end, self.reader.latestOffset(self.end, limit)
+        return rows(self.reader, list(self.reader.partitions(self.start, self.end)))
+
+    def bodies(self, limit: ReadLimit = ALL) -> list[bytes]:
+        return [row["body"] for row in self.next(limit)]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from pyspark_amqp.errors import DataLoss, OptionError
+from pyspark_amqp.stream_source import WAIT_S
+from tests.pyspark_amqp.conftest import At
+from tests.pyspark_amqp.reading import ALL, Query, rows, stream_source
+
+
+def numbers(count: int, first: int = 0) -> list[bytes]:
+    return [b"%d" % number for number in range(first, first + count)]
+
+
+def test_batches_follow_each_other_without_a_gap(broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(500))
+    query = Query(stream_source(broker, queue, startingOffsets="earliest", minPartitions=3))
+    assert query.bodies() == numbers(500)
+    broker.publish(queue, numbers(200, 500))
+    assert query.bodies() == numbers(200, 500)
+    assert query.bodies() == []
+    assert query.end == {queue: 700}
+
+
+def test_a_batch_has_no_more_than_its_limit(ours: At) -> None:
+    queue = ours.stream()
+    ours.publish(queue, numbers(250))
+    source = stream_source(ours, queue, startingOffsets="earliest", maxOffsetsPerTrigger=100)
+    assert source.getDefaultReadLimit() == ReadMaxRows(100)
+    query = Query(source)
+    assert [len(query.bodies(ReadMaxRows(100))) for _ in range(3)] == [100, 100, 50]
+    assert stream_source(ours, queue).getDefaultReadLimit() == ALL
+
+
+def test_several_queues_are_one_table(ours: At) -> None:
+    first, second = ours.stream(), ours.stream()
+    ours.publish(first, numbers(10))
+    ours.publish(second, numbers(20, 100))
+    query = Query(stream_source(ours, f"{first},{second}", startingOffsets="earliest"))
+    assert sorted(query.bodies()) == sorted(numbers(10) + numbers(20, 100))
+    assert query.end == {first: 10, second: 20}
+
+
+def test_latest_begins_with_an_empty_batch_that_pins_where_it_began(broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(5))
+    source = stream_source(broker, queue)
+    query = Query(source)
+    broker.publish(queue, numbers(3, 5))
+    assert (query.bodies(), query.end) == ([], {queue: 5})
+    assert query.bodies() == numbers(3, 5)
+    # The first batch again, after a restart: "latest" is another place now.
+    again = stream_source(broker, queue)
+    assert again.initialOffset() == {queue: 8}
+    assert rows(again, list(again.partitions({queue: 8}, {queue: 5}))) == []
+    assert Query(again, {queue: 5}).bodies() == numbers(3, 5)
+
+
+def test_a_batch_that_is_repeated_has_the_same_rows_whatever_has_come_since(broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(100))
+    source = stream_source(broker, queue, startingOffsets="earliest", minPartitions=2)
+    query = Query(source)
+    first = query.next()
+    broker.publish(queue, numbers(50, 100))
+    fresh = stream_source(broker, queue, startingOffsets="earliest", minPartitions=2)
+    assert rows(fresh, list(fresh.partitions(query.start, query.end))) == first
+
+
+def test_offsets_survive_being_written_down(ours: At) -> None:
+    queue = ours.stream()
+    ours.publish(queue, numbers(3))
+    query = Query(stream_source(ours, queue, startingOffsets=json.dumps({queue: 1})))
+    assert query.bodies() == numbers(2, 1)
+    assert json.loads(json.dumps(query.end)) == {queue: 3}
+
+
+def test_available_now_ends_where_the_stream_ended(broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(30))
+    source = stream_source(broker, queue, startingOffsets="earliest")
+    source.prepareForTriggerAvailableNow()
+    broker.publish(queue, numbers(5, 30))
+    query = Query(source)
+    assert [len(query.bodies(ReadMaxRows(20))) for _ in range(3)] == [20, 10, 0]
+
+
+def test_idle_queries_are_kept_waiting(ours: At) -> None:
+    queue = ours.stream()
+    source = stream_source(ours, queue, startingOffsets="earliest")
+    start = source.initialOffset()
+    source.latestOffset(start, ALL)
+    started = time.monotonic()
+    assert source.latestOffset(start, ALL) == start
+    assert time.monotonic() - started >= WAIT_S
+
+
+def test_a_stream_that_was_made_anew_is_a_loss_or_read_from_its_beginning(broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(50))
+    broker.channel.queue_delete(queue)
+    broker.channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+    broker.publish(queue, numbers(7))
+    with pytest.raises(DataLoss, match="ends before offset 50"):
+        Query(stream_source(broker, queue), {queue: 50}).next()
+    query = Query(stream_source(broker, queue, failOnDataLoss=False), {queue: 50})
+    assert query.bodies() == []
+    assert query.bodies() == numbers(7)
+
+
+def test_a_missing_queue_is_told_before_there_is_a_batch(broker: At) -> None:
+    with pytest.raises(OptionError, match="option 'queue': NOT_FOUND"):
+        stream_source(broker, "nope").initialOffset()
+
+
+def test_the_end_of_the_stream_is_reported(ours: At) -> None:
+    queue = ours.stream()
+    ours.publish(queue, numbers(9))
+    source = stream_source(ours, queue, startingOffsets="earliest")
+    assert source.reportLatestOffset() is None
+    Query(source).next(ReadMaxRows(2))
+    assert source.reportLatestOffset() == {queue: 9}
+    source.stop()
