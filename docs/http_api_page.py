@@ -151,7 +151,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "/api/vhosts/{vhost}": "one; who makes it may do everything there",
         "/api/vhosts/{vhost}/start/{node}": "vhosts do not fail here",
         "/api/vhosts/{vhost}/deletion/protection": "POST protects it from deletion, DELETE ends that",
-        "/_broker/trace/{vhost}": "PUT switches the firehose on, DELETE off",
+        "/_broker/trace/{vhost}": 'PUT switches the firehose on (`{"extended": true}`: and tells more), DELETE off',
         "/api/vhost-limits": "limits of vhosts",
         "/api/vhost-limits/{vhost}": "those of one",
         "/api/vhost-limits/{vhost}/{name}": "`max-connections` or `max-queues`",

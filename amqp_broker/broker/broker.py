@@ -87,6 +87,8 @@ class Broker:
         self.idle_waits: list[IdleWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
         self._message_count = 0
+        # When the first of them was numbered (µs since the epoch); 0 before.
+        self.numbered_since_us = 0
         self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
         self._is_dead_lettering = False
         # Set when a message had to wait for a consumer's socket, though the consumer would have taken it; the shell
@@ -103,6 +105,8 @@ class Broker:
 
     def next_message_number(self) -> int:
         """A number for a message that is traced."""
+        if not self._message_count:
+            self.numbered_since_us = self.now_us()
         self._message_count += 1
         return self._message_count
 

@@ -4,8 +4,10 @@ The plain trace is RabbitMQ's firehose: `publish.<exchange>` and `deliver.<queue
 where the message came from and what it had for properties.
 
 The extended trace tells more, each with `message_number` and `time_us` (since the epoch) in its headers; these two are
-then also in `publish.` and `deliver.`, with `mandatory` in the former and `no_ack` in the latter. The other
-events have no body:
+then also in `publish.` and `deliver.`, with `mandatory` in the former and `no_ack` in the latter. Numbers begin anew
+with each broker: who keeps the events of several tells these apart by `numbered_since_us`, when the first number was
+given. `routed_queues` of a publish are those that get it, which the firehose does not know of the default exchange. The
+other events have no body:
 
     ack.<queue>, nack.<queue>    a message was settled; `requeue` tells whether it goes back (so does basic.recover)
     confirm.<exchange>           its publisher was told; `ack`, and its number among the channel's publishes
@@ -13,7 +15,7 @@ events have no body:
     expire.<queue>               its time to live was over
     drop.<queue>                 the queue lost it; `reason` is maxlen, delivery_limit, purged or queue_deleted
     dead_letter.<queue>          it was published anew, under a new number; `from_message_number`, `reason`,
-                                 and `routed_queues`
+                                 `routed_queues`, and how often it has died so in this queue: `death_count`
 
 A message has one number in all its queues, from its publish to its end; 0 if it is older than the trace. Messages of
 the trace itself leave no trace, also after they were dead-lettered: nothing may write about its own writing.
@@ -83,7 +85,7 @@ class Trace:
         keys = routing_keys(message, properties)
         headers = self._headers(message, keys, properties)
         headers |= self._who(connection, channel)
-        if message.exchange:
+        if message.exchange or self.is_extended:
             routed = sorted(queue.name for queue in queues)
         else:
             # The default exchange asks nobody whether there is such a queue.
@@ -141,6 +143,7 @@ class Trace:
         headers = self._brief(dead) | {"vhost": self.vhost.name, "reason": reason}
         headers["routed_queues"] = sorted(target.name for target in targets)
         headers["from_message_number"] = fields.Long(_number(message))
+        headers["death_count"] = _death_count(dead)
         self._tell("dead_letter", queue.name, headers, dead)
 
     def _settled(self, event: str, queue: Queue, message: Message, more: fields.Table) -> None:
@@ -187,6 +190,7 @@ class Trace:
                 tap(event, name, full, message, body)
             if self.is_extended:
                 headers = full
+                headers["numbered_since_us"] = fields.Long(self.vhost.broker.numbered_since_us)
             else:
                 headers.pop("no_ack", None)
                 headers.pop("mandatory", None)
@@ -216,3 +220,9 @@ class Trace:
 
 def _number(message: Message) -> int:
     return message.number if isinstance(message, SpecialMessage) else 0
+
+
+def _death_count(dead: Message) -> fields.Long:
+    """How often a message has died as it did just now (dead_letter.with_death puts that first)."""
+    deaths = (dead.properties().headers or {}).get("x-death")
+    return fields.Long(deaths[0]["count"] if isinstance(deaths, list) else 1)

@@ -146,18 +146,19 @@ class VHost:
 
     def tap(self, tap: Tap) -> None:
         """Tell all that happens to messages to `tap`, too."""
-        self._trace_with((*self._taps, tap), is_published=self.is_tracing, is_extended=self._is_extended)
+        self._trace_with((*self._taps, tap), is_published=self.is_tracing, is_extended=self.is_trace_extended)
 
     def untap(self, tap: Tap) -> None:
         taps = tuple(other for other in self._taps if other != tap)
-        self._trace_with(taps, is_published=self.is_tracing, is_extended=self._is_extended)
+        self._trace_with(taps, is_published=self.is_tracing, is_extended=self.is_trace_extended)
 
     @property
     def _taps(self) -> tuple[Tap, ...]:
         return self.trace.taps if self.trace is not None else ()
 
     @property
-    def _is_extended(self) -> bool:
+    def is_trace_extended(self) -> bool:
+        """Whether more is told there than RabbitMQ tells."""
         return self.trace is not None and self.trace.is_extended
 
     def _trace_with(self, taps: tuple[Tap, ...], *, is_published: bool, is_extended: bool = False) -> None:

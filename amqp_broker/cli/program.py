@@ -32,6 +32,8 @@ COMMANDS: Final = {
     "demo": ("demo", "demo"),
     "record": ("record", "record"),
     "replay": ("replay", "replay"),
+    "trace": ("trace", "trace"),
+    "pipeline": ("pipeline", "pipeline"),
     "install-shims": ("shims", "install_shims"),
 }
 RUN_HELP: Final = """Run a command with a broker of its own, which is gone when the command ends.

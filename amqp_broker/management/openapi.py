@@ -103,6 +103,7 @@ BODIES: Final[dict[tuple[str, str], Schema]] = {
         ("type",), type=TEXT, durable=FLAG, auto_delete=FLAG, internal=FLAG, arguments=TABLE
     ),
     ("POST", "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"): an_object(routing_key=TEXT, arguments=TABLE),
+    ("PUT", "/_broker/trace/{vhost}"): an_object(extended=FLAG),
     ("PUT", "/api/cluster-name"): an_object(("name",), name=TEXT),
     ("PUT", "/_broker/snapshot/{vhost}"): an_object(
         ("format", "definitions", "queues", "streams", "exchanges"),

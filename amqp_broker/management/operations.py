@@ -67,8 +67,19 @@ def authenticate(request: Request) -> Answer:
     return NO_CONTENT
 
 
+def trace(request: Request) -> dict[str, Any]:
+    """GET /_broker/trace/{vhost}: whether it is traced, and how."""
+    vhost = request.vhost
+    return {"is_on": vhost.is_tracing, "extended": vhost.is_trace_extended}
+
+
 def start_trace(request: Request) -> Answer:
-    request.vhost.start_trace()
+    """PUT /_broker/trace/{vhost}: RabbitMQ's firehose, or with {"extended": true} all that broker/trace.py tells."""
+    vhost, given = request.vhost, request.json()
+    extended = given.pop("extended", False)
+    if given or not isinstance(extended, bool):
+        raise bad_request('only "extended" may be given: true or false')
+    vhost.start_trace(extended)
     return NO_CONTENT
 
 
@@ -115,7 +126,7 @@ RESOURCES = (
     Resource("/_broker/node", MONITORING, {"GET": node}),
     Resource("/_broker/status", MONITORING, {"GET": status}),
     Resource("/_broker/authenticate", ADMINISTRATOR, {"POST": authenticate}),
-    Resource("/_broker/trace/{vhost}", ADMINISTRATOR, {"PUT": start_trace, "DELETE": stop_trace}),
+    Resource("/_broker/trace/{vhost}", ADMINISTRATOR, {"GET": trace, "PUT": start_trace, "DELETE": stop_trace}),
     Resource("/_broker/memory-limit", ADMINISTRATOR, {"PUT": setting("set_memory_limit")}),
     Resource("/_broker/disk-free-limit", ADMINISTRATOR, {"PUT": setting("set_disk_free_limit")}),
     Resource("/_broker/log-level", ADMINISTRATOR, {"PUT": setting("set_log_level")}),

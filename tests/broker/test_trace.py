@@ -108,6 +108,21 @@ def test_a_dead_letter_has_a_new_number_and_names_the_old_one(vhost: VHost, conn
     assert told(vhost) == [("drop.dead", 2)]
 
 
+def test_a_dead_letter_tells_how_often_it_died_so(vhost: VHost, connection: Connection) -> None:
+    queue = declare(vhost, "q", dead_letter_exchange="", dead_letter_routing_key="q")
+    publish(vhost, connection, queue)
+    for _ in range(3):
+        pulled = queue.pull()
+        assert pulled is not None
+        queue.unacked_count += 1
+        queue.reject(pulled[1], pulled[0])
+    assert told(vhost, "from_message_number", "death_count") == [
+        ("dead_letter.q", 2, 1, 1),
+        ("dead_letter.q", 3, 2, 2),
+        ("dead_letter.q", 4, 3, 3),
+    ]
+
+
 def test_a_rejected_message_is_told_of_by_its_nack(vhost: VHost, connection: Connection) -> None:
     queue = declare(vhost, "q", dead_letter_exchange="", dead_letter_routing_key="nowhere")
     publish(vhost, connection, queue)

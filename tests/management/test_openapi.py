@@ -17,7 +17,6 @@ NO_BODY = {
     ("POST", "/api/login"),
     ("POST", "/_broker/reset"),
     ("PUT", "/api/feature-flags/{name}/enable"),
-    ("PUT", "/_broker/trace/{vhost}"),
     ("PUT", "/_broker/record"),
     ("POST", "/_broker/clock/freeze"),
     ("POST", "/_broker/clock/resume"),

@@ -77,6 +77,16 @@ def test_a_trace_goes_on_and_off(desk: Desk) -> None:
     assert desk.ask("PUT", "/_broker/trace/nowhere")[0] == 404
 
 
+def test_a_trace_is_rabbitmqs_unless_more_is_wanted(desk: Desk) -> None:
+    assert desk.get("/_broker/trace/%2F")[1] == {"is_on": False, "extended": False}
+    assert desk.ask("PUT", "/_broker/trace/%2F")[0] == 204
+    assert desk.get("/_broker/trace/%2F")[1] == {"is_on": True, "extended": False}
+    assert desk.ask("PUT", "/_broker/trace/%2F", {"extended": True})[0] == 204
+    assert desk.get("/_broker/trace/%2F")[1] == {"is_on": True, "extended": True}
+    for wrong in ({"extended": "yes"}, {"queue": "q"}):
+        assert desk.ask("PUT", "/_broker/trace/%2F", wrong)[0] == 400
+
+
 def test_a_limit_that_is_none_is_refused(desk: Desk) -> None:
     assert desk.ask("PUT", "/_broker/memory-limit", {"value": "0.4"})[0] == 204
     assert desk.node.told == [("memory", "0.4")]

@@ -248,7 +248,15 @@ def test_one_message_has_one_number_from_publish_to_ack(peer: Peer, reader: Watc
 def test_each_event_has_its_time(peer: Peer, reader: Watcher) -> None:
     peer.publish("q", b"1")
     peer.get("q")
-    assert [headers["time_us"] for _, headers, _ in reader.events()] == [1_000_000, 1_000_001]
+    events = [headers for _, headers, _ in reader.events()]
+    assert [headers["time_us"] for headers in events] == [1_000_001, 1_000_002]
+    assert {headers["numbered_since_us"] for headers in events} == {1_000_000}
+
+
+def test_the_extended_trace_names_only_queues_that_get_a_message(peer: Peer, reader: Watcher) -> None:
+    peer.publish("q", b"1", headers={"CC": ["nowhere"]})
+    peer.publish("nowhere", b"2")
+    assert [headers["routed_queues"] for _, headers, _ in reader.events()] == [["q"], []]
 
 
 def test_a_message_has_one_number_in_all_its_queues(peer: Peer, reader: Watcher) -> None:
@@ -273,7 +281,8 @@ def test_an_ack_tells_who_settled(peer: Peer, reader: Watcher) -> None:
         "node": "rabbit@localhost",
         **who(peer),
         "message_number": 1,
-        "time_us": 1_000_002,
+        "time_us": 1_000_003,
+        "numbered_since_us": 1_000_000,
     }
 
 

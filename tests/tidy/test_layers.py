@@ -52,9 +52,11 @@ LAYERS = {
     "compare": Layer({*VALUES, "protocol", "broker", "session", "server", "shovel"}, THREADS),
     "testing": Layer({"config", "fields", "message", "broker", "server", "management"}, set()),
     "demo": Layer({"broker", "testing"}, set()),
+    # What it reads is the events of the trace; it knows these as data, and works beside any broker.
+    "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
     "cli": Layer(
         {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"}
-        | {"compare", "demo", "shovel", "testing"},
+        | {"compare", "demo", "pipeline", "shovel", "testing"},
         set(),
     ),
 }

@@ -1,0 +1,262 @@
+"""`amqp-broker pipeline`: a trace into a lake, a report of it, and its messages published again, by Spark."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from amqp_broker.cli.failing import CommandError
+from amqp_broker.cli.progress import WIDTH, showing_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from amqp_broker.pipeline.archive import Progress
+    from amqp_broker.pipeline.lake import Lake
+
+EX_DATAERR: Final = 65
+EX_NOINPUT: Final = 66
+EX_UNAVAILABLE: Final = 69
+EX_SOFTWARE: Final = 70
+URL: Final = "amqp://guest:guest@localhost:5672/"
+# What our source and sink raise, as Spark quotes the workers of Python.
+_OURS: Final = re.compile(r"(?:OptionError|BrokerError|ConnectionLost|DataLoss): (.+)")
+
+
+class Moment(click.ParamType[datetime]):
+    """A time in ISO 8601; UTC unless it says otherwise."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            time = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"'{value}' is no time; 2026-11-21, 2026-11-21T13:00 and 2026-11-21T13:00:00+01:00 are some")
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def on_spark(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that every job has."""
+    for option in (
+        click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable."),
+        click.option(
+            "--master", default="", help="Where Spark runs: local[*] unless this or spark.master says otherwise."
+        ),
+        click.option(
+            "--lake", "folder", required=True, metavar="PATH", help="The lake: a folder, or an address like s3a://…"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def of_a_slice(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which events."""
+    for option in (
+        click.option("--vhost", "-p", default=None, help="Only of this vhost."),
+        click.option("--until", type=Moment(), default=None, help="Only before this time (UTC)."),
+        click.option("--since", type=Moment(), default=None, help="Only from this time on (UTC)."),
+    ):
+        command = option(command)
+    return command
+
+
+url_option = click.option("--url", default=URL, show_default=True, envvar="AMQP_URL", help="The broker, and the vhost.")
+
+
+@click.group()
+def pipeline() -> None:
+    """Archive a trace as Parquet, report on it, publish it again: docs/pipeline.md."""
+
+
+@pipeline.command()
+@on_spark
+@url_option
+@click.option("--queue", default="trace", show_default=True, help="Where the trace goes to.")
+@click.option("--queue-type", type=click.Choice(["stream", "classic"]), default="stream", show_default=True)
+@click.option("--job", default="", help="Whose checkpoint it is: one for each queue, and named like it unless said.")
+@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C or SIGTERM.")
+@click.option(
+    "--every", "every_s", type=click.IntRange(1), default=10, show_default=True, help="With --follow: seconds."
+)
+@click.option("--max-events", "events_max", type=click.IntRange(1), default=None, help="How many a batch has at most.")
+@click.option("--no-bodies", is_flag=True, help="Leave bodies out; then nothing can be replayed.")
+def archive(
+    folder: str, master: str, conf: tuple[str, ...], url: str, queue: str, queue_type: str, job: str, follow: bool,
+    every_s: int, events_max: int | None, no_bodies: bool,
+) -> None:  # fmt: skip
+    """Append what a stream has to the lake, each event once; the next run goes on where this one ended.
+
+    A classic queue (RabbitMQ's firehose) is emptied.
+    """
+    with session("archive", master, conf) as spark:
+        from amqp_broker.pipeline.archive import Archive
+        from amqp_broker.pipeline.lake import Lake
+
+        options = {"url": url, "queue": queue, "queueType": queue_type}
+        if events_max is not None:
+            options["maxOffsetsPerTrigger"] = str(events_max)
+        name = job or re.sub(r"\W", "_", queue)
+        work = Archive(spark, Lake(spark, folder), options, name, with_bodies=not no_bodies)
+        signal.signal(signal.SIGTERM, _interrupt)
+        began = time.monotonic()
+        with rows_shown() as show:
+            try:
+                work.run(follow=follow, every_s=every_s, on_progress=show)
+            except KeyboardInterrupt:
+                if not follow:
+                    raise
+        click.echo(f"{told(work.events, 'event', began)} archived in {folder}.")
+        if work.poisoned:
+            click.echo(
+                f"{work.poisoned:,} messages were no events; the table 'poisoned' has them, with reasons.", err=True
+            )
+
+
+@pipeline.command()
+@on_spark
+@of_a_slice
+@click.option("--to", "target", required=True, metavar="PATH", help="Where the tables go.")
+@click.option("--html", default="", metavar="FILE", help="Where the page goes: report.html in the current folder.")
+def report(
+    folder: str, master: str, conf: tuple[str, ...], since: datetime | None, until: datetime | None, vhost: str | None,
+    target: str, html: str,
+) -> None:  # fmt: skip
+    """Compute the report of a lake, or of a part of it: tables of Parquet, and a page with plots."""
+    with session("report", master, conf) as spark:
+        from amqp_broker.pipeline import page, report
+
+        lake = open_lake(spark, folder)
+        began = time.monotonic()
+        with showing_progress("Computing", len(report.TABLES) + 1) as advance:
+            with report.computed(spark, report.slice_of(lake, since, until, vhost)) as tables:
+                written = report.write(tables, target, lambda name: advance())
+            text = page.page(written)
+        file = html or "report.html"
+        try:
+            Path(file).write_text(text)
+        except OSError as error:
+            raise CommandError(f"cannot write '{file}': {error.strerror}", EX_UNAVAILABLE) from None
+        events = sum(row["events"] for row in written["summary"].collect())
+        click.echo(f"{told(events, 'event', began)} reported on in {target} and {file}.")
+
+
+@pipeline.command()
+@on_spark
+@of_a_slice
+@url_option
+@click.option("--exchange", required=True, help="Where to publish; amq.default is the default exchange.")
+@click.option("--from-exchange", default=None, help="Only what was published to this exchange.")
+@click.option("--from-routing-key", default=None, help="Only what was published with this key.")
+@click.option("--routing-key", default=None, help="Publish with this key instead of the message's own.")
+@click.option("--unroutable-too", is_flag=True, help="Go on when a message reaches no queue.")
+def replay(
+    folder: str, master: str, conf: tuple[str, ...], since: datetime | None, until: datetime | None, vhost: str | None,
+    url: str, exchange: str, from_exchange: str | None, from_routing_key: str | None, routing_key: str | None,
+    unroutable_too: bool,
+) -> None:  # fmt: skip
+    """Publish messages of the lake again, in their order, and wait until the broker has confirmed them."""
+    with session("replay", master, conf) as spark:
+        from amqp_broker.pipeline import replay, report
+
+        events = report.slice_of(open_lake(spark, folder), since, until, vhost)
+        rows = replay.messages(events, unnamed(from_exchange), from_routing_key)
+        options = {"url": url, "exchange": unnamed(exchange) or "", "mandatory": str(not unroutable_too).lower()}
+        if routing_key is not None:
+            rows = rows.drop("routing_key")
+            options["routingKey"] = routing_key
+        began = time.monotonic()
+        with showing_progress("Publishing"):
+            count = replay.publish(rows, options)
+        click.echo(f"{told(count, 'message', began)} published to {exchange}.")
+
+
+def unnamed(exchange: str | None) -> str | None:
+    """The default exchange has no name, but one for people."""
+    return "" if exchange == "amq.default" else exchange
+
+
+def open_lake(spark: SparkSession, folder: str) -> Lake:
+    """Raises CommandError where there is none."""
+    from amqp_broker.pipeline.lake import Lake
+
+    lake = Lake(spark, folder)
+    if not lake.hours("events"):
+        raise CommandError(f"there is no lake at '{folder}'; `amqp-broker pipeline archive` makes one", EX_NOINPUT)
+    return lake
+
+
+@contextmanager
+def session(name: str, master: str, conf: tuple[str, ...]) -> Iterator[SparkSession]:
+    """Spark, for a while; what it cannot do ends as a sentence."""
+    from amqp_broker.pipeline.session import NoSpark, open_session
+
+    settings = {}
+    for pair in conf:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"--conf must be NAME=VALUE, not '{pair}'")
+        settings[key] = value
+    try:
+        spark = open_session(name, master, settings)
+    except NoSpark as error:
+        raise CommandError(str(error), EX_UNAVAILABLE) from None
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield spark
+    except (PySparkException, Py4JError) as error:
+        raise CommandError(reason_of(str(error)), EX_SOFTWARE) from None
+    finally:
+        spark.stop()
+
+
+def reason_of(text: str) -> str:
+    """What of Spark's many lines says what is wrong."""
+    ours = _OURS.findall(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return str(ours[-1]) if ours else lines[0] if lines else "Spark failed and does not say why"
+
+
+def told(count: int, what: str, began: float) -> str:
+    """How many, and how fast."""
+    seconds = max(time.monotonic() - began, 0.001)
+    return f"{count:,} {what}{'' if count == 1 else 's'} in {seconds:.1f} s ({count / seconds:,.0f}/s)"
+
+
+@contextmanager
+def rows_shown() -> Iterator[Callable[[Progress], None] | None]:
+    """A line on stderr that tells rows, rate, and how many are still to come, if a person looks at it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def show(progress: Progress) -> None:
+        click.echo(f"\r\x1b[KArchiving {bar_of(progress)}", nl=False, err=True)
+
+    yield show
+    click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def bar_of(progress: Progress) -> str:
+    whole = max(1, progress.rows + progress.behind)
+    full = WIDTH * progress.rows // whole
+    counts = f"{progress.rows:,} rows, {progress.rows_per_s:,.0f}/s, {progress.behind:,} to come"
+    return f"[{'#' * full}{'.' * (WIDTH - full)}] {counts}"
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,107 @@
+"""`amqp-broker trace`: keep all that happens to messages in a stream queue, from which `pipeline` reads."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from amqp_broker.cli.failing import CommandError
+from amqp_broker.cli.running import EX_DATAERR, ask, of_a_running_broker
+
+EXCHANGE: Final = "amq.rabbitmq.trace"
+QUEUE: Final = "trace"
+AGE_MAX: Final = "7D"
+BYTES_MAX: Final = 10_000_000_000
+
+vhost_option = click.option("--vhost", "-p", default="/", show_default=True, help="The vhost.")
+
+
+@click.group()
+def trace() -> None:
+    """Keep what happens to messages in a stream queue: docs/pipeline.md tells what for."""
+
+
+@trace.command()
+@vhost_option
+@click.option("--queue", default=QUEUE, show_default=True, help="Where to; it is declared if it is not there.")
+@click.option(
+    "--max-age",
+    "age_max",
+    default=AGE_MAX,
+    show_default=True,
+    help="How old what it keeps may become (Y, M, D, h, m, s).",
+)
+@click.option("--max-length-bytes", "bytes_max", type=int, default=BYTES_MAX, show_default=True, help="And how much.")
+@click.option("--plain", is_flag=True, help="What RabbitMQ's firehose tells, and no more.")
+@of_a_running_broker
+def on(node: str, url: str, vhost: str, queue: str, age_max: str, bytes_max: int, plain: bool) -> None:
+    """Begin: bind a stream to the trace of a vhost, and switch that on.
+
+    A broker that is started again does not go on by itself. RabbitMQ is asked for its firehose, into a classic queue:
+    streams get nothing of it.
+    """
+    place, name = quote(vhost, safe=""), quote(queue, safe="")
+    is_ours = is_amqp_broker(node, url)
+    retention: dict[str, Any] = {"x-max-length-bytes": bytes_max}
+    if is_ours:
+        retention |= {"x-queue-type": "stream", "x-max-age": age_max}
+    ask(node, url, "PUT", f"/api/queues/{place}/{name}", body={"durable": True, "arguments": retention})
+    ask(node, url, "POST", f"/api/bindings/{place}/e/{EXCHANGE}/q/{name}", body={"routing_key": "#"})
+    if is_ours:
+        ask(node, url, "PUT", f"/_broker/trace/{place}", body={"extended": not plain})
+    else:
+        ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": True})
+    what = "The trace" if is_ours and not plain else "The firehose"
+    click.echo(f"{what} of vhost '{vhost}' is on and goes to the {'stream' if is_ours else 'classic queue'} '{queue}'.")
+
+
+@trace.command()
+@vhost_option
+@of_a_running_broker
+def off(node: str, url: str, vhost: str) -> None:
+    """End. What the stream has, it keeps."""
+    place = quote(vhost, safe="")
+    if is_amqp_broker(node, url):
+        ask(node, url, "DELETE", f"/_broker/trace/{place}")
+    else:
+        ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": False})
+    click.echo(f"The trace of vhost '{vhost}' is off.")
+
+
+@trace.command()
+@vhost_option
+@of_a_running_broker
+def status(node: str, url: str, vhost: str) -> None:
+    """Say whether it is on, and what the queues have that are bound to it."""
+    place = quote(vhost, safe="")
+    click.echo(f"The trace of vhost '{vhost}' is {state_of(node, url, place)}.")
+    bindings = ask(node, url, "GET", f"/api/exchanges/{place}/{EXCHANGE}/bindings/source")
+    for name in sorted({binding["destination"] for binding in bindings if binding["destination_type"] == "queue"}):
+        click.echo(line_of(ask(node, url, "GET", f"/api/queues/{place}/{quote(name, safe='')}")))
+    if not bindings:
+        click.echo("No queue is bound to it.")
+
+
+def state_of(node: str, url: str, place: str) -> str:
+    if not is_amqp_broker(node, url):
+        return "on, as a firehose" if ask(node, url, "GET", f"/api/vhosts/{place}").get("tracing") else "off"
+    told = ask(node, url, "GET", f"/_broker/trace/{place}")
+    return ("on" if told["extended"] else "on, as RabbitMQ's firehose") if told["is_on"] else "off"
+
+
+def line_of(queue: dict[str, Any]) -> str:
+    """A queue that the trace goes to, and how much is in it."""
+    return f"{queue.get('type', 'classic')} queue '{queue['name']}': {queue.get('messages', 0):,} events"
+
+
+def is_amqp_broker(node: str, url: str) -> bool:
+    """Whether this is a broker of ours, or RabbitMQ. Raises CommandError if none answers."""
+    try:
+        ask(node, url, "GET", "/_broker/node")
+    except CommandError as error:
+        if error.exit_code != EX_DATAERR:
+            raise
+        return False
+    return True

@@ -1,0 +1,124 @@
+"""Line charts over time as SVG that stands in a page by itself: no script, no font, no address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+
+WIDTH: Final = 720
+HEIGHT: Final = 220
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 26
+# A chart has no more points than it has room for; so many values are one then, the largest of them.
+POINTS_MAX: Final = 360
+# As classes of the page's style sheet, which gives them colours for day and night.
+COLOURS: Final = 8
+MINUTE_S: Final = 60
+
+# Minute (as seconds since the epoch) to value.
+Series = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines by name over the same minutes; a minute without a value is a gap, or (`fills`) a zero."""
+
+    title: str
+    unit: str
+    lines: Mapping[str, Series]
+    fills: bool = False
+
+    def svg(self) -> str:
+        """The chart, or a sentence if there is nothing to show."""
+        minutes = sorted({minute for line in self.lines.values() for minute in line})
+        if not minutes:
+            return f'<figure><figcaption>{escape(self.title)}</figcaption><p class="none">nothing</p></figure>'
+        first, last = minutes[0], minutes[-1]
+        step = MINUTE_S * (1 + (last - first) // MINUTE_S // POINTS_MAX)
+        places = range(first, last + 1, step)
+        lines = {name: thinned(line, places, step, self.fills) for name, line in self.lines.items()}
+        top = nice(max((value for line in lines.values() for value in line if value is not None), default=1.0))
+        parts = [self._grid(top, places), *self._lines(lines, top)]
+        legend = "".join(f'<span class="c{index % COLOURS}">{escape(name)}</span>' for index, name in enumerate(lines))
+        return (
+            f"<figure><figcaption>{escape(self.title)} <small>{escape(self.unit)}</small></figcaption>"
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self.title)}">{"".join(parts)}</svg>'
+            f'<div class="legend">{legend}</div></figure>'
+        )
+
+    def _grid(self, top: float, places: range) -> str:
+        parts = []
+        for quarter in range(5):
+            value = top * quarter / 4
+            height = y_of(value, top)
+            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{height:.1f}" y2="{height:.1f}"/>')
+            parts.append(f'<text x="{LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{shown(value)}</text>')
+        day = "%m-%d %H:%M" if places[-1] - places[0] >= 86_400 else "%H:%M"
+        for index in sorted({0, len(places) // 3, 2 * len(places) // 3, len(places) - 1}):
+            at = datetime.fromtimestamp(places[index], UTC).strftime(day)
+            place = x_of(index, len(places))
+            anchor = "end" if place > WIDTH - 40 else "middle"
+            parts.append(f'<text x="{place:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{at}</text>')
+        return "".join(parts)
+
+    def _lines(self, lines: Mapping[str, Sequence[float | None]], top: float) -> list[str]:
+        parts = []
+        for number, (name, values) in enumerate(lines.items()):
+            path = path_of(values, top)
+            parts.append(f'<path class="c{number % COLOURS}" d="{path}"><title>{escape(name)}</title></path>')
+        return parts
+
+
+def thinned(line: Series, places: range, step: int, fills: bool) -> list[float | None]:
+    """A value for each place: the largest of its minutes."""
+    values: list[float | None] = [0.0 if fills else None] * len(places)
+    for minute, value in line.items():
+        index = (minute - places[0]) // step
+        known = values[index]
+        values[index] = value if known is None else max(known, value)
+    return values
+
+
+def path_of(values: Sequence[float | None], top: float) -> str:
+    """A line through all values, broken where there is none; a value alone is a dot."""
+    parts: list[str] = []
+    is_drawing = False
+    for index, value in enumerate(values):
+        if value is None:
+            is_drawing = False
+            continue
+        place = f"{x_of(index, len(values)):.1f},{y_of(value, top):.1f}"
+        parts.append(f"L{place}" if is_drawing else f"M{place}h.1")
+        is_drawing = True
+    return "".join(parts)
+
+
+def x_of(index: int, count: int) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * (index / (count - 1) if count > 1 else 0.5)
+
+
+def y_of(value: float, top: float) -> float:
+    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
+
+
+def nice(value: float) -> float:
+    """The next 1, 2 or 5 times a power of ten."""
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    return next(power * step for step in (1, 2, 5, 10) if power * step >= value)
+
+
+def shown(value: float) -> str:
+    """A number with as many digits as say something."""
+    if value >= 1_000_000:
+        return f"{value / 1_000_000:.4g}M"
+    if value >= 10_000:
+        return f"{value / 1000:.4g}k"
+    return f"{value:.4g}"

@@ -1,0 +1,48 @@
+"""`trace` beside brokers is tested in tests/pipeline/test_replay.py; here, what it says of what it hears."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.cli.trace import line_of
+from tests.cli.canned import canned
+from tests.cli.program import run
+
+
+@pytest.mark.parametrize(
+    ("queue", "line"),
+    [
+        ({"name": "t", "type": "stream", "messages": 1234}, "stream queue 't': 1,234 events"),
+        ({"name": "t"}, "classic queue 't': 0 events"),
+    ],
+)
+def test_a_queue_is_told_on_a_line(queue: dict[str, object], line: str) -> None:
+    assert line_of(queue) == line
+
+
+def test_a_plain_trace_is_asked_for_and_told_as_one() -> None:
+    answers = {
+        "PUT /api/queues/v%2F/t": 201,
+        "POST /api/bindings/v%2F/e/amq.rabbitmq.trace/q/t": 201,
+        "PUT /_broker/trace/v%2F": 204,
+        "GET /_broker/trace/v%2F": {"is_on": True, "extended": False},
+        "GET /api/exchanges/v%2F/amq.rabbitmq.trace/bindings/source": [],
+    }
+    with canned(answers) as api:
+        url = f"http://guest:guest@127.0.0.1:{api.place.port}"
+        done = run("trace", "on", "--plain", "--vhost", "v/", "--queue", "t", "--max-length-bytes", "10", "--url", url)
+        assert done.stdout == "The firehose of vhost 'v/' is on and goes to the stream 't'.\n"
+        retention = {"x-queue-type": "stream", "x-max-age": "7D", "x-max-length-bytes": 10}
+        assert [body for _, body in api.changes()] == [
+            {"durable": True, "arguments": retention},
+            {"routing_key": "#"},
+            {"extended": False},
+        ]
+        done = run("trace", "status", "--vhost", "v/", "--url", url)
+        assert done.stdout == "The trace of vhost 'v/' is on, as RabbitMQ's firehose.\nNo queue is bound to it.\n"
+
+
+def test_what_the_broker_refuses_is_a_sentence() -> None:
+    with canned({"PUT /api/queues/%2F/trace": (400, {"reason": "inequivalent arg"})}) as api:
+        done = run("trace", "on", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
+    assert (done.returncode, done.stderr) == (65, "amqp-broker: inequivalent arg.\n")

@@ -1,0 +1,145 @@
+"""The archive beside a real broker, in the shared session of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pika
+import pytest
+
+from amqp_broker.pipeline.archive import Archive, Progress
+from amqp_broker.pipeline.events import FIELDS
+from amqp_broker.pipeline.lake import Lake, Piece
+from tests.pipeline.tracing import bind_trace, channel_at, work
+from tests.running import RunningServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningServer]:
+    with RunningServer() as running:
+        with channel_at(running.url) as channel:
+            bind_trace(channel)
+        running.ask(lambda server: server.broker.vhosts["/"].start_trace(extended=True))
+        yield running
+
+
+def length_of(broker: RunningServer) -> int:
+    """How many events the stream has, by its next offset."""
+    return broker.ask(lambda server: server.broker.vhosts["/"].queues["trace"].log.next)
+
+
+class Failing(Lake):
+    """Fails behind the write of a batch, when its files are there but Spark does not know."""
+
+    def write(self, table: str, rows: DataFrame, time: str, piece: Piece) -> None:
+        super().write(table, rows, time, piece)
+        if piece.first == 1:
+            raise OSError("the disk is gone")
+
+
+@pytest.fixture(scope="module")
+def archived(spark: SparkSession, broker: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Four runs: one fails behind its second batch, one goes on, one has what came later, one has nothing to do."""
+    folder = str(tmp_path_factory.mktemp("lake"))
+    lake, options = Lake(spark, folder), {"url": broker.url, "queue": "trace", "maxOffsetsPerTrigger": "300"}
+    with channel_at(broker.url) as channel:
+        work(channel, 200)
+        channel.queue_bind("trace", "amq.topic", "#")
+        channel.basic_publish("amq.topic", "publish.x", b"poison")
+    with pytest.raises(Exception, match="the disk is gone"):
+        Archive(spark, Failing(spark, folder), options).run()
+    Archive(spark, lake, options).run()
+    with channel_at(broker.url) as channel:
+        channel.queue_unbind("trace", "amq.topic", "#")
+        work(channel, 25)
+    Archive(spark, lake, options).run()
+    nothing = Archive(spark, lake, options)
+    nothing.run()
+    assert (nothing.events, nothing.poisoned) == (0, 0)
+    return lake
+
+
+def test_each_event_is_there_once_whatever_failed(archived: Lake, broker: RunningServer) -> None:
+    found = [row.trace_offset for row in archived.read().select("trace_offset").collect()]
+    [poisoned] = archived.read("poisoned").collect()
+    assert sorted([*found, poisoned.trace_offset]) == list(range(length_of(broker)))
+    assert len(found) > 4 * 225
+
+
+def test_what_is_no_event_is_kept_with_its_reason(archived: Lake) -> None:
+    [row] = archived.read("poisoned").collect()
+    assert row.reason == "it has no header 'vhost'"
+    assert (row.routing_key, bytes(row.body), row.trace_queue) == ("publish.x", b"poison", "trace")
+
+
+def test_an_hour_has_one_piece_when_a_run_is_over(archived: Lake) -> None:
+    for hour in archived.hours("events"):
+        assert len(archived.pieces("events", hour)) == 1
+
+
+def test_an_event_has_what_the_trace_said(archived: Lake, broker: RunningServer) -> None:
+    story = archived.read().where("message_number = 1").orderBy("trace_offset").collect()
+    assert [row.event for row in story] == ["publish", "confirm", "deliver", "ack"]
+    publish, confirm, deliver, ack = story
+    assert (publish.exchange, publish.routing_key, publish.queue, publish.routed_queues) == ("", "q", None, ["q"])
+    assert (bytes(publish.body), publish.body_bytes, publish.time_source) == (b"body 0", 6, "broker")
+    assert '"content_type": "text/plain"' in publish.properties
+    assert (confirm.is_ack, confirm.publish_number, confirm.body_bytes) == (True, 1, None)
+    assert (deliver.queue, deliver.redelivered, deliver.no_ack, deliver.body, deliver.body_bytes) == (
+        *("q", False, False, None),
+        6,
+    )
+    assert (ack.vhost, ack.user, ack.channel) == ("/", "guest", 1)
+    assert publish.time < deliver.time < ack.time
+    assert publish.numbered_since_us == ack.numbered_since_us > 0
+
+
+def test_a_lake_is_as_its_schema_says(archived: Lake) -> None:
+    columns = archived.spark.read.parquet(f"{archived.path}/events").drop("date", "hour", "piece").dtypes
+    assert columns == [(field.name, field.type) for field in FIELDS]
+
+
+def test_an_archive_that_follows_takes_what_comes(spark: SparkSession, broker: RunningServer, tmp_path: Path) -> None:
+    lake = Lake(spark, str(tmp_path))
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        seen.append(progress)
+        if len(seen) == 1:
+            with channel_at(broker.url) as channel:
+                work(channel, 5)
+        elif progress.rows >= length_of(broker):
+            raise KeyboardInterrupt
+
+    job = Archive(spark, lake, {"url": broker.url, "queue": "trace"}, with_bodies=False)
+    with pytest.raises(KeyboardInterrupt):
+        job.run(follow=True, every_s=1, on_progress=stop)
+    assert job.events + job.poisoned == length_of(broker)
+    assert seen[0].rows_per_s > 0
+    assert lake.read().where("body IS NOT NULL").count() == 0
+
+
+def test_a_classic_queue_that_failed_is_emptied_into_the_lake_once(
+    spark: SparkSession, broker: RunningServer, tmp_path: Path
+) -> None:
+    """RabbitMQ's firehose goes to one. Here these are made by hand, so that the trace tells nothing of the archive."""
+    with channel_at(broker.url) as channel:
+        channel.queue_declare("copies")
+        channel.queue_bind("copies", "amq.direct", "publish.x")
+        for number in range(20):
+            headers = {"vhost": "/", "exchange_name": "x", "properties": {}, "routing_keys": [str(number)]}
+            channel.basic_publish("amq.direct", "publish.x", b"", pika.BasicProperties(headers=headers))
+    options = {"url": broker.url, "queue": "copies", "queueType": "classic", "maxOffsetsPerTrigger": "8"}
+    with pytest.raises(Exception, match="the disk is gone"):
+        Archive(spark, Failing(spark, str(tmp_path)), options).run()
+    lake = Lake(spark, str(tmp_path))
+    Archive(spark, lake, options).run()
+    keys = [row.routing_key for row in lake.read().select("routing_key").collect()]
+    assert sorted(map(int, keys)) == list(range(20))
+    with channel_at(broker.url) as channel:
+        assert channel.queue_declare("copies", passive=True).method.message_count == 0
