@@ -8,7 +8,7 @@ ARGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench fuzz torture clean
+.PHONY: help install run test check bench compat fuzz torture clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ check: $(VENV)/.dev ## Lint, types, layers and mirror
 bench: $(VENV)/.dev ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
 	@.ci/tools
 	$(PY) -m bench $(ARGS)
+
+compat: $(VENV)/.dev ## Play the scenarios of compat/README.md with every client (CLIENT=go, BROKER=rabbitmq or both)
+	@.ci/tools
+	$(PY) -m compat.matrix $(CLIENT)
 
 fuzz: $(VENV)/.dev ## Throw mutated bytes at sessions for a bounded time (ARGS="--seconds 60")
 	$(PY) -m tests.fuzz $(ARGS)

@@ -231,7 +231,7 @@ def close(session: Session, method: commands.Connection.Close) -> None:
     # Exclusive queues are gone before the client hears that its connection is.
     session.teardown()
     session.send(0, commands.Connection.CloseOk())
-    session.drop()
+    session.await_end()
 
 
 def unimplemented(method: base.Frame) -> Exception:

@@ -68,6 +68,8 @@ logger = logging.getLogger("amqp_broker.session")
 SILENCE_MS: Final = 3000
 # How long we wait for connection.close-ok (CLOSING_TIMEOUT).
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
+# How long a peer whose close has been answered may take to close its socket; a shorter heartbeat shortens it.
+END_TIMEOUT_MS: Final = 30_000
 
 # The most that `take_rest` gives out.
 REST_BYTES_MAX: Final = 256 * 1024
@@ -623,6 +625,19 @@ class Session(Connection):
         self.is_deaf = True
         self.handshake_timer.cancel()
         self._after(SILENCE_MS, self._on_silence_over)
+
+    def await_end(self) -> None:
+        """Leave it to the peer to close the socket (RabbitMQ's rabbit_reader, `close_connection`).
+
+        What it writes until it has read the close-ok is not answered by a reset, which could cost it the close-ok.
+        """
+        self.is_deaf = True
+        self._pending.clear()
+        if self.heartbeats is not None:
+            self.heartbeats.stop()
+        wait_ms = min(self.heartbeat_s * 1000 or END_TIMEOUT_MS, END_TIMEOUT_MS)
+        # Whatever ends the session stops this timer.
+        self.handshake_timer = self._after(wait_ms, self._on_silence_over)
 
     def _after(self, delay_ms: int, callback: Callable[[int], None]) -> Timer:
         """Call back when so much time has really passed: nobody lives through what a clock is advanced by."""

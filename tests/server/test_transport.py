@@ -5,6 +5,7 @@ from pamqp import commands, frame
 
 from amqp_broker.server.server import Server
 from amqp_broker.server.transport import LINGER_MS, UNREAD_REPLIES_BYTES_MAX, WRITE_BUFFER_BYTES_HIGH
+from amqp_broker.session.session import END_TIMEOUT_MS
 from tests.client import PROTOCOL_HEADER, Client
 from tests.peer import publish_bytes
 from tests.running import RunningServer
@@ -200,13 +201,29 @@ def test_what_was_said_before_the_end_is_written_first(running: RunningServer, c
     running.until(lambda server: len(server.broker.connections) == 1)
     assert [len(stalled.expect_delivery()[1]) for _ in range(taken)] == [BODY_BYTES] * taken
     stalled.expect(commands.Connection.CloseOk, channel=0)
+    running.live_through(END_TIMEOUT_MS)
     assert stalled.expect_end() == b""
+
+
+def test_a_peer_may_write_on_until_it_has_read_that_the_connection_is_closed(
+    running: RunningServer, client: Client
+) -> None:
+    with Client(running.port).open() as other:
+        other.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+        running.until(lambda server: len(server.broker.connections) == 1)
+        for tag in range(100):
+            other.send(commands.Basic.Ack(tag))
+        client.sync()
+        other.expect(commands.Connection.CloseOk, channel=0)
+        assert running.ask(lambda server: len(server.transports)) == 2
+    running.until(lambda server: len(server.transports) == 1)
 
 
 def test_a_socket_that_never_empties_is_closed_all_the_same(running: RunningServer, client: Client) -> None:
     stalled = stalled_consumer(running, client, "q")
     stalled.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
     running.until(lambda server: len(server.broker.connections) == 1)
+    running.live_through(END_TIMEOUT_MS)
     running.live_through(LINGER_MS - 1000)
     assert running.ask(lambda server: len(server.transports)) == 2
     running.live_through(1000)
@@ -217,6 +234,7 @@ def test_a_socket_that_empties_in_time_needs_no_timer(running: RunningServer, cl
     with Client(running.port).open() as other:
         other.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
         other.expect(commands.Connection.CloseOk, channel=0)
+        running.live_through(END_TIMEOUT_MS)
         assert other.expect_end() == b""
     running.until(lambda server: len(server.transports) == 1)
     running.live_through(LINGER_MS)

@@ -36,7 +36,8 @@ def close_connection(sim: Simulation) -> None:
     client.send(frame.marshal(CLOSE_CONNECTION, 0))
     sim.forget(client)
     client.answer(0, Connection.CloseOk)
-    demand(client.peer.is_dropped, f"{client} is not dropped after its close")
+    demand(not client.peer.is_dropped, f"{client} has not closed its socket, but the broker has")
+    client.peer.disconnect()
 
 
 def force_close(sim: Simulation) -> None:

@@ -1,0 +1,18 @@
+from collections.abc import Sequence
+
+from compat.matrix.rows import Row
+
+INSTALL = (("mvn", "--quiet", "--batch-mode", "process-classes"),)
+PROGRAMS = (("mvn", "maven"), ("javac", "openjdk-17-jdk-headless"))
+
+
+def command(main: str) -> Sequence[str]:
+    # A client of a test needs no large heap, and its machine has other work.
+    return ("java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", "target/classes:target/lib/*", f"matrix.{main}")
+
+
+ROWS = (
+    Row("amqp-client", "Java", "5.37.0", command("JavaClient"), INSTALL, PROGRAMS),
+    Row("spring-rabbit", "Java", "4.1.0", command("SpringClient"), INSTALL, PROGRAMS),
+    Row("reactor-rabbitmq", "Java", "1.5.6", command("ReactorClient"), INSTALL, PROGRAMS),
+)

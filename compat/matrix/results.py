@@ -1,0 +1,104 @@
+"""What the programs say, and what is kept of it in `results.json`, from which the table is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+OURS, RABBITMQ = "amqp-broker", "RabbitMQ"
+
+
+class Kind(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    # The client has no such thing.
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    kind: Kind
+    # Of a failure, or of what is not supported.
+    reason: str = ""
+
+
+@dataclass
+class ClientResults:
+    """All that is known of one client: by broker, then by scenario."""
+
+    language: str
+    version: str
+    # Why it could not be installed; then there are no outcomes.
+    absent: str = ""
+    outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+
+
+def parse_result(line: str) -> tuple[str, Outcome] | None:
+    """The scenario and outcome that a line tells, or None for any other line.
+
+    >>> parse_result("RESULT ttl failed got 3 messages")
+    ('ttl', Outcome(kind=<Kind.FAILED: 'failed'>, reason='got 3 messages'))
+    """
+    words = line.strip().split(" ", 3)
+    if len(words) < 3 or words[0] != "RESULT" or words[2] not in list(Kind):
+        return None
+    kind = Kind(words[2])
+    reason = words[3].strip() if len(words) > 3 else ""
+    return words[1], Outcome(kind, "" if kind is Kind.OK else reason or "no reason told")
+
+
+def differences(results: dict[str, ClientResults], scenarios: list[str]) -> list[str]:
+    """One line for each client and scenario where our broker does not do what RabbitMQ does.
+
+    A scenario that fails at both is the client's or its program's matter, and is told by the table.
+    """
+    lines = []
+    for name, client in results.items():
+        ours, theirs = client.outcomes.get(OURS, {}), client.outcomes.get(RABBITMQ, {})
+        for scenario in scenarios:
+            mine, its = ours.get(scenario), theirs.get(scenario)
+            if mine is None or (its is None and mine.kind is not Kind.FAILED) or (its and its.kind is mine.kind):
+                continue
+            oracle = f"RabbitMQ: {told(its)}" if its else "RabbitMQ was not asked"
+            lines.append(f"{name}, {scenario}: {told(mine)}; {oracle}")
+    return lines
+
+
+def told(outcome: Outcome) -> str:
+    return f"{outcome.kind}, {outcome.reason}" if outcome.reason else str(outcome.kind)
+
+
+def load(path: Path) -> dict[str, ClientResults]:
+    """What was kept by `save`, or nothing if there is no such file."""
+    if not path.exists():
+        return {}
+    return {
+        name: ClientResults(
+            kept["language"],
+            kept["version"],
+            kept["absent"],
+            {
+                broker: {scenario: Outcome(Kind(kind), reason) for scenario, (kind, reason) in outcomes.items()}
+                for broker, outcomes in kept["outcomes"].items()
+            },
+        )
+        for name, kept in json.loads(path.read_text()).items()
+    }
+
+
+def save(path: Path, results: dict[str, ClientResults]) -> None:
+    kept = {
+        name: {
+            "language": client.language,
+            "version": client.version,
+            "absent": client.absent,
+            "outcomes": {
+                broker: {scenario: [outcome.kind, outcome.reason] for scenario, outcome in outcomes.items()}
+                for broker, outcomes in client.outcomes.items()
+            },
+        }
+        for name, client in sorted(results.items())
+    }
+    path.write_text(json.dumps(kept, indent=1) + "\n")

@@ -1,0 +1,60 @@
+"""Which clients there are, and which of them a command line means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat.matrix.rows import Client, Row, chosen, clients
+
+IMPORT = "from compat.matrix.rows import Row\n"
+
+
+def known(*rows: tuple[str, str, str]) -> list[Client]:
+    return [Client(Row(name, language, "1.0", ("run",)), Path(folder)) for name, language, folder in rows]
+
+
+THREE = known(("amqplib", "Node", "node"), ("rascal", "Node", "node"), ("pika", "Python", "pika"))
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], ["amqplib", "rascal", "pika"]),
+        (["pika"], ["pika"]),
+        (["node"], ["amqplib", "rascal"]),
+        (["python", "rascal"], ["rascal", "pika"]),
+    ],
+)
+def test_clients_are_chosen_by_name_language_or_folder(words: list[str], names: list[str]) -> None:
+    assert [client.row.name for client in chosen(THREE, words)] == names
+
+
+def test_a_word_that_means_no_client_is_told_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="there is no client cobol; there are amqplib node pika python rascal"):
+        chosen(THREE, ["pika", "cobol"])
+
+
+def test_each_folder_with_rows_declares_its_clients(tmp_path: Path) -> None:
+    for folder, rows in {"b": "Row('two', 'Go', '2', ('x',)), Row('one', 'C', '1', ('x',))", "a": ""}.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "row.py").write_text(f"{IMPORT}ROWS = [{rows}]\n")
+    found = clients(tmp_path)
+    assert [(client.row.name, client.folder.name) for client in found] == [("one", "b"), ("two", "b")]
+
+
+def test_two_clients_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "go").mkdir()
+    row = "Row('one', 'Go', '1', ('x',))"
+    (tmp_path / "go" / "row.py").write_text(f"{IMPORT}ROWS = ({row}, {row})\n")
+    with pytest.raises(ValueError, match="two rows have one name: \\['one', 'one'\\]"):
+        clients(tmp_path)
+
+
+def test_a_name_becomes_a_part_of_other_names() -> None:
+    assert known(("@cloudamqp/amqp-client", "Node", "node"))[0].slug == "cloudamqp-amqp-client"
+
+
+def test_the_projects_rows_can_be_read() -> None:
+    assert {client.row.language for client in clients()} >= {"Go", "Java", "Node"}
