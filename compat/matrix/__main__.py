@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from compat.matrix import results as kept
 from compat.matrix import table
 from compat.matrix.playing import InstallError, install, play
 from compat.matrix.results import OURS, RABBITMQ, ClientResults, Outcome
-from compat.matrix.rows import COMPAT, Client, chosen, clients
+from compat.matrix.rows import COMPAT, Client, chosen, clients, of_the_day
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stage
 
@@ -33,6 +34,11 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if options.today:
+        others = [client for client in players if not client.is_tested]
+        players = of_the_day(others, datetime.date.today().toordinal(), options.today)
+        left = len(others) - len(players)
+        print(f"today's clients: {', '.join(client.row.name for client in players)}; {left} others on other days")
     scenarios = [scenario for scenario in SCENARIOS if not options.only or scenario in options.only]
     results = kept.load(RESULTS)
     # What is no longer declared is no longer told.
@@ -57,6 +63,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m compat.matrix", description=__doc__)
     parser.add_argument("client", nargs="*", help="a client's name, language or folder; all if none is given")
     parser.add_argument("--broker", choices=BROKERS, default=os.environ.get("BROKER") or "ours")
+    parser.add_argument("--today", type=int, metavar="COUNT", help="only so many that the tests do not play, by date")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="play this scenario alone")
     return parser.parse_args(arguments)
 

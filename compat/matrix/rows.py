@@ -47,6 +47,11 @@ class Client:
         return re.sub(r"\W+", "-", self.row.name).strip("-")
 
     @property
+    def is_tested(self) -> bool:
+        """Whether the tests play it (`test_clients.py`): what it needs is there for them anyway."""
+        return self.row.language in ("Go", "Python") and not self.row.absent
+
+    @property
     def words(self) -> set[str]:
         """What it may be called on the command line."""
         return {self.row.name, self.row.language.lower(), self.folder.name}
@@ -71,6 +76,12 @@ def chosen(known: list[Client], words: Sequence[str]) -> list[Client]:
         there = " ".join(sorted(set().union(*(client.words for client in known))))
         raise ValueError(f"there is no client {' '.join(sorted(unknown))}; there are {there}")
     return [client for client in known if not words or client.words & set(words)]
+
+
+def of_the_day(known: list[Client], day: int, count: int) -> list[Client]:
+    """So many of the clients, other ones each day until all had their turn; `day` counts from anywhere."""
+    first = day * count % len(known) if known else 0
+    return [*known[first:], *known[:first]][:count]
 
 
 def _declared(path: Path) -> Iterator[Row]:

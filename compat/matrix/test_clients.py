@@ -14,7 +14,7 @@ from compat.matrix.rows import Client, clients
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stage
 
-PLAYERS = [client for client in clients() if client.row.language in ("Go", "Python") and not client.row.absent]
+PLAYERS = [client for client in clients() if client.is_tested]
 
 
 @pytest.fixture(scope="module")

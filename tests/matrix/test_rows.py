@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.matrix.rows import Client, Row, chosen, clients
+from compat.matrix.rows import Client, Row, chosen, clients, of_the_day
 
 IMPORT = "from compat.matrix.rows import Row\n"
 
@@ -34,6 +34,12 @@ def test_clients_are_chosen_by_name_language_or_folder(words: list[str], names: 
 def test_a_word_that_means_no_client_is_told_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="there is no client cobol; there are amqplib node pika python rascal"):
         chosen(THREE, ["pika", "cobol"])
+
+
+def test_all_have_their_turn_within_some_days() -> None:
+    days = [[client.row.name for client in of_the_day(THREE, day, 2)] for day in range(3)]
+    assert days == [["amqplib", "rascal"], ["pika", "amqplib"], ["rascal", "pika"]]
+    assert of_the_day([], 7, 2) == []
 
 
 def test_each_folder_with_rows_declares_its_clients(tmp_path: Path) -> None:
