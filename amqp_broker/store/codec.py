@@ -1,11 +1,12 @@
 """Messages as octets of the store.
 
 format  1 octet     1
-flags   1 octet     persistent, has died, has blind keys
+flags   1 octet     persistent, has died, has blind keys, has a number
 channel 2 octets    the channel number that the frames of the content carry
 returns 4 octets    how often it came back to its queue
 deadline 8 octets   ms since the epoch, 0 if it does not expire
 address             exchange and routing key, as short strings
+number  16 octets   if it has one in a trace: the run of the broker that gave it, and the number
 blind keys          if there are any: a field table's array of long strings with its size
 content             header and body frames, as they arrived
 """
@@ -23,8 +24,11 @@ FORMAT: Final = 1
 PERSISTENT: Final = 1
 HAS_DIED: Final = 2
 HAS_BLIND_KEYS: Final = 4
+HAS_NUMBER: Final = 8
 
 HEAD: Final = struct.Struct(">BBHIQ")
+RUN_BYTES: Final = 8
+NUMBER: Final = struct.Struct(f">{RUN_BYTES}sQ")
 ADDRESSES_MAX: Final = 4096
 
 
@@ -32,25 +36,32 @@ class MalformedRecord(ValueError):
     """The octets are no message of this store."""
 
 
-def encode(stored: Stored) -> bytes:
-    """A message as the store keeps it."""
+def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
+    """A message as the store keeps it; `run` tells this broker's messages' numbers from those of one before."""
     message, deadline_ms, returns = stored
     flags = PERSISTENT if message.is_persistent else 0
-    blind_keys = b""
+    number = blind_keys = b""
     if isinstance(message, SpecialMessage):
         if message.has_died:
             flags |= HAS_DIED
         if message.blind_keys:
             flags |= HAS_BLIND_KEYS
             blind_keys = fields.encode_table({"": list(message.blind_keys)})
+        if message.number:
+            flags |= HAS_NUMBER
+            number = NUMBER.pack(run, message.number)
     head = HEAD.pack(FORMAT, flags, message.channel, returns, deadline_ms or 0)
-    return b"".join((head, message.address.suffix[1:-1], blind_keys, message.content))
+    return b"".join((head, message.address.suffix[1:-1], number, blind_keys, message.content))
 
 
 class Decoder:
-    """Reads messages; those of the same names share an address, as long as they have died, or have not."""
+    """Reads messages; those of the same names share an address, as long as they have died, or have not.
 
-    def __init__(self) -> None:
+    Numbers that another run of the broker gave are not read: they would be those of other messages by now.
+    """
+
+    def __init__(self, run: bytes = bytes(RUN_BYTES)) -> None:
+        self._run = run
         self._addresses: dict[bytes, Address] = {}
         # An address says whether its messages have died (broker/dead_letter.py).
         self._dead_addresses: dict[bytes, Address] = {}
@@ -72,14 +83,26 @@ class Decoder:
         deadline = deadline_ms or None
         if not flags & ~PERSISTENT:
             return Stored(Message(address, bytes(record[end:]), channel, bool(flags)), deadline, returns)
-        content, blind_keys = bytes(record[end:]), []
+        number, blind_keys = 0, []
+        if flags & HAS_NUMBER:
+            number = self._number(record, end)
+            end += NUMBER.size
+        content = bytes(record[end:])
         if flags & HAS_BLIND_KEYS:
             table, start = fields.decode_table(content)
             content, blind_keys = content[start:], table[""]
         message = SpecialMessage(address, content, channel, bool(flags & PERSISTENT))
         message.blind_keys = blind_keys
         message.has_died = bool(flags & HAS_DIED)
+        message.number = number
         return Stored(message, deadline, returns)
+
+    def _number(self, record: bytes | memoryview, at: int) -> int:
+        try:
+            run, number = NUMBER.unpack_from(record, at)
+        except struct.error:
+            raise MalformedRecord("a record is cut short") from None
+        return int(number) if run == self._run else 0
 
 
 def _new_address(addresses: dict[bytes, Address], names: bytes, key_at: int) -> Address:

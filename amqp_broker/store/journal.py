@@ -8,6 +8,7 @@ event loop; only the commit waits for the disk (`store/writer.py`).
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -40,7 +41,8 @@ class LmdbJournal(Journal):
         super().__init__()
         self._environment = environment
         self._find_tables()
-        self._decoder = codec.Decoder()
+        self._run = os.urandom(codec.RUN_BYTES)
+        self._decoder = codec.Decoder(self._run)
         # What is left of the slice that is being written.
         self._slice_bytes = SLICE_BYTES
         with environment.lmdb.begin() as txn:
@@ -158,6 +160,7 @@ class LmdbJournal(Journal):
     def _write_window(self, txn: lmdb.Transaction, window: Window, removes: list[int]) -> Iterator[None]:
         """Write what a batch has of a window; yields when the slice is used up, and goes on with the next."""
         range_id, encode, pack, state = window.id, codec.encode, POSITION.pack, window.writing_state
+        run = self._run
         if state is None:
             txn.delete(NUMBER.pack(range_id), db=self._windows)
             return
@@ -167,7 +170,7 @@ class LmdbJournal(Journal):
             # What is put behind all else fills its pages, where LMDB would otherwise leave them half empty.
             last = bytes(cursor.key()) if cursor.last() else b""
             for position, stored in window.writing.items():
-                key, record = pack(range_id, position), encode(stored)
+                key, record = pack(range_id, position), encode(stored, run)
                 is_last = key > last
                 cursor.put(key, record, append=is_last)
                 if is_last:

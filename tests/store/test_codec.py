@@ -47,6 +47,26 @@ def test_what_a_message_carries_beside_its_content_is_kept() -> None:
     assert (found.has_died, list(found.blind_keys)) == (True, ["b", "ü"])
 
 
+def test_the_number_in_a_trace_is_kept_in_the_run_of_the_broker_that_gave_it() -> None:
+    special = SpecialMessage.of(message())
+    special.number, special.blind_keys = 7, ["b"]
+    record = encode(Stored(special), b"this run")
+    found, later = (Decoder(run).decode(record).message for run in (b"this run", b"next run"))
+    assert isinstance(found, SpecialMessage)
+    assert isinstance(later, SpecialMessage)
+    assert same(found, special)
+    assert same(later, special)
+    assert (found.number, later.number, list(later.blind_keys)) == (7, 0, ["b"])
+
+
+def test_a_record_whose_number_is_cut_short_is_malformed() -> None:
+    special = SpecialMessage.of(message(body=b""))
+    special.number = 7
+    record = encode(Stored(special))
+    with pytest.raises(MalformedRecord, match="cut short"):
+        Decoder().decode(record[: HEAD.size + 4 + 3])
+
+
 def test_a_record_may_be_read_where_it_lies() -> None:
     record = encode(Stored(message()))
     assert same(Decoder().decode(memoryview(record)).message, message())

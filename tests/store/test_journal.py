@@ -7,6 +7,7 @@ import pytest
 
 from amqp_broker.broker.journal import Stored, WindowState
 from amqp_broker.broker.window import Window
+from amqp_broker.message import SpecialMessage
 from amqp_broker.store import journal as journal_module
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
@@ -189,3 +190,20 @@ def test_a_batch_that_was_not_committed_is_written_with_the_next(disk: Disk) -> 
     journal = disk.open()
     assert [position for position, _ in journal.read(window.id, 0, 1000)] == [1, 2]
     assert dict(journal.definitions_of("user")) == {("user", "a"): {}}
+
+
+def test_a_message_keeps_its_number_in_a_trace_until_the_broker_starts_anew(disk: Disk) -> None:
+    journal = disk.open()
+    window = new_window(journal)
+    message = SpecialMessage.of(new_message(b"numbered", delivery_mode=2))
+    message.number = 7
+    window.append(window.next, message, None)
+    disk.commit(journal)
+
+    def number(journal: LmdbJournal) -> int:
+        [(_, stored)] = journal.read(window.id, 0, 1000)
+        assert isinstance(stored.message, SpecialMessage)
+        return stored.message.number
+
+    assert number(journal) == 7
+    assert number(disk.open()) == 0
