@@ -1,0 +1,12 @@
+from compat.matrix.rows import Row
+
+ROWS = (
+    Row(
+        name="anyevent-rabbitmq",
+        language="Perl",
+        version="1.22",  # Debian's
+        command=("perl", "play.pl"),
+        install=(("perl", "-MAnyEvent::RabbitMQ=1.22", "-e", "1"),),
+        programs=(("perl", "perl"), ("AnyEvent::RabbitMQ", "libanyevent-rabbitmq-perl")),
+    ),
+)

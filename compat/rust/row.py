@@ -1,0 +1,12 @@
+"""The clients of Rust: one package with a program each."""
+
+from compat.matrix.rows import Row
+
+
+def _row(name: str, version: str) -> Row:
+    install = (("cargo", "build", "--quiet", "--bin", f"play_{name}"),)
+    programs = (("cargo", "cargo"),)
+    return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, programs, timeout_s=90)
+
+
+ROWS = (_row("lapin", "4.12.3"),)
