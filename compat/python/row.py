@@ -16,6 +16,7 @@ REQUIREMENTS = {
     "kombu": ["kombu==5.7.0"],
     "amqpstorm": ["amqpstorm[management]==3.1.4"],
     "celery": ["celery==5.7.0"],
+    "flower": ["flower==2.2.0", "celery==5.7.0"],
     "dramatiq": ["dramatiq[rabbitmq]==2.2.1"],
     "taskiq": ["taskiq==0.13.0", "taskiq-aio-pika==0.6.1"],
     "faststream": ["faststream[rabbit]==0.7.8"],

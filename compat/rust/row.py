@@ -9,4 +9,4 @@ def _row(name: str, version: str) -> Row:
     return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, programs, timeout_s=90)
 
 
-ROWS = (_row("lapin", "4.12.3"),)
+ROWS = (_row("amqprs", "2.1.5"), _row("lapin", "4.12.3"))
