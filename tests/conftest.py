@@ -1,13 +1,20 @@
-"""Property tests run the same examples every time; HYPOTHESIS_PROFILE=explore looks for new ones."""
+"""Property tests run the same examples every time; HYPOTHESIS_PROFILE=explore looks for new ones.
+
+Programs that tests start hear Ctrl-C, also where a shell that put the tests into the background has it ignored.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
 # An application with tests of its own, which tests/testing runs against a broker.
 collect_ignore = ["sample_app"]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "repeatable", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]

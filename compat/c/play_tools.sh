@@ -73,7 +73,8 @@ wrong_password() { contains "$(amqp-declare-queue --url "${AMQP_URL/guest:guest@
 
 reconnect() {
   local q; q=$(name reconnect)
-  declared "$q" -d && publish "$q" kept -p && ask RESTART && same "$(amqp-get "${at[@]}" -q "$q")" kept && deleted "$q"
+  # Without confirms nobody says when it is written.
+  declared "$q" -d && publish "$q" kept -p && sleep 1 && ask RESTART && same "$(amqp-get "${at[@]}" -q "$q")" kept && deleted "$q"
 }
 
 confirms() { unsupported "it has no confirms"; }
