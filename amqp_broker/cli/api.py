@@ -50,6 +50,9 @@ class Answered(NamedTuple):
         """What an error says."""
         if isinstance(self.value, dict):
             return str(self.value.get("reason") or self.value.get("error") or self.value)
+        # A proxy or another web server answers with a page, or with nothing; a broker does not.
+        if self.value is None or (isinstance(self.value, str) and self.value.lstrip()[:1] in ("", "<")):
+            return f"what answers there is no API of a broker: HTTP status {self.status}"
         return str(self.value)
 
 

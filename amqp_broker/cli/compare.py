@@ -27,12 +27,19 @@ from amqp_broker.shovel.definition import Uri, parse_uri
 EX_USAGE: Final = 64
 DIFFERS: Final = 1
 PORT: Final = 5673
+PORT_MAX: Final = 65_535
 
 
 @click.command()
 @click.option("--upstream", required=True, metavar="URI", help="The RabbitMQ: amqp://user:password@host:port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where clients connect to.")
-@click.option("--port", default=PORT, show_default=True, help="The port of that; 0 is any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, PORT_MAX),
+    default=PORT,
+    show_default=True,
+    help="The port of that; 0 is any that is free.",
+)
 @click.option(
     "--compat",
     type=click.Choice(list(PROFILES)),
@@ -73,7 +80,7 @@ async def _compare(
     try:
         found = await ask(uri)
     except NoUpstream as error:
-        raise CommandError(f"{error}.", EX_NOPERM if error.is_refusal else EX_UNAVAILABLE) from None
+        raise CommandError(str(error), EX_NOPERM if error.is_refusal else EX_UNAVAILABLE) from None
     profile = compat or found.profile
     report.version = found.version
     about.update(product=found.product, version=found.version, profile=profile)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,9 +28,13 @@ EX_DATAERR: Final = 65
 EX_NOINPUT: Final = 66
 EX_UNAVAILABLE: Final = 69
 EX_SOFTWARE: Final = 70
+EX_CANTCREAT: Final = 73
 URL: Final = "amqp://guest:guest@localhost:5672/"
 # What our source and sink raise, as Spark quotes the workers of Python.
 _OURS: Final = re.compile(r"(?:OptionError|BrokerError|ConnectionLost|DataLoss): (.+)")
+JAVA_GONE: Final = "Spark's Java process has ended before the job was done"
+# How py4j says that Java did not answer; an exception of Java has a colon, and more, behind that.
+_NO_ANSWER: Final = re.compile(r"An error occurred while (?:calling|trying to connect)[^\n]*(?<!:)\Z|Answer from Java")
 
 
 class Moment(click.ParamType[datetime]):
@@ -45,6 +50,17 @@ class Moment(click.ParamType[datetime]):
         except ValueError:
             self.fail(f"'{value}' is no time; 2026-11-21, 2026-11-21T13:00 and 2026-11-21T13:00:00+01:00 are some")
         return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+class Job(click.ParamType[str]):
+    """The name of a job, which is that of its folder in the lake."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if "/" in value or value in (".", ".."):
+            self.fail(f"'{value}' is no name of a job: it is a folder's in the lake", param, ctx)
+        return str(value)
 
 
 def on_spark(command: Callable[..., None]) -> Callable[..., None]:
@@ -86,7 +102,9 @@ def pipeline() -> None:
 @url_option
 @click.option("--queue", default="trace", show_default=True, help="Where the trace goes to.")
 @click.option("--queue-type", type=click.Choice(["stream", "classic"]), default="stream", show_default=True)
-@click.option("--job", default="", help="Whose checkpoint it is: one for each queue, and named like it unless said.")
+@click.option(
+    "--job", type=Job(), default="", help="Whose checkpoint it is: one for each queue, and named like it unless said."
+)
 @click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C or SIGTERM.")
 @click.option(
     "--every", "every_s", type=click.IntRange(1), default=10, show_default=True, help="With --follow: seconds."
@@ -101,14 +119,14 @@ def archive(
 
     A classic queue (RabbitMQ's firehose) is emptied.
     """
-    with session("archive", master, conf) as spark:
+    options = {"url": url, "queue": queue, "queueType": queue_type}
+    if events_max is not None:
+        options["maxOffsetsPerTrigger"] = str(events_max)
+    with session("archive", master, conf, lambda: check_source(options)) as spark:
         from amqp_broker.pipeline.archive import Archive
         from amqp_broker.pipeline.lake import Lake
 
-        options = {"url": url, "queue": queue, "queueType": queue_type}
-        if events_max is not None:
-            options["maxOffsetsPerTrigger"] = str(events_max)
-        name = job or re.sub(r"\W", "_", queue)
+        name = job or job_of(queue)
         work = Archive(spark, Lake(spark, folder), options, name, with_bodies=not no_bodies)
         signal.signal(signal.SIGTERM, _interrupt)
         began = time.monotonic()
@@ -135,7 +153,8 @@ def report(
     target: str, html: str,
 ) -> None:  # fmt: skip
     """Compute the report of a lake, or of a part of it: tables of Parquet, and a page with plots."""
-    with session("report", master, conf) as spark:
+    file = html or "report.html"
+    with session("report", master, conf, lambda: check_places(folder, target, file)) as spark:
         from amqp_broker.pipeline import page, report
 
         lake = open_lake(spark, folder)
@@ -144,11 +163,10 @@ def report(
             with report.computed(spark, report.slice_of(lake, since, until, vhost)) as tables:
                 written = report.write(tables, target, lambda name: advance())
             text = page.page(written)
-        file = html or "report.html"
         try:
             Path(file).write_text(text)
         except OSError as error:
-            raise CommandError(f"cannot write '{file}': {error.strerror}", EX_UNAVAILABLE) from None
+            raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None
         events = sum(row["events"] for row in written["summary"].collect())
         click.echo(f"{told(events, 'event', began)} reported on in {target} and {file}.")
 
@@ -183,6 +201,11 @@ def replay(
         click.echo(f"{told(count, 'message', began)} published to {exchange}.")
 
 
+def job_of(queue: str) -> str:
+    """A folder's name, another one for each queue: two that share a checkpoint would skip each other's events."""
+    return re.sub(r"[^\w-]|_", lambda found: f"_{ord(found[0]):x}_", queue)
+
+
 def unnamed(exchange: str | None) -> str | None:
     """The default exchange has no name, but one for people."""
     return "" if exchange == "amq.default" else exchange
@@ -194,15 +217,59 @@ def open_lake(spark: SparkSession, folder: str) -> Lake:
 
     lake = Lake(spark, folder)
     if not lake.hours("events"):
-        raise CommandError(f"there is no lake at '{folder}'; `amqp-broker pipeline archive` makes one", EX_NOINPUT)
+        raise CommandError(_no_lake(folder), EX_NOINPUT)
     return lake
 
 
-@contextmanager
-def session(name: str, master: str, conf: tuple[str, ...]) -> Iterator[SparkSession]:
-    """Spark, for a while; what it cannot do ends as a sentence."""
-    from amqp_broker.pipeline.session import NoSpark, open_session
+def check_source(options: Mapping[str, str]) -> None:
+    """Look at the queue before Spark starts: a typing error is told at once and leaves no lake. Raises CommandError."""
+    from pyspark_amqp.connection import Connection
+    from pyspark_amqp.errors import BrokerError, OptionError
+    from pyspark_amqp.options import read_source
+    from pyspark_amqp.stream_probe import begin
 
+    try:
+        source = read_source(options, is_streaming=True)
+        with Connection(source.address) as connection:
+            for queue in source.queues:
+                if source.is_stream:
+                    begin(connection, queue, "next", 1)
+                else:
+                    connection.check_no_stream(queue)
+    except (OptionError, BrokerError) as error:
+        raise CommandError(str(error), EX_UNAVAILABLE) from None
+
+
+def check_places(lake: str, target: str, file: str) -> None:
+    """Look at a report's places before Spark starts: its tables replace only what is a table. Raises CommandError."""
+    from amqp_broker.pipeline.report import TABLES
+
+    if "://" not in lake and not Path(lake).is_dir():
+        raise CommandError(_no_lake(lake), EX_NOINPUT)
+    if not Path(file).parent.is_dir() or Path(file).is_dir():
+        raise CommandError(f"cannot write '{file}'", EX_CANTCREAT)
+    if "://" in target:
+        return
+    for path in (found for name in TABLES for found in Path(target, name).rglob("*")):
+        if not path.name.startswith(("part-", ".part-", "_", "._")):
+            raise CommandError(
+                f"'{path}' is no part of a report, and would be lost; take another --to", EX_CANTCREAT
+            )
+
+
+def _no_lake(folder: str) -> str:
+    return f"there is no lake at '{folder}'; `amqp-broker pipeline archive` makes one"
+
+
+@contextmanager
+def session(
+    name: str, master: str, conf: tuple[str, ...], check: Callable[[], None] = lambda: None
+) -> Iterator[SparkSession]:
+    """Spark, for a while, if `check` raises nothing; what it cannot do ends as a sentence."""
+    from amqp_broker.pipeline.session import NoSpark, open_session, require_spark
+
+    # py4j writes a traceback to the root logger when it is interrupted, as --follow ends.
+    logging.getLogger().addHandler(logging.NullHandler())
     settings = {}
     for pair in conf:
         key, equals, value = pair.partition("=")
@@ -210,6 +277,8 @@ def session(name: str, master: str, conf: tuple[str, ...]) -> Iterator[SparkSess
             raise click.UsageError(f"--conf must be NAME=VALUE, not '{pair}'")
         settings[key] = value
     try:
+        require_spark()
+        check()
         spark = open_session(name, master, settings)
     except NoSpark as error:
         raise CommandError(str(error), EX_UNAVAILABLE) from None
@@ -217,11 +286,33 @@ def session(name: str, master: str, conf: tuple[str, ...]) -> Iterator[SparkSess
     from pyspark.errors import PySparkException
 
     try:
-        yield spark
-    except (PySparkException, Py4JError) as error:
-        raise CommandError(reason_of(str(error)), EX_SOFTWARE) from None
+        with closing_of(spark):
+            yield spark
+    except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
+        raise CommandError(reason_of(text_of(error)), EX_SOFTWARE) from None
+
+
+@contextmanager
+def closing_of(spark: SparkSession) -> Iterator[None]:
+    """Stop Spark at the end; where its Java process is gone that is done, and hides no other reason."""
+    try:
+        yield
     finally:
-        spark.stop()
+        with suppress(ConnectionRefusedError, ConnectionResetError):
+            spark.stop()
+
+
+def text_of(error: Exception) -> str:
+    """What an error of Spark says. Who stops a container or a service ends all of its processes: then Java is gone, and
+    what comes of that says so in many ways."""
+    if isinstance(error, ConnectionError):
+        return JAVA_GONE
+    try:
+        # That of an exception in Java is asked for there.
+        text = str(error)
+    except OSError:
+        return JAVA_GONE
+    return JAVA_GONE if _NO_ANSWER.match(text) else text
 
 
 def reason_of(text: str) -> str:

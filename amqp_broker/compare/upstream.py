@@ -63,10 +63,19 @@ def secured(uri: Uri) -> tuple[ssl.SSLContext | None, str | None]:
     return tls_context(uri), uri.query.get("server_name_indication", uri.host.strip("[]"))
 
 
+def _files_of(uri: Uri) -> str:
+    """What the query of a URI names: OpenSSL does not say which of the files it could not read."""
+    named = [f"{key}={uri.query[key]}" for key in ("cacertfile", "certfile", "keyfile") if key in uri.query]
+    return f" ({', '.join(named)})" if named else ""
+
+
 async def ask(uri: Uri) -> Upstream:
     """Log in and leave again. Raises NoUpstream."""
     try:
         context, name = secured(uri)
+    except (OSError, ValueError) as error:
+        raise NoUpstream(f"cannot connect to {uri}: {error}{_files_of(uri)}") from None
+    try:
         async with asyncio.timeout(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(
                 uri.host.strip("[]"), uri.port, ssl=context, server_hostname=name

@@ -6,7 +6,7 @@ from typing import Any
 
 from amqp_broker.broker.advice import Advice
 from amqp_broker.management.access import ADMINISTRATOR
-from amqp_broker.management.request import NO_CONTENT, Answer, Request, Resource, not_found
+from amqp_broker.management.request import NO_CONTENT, Answer, Refusal, Request, Resource
 from amqp_broker.management.values import text_of
 
 
@@ -56,7 +56,7 @@ def told(advice: Advice) -> dict[str, Any]:
 def _vhost(request: Request) -> str | None:
     name = request.query.get("vhost")
     if name is not None and name not in request.broker.vhosts:
-        raise not_found()
+        raise Refusal(404, "not_found", f"no vhost '{name}'")
     return name
 
 

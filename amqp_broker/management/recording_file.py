@@ -21,7 +21,7 @@ from amqp_broker.broker.recording import Recorded
 from amqp_broker.management.messages import properties_of
 from amqp_broker.management.request import Refusal
 from amqp_broker.management.values import SHORTSTR_BYTES_MAX, json_of
-from amqp_broker.message import CONTENT, Address, MalformedProperties, Message, Properties, content_frames
+from amqp_broker.message import CONTENT, PROPERTIES, Address, MalformedProperties, Message, Properties, content_frames
 
 FORMAT: Final = "amqp-broker recording"
 VERSION: Final = 1
@@ -34,6 +34,7 @@ _KEYS: Final = frozenset(
         *("properties", "properties_base64", "body", "body_base64"),
     }
 )
+_PROPERTIES: Final = frozenset(name for name, _, _ in PROPERTIES)
 
 
 class RecordingError(ValueError):
@@ -188,12 +189,27 @@ def _property_list(told: dict[str, Any], number: int) -> bytes:
         except (MalformedProperties, fields.MalformedTable) as error:
             raise RecordingError(f"line {number}: properties_base64: {error}") from None
         return property_list
+    given = told.get("properties", {})
+    # The HTTP API passes over what is no property. Here a name that is misspelt would be a message that differs.
+    unknown = set(given) - _PROPERTIES if isinstance(given, dict) else set()
+    if unknown:
+        raise RecordingError(f"line {number}: unknown properties: {', '.join(sorted(unknown))}")
     try:
-        return properties_of(told.get("properties", {})).encode()
+        return properties_of(given).encode()
     except Refusal as refusal:
-        raise RecordingError(f"line {number}: {refusal.reason}") from None
+        raise RecordingError(f"line {number}: {_sentence_of(refusal.reason)}") from None
     except UnicodeEncodeError:
         raise RecordingError(f"line {number}: a property is no text") from None
+
+
+def _sentence_of(reason: Any) -> str:
+    """What the HTTP API refuses with a term of Erlang (`["not_int", "priority"]`), in words."""
+    match reason:
+        case ["not_int", name]:
+            return f"{name} must be a whole number"
+        case ["not_string", name]:
+            return f"{name} must be a string"
+    return str(reason)
 
 
 def _body(told: dict[str, Any], number: int) -> bytes:

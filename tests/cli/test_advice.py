@@ -40,4 +40,4 @@ def test_advice_is_shown_and_forgotten(broker: Serving) -> None:
 def test_what_the_broker_refuses_is_a_sentence(broker: Serving) -> None:
     code, told, problem = advice(broker, "--vhost", "typo")
     assert (code, told) == (65, "")
-    assert problem.startswith("amqp-broker: ")
+    assert problem == "amqp-broker: no vhost 'typo'.\n"

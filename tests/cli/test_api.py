@@ -66,6 +66,13 @@ def test_a_body_that_is_no_json_is_text() -> None:
     assert parse(b"HTTP/1.1 500 Oops\r\n\r\n<html>").value == "<html>"
 
 
+@pytest.mark.parametrize("page", [b"", b"\n<!DOCTYPE HTML>\n<html>\n</html>\n"])
+def test_what_is_no_api_is_told_in_one_sentence(page: bytes) -> None:
+    with saying(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)) as port:
+        answer = Api(Place(host="127.0.0.1", port=port)).get("/x")
+    assert answer.reason == "what answers there is no API of a broker: HTTP status 502"
+
+
 def test_an_answer_that_goes_on_comes_line_by_line_and_a_half_line_is_left_out() -> None:
     with saying(b"HTTP/1.0 200 OK\r\n\r\none\n\ntwo\nhal") as port:
         assert list(Api(Place(host="127.0.0.1", port=port)).lines("/x")) == [b"one\n", b"\n", b"two\n"]

@@ -101,6 +101,7 @@ def test_an_upstream_that_refuses_the_login_is_one_sentence() -> None:
     assert done.returncode == 77
     assert "does not let us in as 'guest'" in done.stderr
     assert "secret" not in done.stderr
+    assert done.stderr.endswith("logfile.\n")
 
 
 @pytest.mark.parametrize("uri", ["http://x", "amqp://", "nonsense"])
@@ -114,6 +115,13 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
         done = run("compare", "--upstream", f"amqp://127.0.0.1:{upstream.port}", "--port", str(upstream.port))
     assert done.returncode == 69
     assert "in use by another program" in done.stderr
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "99999"])
+def test_a_port_that_is_none_is_refused_and_no_other_one_is_taken_for_it(port: str) -> None:
+    done = run("compare", "--upstream", "amqp://127.0.0.1:1", "--port", port)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert f"{port} is not in the range 0<=x<=65535" in done.stderr
 
 
 def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:

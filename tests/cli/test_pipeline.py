@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from amqp_broker.cli.pipeline import Moment, bar_of, reason_of, told, unnamed
+from amqp_broker.cli.pipeline import JAVA_GONE, Moment, bar_of, job_of, reason_of, text_of, told, unnamed
 from amqp_broker.pipeline.archive import Progress
 from tests.cli.program import run
+from tests.client import Client
+from tests.running import RunningServer
 
 
 def test_without_spark_a_command_says_how_to_get_it(tmp_path: Path) -> None:
@@ -37,6 +39,66 @@ def test_a_setting_that_is_none_is_refused() -> None:
     assert (done.returncode, done.stderr) == (64, "amqp-broker: --conf must be NAME=VALUE, not 'wrong'.\n")
 
 
+@pytest.mark.parametrize("job", ["../x", "a/b", "..", "."])
+def test_a_job_keeps_to_its_lake(job: str) -> None:
+    done = run("pipeline", "archive", "--lake", "l", "--job", job)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert f"'{job}' is no name of a job" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("queue", "kind", "problem"),
+    [
+        ("nope", "stream", "option 'queue': NOT_FOUND - no queue 'nope' in vhost '/'"),
+        ("work", "stream", "option 'queueType': queue 'work' is no stream"),
+        ("trace", "classic", "option 'queueType': queue 'trace' is a stream: say queueType=stream"),
+        ("", "stream", "option 'queue': is needed"),
+    ],
+)
+def test_a_queue_that_cannot_be_archived_is_told_before_spark_starts(
+    tmp_path: Path, queue: str, kind: str, problem: str
+) -> None:
+    pytest.importorskip("pyspark")
+    with RunningServer() as broker, Client(broker.port).open() as client:
+        client.declare("work")
+        client.declare("trace", durable=True, arguments={"x-queue-type": "stream"})
+        lake = tmp_path / "lake"
+        place = f"amqp://guest:guest@127.0.0.1:{broker.port}/"
+        done = run(
+            *("pipeline", "archive", "--lake", str(lake), "--url", place, "--queue", queue, "--queue-type", kind)
+        )
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr.startswith(f"amqp-broker: {problem}")
+    assert done.stderr.count("\n") == 1
+    assert not lake.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("--lake", "none", "--to", "new"), 66, "there is no lake at 'none'"),
+        (("--lake", "lake", "--to", "new", "--html", "none/x.html"), 73, "cannot write 'none/x.html'"),
+        (
+            ("--lake", "lake", "--to", "mine"),
+            73,
+            "'mine/queues/notes.txt' is no part of a report",
+        ),
+    ],
+)
+def test_a_report_looks_at_its_places_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, problem: str
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "mine" / "queues").mkdir(parents=True)
+    (tmp_path / "mine" / "queues" / "notes.txt").touch()
+    done = run("pipeline", "report", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
+    assert done.stderr.startswith(f"amqp-broker: {problem}")
+    assert (tmp_path / "mine" / "queues" / "notes.txt").exists()
+
+
 def test_a_time_is_utc_unless_it_says_otherwise() -> None:
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     for text in ("2026-11-21T12:00", "2026-11-21T13:00:00+01:00", "2026-11-21 12:00Z"):
@@ -60,6 +122,28 @@ def test_the_reason_is_found_among_sparks_lines(text: str, reason: str) -> None:
     assert reason_of(text) == reason
 
 
+class Unanswered(Exception):
+    """As py4j's errors that ask Java for their text, when there is no Java any more."""
+
+    def __str__(self) -> str:
+        raise ConnectionRefusedError
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ConnectionRefusedError("Connection refused"), JAVA_GONE),
+        (Unanswered(), JAVA_GONE),
+        (RuntimeError("An error occurred while calling o68.stop"), JAVA_GONE),
+        (RuntimeError("Answer from Java side is empty"), JAVA_GONE),
+        (RuntimeError("An error occurred while calling o1.load.\n: java.lang.Wrong"), None),
+        (RuntimeError("wrong"), None),
+    ],
+)
+def test_where_java_is_gone_that_is_the_reason(error: Exception, text: str | None) -> None:
+    assert text_of(error) == (text or str(error))
+
+
 def test_progress_tells_rows_rate_and_what_is_to_come() -> None:
     assert bar_of(Progress(750, 1234.6, 250)) == f"[{'#' * 22}{'.' * 8}] 750 rows, 1,235/s, 250 to come"
     assert bar_of(Progress(0, 0.0, 0)).startswith("[....")
@@ -69,6 +153,14 @@ def test_a_count_is_told_with_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("amqp_broker.cli.pipeline.time.monotonic", lambda: 12.0)
     assert told(1000, "event", 10.0) == "1,000 events in 2.0 s (500/s)"
     assert told(1, "message", 11.0) == "1 message in 1.0 s (1/s)"
+
+
+def test_each_queue_has_a_job_of_its_own_that_is_a_folder() -> None:
+    queues = ["trace", "trace.a", "trace-a", "trace_a", "trace/a", "trace_2e_a", "..", ".", "ü"]
+    jobs = [job_of(queue) for queue in queues]
+    assert len(set(jobs)) == len(queues)
+    assert jobs[0] == "trace"
+    assert not any("/" in job or "." in job for job in jobs)
 
 
 def test_the_default_exchange_has_a_name_for_people() -> None:

@@ -46,6 +46,11 @@ def test_nobody_there_is_told() -> None:
     assert not refused.value.is_refusal
 
 
+def test_a_certificate_that_is_not_there_is_named() -> None:
+    with pytest.raises(NoUpstream, match=r"No such file or directory \(cacertfile=/no/ca\.pem\)"):
+        asked("amqps://127.0.0.1:1?cacertfile=/no/ca.pem")
+
+
 def test_a_login_that_is_refused_is_told_without_the_password() -> None:
     with RunningServer() as upstream, pytest.raises(NoUpstream, match="does not let us in as 'guest'") as refused:
         asked(f"amqp://guest:wrong@127.0.0.1:{upstream.port}")
