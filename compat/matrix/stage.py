@@ -43,11 +43,9 @@ class Stage:
         }
 
     def restart(self) -> None:
-        """Kill the broker and start it again on the same port with its data."""
-        if isinstance(self.broker, RabbitMQ):
-            # A queue that was declared a moment ago would else be gone: Mnesia writes its log with a delay.
-            self.broker.run("rabbitmqctl", "eval", "mnesia:sync_log().")
-        self.broker.restart()
+        """Stop the broker as an operator does, and start it again on the same port with its data."""
+        self.broker.stop()
+        self.broker.start()
 
     def close_connections(self) -> int:
         """Close, as an administrator, each connection that is open now, and say how many; waits until there is one.

@@ -313,5 +313,5 @@ await play({
   tls,
   wrong_password: refusedPassword,
   forced_close: () => survives("CLOSE", /CONNECTION_FORCED/),
-  reconnect: () => survives("RESTART", /CONN_CLOSE|ECONN/),
+  reconnect: () => survives("RESTART", /CONNECTION_FORCED/),
 });

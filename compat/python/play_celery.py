@@ -229,6 +229,8 @@ def wrong_password() -> None:
 def recovers(what: str) -> None:
     """The worker finds back, and does what is asked of it afterwards."""
     wait(answers)
+    # The worker acks behind the result, and may not live through an ack that finds the connection closed.
+    time.sleep(0.5)
     ask(what)
     wait(answers, 3 * PATIENCE_S)
 

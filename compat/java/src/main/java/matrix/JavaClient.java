@@ -411,7 +411,7 @@ public final class JavaClient {
             channel.basicPublish("", durable, MessageProperties.PERSISTENT_BASIC, "kept".getBytes(UTF_8));
             channel.waitForConfirmsOrDie(Player.PATIENCE_S * 1000L);
             ask("RESTART");
-            same("lost", next(told));
+            same("320", next(told));
             same("recovered", next(told));
             channel.basicPublish("amq.topic", name("news"), null, "after".getBytes(UTF_8));
             expect(deliveries, "after");

@@ -531,6 +531,6 @@ public final class SpringClient {
     }
 
     private static void reconnect() throws Exception {
-        survives("RESTART", "lost");
+        survives("RESTART", "320");
     }
 }
