@@ -252,9 +252,7 @@ def check_places(lake: str, target: str, file: str) -> None:
         return
     for path in (found for name in TABLES for found in Path(target, name).rglob("*")):
         if not path.name.startswith(("part-", ".part-", "_", "._")):
-            raise CommandError(
-                f"'{path}' is no part of a report, and would be lost; take another --to", EX_CANTCREAT
-            )
+            raise CommandError(f"'{path}' is no part of a report, and would be lost; take another --to", EX_CANTCREAT)
 
 
 def _no_lake(folder: str) -> str:
