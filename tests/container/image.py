@@ -270,8 +270,9 @@ class Container:
         return self.wait(), time.monotonic() - began
 
     def kill(self) -> None:
+        """End process 1, and so all: `--kill-child` ends nothing that has taken another user meanwhile."""
         if self._process.poll() is None:
-            self._process.kill()
+            subprocess.run(["kill", "-KILL", str(self.first_process)], check=False)
         self._process.wait()
 
 
