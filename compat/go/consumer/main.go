@@ -44,15 +44,24 @@ func consume(url, queue string) error {
 				continue
 			}
 			take(delivery)
-		case blocking := <-blocked:
-			if blocking.Active {
+		// What is closed with the connection tells nothing; connClosed tells why.
+		case blocking, ok := <-blocked:
+			if !ok {
+				blocked = nil
+			} else if blocking.Active {
 				fmt.Println("blocked", blocking.Reason)
 			} else {
 				fmt.Println("unblocked")
 			}
-		case tag := <-cancelled:
-			for delivery := range deliveries {
-				take(delivery)
+		case tag, ok := <-cancelled:
+			if !ok {
+				cancelled = nil
+				continue
+			}
+			if deliveries != nil {
+				for delivery := range deliveries {
+					take(delivery)
+				}
 			}
 			fmt.Println("cancelled", tag)
 			return nil
