@@ -5,9 +5,13 @@ Programs that tests start hear Ctrl-C, also where a shell that put the tests int
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import threading
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # An application with tests of its own, which tests/testing runs against a broker.
@@ -21,3 +25,16 @@ settings.register_profile(
 )
 settings.register_profile("explore", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Without what brokers log that ran before the test: their other clients, Spark's for one, end when they like."""
+    others = {thread for thread in threading.enumerate() if thread.name == "amqp-broker"}
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        return threading.current_thread() not in others
+
+    caplog.handler.addFilter(is_ours)
+    yield caplog
+    caplog.handler.removeFilter(is_ours)

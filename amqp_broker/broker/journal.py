@@ -141,6 +141,11 @@ class Journal:
         return bool(self.dirty or self.dirty_logs or self._collected.definitions or self._collected.discards)
 
     @property
+    def last_told(self) -> int:
+        """The batch that has what was told last. One with nothing in it is never committed: nobody must wait for it."""
+        return self.batch if self.has_work else self.batch - 1
+
+    @property
     def waiting_bytes(self) -> int:
         """Octets of messages in the batch that is being collected."""
         return self.told - self._told_before

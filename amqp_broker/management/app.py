@@ -190,7 +190,7 @@ class Management:
             value = resource.handlers[request.method](request)
         finally:
             broker.events.actor = INTERNAL_USER
-            batch = journal.batch if journal.has_work else journal.batch - 1
+            batch = journal.last_told
             self.node.flush()
         is_promise = before != (journal.told, journal.definitions)
         if request.method in ("PUT", "DELETE") and resource.path.startswith("/api/"):

@@ -108,7 +108,10 @@ class Channel(seam.Channel):
         rejected, self.rejected = self.rejected, []
         self.noted_count = self.publish_count
         if is_told or self.uncommitted:
-            self.uncommitted.append((self.session.broker.journal.batch, self.publish_count, rejected))
+            # What the journal was not told of waits for what was published before it, and for no later batch: that
+            # may have nothing in it, and would not come.
+            batch = self.session.broker.journal.batch if is_told else self.uncommitted[-1][0]
+            self.uncommitted.append((batch, self.publish_count, rejected))
         else:
             self._send_confirms(self.publish_count, rejected)
 

@@ -445,8 +445,7 @@ class Session(Connection):
 
     def hold_for_work(self) -> None:
         """Hold a reply that says that messages are there, or are not there any more."""
-        if self.broker.journal.has_work:
-            self.hold(self.broker.journal.batch)
+        self.hold(self.broker.journal.last_told)
 
     def on_committed(self, committed: int) -> bool:
         for channel in list(self.awaiting_commit):

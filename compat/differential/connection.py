@@ -15,9 +15,8 @@ from compat.differential.received import END, Received, Stopped
 from compat.differential.transcript import Transcript
 from compat.differential.wire import Method
 
-# Longer than any silence that ends by itself: RabbitMQ's after a refused login or a broken frame is 3 s, but that of a
-# confirm is as long as a busy disk takes for a commit, and shared ones have been seen to take above 10 s.
-SILENCE_S = 60.0
+# Longer than any silence that ends by itself: RabbitMQ's after a refused login or a broken frame is 3 s.
+SILENCE_S = 20.0
 
 CAPABILITIES = {
     "publisher_confirms": True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pamqp.commands import Basic, Channel, Queue, Tx
+from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
 
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
@@ -97,3 +97,29 @@ def test_a_transaction_is_committed_when_what_it_published_is_safe(journal: Memo
     journal.commit()
     peer.lab.broker.on_committed()
     assert not peer.session.held_until
+
+
+def test_a_confirm_waits_for_no_batch_that_has_nothing_in_it(journal: MemoryJournal, peer: Peer) -> None:
+    peer.declare("q", durable=True)
+    peer.call(Confirm.Select())
+    peer.publish("q", delivery_mode=2)
+    journal.take_batch()
+    # While that is on its way to the disk one comes of which the journal is told nothing.
+    peer.publish("missing", delivery_mode=2)
+    peer.expect_nothing()
+    journal.on_committed()
+    peer.lab.broker.on_committed()
+    ack = peer.expect(Basic.Ack)
+    assert (ack.delivery_tag, ack.multiple, journal.has_work) == (2, True, False)
+
+
+def test_commit_ok_waits_for_the_batch_that_is_being_committed(journal: MemoryJournal, peer: Peer) -> None:
+    peer.declare("q", durable=True)
+    peer.publish("q", delivery_mode=2)
+    journal.take_batch()
+    peer.call(Tx.Select())
+    peer.send(Tx.Commit())
+    assert peer.session.held_until == journal.batch - 1
+    journal.on_committed()
+    peer.lab.broker.on_committed()
+    peer.expect(Tx.CommitOk)

@@ -205,6 +205,14 @@ def confirms_leave_one_batch_too_early(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant
+def confirms_wait_for_a_batch_with_nothing_in_it(patch: pytest.MonkeyPatch) -> None:
+    def make(note: Callable[[Channel, bool], None]) -> Any:
+        return lambda self, is_told: note(self, is_told or bool(self.uncommitted))
+
+    replace(patch, Channel, "note_publishes", make)
+
+
+@plant
 def confirms_of_what_is_refused_after_a_wait_are_acks(patch: pytest.MonkeyPatch) -> None:
     def make(confirm: Callable[[Channel, int], None]) -> Any:
         def wrong(self: Channel, committed: int) -> None:

@@ -48,6 +48,7 @@ def check(sim: Simulation) -> None:
         if sim.journal is not None:
             check_remembered(sim.journal, queue, topology.queues[name], unacked[queue])
     if sim.journal is not None:
+        check_waiting(sim)
         window_bytes = sum(window._memory_bytes for queue in vhost.queues.values() for window in queue.windows)
         demand(sim.journal.window_bytes == window_bytes, f"{sim.journal.window_bytes} octets, not {window_bytes}")
     found = {State.READY: ready_count, State.UNACKED: unacked_count, State.DELAYED: 0}
@@ -57,6 +58,16 @@ def check(sim: Simulation) -> None:
     sessions = {client.peer.session for client in sim.clients}
     demand(sim.lab.broker.connections == vhost.connections == sessions, "connections are counted wrongly")
     check_memory(sim.lab.broker, vhost, sessions, topology)
+
+
+def check_waiting(sim: Simulation) -> None:
+    """Nobody waits for a batch that no journal would write: that has nothing in it."""
+    assert sim.journal is not None
+    coming = sim.journal.last_told
+    for client in sim.clients:
+        session = client.peer.session
+        awaited = [session.held_until, *(batch for one in session.awaiting_commit for batch, *_ in one.uncommitted)]
+        demand(max(awaited) <= coming, f"{client} waits for batches {awaited}, and {coming} is the last")
 
 
 def number_of(message: Message) -> int:
