@@ -34,6 +34,16 @@ class Content(NamedTuple):
     body: bytes
 
 
+def shown(value: object) -> str:
+    """The id of a parameter of a test: methods as `Basic.Ack(1)`, without the fields that say nothing."""
+    if isinstance(value, list):
+        return " ".join(map(shown, value))
+    if not isinstance(value, base.Frame):
+        return str(value)
+    fields = [f"{name}={field}" for name, field in value if field not in ("", 0, None, {})]
+    return f"{value.name}({', '.join(fields)})"
+
+
 class Lab:
     """A broker, its time, and the clients that were connected to it."""
 

@@ -6,7 +6,7 @@ import pytest
 from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
 
 from tests.memory_journal import MemoryJournal
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, shown
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ STAYS = [
 ]
 
 
-@pytest.mark.parametrize("methods", LEAVES, ids=str)
+@pytest.mark.parametrize("methods", LEAVES, ids=shown)
 def test_what_was_settled_is_forgotten(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
@@ -50,7 +50,7 @@ def test_what_was_settled_is_forgotten(journal: MemoryJournal, peer: Peer, metho
     assert journal.positions == []
 
 
-@pytest.mark.parametrize("methods", STAYS, ids=str)
+@pytest.mark.parametrize("methods", STAYS, ids=shown)
 def test_what_may_come_back_is_kept(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)

@@ -6,7 +6,7 @@ import pytest
 from pamqp import base
 from pamqp.commands import Basic, Channel, Queue
 
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, shown
 
 TAG_MAX = 2**63 - 1  # pamqp's
 
@@ -50,7 +50,7 @@ def left(peer: Peer) -> str:
         ([Basic.Nack(0, multiple=True, requeue=False)], 0),
         ([Basic.Ack(4), Basic.Ack(1), Basic.Ack(3), Basic.Ack(2)], 0),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_is_settled_is_gone(lab: Lab, holder: Peer, methods: list[base.Frame], unacked: int) -> None:
     holder.send(*methods)
@@ -70,7 +70,7 @@ def test_what_is_settled_is_gone(lab: Lab, holder: Peer, methods: list[base.Fram
         ([Basic.Recover(requeue=True)], "(1)(2)(3)(4)5"),
         ([Basic.Ack(2), Basic.Recover(requeue=True)], "(1)(3)(4)5"),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_goes_back_takes_its_original_place(lab: Lab, holder: Peer, methods: list[base.Frame], queue: str) -> None:
     holder.send(*methods)
@@ -137,8 +137,10 @@ def test_an_unknown_tag_is_unknown_although_it_stands_for_several(
     assert counts(lab) == (5, 0)
 
 
-@pytest.mark.parametrize("again", [Basic.Ack(2), Basic.Ack(2, multiple=True), Basic.Reject(2), Basic.Nack(2)], ids=str)
-@pytest.mark.parametrize("first", [Basic.Ack(2), Basic.Reject(2, requeue=True)], ids=str)
+@pytest.mark.parametrize(
+    "again", [Basic.Ack(2), Basic.Ack(2, multiple=True), Basic.Reject(2), Basic.Nack(2)], ids=shown
+)
+@pytest.mark.parametrize("first", [Basic.Ack(2), Basic.Reject(2, requeue=True)], ids=shown)
 def test_a_tag_is_settled_once(holder: Peer, first: base.Frame, again: base.Frame) -> None:
     holder.send(first)
     holder.expect_nothing()

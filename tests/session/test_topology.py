@@ -8,7 +8,7 @@ import pytest
 from pamqp import base
 from pamqp.commands import Basic, Channel, Connection, Exchange, Queue
 
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, shown
 
 LOCKED = (
     "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally "
@@ -163,7 +163,7 @@ def test_a_vhost_has_so_many_queues(lab: Lab, peer: Peer) -> None:
         Basic.Consume(queue="q"),
         Basic.Get(queue="q"),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_an_exclusive_queue_is_locked_for_other_connections(peer: Peer, other: Peer, method: base.Frame) -> None:
     peer.declare("q", exclusive=True)

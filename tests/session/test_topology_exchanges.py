@@ -9,7 +9,7 @@ from pamqp import base
 from pamqp.commands import Basic, Channel, Exchange, Queue
 
 from amqp_broker.config import Config
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, shown
 
 DEFAULT = "ACCESS_REFUSED - operation not permitted on the default exchange"
 PREDECLARED = ["amq.direct", "amq.fanout", "amq.topic", "amq.headers", "amq.match"]
@@ -159,7 +159,7 @@ def test_an_exchange_may_have_any_name(lab: Lab, peer: Peer, name: str) -> None:
         Exchange.Unbind(source="", destination="amq.fanout"),
         Exchange.Unbind(source="amq.fanout", destination=""),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_nothing_is_done_to_the_default_exchange(peer: Peer, method: base.Frame) -> None:
     assert refusal(peer, method, 403) == DEFAULT

@@ -6,7 +6,7 @@ import pytest
 from pamqp import base
 from pamqp.commands import Basic, Channel, Connection, Queue, Tx
 
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, shown
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_fault_of_a_publish_is_told_at_once(worker: Peer) -> None:
         ([Basic.Nack(0, multiple=True, requeue=True)], (3, 0)),
         ([Basic.Ack(2), Basic.Reject(1, requeue=True), Basic.Ack(3)], (1, 0)),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_settling_takes_effect_at_the_commit_or_never(
     lab: Lab, worker: Peer, other: Peer, methods: list[base.Frame], after: tuple[int, int]
