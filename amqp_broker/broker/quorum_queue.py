@@ -173,6 +173,8 @@ class QuorumQueue(Queue):
         position = self._new_position(message.priority)
         if self.range_id is not None:
             self._window_of(position).hand_on(position, message, deadline_ms)
+        # In RabbitMQ it goes through the queue like any other.
+        self._order.count()
         return position
 
     def _head_position(self) -> int:

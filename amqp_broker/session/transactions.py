@@ -57,6 +57,8 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     is_complete = True
     for message, exchange, queues, mandatory in transaction.publishes:
         alive = tuple(queue for queue in queues if not queue.is_deleted)
+        # It may have been declared anew meanwhile; RabbitMQ counts by name.
+        exchange = channel.vhost.exchanges.get(exchange.name, exchange)
         channel.count_published(exchange, alive, mandatory and not queues)
         if not publishing.push(channel, message, alive, mandatory and not queues):
             is_complete = False

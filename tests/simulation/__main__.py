@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 import traceback
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=300, help="steps of each run")
     parser.add_argument("--faults", action="store_true", help="have the broker do wrong on command")
     options = parser.parse_args()
+    logging.disable()
     with_small_windows(pytest.MonkeyPatch())
     began, failed = time.monotonic(), 0
     for seed in range(options.first, options.first + options.seeds):

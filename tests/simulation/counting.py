@@ -33,12 +33,15 @@ def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queu
         stats["publish"] += 1
         if not queues:
             stats["return_unroutable" if publish.mandatory and not publish.queues else "drop_unroutable"] += 1
-    here = sim.topology.published.setdefault(exchange, Counter())
-    here["publish_in"] += 1
-    here["publish_out"] += len(queues)
     for queue in queues:
         queue.stats["publish"] += 1
-        queue.sources[exchange] += 1
+    # It may be gone when a transaction is committed.
+    if sim.world.has_exchange(exchange):
+        here = sim.topology.published.setdefault(exchange, Counter())
+        here["publish_in"] += 1
+        here["publish_out"] += len(queues)
+        for queue in queues:
+            queue.sources[exchange] += 1
 
 
 def check_counts(sim: Simulation) -> None:

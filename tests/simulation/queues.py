@@ -153,11 +153,10 @@ class QueueModel:
         if lives_ms:
             copy.deadline_ms = self.world.now + min(lives_ms)
         copy.rank = copy.place = self._next_rank(message)
-        is_alone = not self.ready
         self.ready.append(copy)
         self.arrange()
         # What lives for no time at all is in time for somebody who waits.
-        self._hand_out(in_time=copy, is_handed_on=is_alone)
+        self._hand_out(in_time=copy)
         if not self.settings.refuses:
             self._drop_overflow()
         self.expire()
@@ -214,7 +213,7 @@ class QueueModel:
         self.expire()
         self._hand_out()
 
-    def _hand_out(self, in_time: Copy | None = None, is_handed_on: bool = False) -> None:
+    def _hand_out(self, in_time: Copy | None = None) -> None:
         """Deliver as the clients have heard it, a portion at most, and nothing that is too late."""
         portion = PORTION_BYTES
         while self.ready and portion >= 0:
@@ -223,7 +222,7 @@ class QueueModel:
             if heard is None:
                 return
             portion -= head.message.body_bytes
-            heard.consumer.take(heard, self.take_head(has_waited=not is_handed_on))
+            heard.consumer.take(heard, self.take_head())
             self.expire()
 
     def _pop_head(self) -> Copy:
@@ -232,9 +231,8 @@ class QueueModel:
             self.turn = (self.turn + 1) % (WEIGHT + 1)
         return copy
 
-    def take_head(self, has_waited: bool = True) -> Copy:
-        """What somebody takes at once was never in turn."""
-        copy = self._pop_head() if has_waited else self.ready.pop(0)
+    def take_head(self) -> Copy:
+        copy = self._pop_head()
         copy.was_delivered = True
         self.unacked.add(copy)
         self.world.ledger.move(copy, State.UNACKED)
@@ -308,6 +306,7 @@ class QueueModel:
         self.consumers.remove(consumer)
         self.has_exclusive_consumer = False
         if self.is_deleted:
+            self.is_quiescing = False
             return
         if not self.consumers:
             self.use()
