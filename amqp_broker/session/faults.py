@@ -181,7 +181,7 @@ class _LateConfirm:
 
 
 def heard_acks(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:
-    """Those of the acks that no rule drops; what the others are of stays unacked."""
+    """Those of the acks that no rule drops; what the others are of stays unacked. Of a deleted queue nothing is."""
     faults, session = channel.session.broker.faults, channel.session
     if not faults.on_ack:
         return deliveries
@@ -189,6 +189,10 @@ def heard_acks(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> list
     lost: list[tuple[int, Delivery]] = []
     for tag, delivery in deliveries:
         queue, message = delivery[0], delivery[3]
+        if queue.is_deleted:
+            # What is not in the vhost any more does not follow its rules.
+            heard.append((tag, delivery))
+            continue
         rules = faults.of_message(faults.on_ack, session, message, lambda queue=queue: [queue.name])  # type: ignore[misc]
         (lost if rules else heard).append((tag, delivery))
     if lost:

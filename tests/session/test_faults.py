@@ -398,3 +398,15 @@ def test_a_late_connection_does_not_pile_up_what_it_is_delivered(lab: Lab, peer:
         lab.advance(1000)
         consumer.session.take_output()
     assert lab.vhost.queues["q"].ready_count == 0
+
+
+@pytest.mark.parametrize("multiple", [False, True])
+def test_an_ack_of_what_a_deleted_queue_delivered_is_not_lost(lab: Lab, multiple: bool) -> None:
+    peer = lab.connect()
+    peer.declare("gone")
+    peer.publish("gone")
+    assert peer.get("gone", no_ack=False) is not None
+    rule = lab.broker.faults.add(Rule("drop_ack"))
+    peer.call(commands.Queue.Delete(queue="gone"))
+    peer.send(commands.Basic.Ack(1, multiple=multiple))
+    assert (rule.matched, peer.session.channels[1].unacked) == (0, {})

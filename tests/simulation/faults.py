@@ -90,7 +90,10 @@ class FaultsModel:
             hits = [
                 one
                 for one in self.rules
-                if one.said["action"] == "drop_ack" and one.fits(copy.message, copy.queue.name) and one.strikes()
+                if one.said["action"] == "drop_ack"
+                and not copy.queue.is_deleted
+                and one.fits(copy.message, copy.queue.name)
+                and one.strikes()
             ]
             if hits:
                 lost.add(tag)
