@@ -7,20 +7,10 @@ import hashlib
 import os
 from typing import Any
 
-from amqp_broker.cli.command import (
-    EX_DATAERR,
-    EX_NOUSER,
-    EX_SOFTWARE,
-    EX_UNAVAILABLE,
-    Call,
-    Command,
-    Missing,
-    Misuse,
-    failed,
-    path_of,
-)
+from amqp_broker.cli.command import Call, Command, Missing, Misuse, failed, path_of
 from amqp_broker.cli.lists import ACCESS, NO_VHOST
 from amqp_broker.cli.policies import json_of
+from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE, EX_UNAVAILABLE
 
 USERS = "Users"
 VHOSTS = "Virtual hosts"

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amqp_broker.cli.api import Answered, Api, TimedOut, Unreachable
 from amqp_broker.cli.nodes import NotRunning, Running
+from amqp_broker.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from amqp_broker.cli.columns import Column
 
 # sysexits.h, as rabbitmq_cli's ExitCodes uses it.
-EX_USAGE = 64
-EX_DATAERR = 65
-EX_NOUSER = 67
-EX_UNAVAILABLE = 69
-EX_SOFTWARE = 70
-EX_TEMPFAIL = 75
 
 CTL, DIAGNOSTICS, PLUGINS, QUEUES = "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues"
 # A group of commands in the help.

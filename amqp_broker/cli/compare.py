@@ -14,17 +14,17 @@ from typing import Any, Final
 import click
 
 from amqp_broker.cli.failing import CommandError
-from amqp_broker.cli.serve import EX_CANTCREAT, EX_NOPERM, EX_UNAVAILABLE, explain, run_loop
+from amqp_broker.cli.serve import explain, run_loop
 from amqp_broker.compare.proxy import Proxy
 from amqp_broker.compare.report import Report
 from amqp_broker.compare.upstream import NoUpstream, Upstream, ask
 from amqp_broker.compat import PROFILES
 from amqp_broker.config import Config
 from amqp_broker.errors import InvalidParameter
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOPERM, EX_UNAVAILABLE, EX_USAGE
 from amqp_broker.server.server import Server
 from amqp_broker.shovel.definition import Uri, parse_uri
 
-EX_USAGE: Final = 64
 DIFFERS: Final = 1
 PORT: Final = 5673
 PORT_MAX: Final = 65_535

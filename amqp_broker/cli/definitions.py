@@ -15,10 +15,10 @@ import click
 
 from amqp_broker.broker.broker import Broker
 from amqp_broker.cli.failing import CommandError
-from amqp_broker.cli.serve import EX_NOPERM, EX_UNAVAILABLE
 from amqp_broker.cli.standard_files import read_input
-from amqp_broker.cli.store import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, Progress, folder_of
+from amqp_broker.cli.store import Progress, folder_of
 from amqp_broker.errors import DoesNotExist
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
 from amqp_broker.loading import load
 from amqp_broker.management.definitions import export as export_from
 from amqp_broker.management.definitions import parse

@@ -21,11 +21,11 @@ from amqp_broker.demo import screen
 from amqp_broker.demo.figures import result
 from amqp_broker.demo.storm import SEED_MAX, storm
 from amqp_broker.demo.strategies import STRATEGIES, Strategy
+from amqp_broker.exit_codes import EX_UNAVAILABLE
 
 if TYPE_CHECKING:
     from amqp_broker.testing import EmbeddedBroker
 
-EX_UNAVAILABLE: Final = 69
 # Of a promise that is broken.
 EX_BROKEN: Final = 1
 MESSAGES_MAX: Final = 100_000

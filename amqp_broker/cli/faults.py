@@ -12,9 +12,7 @@ from amqp_broker.broker.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
 from amqp_broker.cli.api import Answered, Api, Unreachable
 from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.nodes import NotRunning, find
-
-EX_UNAVAILABLE = 69
-EX_DATAERR = 65
+from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
 
 node_option = click.option("--node", "-n", default="", help="Name or port of the broker, if there are several.")
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from amqp_broker.cli import columns
 from amqp_broker.cli.columns import json_text
-from amqp_broker.cli.command import BOTH, EX_DATAERR, EX_UNAVAILABLE, Call, Command, Missing, path_of
+from amqp_broker.cli.command import BOTH, Call, Command, Missing, path_of
 from amqp_broker.cli.tool import Report, Rows, list_of
+from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
 
 MONITORING = "Monitoring, observability and health checks"
 ACCESS = "Access Control"

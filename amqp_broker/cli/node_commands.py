@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from amqp_broker.cli.command import (
     BOTH,
-    EX_DATAERR,
     OPERATIONS,
     Call,
     Command,
@@ -20,6 +19,7 @@ from amqp_broker.cli.command import (
     simple,
 )
 from amqp_broker.cli.nodes import NotRunning
+from amqp_broker.exit_codes import EX_DATAERR
 
 CONFIGURATION = "Configuration and Environment"
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")

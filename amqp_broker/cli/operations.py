@@ -9,22 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from amqp_broker.cli.columns import Atom, pid_of
-from amqp_broker.cli.command import (
-    EX_DATAERR,
-    EX_USAGE,
-    OPERATIONS,
-    Call,
-    Missing,
-    Misuse,
-    failed,
-    octets_of,
-    path_of,
-    simple,
-)
+from amqp_broker.cli.command import OPERATIONS, Call, Missing, Misuse, failed, octets_of, path_of, simple
 from amqp_broker.cli.lists import NO_VHOST
 from amqp_broker.cli.policies import json_of
 from amqp_broker.cli.progress import showing_progress
 from amqp_broker.cli.standard_files import read_input
+from amqp_broker.exit_codes import EX_DATAERR, EX_USAGE
 
 # Its definitions
 

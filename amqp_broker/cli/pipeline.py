@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from amqp_broker.cli.failing import CommandError
+from amqp_broker.cli.failing import CommandError, refusal
 from amqp_broker.cli.progress import WIDTH, showing_progress
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT, EX_SOFTWARE, EX_UNAVAILABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from amqp_broker.pipeline.archive import Progress
     from amqp_broker.pipeline.lake import Lake
 
-EX_DATAERR: Final = 65
-EX_NOINPUT: Final = 66
-EX_UNAVAILABLE: Final = 69
-EX_SOFTWARE: Final = 70
-EX_CANTCREAT: Final = 73
 URL: Final = "amqp://guest:guest@localhost:5672/"
 # What our source and sink raise, as Spark quotes the workers of Python.
 _OURS: Final = re.compile(r"(?:OptionError|BrokerError|ConnectionLost|DataLoss): (.+)")
@@ -186,15 +182,16 @@ def replay(
     unroutable_too: bool,
 ) -> None:  # fmt: skip
     """Publish messages of the lake again, in their order, and wait until the broker has confirmed them."""
-    with session("replay", master, conf) as spark:
+    options = {"url": url, "exchange": unnamed(exchange) or "", "mandatory": str(not unroutable_too).lower()}
+    if routing_key is not None:
+        options["routingKey"] = routing_key
+    with session("replay", master, conf, lambda: check_target(folder, options)) as spark:
         from amqp_broker.pipeline import replay, report
 
         events = report.slice_of(open_lake(spark, folder), since, until, vhost)
         rows = replay.messages(events, unnamed(from_exchange), from_routing_key)
-        options = {"url": url, "exchange": unnamed(exchange) or "", "mandatory": str(not unroutable_too).lower()}
         if routing_key is not None:
             rows = rows.drop("routing_key")
-            options["routingKey"] = routing_key
         began = time.monotonic()
         with showing_progress("Publishing"):
             count = replay.publish(rows, options)
@@ -237,15 +234,33 @@ def check_source(options: Mapping[str, str]) -> None:
                 else:
                     connection.check_no_stream(queue)
     except (OptionError, BrokerError) as error:
-        raise CommandError(str(error), EX_UNAVAILABLE) from None
+        raise refusal(str(error)) from None
+
+
+def check_target(lake: str, options: Mapping[str, str]) -> None:
+    """Look at a replay's lake, and at the exchange, before Spark starts. Raises CommandError."""
+    from pyspark_amqp.errors import BrokerError, OptionError
+    from pyspark_amqp.options import read_sink
+    from pyspark_amqp.sink import check_broker
+
+    check_lake(lake)
+    try:
+        check_broker(read_sink(options))
+    except (OptionError, BrokerError) as error:
+        raise refusal(str(error)) from None
+
+
+def check_lake(folder: str) -> None:
+    """Raise CommandError where a folder of this machine is no lake."""
+    if "://" not in folder and not Path(folder).is_dir():
+        raise CommandError(_no_lake(folder), EX_NOINPUT)
 
 
 def check_places(lake: str, target: str, file: str) -> None:
     """Look at a report's places before Spark starts: its tables replace only what is a table. Raises CommandError."""
     from amqp_broker.pipeline.report import TABLES
 
-    if "://" not in lake and not Path(lake).is_dir():
-        raise CommandError(_no_lake(lake), EX_NOINPUT)
+    check_lake(lake)
     if not Path(file).parent.is_dir() or Path(file).is_dir():
         raise CommandError(f"cannot write '{file}'", EX_CANTCREAT)
     if "://" in target:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from amqp_broker.cli.command import EX_SOFTWARE, PLUGINS, Call, Command, Failure, Misuse, failed
+from amqp_broker.cli.command import PLUGINS, Call, Command, Failure, Misuse, failed
 from amqp_broker.cli.tool import Report
+from amqp_broker.exit_codes import EX_SOFTWARE
 
 GROUP = "Plugin Management"
 DEFAULT_FILE = "/etc/rabbitmq/enabled_plugins"

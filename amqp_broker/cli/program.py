@@ -12,9 +12,7 @@ import click
 
 from amqp_broker.cli.main import TOOLS
 from amqp_broker.cli.standard_files import finish_output, not_text, output_lost
-
-EX_USAGE: Final = 64
-EX_CONFIG: Final = 78
+from amqp_broker.exit_codes import EX_CONFIG, EX_USAGE
 
 # Where commands are: module and name.
 COMMANDS: Final = {

@@ -11,9 +11,8 @@ from urllib.parse import quote
 import click
 
 from amqp_broker.cli.failing import CommandError
-from amqp_broker.cli.running import EX_DATAERR, lines, of_a_running_broker
-
-EX_CANTCREAT = 73
+from amqp_broker.cli.running import lines, of_a_running_broker
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR
 
 
 @click.command()

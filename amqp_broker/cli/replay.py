@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import click
 
 from amqp_broker.broker.recording import Recorded
-from amqp_broker.cli.failing import CommandError
+from amqp_broker.cli.failing import CommandError, refusal
 from amqp_broker.cli.progress import showing_progress
-from amqp_broker.cli.running import EX_DATAERR, EX_UNAVAILABLE
 from amqp_broker.errors import InvalidParameter
+from amqp_broker.exit_codes import EX_DATAERR, EX_NOINPUT, EX_USAGE
 from amqp_broker.management.recording_file import RecordingError, read
 from amqp_broker.server.replaying import Item, Replay, Replaying, ReplayLost, parse_uri
 
-EX_USAGE = 64
-EX_NOINPUT = 66
 DEFAULT_URL = "amqp://guest:guest@localhost:5672"
 
 
@@ -55,7 +53,7 @@ def replay(file: Path, speed: float, url: str, vhost: str | None, exchange: str 
     """Publish what FILE has recorded, with confirms, and with the time between messages that there was.
 
     Queues, exchanges and bindings must be there. The exit code is 0 if every message was confirmed and none came back,
-    65 if not, 69 if the broker was lost.
+    65 if not, 69 if the broker was lost, 77 if it refused the login.
     """
     contents = look_into(file)
     try:
@@ -117,7 +115,7 @@ def _run(subject: Replay, uri: Any, count: int) -> None:
         try:
             asyncio.run(run())
         except ReplayLost as error:
-            raise CommandError(f"{error}\n{counts_of(subject)}", EX_UNAVAILABLE) from None
+            raise refusal(f"{error}\n{counts_of(subject)}") from None
         except KeyboardInterrupt:
             click.echo(counts_of(subject), err=True)
             raise

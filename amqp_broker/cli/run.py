@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-EX_USAGE = 64
-EX_UNAVAILABLE = 69
+from amqp_broker.exit_codes import EX_UNAVAILABLE, EX_USAGE
+
 # What shells say of a command that is not there, or none.
 EX_NOT_EXECUTABLE = 126
 EX_NOT_FOUND = 127

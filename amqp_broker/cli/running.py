@@ -13,12 +13,12 @@ import click
 from amqp_broker.cli import nodes
 from amqp_broker.cli.api import Answered, Api, Place, Refused, Unreachable
 from amqp_broker.cli.failing import CommandError
+from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE
 
-EX_DATAERR: Final = 65
-EX_UNAVAILABLE: Final = 69
-EX_NOPERM: Final = 77
 CONFLICT: Final = 409
 TIMEOUT_S: Final = 700.0
+# RabbitMQ's reason where a sentence is wanted.
+NO_VHOST: Final = {"vhost_not_found": "there is no such vhost"}
 
 
 class NotMet(CommandError):
@@ -68,7 +68,8 @@ def _target(path: str, query: Mapping[str, Any] | None) -> str:
 def _error_of(answer: Answered) -> CommandError:
     if answer.status == CONFLICT:
         return NotMet(answer.reason, EX_DATAERR)
-    return CommandError(answer.reason, EX_NOPERM if answer.status in (401, 403) else EX_DATAERR)
+    reason = NO_VHOST.get(answer.reason, answer.reason)
+    return CommandError(reason, EX_NOPERM if answer.status in (401, 403) else EX_DATAERR)
 
 
 def _place_near(node: str) -> tuple[Place, str]:

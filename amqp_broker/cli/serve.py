@@ -21,16 +21,11 @@ from amqp_broker.cli.check_config import show
 from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.options import settings_as_options
 from amqp_broker.conf_keys import Notice
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
 from amqp_broker.loading import load
 from amqp_broker.server import logs
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
-
-EX_NOHOST: Final = 68
-EX_UNAVAILABLE: Final = 69
-EX_OSERR: Final = 71
-EX_CANTCREAT: Final = 73
-EX_NOPERM: Final = 77
 
 # mallopt(3)
 M_TRIM_THRESHOLD: Final = -1

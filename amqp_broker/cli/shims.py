@@ -13,8 +13,8 @@ import click
 
 from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.main import TOOLS
+from amqp_broker.exit_codes import EX_CANTCREAT
 
-EX_CANTCREAT = 73
 # Beyond that, or with a space in it, a system does not take the first line of a script.
 INTERPRETER_LENGTH_MAX = 100
 

@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from amqp_broker.exit_codes import EX_IOERR
+
 # sysexits.h
-EX_IOERR = 74
 
 
 def finish_output(code: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_SOFTWARE, EX_TEMPFAIL
 from amqp_broker.loading import load
 from amqp_broker.store import copies
 from amqp_broker.store import info as info_of
@@ -25,12 +26,6 @@ from amqp_broker.store.environment import (
     StoreUnusable,
 )
 from amqp_broker.store.verify import verify as verify_store
-
-EX_DATAERR: Final = 65
-EX_NOINPUT: Final = 66
-EX_SOFTWARE: Final = 70
-EX_CANTCREAT: Final = 73
-EX_TEMPFAIL: Final = 75
 
 EXIT_CODES: Final[dict[type[StoreError], int]] = {
     StoreUnusable: EX_DATAERR,

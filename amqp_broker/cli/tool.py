@@ -8,18 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from amqp_broker.cli import nodes
-from amqp_broker.cli.command import (
-    EX_USAGE,
-    GENERAL_LETTERS,
-    GENERAL_OPTIONS,
-    Call,
-    Command,
-    Failure,
-    Misuse,
-    words_of,
-)
+from amqp_broker.cli.command import GENERAL_LETTERS, GENERAL_OPTIONS, Call, Command, Failure, Misuse, words_of
 from amqp_broker.cli.nodes import Running
 from amqp_broker.cli.printing import FORMATTERS, format_rows, heading, json_line, plain
+from amqp_broker.exit_codes import EX_USAGE
 
 # The order of groups in help.
 GROUPS = (

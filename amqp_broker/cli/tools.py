@@ -9,9 +9,10 @@ import importlib
 import sys
 from collections.abc import Iterator
 
-from amqp_broker.cli.command import DIAGNOSTICS, EX_USAGE, PLUGINS, Command
+from amqp_broker.cli.command import DIAGNOSTICS, PLUGINS, Command
 from amqp_broker.cli.standard_files import finish_output, not_text, output_lost
 from amqp_broker.cli.tool import HELP, run
+from amqp_broker.exit_codes import EX_USAGE
 
 MODULES = ("diagnostics", "lists", "access", "policies", "node_commands", "operations", "queue_commands", "plugins")
 # Modules that have all commands of a tool.

@@ -8,7 +8,8 @@ from urllib.parse import quote
 import click
 
 from amqp_broker.cli.failing import CommandError
-from amqp_broker.cli.running import EX_DATAERR, ask, of_a_running_broker
+from amqp_broker.cli.running import ask, of_a_running_broker
+from amqp_broker.exit_codes import EX_DATAERR
 
 EXCHANGE: Final = "amq.rabbitmq.trace"
 QUEUE: Final = "trace"

@@ -17,10 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_UNAVAILABLE
 from amqp_broker.server.tls import TlsError
-
-EX_UNAVAILABLE: Final = 69
-EX_CANTCREAT: Final = 73
 
 # What Apple's systems accept of an authority that the user installed.
 VALID: Final = timedelta(days=825)

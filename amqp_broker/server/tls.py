@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.broker.connection import Tls
+from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server import peer_certificate
 from amqp_broker.server.transport import Transport
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("amqp_broker.server")
 
-EX_NOINPUT: Final = 66
-EX_CONFIG: Final = 78
 
 # How long a peer may take to answer the end of TLS, before its socket is closed without that.
 SHUTDOWN_S: Final = 5.0

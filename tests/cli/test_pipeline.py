@@ -99,6 +99,27 @@ def test_a_report_looks_at_its_places_before_spark_starts(
     assert (tmp_path / "mine" / "queues" / "notes.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("lake", "login", "exchange", "code", "problem"),
+    [
+        ("none", "guest:guest", "orders", 66, "there is no lake at 'none'"),
+        ("lake", "guest:guest", "nope", 69, "option 'exchange': NOT_FOUND - no exchange 'nope' in vhost '/'"),
+        ("lake", "guest:wrong", "amq.default", 77, "option 'url': ACCESS_REFUSED - Login was refused"),
+    ],
+)
+def test_a_replay_looks_at_the_lake_and_the_exchange_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: str, login: str, exchange: str, code: int, problem: str
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    with RunningServer() as broker:
+        url = f"amqp://{login}@127.0.0.1:{broker.port}/"
+        done = run("pipeline", "replay", "--lake", lake, "--url", url, "--exchange", exchange)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
+    assert done.stderr.startswith(f"amqp-broker: {problem}")
+
+
 def test_a_time_is_utc_unless_it_says_otherwise() -> None:
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     for text in ("2026-11-21T12:00", "2026-11-21T13:00:00+01:00", "2026-11-21 12:00Z"):

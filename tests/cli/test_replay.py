@@ -101,3 +101,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     path = str(tmp_path / "none")
     done = run("replay", path)
     assert (done.returncode, done.stderr) == (66, f"amqp-broker: cannot read '{path}': No such file or directory.\n")
+
+
+def test_a_refused_login_has_an_exit_code_of_its_own(broker: Serving, url: str, tmp_path: Path) -> None:
+    done = run("replay", file(tmp_path, *LINES), "--url", url.replace("guest:guest", "guest:wrong"))
+    assert done.returncode == 77
+    assert "ACCESS_REFUSED" in done.stderr

@@ -46,3 +46,9 @@ def test_what_the_broker_refuses_is_a_sentence() -> None:
     with canned({"PUT /api/queues/%2F/trace": (400, {"reason": "inequivalent arg"})}) as api:
         done = run("trace", "on", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
     assert (done.returncode, done.stderr) == (65, "amqp-broker: inequivalent arg.\n")
+
+
+def test_a_vhost_that_is_not_there_is_told_as_a_sentence() -> None:
+    with canned({"PUT /api/queues/nope/trace": (404, {"reason": "vhost_not_found"})}) as api:
+        done = run("trace", "on", "--vhost", "nope", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
+    assert (done.returncode, done.stderr) == (65, "amqp-broker: there is no such vhost.\n")

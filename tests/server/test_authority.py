@@ -13,8 +13,9 @@ from types import ModuleType
 import pytest
 from cryptography import x509
 
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_UNAVAILABLE
 from amqp_broker.server import authority
-from amqp_broker.server.authority import EX_CANTCREAT, EX_UNAVAILABLE, VALID_MIN, Certificates, certificates
+from amqp_broker.server.authority import VALID_MIN, Certificates, certificates
 from amqp_broker.server.tls import TlsError, server_context
 
 

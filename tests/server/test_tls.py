@@ -17,9 +17,10 @@ from pamqp import commands
 from amqp_broker.broker.access import Permission
 from amqp_broker.broker.connection import Connection, Tls
 from amqp_broker.config import Config
+from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
-from amqp_broker.server.tls import EX_CONFIG, EX_NOINPUT, TlsError, listener, own_folder, server_context
+from amqp_broker.server.tls import TlsError, listener, own_folder, server_context
 from compat.brokers import free_port
 from compat.certificates import Issued, Issuer, encrypted
 from compat.waiting import wait_until

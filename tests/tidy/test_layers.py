@@ -31,6 +31,7 @@ class Layer(NamedTuple):
 
 LAYERS = {
     "errors": Layer(set(), IMPURE | {"pamqp"}),
+    "exit_codes": Layer(set(), IMPURE | {"pamqp"}),
     "fields": Layer(set(), IMPURE | {"pamqp"}),
     "compat": Layer(set(), IMPURE | {"pamqp"}),
     "setting_values": Layer(set(), IMPURE | {"pamqp"}),
@@ -48,15 +49,17 @@ LAYERS = {
     "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
     "management": Layer({*VALUES, "broker"}, {"socket", "lmdb", *CLOCKS, *THREADS, "os"}),
     "shovel": Layer({*VALUES, "protocol"}, IMPURE - {"urllib", "datetime"}),
-    "server": Layer({*VALUES, "control", "protocol", "broker", "session", "store", "management", "shovel"}, set()),
+    "server": Layer(
+        {*VALUES, "control", "exit_codes", "protocol", "broker", "session", "store", "management", "shovel"}, set()
+    ),
     "compare": Layer({*VALUES, "protocol", "broker", "session", "server", "shovel"}, THREADS),
     "testing": Layer({"config", "fields", "message", "broker", "server", "management"}, set()),
     "demo": Layer({"broker", "testing"}, set()),
     # What it reads is the events of the trace; it knows these as data, and works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
     "cli": Layer(
-        {"compat", "config", "conf_keys", "control", "errors", "loading", "broker", "server", "store", "management"}
-        | {"compare", "demo", "pipeline", "shovel", "testing"},
+        {"compat", "config", "conf_keys", "control", "errors", "exit_codes", "loading", "broker", "server", "store"}
+        | {"management", "compare", "demo", "pipeline", "shovel", "testing"},
         set(),
     ),
 }

@@ -1,0 +1,19 @@
+"""Exit codes of commands, by the names of sysexits.h, which Windows' `os` does not have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EX_USAGE: Final = 64
+EX_DATAERR: Final = 65
+EX_NOINPUT: Final = 66
+EX_NOUSER: Final = 67
+EX_NOHOST: Final = 68
+EX_UNAVAILABLE: Final = 69
+EX_SOFTWARE: Final = 70
+EX_OSERR: Final = 71
+EX_CANTCREAT: Final = 73
+EX_IOERR: Final = 74
+EX_TEMPFAIL: Final = 75
+EX_NOPERM: Final = 77
+EX_CONFIG: Final = 78
