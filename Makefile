@@ -4,6 +4,8 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
+# Many tests wait for processes of their own, so there may be more workers than processors.
+WORKERS ?= 3
 # What .venv has comes before what the machine has: .ci/tools puts a Go there where there is none, or an old one.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
@@ -31,9 +33,9 @@ install: $(VENV)/.run ## Build .venv with the broker in it
 run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes options on)
 	@exec $(VENV)/bin/amqp-broker serve $(ARGS)
 
-test: $(VENV)/.dev ## Install what the tests need and run them (ARGS="-k name" passes options on)
+test: $(VENV)/.dev ## Install what the tests need and run them (ARGS="-k name" passes options on, WORKERS=0 has one process)
 	@.ci/tools
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
 
 check: $(VENV)/.dev ## Lint, types, layers and mirror
 	$(VENV)/bin/ruff check .

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -27,15 +28,22 @@ EXCHANGE_PLUGINS = (
     "rabbitmq_sharding",
 )
 
+# Those given last: a broker takes its ports only when it starts.
+_given_ports: deque[int] = deque(maxlen=1000)
+
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on now.
+    """A TCP port of 127.0.0.1 that nobody listens on now, and nobody else is given by this.
 
     It lies below the range from which the system takes ports for clients: one of these could otherwise sit on the port
-    of a broker that is down for a restart.
+    of a broker that is down for a restart. Each worker of a parallel run has a range of its own.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = 20_000 + 2_000 * worker + random.randrange(2_000)
+        if port in _given_ports:
+            continue
+        _given_ports.append(port)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

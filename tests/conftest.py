@@ -27,10 +27,18 @@ settings.register_profile("explore", max_examples=2000, deadline=None, suppress_
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+BROKERS = pytest.StashKey[set[threading.Thread]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[BROKERS] = {thread for thread in threading.enumerate() if thread.name == "amqp-broker"}
+
+
 @pytest.fixture
-def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def caplog(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     """Without what brokers log that ran before the test: their other clients, Spark's for one, end when they like."""
-    others = {thread for thread in threading.enumerate() if thread.name == "amqp-broker"}
+    others = request.node.stash[BROKERS]
 
     def is_ours(record: logging.LogRecord) -> bool:
         return threading.current_thread() not in others
