@@ -35,7 +35,7 @@ run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes optio
 
 test: $(VENV)/.dev ## Install what the tests need and run them (ARGS="-k name" passes options on, WORKERS=0 has one process)
 	@.ci/tools
-	$(PY) -m pytest --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
+	$(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(ARGS)
 
 check: $(VENV)/.dev ## Lint, types, layers and mirror
 	$(VENV)/bin/ruff check .
