@@ -25,7 +25,7 @@ from amqp_broker.management.definitions import parse
 from amqp_broker.management.importing import SECTIONS, DefinitionsError, Import
 from amqp_broker.server.definitions import DefinitionsUnreadable, Source, sources
 from amqp_broker.store.contents import Contents
-from amqp_broker.store.environment import ReadOnlyEnvironment
+from amqp_broker.store.environment import DATA_FILE, ReadOnlyEnvironment
 from amqp_broker.store.store import Store
 
 DEFAULT_URL: Final = "http://guest:guest@localhost:15672"
@@ -87,8 +87,16 @@ def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> Non
             with _naming(source):
                 call_api(url, vhost, source.document)
         return
-    store = Store(folder_of(data_dir))
-    broker = Broker(load({}, os.environ).config, os.urandom, store.journal)
+    folder, config = folder_of(data_dir), load({}, os.environ).config
+    if not (folder / DATA_FILE).exists():
+        # What is wrong leaves no store behind, where there was none.
+        rehearsal = Broker(config, os.urandom)
+        for source in found:
+            with _naming(source), _known(vhost):
+                for _ in Import(rehearsal, source.document, vhost).run():
+                    pass
+    store = Store(folder)
+    broker = Broker(config, os.urandom, store.journal)
     store.recover(broker)
     try:
         for source in found:

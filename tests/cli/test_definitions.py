@@ -54,6 +54,16 @@ def test_what_is_imported_into_a_store_a_broker_finds_there(store: str, tmp_path
         assert client.declare("plain", durable=True).message_count == 20
 
 
+def test_where_there_is_no_store_wrong_definitions_make_none(tmp_path: Path) -> None:
+    good = {"vhosts": [{"name": "/"}], "queues": [QUEUE]}
+    bad = {**good, "queues": [{**QUEUE, "arguments": {"x-max-length": "no"}}]}
+    store = tmp_path / "store"
+    assert run("definitions", "import", write(tmp_path, bad), "--data-dir", str(store)).returncode == 65
+    assert not store.exists()
+    assert run("definitions", "import", write(tmp_path, good), "--data-dir", str(store)).returncode == 0
+    assert store.exists()
+
+
 def test_a_store_that_is_there_stays_as_it_was_if_anything_is_wrong(store: str, tmp_path: Path) -> None:
     before = json.loads(run("definitions", "export", "--data-dir", store).stdout)
     late = {"vhost": "/", "name": "late", "type": "x-delayed-message", "arguments": {"x-delayed-type": "none"}}
