@@ -181,16 +181,15 @@ class Broker:
     def put_user(self, name: str, password_hash: bytes, algorithm: str, tags: Iterable[str]) -> User:
         """Create a user, or give the one of that name another password and tags; he keeps permissions and limits."""
         is_new = name not in self.users
-        user = User(name) if is_new else self.users[name]
+        user = self.users.setdefault(name, User(name))
         user.password_hash, user.hashing_algorithm = password_hash, algorithm
-        user.tags = frozenset(tag.strip() for tag in tags)
-        self.users[name] = user
-        self._remember(user)
-        if is_new:
-            self.events.user_created(user)
-        else:
+        if not is_new:
             self.events.emit_action("user.password.changed", name=name)
-            self.events.emit_action("user.tags.set", name=name, tags=sorted(user.tags))
+            self.set_tags(user, tags)
+            return user
+        user.tags = frozenset(tag.strip() for tag in tags)
+        self._remember(user)
+        self.events.user_created(user)
         return user
 
     def set_user_limits(self, user: User, limits: Mapping[str, object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,6 +104,7 @@ def _items(recorded: Iterator[Any]) -> Iterator[Item]:
 
 def _run(subject: Replay, uri: Any, count: int) -> None:
     """Replay, and tell how it went. Raises CommandError."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with showing_progress("replaying", count) as step:
 
         def on_settled(settled: int) -> None:

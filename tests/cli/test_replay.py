@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from amqp_broker.management.recording_file import header_line, skipped_line
-from tests.cli.program import Serving, run, serving
+from compat.waiting import wait_until
+from tests.cli.program import MODULE, TIMEOUT_S, Serving, environment, run, serving
 
 LINES = (
     header_line("/", 0),
@@ -107,3 +110,17 @@ def test_a_refused_login_has_an_exit_code_of_its_own(broker: Serving, url: str, 
     done = run("replay", file(tmp_path, *LINES), "--url", url.replace("guest:guest", "guest:wrong"))
     assert done.returncode == 77
     assert "ACCESS_REFUSED" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_a_replay_is_told_how_far_it_has_come(
+    broker: Serving, url: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    before = int(depth(broker))
+    command = [*MODULE, "replay", file(tmp_path, *LINES), "--url", url]
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: int(depth(broker)) == before + 2)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert told.startswith("2 published, ")
