@@ -1,34 +1,14 @@
-"""`amqp-broker faults`: have a running broker do something wrong, over its control socket."""
+"""`amqp-broker faults`: have a running broker do something wrong, over its control socket or its HTTP API."""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import click
 
 from amqp_broker.broker.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
-from amqp_broker.cli.api import Answered, Api, Unreachable
-from amqp_broker.cli.failing import CommandError
-from amqp_broker.cli.nodes import NotRunning, find
-from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
-
-node_option = click.option("--node", "-n", default="", help="Name or port of the broker, if there are several.")
-
-
-def ask(node: str, method: str, target: str, body: Any = None) -> Answered:
-    """Ask the broker. Raises CommandError where there is none, and for what it refuses."""
-    try:
-        answer = Api(find(node, os.environ).place).ask(method, target, body)
-    except NotRunning as missing:
-        others = f"; there are {', '.join(missing.others)}" if missing.others else ""
-        raise CommandError(f"no broker '{missing.name}' is running here{others}", EX_UNAVAILABLE) from None
-    except Unreachable as error:
-        raise CommandError(f"the broker does not answer: {error}", EX_UNAVAILABLE) from None
-    if not answer.is_ok:
-        raise CommandError(answer.reason, EX_DATAERR)
-    return answer
+from amqp_broker.cli.running import ask, of_a_running_broker
 
 
 @click.group()
@@ -37,11 +17,11 @@ def faults() -> None:
 
 
 @faults.command("list")
-@node_option
+@of_a_running_broker
 @click.option("--json", "is_json", is_flag=True, help="As JSON.")
-def list_(node: str, is_json: bool) -> None:
+def list_(node: str, url: str, is_json: bool) -> None:
     """List the faults, with how often each matched and hit."""
-    rules = ask(node, "GET", "/_broker/faults").value
+    rules = ask(node, url, "GET", "/_broker/faults")
     if is_json:
         click.echo(json.dumps(rules, indent=2))
         return
@@ -82,7 +62,7 @@ def matches(command: Any) -> Any:
 
 
 @faults.command()
-@node_option
+@of_a_running_broker
 @click.argument("action", type=click.Choice(list(ACTIONS)), required=False)
 @click.option("--confirm", type=click.Choice(["nack", "drop", "delay"]), help="The same as confirm_nack and so on.")
 @click.option("--on", type=click.Choice(list(KNOWN)), help="When; each action has a usual moment.")
@@ -93,7 +73,9 @@ def matches(command: Any) -> Any:
 @click.option("--text", help="Reply text, or the reason of block.")
 @click.option("--routed", "is_routed", is_flag=True, help="What is returned is routed all the same.")
 @click.option("--mid-frame", "is_mid_frame", is_flag=True, help="Cut or reset in the middle of a frame.")
-def add(node: str, action: str | None, confirm: str | None, client_property: tuple[str, ...], **said: Any) -> None:
+def add(
+    node: str, url: str, action: str | None, confirm: str | None, client_property: tuple[str, ...], **said: Any
+) -> None:
     """Add a fault and print its id.
 
     \b
@@ -107,22 +89,20 @@ def add(node: str, action: str | None, confirm: str | None, client_property: tup
     pairs = [pair.partition("=") for pair in client_property]
     if pairs:
         rule["client_property"] = {name: value for name, _, value in pairs}
-    click.echo(ask(node, "POST", "/_broker/faults", rule).value["id"])
+    click.echo(ask(node, url, "POST", "/_broker/faults", body=rule)["id"])
 
 
 @faults.command()
-@node_option
+@of_a_running_broker
 @click.argument("number", metavar="ID", type=click.IntRange(1))
-def remove(node: str, number: int) -> None:
+def remove(node: str, url: str, number: int) -> None:
     """Remove a fault; what it did to connections ends."""
-    ask(node, "DELETE", f"/_broker/faults/{number}")
+    ask(node, url, "DELETE", f"/_broker/faults/{number}")
 
 
 @faults.command()
-@node_option
+@of_a_running_broker
 @click.option("--vhost", help="Only those of this vhost.")
-def clear(node: str, vhost: str | None) -> None:
+def clear(node: str, url: str, vhost: str | None) -> None:
     """Remove all faults."""
-    from urllib.parse import quote
-
-    ask(node, "DELETE", "/_broker/faults" + (f"?vhost={quote(vhost, safe='')}" if vhost is not None else ""))
+    ask(node, url, "DELETE", "/_broker/faults", query={"vhost": vhost})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from amqp_broker.cli.api import Api, Place, Unreachable
@@ -55,7 +56,15 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     wanted = [running for running in found if is_named(running.name, name)] if name else [] if port else found
     if len(wanted) == 1:
         return wanted[0]
-    raise NotRunning(name or f"rabbit@{os.uname().nodename}", [running.name for running in found], str(folder))
+    raise NotRunning(given or name or f"rabbit@{os.uname().nodename}", _told_apart(found), str(folder))
+
+
+def _told_apart(found: list[Running]) -> list[str]:
+    """Their names, with the ports where several have the same one: either is what `--node` takes."""
+    names = [running.name for running in found]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{running.name} (port {Path(running.place.path).stem})" for running in found]
 
 
 def is_named(name: str, wanted: str) -> bool:

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from amqp_broker.cli.failing import CommandError
 from amqp_broker.cli.faults import faults
+from tests.cli.canned import canned
 from tests.cli.program import run
 from tests.running import RunningServer
 
@@ -69,7 +70,13 @@ def test_what_the_broker_refuses_is_a_sentence(broker: RunningServer, tmp_path: 
 def test_without_a_broker_there_are_no_faults(tmp_path: Path) -> None:
     done = run("faults", "list", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
     assert (done.returncode, done.stdout) == (69, "")
-    assert "is running here" in done.stderr
+    assert done.stderr.startswith("amqp-broker: no broker ")
+
+
+def test_a_broker_elsewhere_is_reached_over_its_http_api() -> None:
+    with canned({"POST /_broker/faults": {"id": 7}}) as api:
+        done = run("faults", "add", "cut", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
+    assert (done.returncode, done.stdout) == (0, "7\n")
 
 
 @pytest.mark.parametrize("words", [["add"], ["add", "cut", "--confirm", "nack"], ["add", "explode"]])

@@ -45,6 +45,14 @@ def test_of_several_one_has_to_be_named(two: tuple[RunningServer, RunningServer]
     assert find("", environment(folder, AMQP_BROKER_PORT=str(two[1].port))).name == "two@localhost"
 
 
+def test_brokers_of_one_name_are_told_apart_by_their_ports(folder: Path) -> None:
+    with RunningServer(control=True, node_name="a@b") as one, RunningServer(control=True, node_name="a@b") as two:
+        with pytest.raises(NotRunning) as caught:
+            find("99", environment(folder))
+        assert caught.value.name == "99"
+        assert sorted(caught.value.others) == sorted(f"a@b (port {broker.port})" for broker in (one, two))
+
+
 def test_a_port_where_no_broker_is_means_no_other(folder: Path) -> None:
     with RunningServer(control=True), pytest.raises(NotRunning):
         find("", environment(folder, RABBITMQ_NODE_PORT="1"))
