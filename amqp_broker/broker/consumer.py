@@ -38,6 +38,7 @@ class Consumer:
         "queue",
         "redelivered",
         "refused",
+        "reserved",
         "tag",
     )
 
@@ -65,6 +66,8 @@ class Consumer:
         self.in_flight = 0
         self.is_taking = False
         self.is_full = False
+        # How many are on their way to it, and late by a fault.
+        self.reserved = 0
         # How many it got, again, and how many it gave back or refused; who counts them, and what these know.
         self.delivered = self.redelivered = self.refused = 0
         self.counts: tuple[DeliveryCounts, ...] = ()
@@ -77,6 +80,15 @@ class Consumer:
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         """Send a message. If it can take no other after this one, it `is_full` or calls `queue.suspend(self)`."""
         raise NotImplementedError
+
+    def reserve(self) -> None:
+        """A message for it is late: it has its place among what may be unacked already."""
+        self.reserved += 1
+
+    def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
+        """Send a message that has its place already, whatever else the consumer could take."""
+        self.reserved -= 1
+        self.deliver(message, position, redelivered)
 
     def deliver_again(self, message: Message) -> None:
         """Send a message that it has got already once more; whatever becomes of this copy does not matter."""

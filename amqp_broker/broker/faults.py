@@ -181,14 +181,15 @@ class Faults:
         delays = [rule for rule in rules if rule.action == "delay_delivery"]
         if delays:
             queue.unacked_count += 1
+            consumer.reserve()
 
             def deliver_late(now: int) -> None:
                 self._broker.now = now
-                if consumer in queue.consumers and consumer.is_taking and not consumer.is_full:
+                if consumer in queue.consumers:
                     queue.unacked_count -= 1
-                    consumer.deliver(delivered, position, redelivered)
+                    consumer.deliver_reserved(delivered, position, redelivered)
                     return
-                # Somebody takes it when he can, which is late enough.
+                # Somebody else gets it, which is late enough.
                 for rule in delays:
                     rule.delayed.add((queue, position))
                 queue.requeue(position, message)

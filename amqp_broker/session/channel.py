@@ -288,7 +288,7 @@ class Channel(seam.Channel):
     def limit_total(self, prefetch: int) -> None:
         """basic.qos global: limit what may be unacked on the channel; 0 lifts the limit."""
         self.prefetch_total = prefetch
-        self.in_flight = len(self.unacked)
+        self.in_flight = len(self.unacked) + sum(consumer.reserved for consumer in self.consumers.values())
         if self.transaction is not None:
             # What is not committed is not settled.
             self.in_flight += len(self.transaction.acks) + len(self.transaction.rejects)

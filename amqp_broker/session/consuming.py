@@ -79,6 +79,20 @@ class ChannelConsumer(Consumer):
         if channel.prefetch_total:
             channel.enter_flight()
 
+    def reserve(self) -> None:
+        super().reserve()
+        if not self.no_ack:
+            self.in_flight += 1
+            self.is_full = self.in_flight == self.prefetch
+            if self.channel.prefetch_total:
+                self.channel.enter_flight()
+
+    def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
+        if not self.no_ack:
+            self.in_flight -= 1
+            self.channel.in_flight -= bool(self.channel.prefetch_total)
+        super().deliver_reserved(message, position, redelivered)
+
     def deliver_again(self, message: Message) -> None:
         channel, session = self.channel, self.session
         tag = channel.last_tag = channel.last_tag + 1

@@ -138,6 +138,37 @@ def test_a_delayed_delivery_is_overtaken_and_comes_in_time(lab: Lab, peer: Peer)
     assert lab.vhost.queues["q"].unacked_count == 0
 
 
+@pytest.mark.parametrize("of_channel", [False, True])
+def test_what_is_late_has_its_place_among_what_may_be_unacked(lab: Lab, peer: Peer, of_channel: bool) -> None:
+    peer.call(commands.Basic.Qos(prefetch_count=2, global_=of_channel))
+    peer.consume("q")
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
+    for body in (b"late", b"next", b"last"):
+        peer.publish("q", body)
+    assert peer.bodies() == [b"next"]
+    lab.advance(500)
+    [(deliver, content)] = peer.deliveries()
+    assert (content.body, deliver.redelivered) == (b"late", False)
+    peer.send(commands.Basic.Ack(2))
+    assert peer.bodies() == [b"last"]
+    peer.send(commands.Basic.Ack(0, multiple=True))
+    assert (lab.vhost.queues["q"].unacked_count, peer.session.channels[1].consumers["c"].in_flight) == (0, 0)
+
+
+def test_what_is_late_counts_for_a_limit_of_the_channel_that_comes_meanwhile(lab: Lab, peer: Peer) -> None:
+    peer.consume("q")
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
+    peer.publish("q", b"late")
+    peer.call(commands.Basic.Qos(prefetch_count=1, global_=True))
+    peer.publish("q", b"next")
+    lab.advance(500)
+    assert peer.bodies() == [b"late"]
+    peer.send(commands.Basic.Ack(1))
+    assert peer.bodies() == [b"next"]
+    peer.send(commands.Basic.Ack(2))
+    assert peer.session.channels[1].in_flight == 0
+
+
 def test_what_is_delayed_goes_back_if_its_consumer_has_left() -> None:
     queue = new_queue()
     broker = queue.vhost.broker
