@@ -48,6 +48,10 @@ OFFSET_HEADER: Final = "x-stream-offset"
 _OFFSET_ENTRY: Final = bytes((len(OFFSET_HEADER),)) + OFFSET_HEADER.encode() + b"l"
 _OFFSET_AT: Final = 4 + len(_OFFSET_ENTRY)
 _COUNT: Final = b"x-delivery-count"
+# Where a content header has its flags, and its headers where no property stands before them.
+_FLAGS_AT: Final = 12
+_TABLE_AT: Final = 14
+_FIRST_FLAGS, _HEADERS_FIRST = 0b1110_0000, 0b0010_0000
 
 
 def default_schema(include_properties: bool, include_headers: bool) -> str:
@@ -72,6 +76,9 @@ def check_schema(schema: StructType) -> None:
 
 def stream_offset(header: bytes) -> int | None:
     """Where a delivery stands in its stream; None if it comes from no stream."""
+    if header.startswith(_OFFSET_ENTRY, _TABLE_AT + 4) and header[_FLAGS_AT] & _FIRST_FLAGS == _HEADERS_FIRST:
+        at = _TABLE_AT + _OFFSET_AT
+        return int.from_bytes(header[at : at + 8])
     table = decode(header)[0][HEADERS]
     return _offset(table) if table is not None else None
 
@@ -138,11 +145,12 @@ class Rows:
         problem = None
         headers = []
         for name, value in decoded.items():
-            if name == OFFSET_HEADER:
-                continue
-            if isinstance(value, bytes):
-                problem = f"header {name} is not UTF-8"
-            headers.append((name, as_text(value)))
+            if type(value) is str:
+                headers.append((name, value))
+            elif name != OFFSET_HEADER:
+                if isinstance(value, bytes):
+                    problem = f"header {name} is not UTF-8"
+                headers.append((name, as_text(value)))
         count = decoded.get("x-delivery-count")
         is_count = isinstance(count, int) and 0 <= count < 1 << 31
         return headers if self._wants_headers else None, count if is_count else None, problem

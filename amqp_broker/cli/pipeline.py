@@ -31,6 +31,7 @@ _OURS: Final = re.compile(r"(?:OptionError|BrokerError|ConnectionLost|DataLoss):
 JAVA_GONE: Final = "Spark's Java process has ended before the job was done"
 # How py4j says that Java did not answer; an exception of Java has a colon, and more, behind that.
 _NO_ANSWER: Final = re.compile(r"An error occurred while (?:calling|trying to connect)[^\n]*(?<!:)\Z|Answer from Java")
+_CALL: Final = re.compile(r"\AAn error occurred while calling [^\n]*\n(?=: )")
 
 
 class Moment(click.ParamType[datetime]):
@@ -331,7 +332,8 @@ def text_of(error: Exception) -> str:
 def reason_of(text: str) -> str:
     """What of Spark's many lines says what is wrong."""
     ours = _OURS.findall(text)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Where Java fails, py4j's line says which of its objects was called, and Java's own what is wrong.
+    lines = [line.strip(" :") for line in _CALL.sub("", text).splitlines() if line.strip(" :")]
     return str(ours[-1]) if ours else lines[0] if lines else "Spark failed and does not say why"
 
 

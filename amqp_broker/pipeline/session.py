@@ -56,10 +56,15 @@ def open_session(name: str, master: str = "", conf: Mapping[str, str] | None = N
     require_spark()
     from pyspark.sql import SparkSession
 
+    from pyspark_amqp import DefaultSource
+
     given = dict(conf or {})
     place = master or given.get("spark.master", LOCAL)
     settings = {**DEFAULTS, **(LOCAL_DEFAULTS if place.startswith("local") else {}), **given}
     builder = SparkSession.builder.appName(f"amqp-broker {name}").master(place)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    # Spark does not find it by itself where the package is installed in place (`pip install -e`).
+    session.dataSource.register(DefaultSource)
+    return session

@@ -136,6 +136,10 @@ def test_a_time_is_utc_unless_it_says_otherwise() -> None:
             "option 'queue': is needed",
         ),
         ("\n[PATH_NOT_FOUND] Path does not exist: x.\nat y", "[PATH_NOT_FOUND] Path does not exist: x."),
+        (
+            "An error occurred while calling o1.load.\n: org.apache.Wrong: [NOT_FOUND] There is none.\n\tat java",
+            "org.apache.Wrong: [NOT_FOUND] There is none.",
+        ),
         ("", "Spark failed and does not say why"),
     ],
 )

@@ -85,9 +85,10 @@ def test_the_offset_of_a_stream_is_no_header() -> None:
     assert row(message)["headers"] == [("a", "b")]
 
 
+@pytest.mark.parametrize("properties", [{}, {"content_type": "x"}, {"content_encoding": "y", "message_id": "z"}])
 @pytest.mark.parametrize("before", [{}, {"a": "x"}, {"a": "\x0fx-stream-offsetl"}])
-def test_the_offset_is_found_wherever_it_stands(before: dict[str, str]) -> None:
-    message = delivery(headers={**before, "x-stream-offset": pika.compat.long(1 << 40)})
+def test_the_offset_is_found_wherever_it_stands(before: dict[str, str], properties: dict[str, str]) -> None:
+    message = delivery(headers={**before, "x-stream-offset": pika.compat.long(1 << 40)}, **properties)
     assert stream_offset(message.header) == 1 << 40
 
 
