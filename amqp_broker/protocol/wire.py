@@ -38,6 +38,10 @@ HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 _METHOD_FRAME: Final = struct.Struct(">BHII")
 _ACK_FRAME: Final = struct.Struct(">BHIIQBB")
+# What tells two acks of a channel apart: delivery tag and multiple, and the frame's end.
+ACK_REST: Final = struct.Struct(">QBB")
+ACK_FRAME_BYTES: Final = _ACK_FRAME.size
+ACK_HEAD_BYTES: Final = ACK_FRAME_BYTES - ACK_REST.size
 
 
 def method_frame(channel: int, payload: bytes) -> bytes:

@@ -54,7 +54,16 @@ from amqp_broker.protocol.connection import (
 )
 from amqp_broker.protocol.content import ContentAssembly
 from amqp_broker.protocol.methods import decode_method, encode_method
-from amqp_broker.protocol.wire import FRAME_OVERHEAD, FRAME_SIZE_FUDGE, HEADER_FRAME, NACK, SETTLE
+from amqp_broker.protocol.wire import (
+    ACK_FRAME_BYTES,
+    ACK_HEAD_BYTES,
+    ACK_REST,
+    FRAME_OVERHEAD,
+    FRAME_SIZE_FUDGE,
+    HEADER_FRAME,
+    NACK,
+    SETTLE,
+)
 from amqp_broker.session import connection_log, faults, handshake
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel
@@ -208,6 +217,7 @@ class Session(Connection):
             at = 0
         end = len(data)
         unpack_frame, unpack_header, unpack_settle = FRAME.unpack_from, HEADER_FRAME.unpack_from, SETTLE.unpack
+        unpack_ack_rest = ACK_REST.unpack_from
         channels = self.channels
         kind = number = 0
         payload = b""
@@ -240,6 +250,14 @@ class Session(Connection):
                         if size == SETTLE.size and payload.startswith(_ACK_START):
                             _, tag, multiple = unpack_settle(payload)
                             channel.ack(tag, multiple == 1)
+                            # Acks come in crowds, whose frames all begin alike.
+                            head = data[start : start + ACK_HEAD_BYTES]
+                            while end - at >= ACK_FRAME_BYTES and data.startswith(head, at):
+                                tag, multiple, last = unpack_ack_rest(data, at + ACK_HEAD_BYTES)
+                                if last != FRAME_END:
+                                    break
+                                at += ACK_FRAME_BYTES
+                                channel.ack(tag, multiple == 1)
                         else:
                             self._on_method(channel, payload)
                         continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pamqp import base
+from pamqp import base, frame
 from pamqp.commands import Basic, Channel, Queue
 
 from tests.peer import Lab, Peer, shown
@@ -201,3 +201,50 @@ def test_what_a_deleted_queue_has_delivered_can_still_be_settled(lab: Lab, holde
     holder.expect_nothing()
     holder.call(Channel.Close(200, "bye", 0, 0))
     assert counts(lab) == (0, 0)
+
+
+# Many acks in one read
+
+
+def acks(*tags: int, channel: int = 1) -> bytes:
+    return b"".join(frame.marshal(Basic.Ack(tag), channel) for tag in tags)
+
+
+def test_acks_are_read_wherever_the_reads_cut_them(lab: Lab) -> None:
+    data = acks(1, 2, 3, 4)
+    for cut in range(len(data)):
+        peer = lab.connect()
+        peer.declare("q")
+        for _ in range(4):
+            peer.publish("q")
+            assert peer.get("q", no_ack=False) is not None
+        peer.send_bytes(data[:cut])
+        assert counts(lab) == (0, 4 - cut // 21)
+        peer.send_bytes(data[cut:])
+        assert counts(lab) == (0, 0)
+        peer.expect_nothing()
+
+
+def test_an_unknown_tag_among_acks_closes_the_channel_and_those_before_it_count(lab: Lab, holder: Peer) -> None:
+    holder.send_bytes(acks(1, 2, 9, 3))
+    assert holder.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 9"
+    assert counts(lab) == (3, 0)
+
+
+def test_a_broken_frame_among_acks_closes_the_connection_and_those_before_it_count(lab: Lab, holder: Peer) -> None:
+    broken = bytearray(acks(1, 2, 3, 4))
+    broken[3 * 21 - 1] = 0
+    holder.send_bytes(bytes(broken))
+    assert "FRAME_ERROR" in holder.expect_connection_close(501)
+    assert counts(lab) == (3, 0)
+
+
+def test_acks_of_two_channels_take_turns(lab: Lab, holder: Peer) -> None:
+    holder.open_channel(2)
+    holder.send(Basic.Get(queue="q"), channel=2)
+    holder.expect(Basic.GetOk, channel=2)
+    for _ in ("header", "body"):
+        holder.next()
+    holder.send_bytes(acks(1) + acks(1, channel=2) + acks(2, 3))
+    holder.expect_nothing()
+    assert counts(lab) == (0, 1)
