@@ -1,4 +1,4 @@
-"""Exit codes of commands, by the names of sysexits.h, which Windows' `os` does not have."""
+"""Exit codes of commands, by the names of sysexits.h: RabbitMQ's tools use them, and Windows' `os` has none."""
 
 from __future__ import annotations
 

@@ -145,12 +145,14 @@ class Rows:
         problem = None
         headers = []
         for name, value in decoded.items():
+            if name == OFFSET_HEADER:
+                continue
             if type(value) is str:
                 headers.append((name, value))
-            elif name != OFFSET_HEADER:
-                if isinstance(value, bytes):
-                    problem = f"header {name} is not UTF-8"
-                headers.append((name, as_text(value)))
+                continue
+            if isinstance(value, bytes):
+                problem = f"header {name} is not UTF-8"
+            headers.append((name, as_text(value)))
         count = decoded.get("x-delivery-count")
         is_count = isinstance(count, int) and 0 <= count < 1 << 31
         return headers if self._wants_headers else None, count if is_count else None, problem

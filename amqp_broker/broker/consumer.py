@@ -38,7 +38,6 @@ class Consumer:
         "queue",
         "redelivered",
         "refused",
-        "reserved",
         "tag",
     )
 
@@ -66,8 +65,6 @@ class Consumer:
         self.in_flight = 0
         self.is_taking = False
         self.is_full = False
-        # How many are on their way to it, and late by a fault.
-        self.reserved = 0
         # How many it got, again, and how many it gave back or refused; who counts them, and what these know.
         self.delivered = self.redelivered = self.refused = 0
         self.counts: tuple[DeliveryCounts, ...] = ()
@@ -82,13 +79,14 @@ class Consumer:
         raise NotImplementedError
 
     def reserve(self) -> None:
-        """A message for it is late: it has its place among what may be unacked already."""
-        self.reserved += 1
+        """A message for it is late by a fault: until it is here, or is not to come, it counts as one that it has."""
 
     def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
-        """Send a message that has its place already, whatever else the consumer could take."""
-        self.reserved -= 1
+        """Send a message that was late, whatever else the consumer could take."""
         self.deliver(message, position, redelivered)
+
+    def release(self) -> None:
+        """A message that was late is not to come: it counts as one that was given back."""
 
     def deliver_again(self, message: Message) -> None:
         """Send a message that it has got already once more; whatever becomes of this copy does not matter."""

@@ -45,6 +45,8 @@ class Faults:
         self.on_publish: tuple[Rule, ...] = ()
         self.on_deliver: tuple[Rule, ...] = ()
         self.on_ack: tuple[Rule, ...] = ()
+        # What is neither ready nor with a consumer, since its delivery is late: by queue and position.
+        self.late: dict[Queue, dict[int, Message]] = {}
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(list(self._rules.values()))
@@ -182,13 +184,19 @@ class Faults:
         if delays:
             queue.unacked_count += 1
             consumer.reserve()
+            late = self.late.setdefault(queue, {})
+            late[position] = message
 
             def deliver_late(now: int) -> None:
                 self._broker.now = now
+                del late[position]
+                if not late:
+                    self.late.pop(queue, None)
                 if consumer in queue.consumers:
                     queue.unacked_count -= 1
                     consumer.deliver_reserved(delivered, position, redelivered)
                     return
+                consumer.release()
                 # Somebody else gets it, which is late enough.
                 for rule in delays:
                     rule.delayed.add((queue, position))

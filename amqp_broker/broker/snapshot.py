@@ -62,10 +62,11 @@ def _kept_in_quorum_queue(queue: QuorumQueue, items: list[tuple[int, Message, bo
 
 
 def _unacked(queue: Queue) -> list[tuple[int, Message]]:
-    return [
+    held = [
         (position, message)
         for connection in queue.vhost.connections
         for channel in connection.channels.values()
         for source, _, position, message in channel.unacked.values()
         if source is queue
     ]
+    return [*held, *queue.vhost.broker.faults.late.get(queue, {}).items()]

@@ -17,8 +17,6 @@ from amqp_broker.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 if TYPE_CHECKING:
     from amqp_broker.cli.columns import Column
 
-# sysexits.h, as rabbitmq_cli's ExitCodes uses it.
-
 CTL, DIAGNOSTICS, PLUGINS, QUEUES = "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues"
 # A group of commands in the help.
 OPERATIONS = "Operations"

@@ -17,8 +17,8 @@ from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE
 
 CONFLICT: Final = 409
 TIMEOUT_S: Final = 700.0
-# RabbitMQ's reason where a sentence is wanted.
-NO_VHOST: Final = {"vhost_not_found": "there is no such vhost"}
+# Of reasons that are none.
+SENTENCES: Final = {"vhost_not_found": "there is no such vhost"}
 
 
 class NotMet(CommandError):
@@ -68,7 +68,7 @@ def _target(path: str, query: Mapping[str, Any] | None) -> str:
 def _error_of(answer: Answered) -> CommandError:
     if answer.status == CONFLICT:
         return NotMet(answer.reason, EX_DATAERR)
-    reason = NO_VHOST.get(answer.reason, answer.reason)
+    reason = SENTENCES.get(answer.reason, answer.reason)
     return CommandError(reason, EX_NOPERM if answer.status in (401, 403) else EX_DATAERR)
 
 

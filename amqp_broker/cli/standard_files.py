@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from amqp_broker.exit_codes import EX_IOERR
 
-# sysexits.h
-
 
 def finish_output(code: int) -> int:
     """Write what is still to be written; the exit code, which is EX_IOERR if that fails.

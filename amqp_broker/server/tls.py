@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("amqp_broker.server")
 
-
 # How long a peer may take to answer the end of TLS, before its socket is closed without that.
 SHUTDOWN_S: Final = 5.0
 

@@ -45,9 +45,10 @@ class Channel(seam.Channel):
     `unacked` maps delivery tags, in the order in which they were given, to what they stand for.
     """
 
-    # What a fault does not confirm with the rest. (Of the class: with more than 30 attributes of its own an object is
-    # slower.)
+    # What a fault does not confirm with the rest, and how many deliveries are late by one, and have their place among
+    # what may be unacked. (Of the class: with more than 30 attributes of its own an object is slower.)
     withheld: Withheld | None = None
+    late_count = 0
 
     def __init__(self, session: Session, number: int) -> None:
         assert session.vhost is not None
@@ -279,8 +280,11 @@ class Channel(seam.Channel):
             self.suspend_consumers()
 
     def _leave_flight(self, tag: int, consumer: Consumer | None) -> None:
-        if consumer is None and tag > self.in_flight_since_tag:
-            return
+        if consumer is not None or tag <= self.in_flight_since_tag:
+            self.leave_flight()
+
+    def leave_flight(self) -> None:
+        """What counted against the limit of the channel does not any more."""
         self.in_flight -= 1
         if self.in_flight == self.prefetch_total - 1:
             self.resume_consumers()
@@ -288,7 +292,7 @@ class Channel(seam.Channel):
     def limit_total(self, prefetch: int) -> None:
         """basic.qos global: limit what may be unacked on the channel; 0 lifts the limit."""
         self.prefetch_total = prefetch
-        self.in_flight = len(self.unacked) + sum(consumer.reserved for consumer in self.consumers.values())
+        self.in_flight = len(self.unacked) + self.late_count
         if self.transaction is not None:
             # What is not committed is not settled.
             self.in_flight += len(self.transaction.acks) + len(self.transaction.rejects)

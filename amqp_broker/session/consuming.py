@@ -80,18 +80,32 @@ class ChannelConsumer(Consumer):
             channel.enter_flight()
 
     def reserve(self) -> None:
-        super().reserve()
-        if not self.no_ack:
-            self.in_flight += 1
-            self.is_full = self.in_flight == self.prefetch
-            if self.channel.prefetch_total:
-                self.channel.enter_flight()
+        if self.no_ack:
+            return
+        self.delivered += 1
+        self.in_flight += 1
+        self.is_full = self.in_flight == self.prefetch
+        self.channel.late_count += 1
+        if self.channel.prefetch_total:
+            self.channel.enter_flight()
 
     def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
         if not self.no_ack:
+            self.delivered -= 1
             self.in_flight -= 1
-            self.channel.in_flight -= bool(self.channel.prefetch_total)
-        super().deliver_reserved(message, position, redelivered)
+            self.channel.late_count -= 1
+            if self.channel.prefetch_total:
+                self.channel.in_flight -= 1
+        self.deliver(message, position, redelivered)
+
+    def release(self) -> None:
+        if self.no_ack:
+            return
+        self.refused += 1
+        self.in_flight -= 1
+        self.channel.late_count -= 1
+        if self.channel.prefetch_total:
+            self.channel.leave_flight()
 
     def deliver_again(self, message: Message) -> None:
         channel, session = self.channel, self.session

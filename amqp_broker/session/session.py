@@ -248,16 +248,16 @@ class Session(Connection):
                     route = routes.get(payload)
                     if route is None and not payload.startswith(_PUBLISH_START):
                         if size == SETTLE.size and payload.startswith(_ACK_START):
-                            _, tag, multiple = unpack_settle(payload)
-                            channel.ack(tag, multiple == 1)
+                            _, tag, bits = unpack_settle(payload)
+                            channel.ack(tag, bits & 1 == 1)
                             # Acks come in crowds, whose frames all begin alike.
                             head = data[start : start + ACK_HEAD_BYTES]
                             while end - at >= ACK_FRAME_BYTES and data.startswith(head, at):
-                                tag, multiple, last = unpack_ack_rest(data, at + ACK_HEAD_BYTES)
+                                tag, bits, last = unpack_ack_rest(data, at + ACK_HEAD_BYTES)
                                 if last != FRAME_END:
                                     break
                                 at += ACK_FRAME_BYTES
-                                channel.ack(tag, multiple == 1)
+                                channel.ack(tag, bits & 1 == 1)
                         else:
                             self._on_method(channel, payload)
                         continue

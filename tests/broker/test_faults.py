@@ -5,6 +5,7 @@ from pamqp import commands
 
 from amqp_broker.broker.faults import RULES_MAX, Rule
 from amqp_broker.broker.resetting import reset_vhost
+from amqp_broker.broker.snapshot import kept_in
 from amqp_broker.errors import DoesNotExist, InvalidParameter
 from tests.peer import Lab, Peer
 from tests.taker import Taker, new_broker, new_queue, push
@@ -167,6 +168,52 @@ def test_what_is_late_counts_for_a_limit_of_the_channel_that_comes_meanwhile(lab
     assert peer.bodies() == [b"next"]
     peer.send(commands.Basic.Ack(2))
     assert peer.session.channels[1].in_flight == 0
+
+
+@pytest.mark.parametrize("ends", ["comes", "cancelled", "deleted"])
+def test_a_late_delivery_is_never_an_ack_and_leaves_no_place_taken(lab: Lab, peer: Peer, ends: str) -> None:
+    channel = peer.session.channels[1]
+    peer.call(commands.Basic.Qos(prefetch_count=1, global_=True))
+    peer.consume("q", "first")
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
+    peer.publish("q", b"late")
+    channel.collect()
+    assert channel.counts.message_stats().get("ack", 0) == 0
+    if ends == "cancelled":
+        peer.call(commands.Basic.Cancel("first"))
+    elif ends == "deleted":
+        peer.call(commands.Queue.Delete(queue="q"))
+        peer.expect(commands.Basic.Cancel)
+    lab.advance(500)
+    if ends == "comes":
+        assert peer.bodies() == [b"late"]
+        peer.send(commands.Basic.Ack(1))
+    channel.collect()
+    assert channel.counts.message_stats().get("ack", 0) == (ends == "comes")
+    assert (channel.in_flight, channel.late_count, lab.broker.faults.late) == (0, 0, {})
+    peer.declare("other")
+    peer.consume("other", "second")
+    peer.publish("other", b"next")
+    assert peer.bodies() == [b"next"]
+
+
+def test_what_is_late_to_a_consumer_without_acks_takes_no_place(lab: Lab, peer: Peer) -> None:
+    peer.consume("q", "first", no_ack=True)
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
+    peer.publish("q", b"late")
+    peer.call(commands.Basic.Qos(prefetch_count=1, global_=True))
+    lab.advance(500)
+    assert peer.bodies() == [b"late"]
+    assert peer.session.channels[1].in_flight == 0
+
+
+def test_a_snapshot_has_what_is_late(lab: Lab, peer: Peer) -> None:
+    peer.consume("q")
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
+    for body in (b"late", b"unacked"):
+        peer.publish("q", body)
+    delivered, others = kept_in(lab.vhost.queues["q"])
+    assert ([one.message.body for one in delivered], others) == ([b"late", b"unacked"], [])
 
 
 def test_what_is_delayed_goes_back_if_its_consumer_has_left() -> None:

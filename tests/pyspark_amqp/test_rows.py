@@ -79,6 +79,10 @@ def test_a_column_that_is_not_there_or_of_another_type_is_refused() -> None:
     check_schema(SCHEMA)
 
 
+def test_a_publishers_own_header_of_that_name_is_left_out_too() -> None:
+    assert row(delivery(headers={"x-stream-offset": "first", "a": "b"}))["headers"] == [("a", "b")]
+
+
 def test_the_offset_of_a_stream_is_no_header() -> None:
     message = delivery(headers={"x-stream-offset": pika.compat.long(12), "a": "b"})
     assert stream_offset(message.header) == 12

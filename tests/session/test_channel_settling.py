@@ -248,3 +248,12 @@ def test_acks_of_two_channels_take_turns(lab: Lab, holder: Peer) -> None:
     holder.send_bytes(acks(1) + acks(1, channel=2) + acks(2, 3))
     holder.expect_nothing()
     assert counts(lab) == (0, 1)
+
+
+def test_of_the_bits_of_an_ack_only_the_first_means_anything(lab: Lab, holder: Peer) -> None:
+    one, two = bytearray(acks(2)), bytearray(acks(4))
+    one[-2] = two[-2] = 0b11
+    holder.send_bytes(bytes(one))
+    assert counts(lab) == (1, 2)
+    holder.send_bytes(acks(3) + bytes(two))
+    assert counts(lab) == (1, 0)
