@@ -11,6 +11,7 @@ import aio_pika
 import pytest
 from aio_pika.exceptions import DeliveryError
 
+from amqp_broker.server.server import Server
 from tests.running import RunningServer
 
 
@@ -18,6 +19,10 @@ from tests.running import RunningServer
 def running() -> Iterator[RunningServer]:
     with RunningServer() as server:
         yield server
+
+
+def has_channel(server: Server) -> bool:
+    return any(connection.channels for connection in server.broker.connections)
 
 
 async def test_nacks_returns_and_lost_confirms_are_told(running: RunningServer) -> None:
@@ -72,8 +77,8 @@ async def test_a_robust_connection_survives_a_restart(tmp_path: Path, kill: bool
             persistent = aio_pika.DeliveryMode.PERSISTENT
             await channel.default_exchange.publish(aio_pika.Message(b"1", delivery_mode=persistent), "q")
             await asyncio.to_thread(running.restart, kill)
-            await asyncio.wait_for(connection.connected.wait(), 5)
-            await asyncio.sleep(0.3)
+            await asyncio.to_thread(running.until, has_channel)
+            await asyncio.wait_for(channel.ready(), 5)
             await channel.default_exchange.publish(aio_pika.Message(b"2", delivery_mode=persistent), "q")
         queue = running.ask(lambda server: server.broker.vhosts["/"].queues["q"])
         assert [message.body for message in queue.messages()] == [b"1", b"2"]
@@ -94,6 +99,6 @@ async def test_a_robust_connection_comes_back(running: RunningServer, action: st
         await queue.consume(take)
         running.faults.add(action)
         running.until(lambda server: not server.broker.connections)
-        await asyncio.sleep(0.5)
+        await asyncio.to_thread(running.until, lambda server: server.broker.vhosts["/"].queues["q"].consumers)
         await channel.default_exchange.publish(aio_pika.Message(b"again"), "q")
         assert await asyncio.wait_for(got.get(), 5) == b"again"

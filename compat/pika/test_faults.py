@@ -13,6 +13,7 @@ import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from compat.waiting import wait_until
 from tests.running import RunningServer
 
 pytestmark = pytest.mark.timeout(60)
@@ -168,7 +169,7 @@ def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingC
     channel.connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
     running.faults.add("block", text="low on disk", duration_ms=200)
     publish(channel)
-    channel.connection.sleep(0.5)
+    wait_until(lambda: len(heard) == 2, pause=channel.connection.sleep)
     assert heard == ["low on disk", "unblocked"]
     assert channel.queue_declare("q", passive=True).method.message_count == 1
 
@@ -178,11 +179,10 @@ def test_a_blocked_connection_is_unblocked(running: RunningServer, channel: Bloc
     channel.connection.add_on_connection_blocked_callback(lambda *_: heard.append("blocked"))
     channel.connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
     running.faults.add("block")
-    channel.connection.sleep(0.1)
-    assert heard == ["blocked"]
+    wait_until(lambda: heard, pause=channel.connection.sleep)
     publish(channel)
     running.faults.add("unblock")
-    channel.connection.sleep(0.2)
+    wait_until(lambda: len(heard) == 2 and ready(running), pause=channel.connection.sleep)
     assert (heard, ready(running)) == (["blocked", "unblocked"], 1)
 
 
@@ -222,7 +222,7 @@ def test_missing_heartbeats_are_noticed(running: RunningServer) -> None:
 
 def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("duplicate", times=1)
-    running.faults.add("delay_delivery", delay_ms=200, after=1, times=1)
+    running.faults.add("delay_delivery", delay_ms=60_000, after=1, times=1)
     channel.basic_qos(prefetch_count=3)
     got: list[tuple[bytes, bool]] = []
 
@@ -233,7 +233,9 @@ def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channe
     channel.basic_consume("q", take)
     for body in (b"1", b"2", b"3"):
         publish(channel, body)
-    channel.connection.sleep(0.5)
+    wait_until(lambda: len(got) == 3, pause=channel.connection.sleep)
+    running.advance(60_000)
+    wait_until(lambda: len(got) == 4, pause=channel.connection.sleep)
     assert got == [(b"1", False), (b"1", True), (b"3", False), (b"2", False)]
 
 
