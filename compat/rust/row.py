@@ -4,8 +4,8 @@ from compat.matrix.rows import Row
 
 
 def _row(name: str, version: str) -> Row:
-    install = (("cargo", "build", "--quiet", "--bin", f"play_{name}"),)
-    programs = (("cargo", "cargo"),)
+    install = (("bash", "cargo.sh", "build", "--quiet", "--bin", f"play_{name}"),)
+    programs = (("cc", "gcc"),)
     return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, programs, timeout_s=90)
 
 
