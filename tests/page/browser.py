@@ -15,7 +15,9 @@ from selenium.common.exceptions import (
     StaleElementReferenceException,
 )
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from compat.waiting import wait_until
@@ -167,9 +169,25 @@ class Browser:
             control.send_keys(value)
 
     def type(self, *keys: str) -> None:
-        """Type into what has the focus."""
+        """Press keys, whatever has the focus then."""
         for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
+            ActionChains(self.driver).send_keys(key).perform()
+
+    @property
+    def focused(self) -> str:
+        """What stands in the element that has the focus."""
+        return self.script("return document.activeElement.innerText")  # type: ignore[no-any-return]
+
+    def tab_to(self, text: str) -> None:
+        """Press Tab until what says just this has the focus."""
+
+        def tabbed() -> bool:
+            if self.focused == text:
+                return True
+            self.type(Keys.TAB)
+            return False
+
+        self.until(tabbed)
 
     def toast(self, text: str) -> None:
         self.shows(text, "#toasts")

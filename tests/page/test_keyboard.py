@@ -24,13 +24,11 @@ def test_a_queue_is_added_found_and_deleted_with_keys_alone(browser: Browser, ru
     browser.type("/", "typ", Keys.ESCAPE, "j")
     browser.type(Keys.ENTER)
     browser.until(lambda: browser.route == "queues/%2F/typed")
-    button = browser.find(".actions .danger")
-    while browser.driver.switch_to.active_element != button:
-        browser.type(Keys.TAB)
+    browser.find(".actions .danger")
+    browser.tab_to("Delete")
     browser.type(Keys.ENTER)
     browser.find("dialog")
-    while browser.driver.switch_to.active_element.text != "Delete queue":
-        browser.type(Keys.TAB)
+    browser.tab_to("Delete queue")
     browser.type(Keys.ENTER)
     running.until(lambda server: "typed" not in server.broker.vhosts["/"].queues)
 
@@ -40,7 +38,7 @@ def test_arrows_go_from_row_to_row(browser: Browser) -> None:
     browser.find("tbody a")
     browser.type("j", Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
     names = browser.texts("tbody a")
-    assert browser.driver.switch_to.active_element.text == names[1]
+    browser.until(lambda: browser.focused == names[1])
 
 
 def test_the_keys_are_told_and_escape_closes(browser: Browser) -> None:

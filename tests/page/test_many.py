@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -36,19 +35,17 @@ def test_a_thousand_queues_are_shown_in_pages_and_filtered_by_the_broker(browser
     browser.until(lambda: browser.texts("tbody a")[0] == "many.0429")
 
 
-def test_the_page_stays_quick_with_a_thousand_queues(browser: Browser, running: RunningServer) -> None:
-    """What is counted is the time in which the page can do nothing else."""
+def test_a_row_whose_numbers_change_is_not_built_anew(browser: Browser, running: RunningServer) -> None:
+    """A page with a thousand queues stays quick: what it does is to write the numbers that have changed."""
     browser.start("queues")
     browser.find("tbody a", "many.0000")
     browser.script(
-        "window.longest = 0; new PerformanceObserver((list) => { for (const one of list.getEntries())"
-        " window.longest = Math.max(window.longest, one.duration); }).observe({ type: 'longtask' })"
+        "window.built = 0;"
+        "new MutationObserver((changes) => { for (const one of changes) window.built += one.addedNodes.length; })"
+        ".observe(document.querySelector('tbody'), { childList: true })"
     )
     with channel(running.port) as client:
-        end = time.monotonic() + 2
-        number = 0
-        while time.monotonic() < end:
+        for number in range(2000):
             client.basic_publish("", f"many.{number % 100:04}", b"x")
-            number += 1
-    browser.until(lambda: browser.row("many.0000")[5] != "0")
-    assert browser.script("return window.longest") < 500
+    browser.until(lambda: [browser.row(f"many.{number:04}")[5] for number in (0, 50, 99)] == ["20"] * 3)
+    assert browser.script("return window.built") == 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pamqp.commands import Basic, Confirm, Queue, Tx
 
+from amqp_broker.server.server import Server
 from compat.brokers import OurBroker
 from tests.client import Client
 from tests.running import RunningServer
@@ -30,9 +32,9 @@ def start(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
         running.stop()
 
 
-def held(running: RunningServer) -> int:
+def held(server: Server) -> int:
     """How many connections wait for a commit with what they have to say."""
-    return running.ask(lambda server: sum(bool(session.held_until) for session in server.transports))
+    return sum(bool(session.held_until) for session in server.transports)
 
 
 @pytest.mark.parametrize("is_persistent", [True, False])
@@ -41,12 +43,11 @@ def test_a_transaction_is_answered_when_it_is_written(start: Callable[[], Runnin
     with Client(running.port).open() as client:
         client.declare("q", durable=True)
         client.call(Tx.Select())
-        stop_commits(running)
-        client.publish("q", b"m", delivery_mode=2 if is_persistent else 1)
-        client.send(Tx.Commit())
-        running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 1)
-        assert held(running) == 1
-        let_commits_on(running)
+        with stuck_disk(running):
+            client.publish("q", b"m", delivery_mode=2 if is_persistent else 1)
+            client.send(Tx.Commit())
+            running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 1)
+            assert running.ask(held) == 1
         client.expect(Tx.CommitOk)
 
 
@@ -57,26 +58,20 @@ def test_a_purge_is_answered_when_it_is_written(start: Callable[[], RunningServe
         client.call(Confirm.Select())
         client.publish("q", b"m", delivery_mode=2)
         client.expect(Basic.Ack)
-        stop_commits(running)
-        client.send(Queue.Purge(queue="q"))
-        running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 0)
-        assert held(running) == 1
-        let_commits_on(running)
+        with stuck_disk(running):
+            client.send(Queue.Purge(queue="q"))
+            running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 0)
+            assert running.ask(held) == 1
         assert client.expect(Queue.PurgeOk).message_count == 1
 
 
-def stop_commits(running: RunningServer) -> None:
-    """As while the disk is slow."""
-    running.until(lambda server: server.store and not server.store.journal.has_work)
-
-    def stop(server: object) -> None:
-        running.server.store.is_failing = True  # type: ignore[union-attr]
-
-    running.ask(stop)
-
-
-def let_commits_on(running: RunningServer) -> None:
-    running.ask(lambda server: server.store and server.store.commit())
+@contextmanager
+def stuck_disk(running: RunningServer) -> Iterator[None]:
+    """No commit ends meanwhile, whether it is on its way already or not."""
+    store = running.server.store
+    assert store is not None
+    with store.environment.writing:
+        yield
 
 
 def test_a_blocked_publisher_is_not_read_even_while_an_answer_to_it_is_held(start: Callable[[], RunningServer]) -> None:
@@ -85,16 +80,16 @@ def test_a_blocked_publisher_is_not_read_even_while_an_answer_to_it_is_held(star
         client.declare("q", durable=True)
         client.publish("q", b"m")
         client.sync()
-        stop_commits(running)
-        client.send(Queue.Declare(queue="other", durable=True))
-        running.until(lambda server: any(session.held_until for session in server.transports))
+        with stuck_disk(running):
+            client.send(Queue.Declare(queue="other", durable=True))
+            running.until(held)
 
-        def block(server: object) -> None:
-            running.server.broker.set_alarm("disk", True)
-            running.server.flush()
+            def block(server: Server) -> None:
+                server.broker.set_alarm("disk", True)
+                server.flush()
 
-        running.ask(block)
-        assert running.ask(lambda server: [transport.is_reading for transport in server.transports.values()]) == [False]
+            running.ask(block)
+            assert running.ask(lambda server: [one.is_reading for one in server.transports.values()]) == [False]
 
 
 def test_a_stopped_server_has_written_all_that_it_was_told(start: Callable[[], RunningServer]) -> None:
