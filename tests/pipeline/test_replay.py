@@ -46,7 +46,7 @@ def traced(
     try:
         yield archived(spark, folder, rabbitmq.port, rabbitmq.management_port, is_ours=False)
     finally:
-        rabbitmq.stop()
+        rabbitmq.kill()
 
 
 def archived(spark: SparkSession, folder: Any, port: int, http_port: int, *, is_ours: bool) -> Traced:
