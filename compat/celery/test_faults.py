@@ -73,7 +73,7 @@ def client(running: RunningServer) -> Iterator[Celery]:
         # What was taken before the confirm was lost is there twice: tasks run at least once.
         ("confirm_nack", {}, 1),
         ("confirm_delay", {"delay_ms": 50}, 1),
-        ("confirm_delay", {"delay_ms": 600}, 2),
+        ("confirm_delay", {"delay_ms": 5000}, 2),
         ("confirm_drop", {}, 2),
         ("close_connection", {"on": "publish"}, 1),
         ("close_connection", {"on": "confirm"}, 2),
@@ -90,7 +90,7 @@ def test_a_task_is_sent_again_until_it_is_confirmed(
     running: RunningServer, client: Celery, action: str, said: dict[str, Any], copies: int
 ) -> None:
     rule = running.faults.add(action, routing_key=QUEUE, times=1, **said)
-    client.send_task(NOTE, confirm_timeout=0.3)
+    client.send_task(NOTE, confirm_timeout=1.0)
     assert (rule.hits, ready(running)) == (1, 1 + copies)
 
 
@@ -108,7 +108,7 @@ def test_without_retries_the_sender_is_told(
 ) -> None:
     running.faults.add(action, times=1, **said)
     with pytest.raises(OperationalError) as caught:
-        client.send_task(NOTE, retry=False, confirm_timeout=0.3)
+        client.send_task(NOTE, retry=False, confirm_timeout=1.0)
     assert isinstance(caught.value.__cause__, why)
     client.send_task(NOTE, retry=False)
     assert ready(running) == (2 if action == "confirm_nack" else 3)

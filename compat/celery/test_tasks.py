@@ -107,7 +107,7 @@ def test_worker_answers_ping_and_inspect(app: Celery, worker: Worker) -> None:
 
 
 def test_broadcast_ping_finds_the_worker(app: Celery, worker: Worker) -> None:
-    assert {worker.name: {"ok": "pong"}} in app.control.ping(timeout=0.5)
+    assert {worker.name: {"ok": "pong"}} in app.control.ping(timeout=TIMEOUT_S, limit=1)
 
 
 def test_inspect_shows_what_runs_and_what_is_scheduled(app: Celery, worker: Worker, folder: Path) -> None:

@@ -134,7 +134,7 @@ def test_idle_connection_lives_on_heartbeats_of_both_sides(broker: BrokerProcess
 
         # Frames, in spite of its name: the broker sends nothing here but a heartbeat each half second.
         wait_until(lambda: connection.connection.bytes_recv >= before + 6, pause=beat)
-        assert 2 <= time.monotonic() - silent_since <= 5
+        assert time.monotonic() - silent_since >= 2
         assert connection.connected
 
 

@@ -171,7 +171,7 @@ def test_consume_generator_yields_nothing_on_inactivity_and_requeues_on_cancel(
 ) -> None:
     publish(channel, queue, "a", "b", "c")
     channel.basic_qos(prefetch_count=3)
-    generator = channel.consume(queue, inactivity_timeout=0.2)
+    generator = channel.consume(queue, inactivity_timeout=1.5)
     method, _, body = next(generator)
     assert body == b"a"
     channel.basic_ack(method.delivery_tag)

@@ -31,7 +31,7 @@ def connect(running: RunningServer, **options: Any) -> pika.BlockingConnection:
 
 @pytest.fixture
 def channel(running: RunningServer) -> Iterator[BlockingChannel]:
-    connection = connect(running, blocked_connection_timeout=1)
+    connection = connect(running)
     channel = connection.channel()
     channel.queue_declare("q")
     yield channel
@@ -157,10 +157,11 @@ def test_a_login_fails(running: RunningServer) -> None:
     connect(running).close()
 
 
-def test_a_blocked_connection_times_out(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_blocked_connection_times_out(running: RunningServer) -> None:
+    connection = connect(running, blocked_connection_timeout=1)
     running.faults.add("block", text="low on memory", client_property={"product": "Pika*"})
     with pytest.raises(pika.exceptions.ConnectionBlockedTimeout):
-        channel.connection.sleep(3)
+        connection.sleep(20)
 
 
 def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingChannel) -> None:

@@ -119,15 +119,15 @@ def wait(is_so: Callable[[], Any], patience_s: float = 2 * PATIENCE_S) -> Any:
 
 def connect() -> None:
     assert add.delay(2, 3).get(PATIENCE_S) == 5
-    assert app.control.inspect(timeout=1).registered()
-    assert app.control.inspect(timeout=1).active_queues()
+    assert app.control.inspect(timeout=PATIENCE_S, limit=1).registered()
+    assert app.control.inspect(timeout=PATIENCE_S, limit=1).active_queues()
 
 
 def topology() -> None:
     """By remote control, too: the worker consumes from one more queue, and no longer."""
     results = [add.apply_async((n, n), queue=queue) for n, queue in ((1, QUEUE), (2, URGENT))]
     assert [result.get(PATIENCE_S) for result in results] == [2, 4]
-    [answer] = app.control.cancel_consumer(URGENT, reply=True, timeout=2, limit=1)
+    [answer] = app.control.cancel_consumer(URGENT, reply=True, timeout=PATIENCE_S, limit=1)
     assert "ok" in next(iter(answer.values())), answer
 
 
@@ -146,7 +146,7 @@ def consume() -> None:
     """The worker changes its prefetch count while it runs."""
     for change in ("pool_grow", "pool_shrink", "rate_limit"):
         arguments = {"task_name": add.name, "rate_limit": "100/s"} if change == "rate_limit" else {"n": 1}
-        [answer] = app.control.broadcast(change, arguments=arguments, reply=True, timeout=2, limit=1)
+        [answer] = app.control.broadcast(change, arguments=arguments, reply=True, timeout=PATIENCE_S, limit=1)
         # Its pool has one process for good, as it says; the command came and was answered.
         assert answer, change
     assert add.delay(1, 1).get(PATIENCE_S) == 2
@@ -179,7 +179,7 @@ def priority() -> None:
     """The worker is told of the queue when all are there."""
     for number in (1, 5, 3):
         note.apply_async((f"p{number}",), queue=PRIORITY, priority=number)
-    [answer] = app.control.add_consumer(PRIORITY, reply=True, timeout=2, limit=1)
+    [answer] = app.control.add_consumer(PRIORITY, reply=True, timeout=PATIENCE_S, limit=1)
     assert "ok" in next(iter(answer.values())), answer
     wait(lambda: len(notes("p")) == 3)
     assert notes("p") == ["p5", "p3", "p1"], notes("p")

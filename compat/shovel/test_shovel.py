@@ -51,7 +51,7 @@ def test_nothing_is_lost_when_the_broker_that_takes_over_is_killed_midway(rabbit
     received: dict[int, int] = {}
     taken_over = channel_of(rabbitmq.port)
 
-    for method, told, body in taken_over.consume("taken-over", auto_ack=True, inactivity_timeout=1):
+    for method, told, body in taken_over.consume("taken-over", auto_ack=True, inactivity_timeout=5):
         if method is None:
             break
         assert (told.delivery_mode, told.headers, told.content_type) == (2, {"kind": "probe"}, "text/plain")

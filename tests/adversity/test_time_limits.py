@@ -14,7 +14,7 @@ HEARTBEAT_FRAME = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
 def test_unfinished_handshakes_do_not_pile_up() -> None:
-    with RunningServer(handshake_timeout_ms=300) as running, Client(running.port).open() as client:
+    with RunningServer(handshake_timeout_ms=1500) as running, Client(running.port).open() as client:
         waiting = [Client(running.port) for _ in range(200)]
         for number, peer in enumerate(waiting):
             # How far each of them gets. Some are gone already, where this machine is slow.
@@ -31,7 +31,7 @@ def test_unfinished_handshakes_do_not_pile_up() -> None:
 
 
 def test_a_handshake_cannot_be_drawn_out_octet_by_octet() -> None:
-    with RunningServer(handshake_timeout_ms=300) as running:
+    with RunningServer(handshake_timeout_ms=1500) as running:
         peer, octets = Client(running.port), 0
         with contextlib.suppress(ConnectionError):
             peer.send_bytes(PROTOCOL_HEADER)

@@ -150,7 +150,7 @@ def test_a_long_poll_in_vain_is_a_conflict_and_leaves_nothing() -> None:
 
 
 def test_time_is_moved_over_http_while_clients_are_connected() -> None:
-    with RunningServer(management=True) as running, Client(running.port).open(heartbeat=1) as client:
+    with RunningServer(management=True) as running, Client(running.port).open(heartbeat=10) as client:
         client.declare("q", arguments={"x-message-ttl": 60_000})
         client.publish("q", b"x")
         client.sync()

@@ -92,7 +92,7 @@ def test_a_backlog_that_is_due_is_handed_out_before_what_comes_after_it(running:
 
 
 def test_heartbeats_survive_an_advance(running: RunningServer) -> None:
-    with Client(running.port).open(heartbeat=1) as client:
+    with Client(running.port).open(heartbeat=10) as client:
         running.advance(YEARS_MS)
         client.sync()
         assert running.ask(lambda server: len(server.broker.connections)) == 1

@@ -267,7 +267,7 @@ def test_who_speaks_tls_on_the_plain_port_is_told_what_is_spoken_there(running: 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00"])
 def test_a_handshake_that_stalls_is_given_up(new_loop: NewLoop, issuer: Issuer, served: Issued, said: bytes) -> None:
-    with RunningServer(new_loop, **settings(served, handshake_timeout_ms=300)) as running:
+    with RunningServer(new_loop, **settings(served, handshake_timeout_ms=1500)) as running:
         stalled = [Client(tls_port(running)) for _ in range(20)]
         for client in stalled:
             client.send_bytes(said)
