@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -16,14 +17,18 @@ from taskiq_aio_pika import AioPikaBroker
 from taskiq_aio_pika.exchange import Exchange
 from taskiq_aio_pika.queue import Queue
 
+numbers = itertools.count(1)
+
 
 def new_broker(url: str, **options: Any) -> AioPikaBroker:
+    """With queues of its own: a task that is not acked when its receiver ends is no other receiver's."""
+    number = next(numbers)
     return AioPikaBroker(
         url,
-        exchange=Exchange(name=name("taskiq")),
-        task_queues=[Queue(name=name("taskiq"))],
-        dead_letter_queue=Queue(name=name("taskiq-dead")),
-        delay_queue=Queue(name=name("taskiq-delay")),
+        exchange=Exchange(name=name(f"taskiq-{number}")),
+        task_queues=[Queue(name=name(f"taskiq-{number}"))],
+        dead_letter_queue=Queue(name=name(f"taskiq-dead-{number}")),
+        delay_queue=Queue(name=name(f"taskiq-delay-{number}")),
         **options,
     )
 
