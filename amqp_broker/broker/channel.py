@@ -219,7 +219,7 @@ class Channel:
 
     def count_ack(self, queue: Queue) -> None:
         """Count an ack of what was got with basic.get."""
-        for counts in self.counts.of_queue(queue):
+        for counts in self.counts.of_queue(queue) if queue.is_counted else ():
             counts.ack += 1
 
     def drop_consumer(self, tag: str) -> Consumer | None:

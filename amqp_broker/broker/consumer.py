@@ -31,6 +31,7 @@ class Consumer:
         "is_exclusive",
         "is_full",
         "is_taking",
+        "late_count",
         "no_ack",
         "number",
         "prefetch",
@@ -63,6 +64,8 @@ class Consumer:
         self.arguments = arguments
         self.number = 0
         self.in_flight = 0
+        # How many of these are late by a fault, and not delivered yet.
+        self.late_count = 0
         self.is_taking = False
         self.is_full = False
         # How many it got, again, and how many it gave back or refused; who counts them, and what these know.
@@ -86,7 +89,7 @@ class Consumer:
         self.deliver(message, position, redelivered)
 
     def release(self) -> None:
-        """A message that was late is not to come: it counts as one that was given back."""
+        """A message that was late is not to come: it counts no more."""
 
     def deliver_again(self, message: Message) -> None:
         """Send a message that it has got already once more; whatever becomes of this copy does not matter."""
@@ -95,7 +98,7 @@ class Consumer:
     @property
     def acked(self) -> int:
         """How many of its deliveries were acknowledged: what is settled, and was not refused."""
-        return 0 if self.no_ack else self.delivered - self.in_flight - self.refused
+        return 0 if self.no_ack else self.delivered - (self.in_flight - self.late_count) - self.refused
 
     @property
     def is_active(self) -> bool:

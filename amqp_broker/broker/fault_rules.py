@@ -13,6 +13,7 @@ from amqp_broker.errors import AMQPError, InvalidParameter
 if TYPE_CHECKING:
     from amqp_broker.broker.connection import Connection
     from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.timers import Timer
 
 TEXT_BYTES_MAX: Final = 255
 # A week: what takes longer is a mistake.
@@ -114,8 +115,8 @@ class Rule:
         self.id = 0
         self.matched = 0
         self.hits = 0
-        # Whom it does something to for as long as it is there.
-        self.afflicted: set[Connection] = set()
+        # Whom it does something to for as long as it is there, and what ends that before.
+        self.afflicted: dict[Connection, Timer | None] = {}
         self._random = 0
         # Queue and position of what it has delayed, and nobody could take then: that is not delayed twice.
         self.delayed: set[tuple[Queue, int]] = set()
@@ -244,6 +245,12 @@ class Rule:
             return False
         self.hits += 1
         return True
+
+    def leave(self, connection: Connection) -> None:
+        """What it does to a connection is over."""
+        timer = self.afflicted.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
 
     def start(self, seed: int) -> None:
         """Begin with a seed, unless one was given."""

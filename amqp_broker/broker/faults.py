@@ -46,7 +46,7 @@ class Faults:
         self.on_deliver: tuple[Rule, ...] = ()
         self.on_ack: tuple[Rule, ...] = ()
         # What is neither ready nor with a consumer, since its delivery is late: by queue and position.
-        self.late: dict[Queue, dict[int, Message]] = {}
+        self.late: dict[Queue, dict[int, LateDelivery]] = {}
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(list(self._rules.values()))
@@ -84,8 +84,7 @@ class Faults:
         rule = self[rule_id]
         del self._rules[rule_id]
         rule.id = 0
-        afflicted, rule.afflicted = rule.afflicted, set()
-        for connection in afflicted:
+        for connection in list(rule.afflicted):
             connection.recover(rule)
         self._rules_changed()
 
@@ -179,44 +178,73 @@ class Faults:
         )
         for rule in self.on_deliver:
             rule.delayed.discard((queue, position))
-        timers, now = self._broker.timers, self._broker.now
-        delays = [rule for rule in rules if rule.action == "delay_delivery"]
-        if delays:
+        delay_ms = max((rule.delay_ms for rule in rules if rule.action == "delay_delivery"), default=0)
+        if delay_ms:
             queue.unacked_count += 1
             consumer.reserve()
-            late = self.late.setdefault(queue, {})
-            late[position] = message
+            late = LateDelivery(self._broker, queue, consumer, message, delivered, position, redelivered, rules)
+            self.late.setdefault(queue, {})[position] = late
+            self._broker.timers.at(self._broker.now + delay_ms, late)
+        else:
+            consumer.deliver(delivered, position, redelivered)
+            self.after_delivery(consumer, delivered, rules)
 
-            def deliver_late(now: int) -> None:
-                self._broker.now = now
-                del late[position]
-                if not late:
-                    self.late.pop(queue, None)
-                if consumer in queue.consumers:
-                    queue.unacked_count -= 1
-                    consumer.deliver_reserved(delivered, position, redelivered)
-                    return
-                consumer.release()
-                # Somebody else gets it, which is late enough.
-                for rule in delays:
-                    rule.delayed.add((queue, position))
-                queue.requeue(position, message)
-                queue.drain()
-
-            timers.at(now + max(rule.delay_ms for rule in delays), deliver_late)
-            return
-        consumer.deliver(delivered, position, redelivered)
+    def after_delivery(self, consumer: Consumer, delivered: Message, rules: Iterable[Rule]) -> None:
+        """A message that these rules have hit is with its consumer."""
         for rule in rules:
             if rule.action == "duplicate":
                 consumer.deliver_again(delivered)
-            elif rule.action == "cancel_consumer":
-                timers.at(now, lambda now: cancel(consumer))
-            else:
-                timers.at(now, partial(_strike, consumer, rule))
+            elif rule.action != "delay_delivery":
+                self._broker.timers.at(self._broker.now, partial(_strike, consumer, rule))
+
+
+class LateDelivery:
+    """A message that is neither ready nor with its consumer, among whose unacked ones it counts already."""
+
+    __slots__ = ("_broker", "_position", "_queue", "_rules", "consumer", "delivered", "message", "redelivered")
+
+    def __init__(
+        self,
+        broker: Broker,
+        queue: Queue,
+        consumer: Consumer,
+        message: Message,
+        delivered: Message,
+        position: int,
+        redelivered: bool,
+        rules: list[Rule],
+    ) -> None:
+        self._broker, self._queue, self._position, self._rules = broker, queue, position, rules
+        self.consumer = consumer
+        self.message = message
+        self.delivered = delivered
+        self.redelivered = redelivered
+
+    def __call__(self, now: int) -> None:
+        faults, queue, position = self._broker.faults, self._queue, self._position
+        self._broker.now = now
+        del faults.late[queue][position]
+        if not faults.late[queue]:
+            del faults.late[queue]
+        if self.consumer in queue.consumers:
+            queue.unacked_count -= 1
+            self.consumer.deliver_reserved(self.delivered, position, self.redelivered)
+            faults.after_delivery(self.consumer, self.delivered, self._rules)
+            return
+        position = queue.requeue(position, self.message)
+        # Somebody else gets it, which is late enough.
+        for rule in self._rules:
+            if rule.action == "delay_delivery" and not queue.is_deleted:
+                rule.delayed.add((queue, position))
+        self.consumer.release()
+        queue.drain()
 
 
 def _strike(consumer: Consumer, rule: Rule, now: int) -> None:
-    consumer.connection.suffer(rule, consumer.number)
+    if rule.action == "cancel_consumer":
+        cancel(consumer)
+    else:
+        consumer.connection.suffer(rule, consumer.number)
 
 
 def cancel(consumer: Consumer) -> None:

@@ -117,8 +117,9 @@ class PriorityQueue(Queue):
             self._in_use &= ~(1 << priority)
         return message, position, position < line.redelivered_before
 
-    def _put_back(self, position: int, message: Message) -> None:
+    def _put_back(self, position: int, message: Message) -> int:
         heapq.heappush(self._returned, (-(position % len(self._lines)), position, message))
+        return position
 
     def _clear(self) -> None:
         for _, position, message in self._returned:

@@ -48,6 +48,8 @@ class Queue(Turns):
     # What RabbitMQ calls this kind of queue.
     type: ClassVar[str] = "classic"
 
+    # Whether anybody counts what is got from it: not what a fault makes up.
+    is_counted = True
     # Whether a channel's limit (basic.qos global) may hold for its consumers.
     takes_global_prefetch = True
     # Whether its single active consumer gets nothing more, and another is waiting for it to have settled all.
@@ -504,8 +506,10 @@ class Queue(Turns):
         self.head += len(self.ready)
         self.ready.clear()
 
-    def _put_back(self, position: int, message: Message) -> None:
+    def _put_back(self, position: int, message: Message) -> int:
+        """What was taken is ready again; returns where, which may be elsewhere."""
         heapq.heappush(self.returned, (position, message))
+        return position
 
     def _put_back_first(self, position: int, message: Message) -> None:
         """The same, for what was at the head: what waits in `returned` counts as delivered before."""
@@ -605,11 +609,11 @@ class Queue(Turns):
     def note_failure(self, position: int) -> None:
         """What is about to be requeued was rejected or lost its channel, rather than being given back."""
 
-    def requeue(self, position: int, message: Message) -> None:
-        """A delivered message comes back to its place; the caller drains when all have come."""
+    def requeue(self, position: int, message: Message) -> int:
+        """A delivered message comes back to its place; the caller drains when all have come. Returns that place."""
         self.unacked_count -= 1
         if not self.is_deleted:
-            self._put_back(position, message)
+            position = self._put_back(position, message)
             if self.has_extras:
                 if self.settings.bytes_max is not None:
                     self.ready_bytes += message.body_bytes
@@ -617,6 +621,7 @@ class Queue(Turns):
                     self._drop_beyond_limits()
                 if self.deadlines:
                     self.expire()
+        return position
 
     def reject(self, position: int, message: Message) -> None:
         """A delivered message is refused for good."""

@@ -202,10 +202,10 @@ class QuorumQueue(Queue):
             line.clear()
         self._in_lines = 0
 
-    def _put_back(self, position: int, message: Message) -> None:
+    def _put_back(self, position: int, message: Message) -> int:
         if self.delivery_limit is not None:
             self._came_back.append((position, message))
-            return
+            return position
         deadline = self.deadlines.get(position)
         returns, failures = self.return_counts[position], self.failure_counts.get(position)
         self.forget(position, message)
@@ -216,6 +216,7 @@ class QuorumQueue(Queue):
             self._window_of(position).rewrite(position, Stored(message, deadline, returns))
         if failures is not None:
             self.failure_counts[position] = failures
+        return position
 
     def _put_back_first(self, position: int, message: Message) -> None:
         self._came_back.appendleft((position, message))
@@ -245,7 +246,7 @@ class QuorumQueue(Queue):
         if self._profile.counts_failures:
             self.failure_counts[position] = self.failure_counts.get(position, 0) + 1
 
-    def requeue(self, position: int, message: Message) -> None:
+    def requeue(self, position: int, message: Message) -> int:
         message = self._originals.pop(position, message)
         count = self.return_counts[position] = self.return_counts.get(position, 0) + 1
         if self._profile.counts_failures:
@@ -254,12 +255,12 @@ class QuorumQueue(Queue):
         if limit is None or count <= limit:
             if self.range_id is not None:
                 self._window_of(position).rewrite(position, Stored(message, self.deadlines.get(position), count))
-            super().requeue(position, message)
-        else:
-            self.unacked_count -= 1
-            self.forget(position, message)
-            self.given_up[DELIVERY_LIMIT] += 1
-            self.give_up(message, DELIVERY_LIMIT)
+            return super().requeue(position, message)
+        self.unacked_count -= 1
+        self.forget(position, message)
+        self.given_up[DELIVERY_LIMIT] += 1
+        self.give_up(message, DELIVERY_LIMIT)
+        return position
 
     def reject(self, position: int, message: Message) -> None:
         super().reject(position, self._originals.pop(position, message))

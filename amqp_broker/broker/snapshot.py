@@ -69,4 +69,5 @@ def _unacked(queue: Queue) -> list[tuple[int, Message]]:
         for source, _, position, message in channel.unacked.values()
         if source is queue
     ]
-    return [*held, *queue.vhost.broker.faults.late.get(queue, {}).items()]
+    late = queue.vhost.broker.faults.late.get(queue, {})
+    return [*held, *((position, one.message) for position, one in late.items())]

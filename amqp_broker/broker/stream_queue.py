@@ -226,8 +226,9 @@ class StreamQueue(Queue):
     def forget(self, position: int, message: Message) -> None:
         pass
 
-    def requeue(self, position: int, message: Message) -> None:
+    def requeue(self, position: int, message: Message) -> int:
         self.unacked_count -= 1
+        return position
 
     def reject(self, position: int, message: Message) -> None:
         self.unacked_count -= 1

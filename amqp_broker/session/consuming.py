@@ -82,7 +82,7 @@ class ChannelConsumer(Consumer):
     def reserve(self) -> None:
         if self.no_ack:
             return
-        self.delivered += 1
+        self.late_count += 1
         self.in_flight += 1
         self.is_full = self.in_flight == self.prefetch
         self.channel.late_count += 1
@@ -91,7 +91,7 @@ class ChannelConsumer(Consumer):
 
     def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
         if not self.no_ack:
-            self.delivered -= 1
+            self.late_count -= 1
             self.in_flight -= 1
             self.channel.late_count -= 1
             if self.channel.prefetch_total:
@@ -101,7 +101,7 @@ class ChannelConsumer(Consumer):
     def release(self) -> None:
         if self.no_ack:
             return
-        self.refused += 1
+        self.late_count -= 1
         self.in_flight -= 1
         self.channel.late_count -= 1
         if self.channel.prefetch_total:
@@ -114,12 +114,7 @@ class ChannelConsumer(Consumer):
         content = message.content_for(self.number, self.frame_max)
         session.send_bytes(wire.deliver_prefix(self.number, self.tag, len(suffix)), TAG.pack(tag), suffix, content)
         if not self.no_ack:
-            # A queue that nobody knows: it takes the ack, and keeps nothing that comes back.
-            nowhere = Queue(
-                channel.vhost, self.queue.name, is_durable=False, is_auto_delete=False, owner=None, arguments={}
-            )
-            nowhere.is_deleted, nowhere.unacked_count = True, 1
-            channel.unacked[tag] = (nowhere, None, 0, message)
+            channel.unacked[tag] = (Nowhere(self.queue), None, 0, message)
 
     def _take_suffix(self, suffix: bytes) -> None:
         self.suffix, size = suffix, len(suffix)
@@ -133,6 +128,16 @@ class ChannelConsumer(Consumer):
         # RabbitMQ extension "Consumer Cancel Notification"; no reply is expected.
         if has_capability(self.session, "consumer_cancel_notify"):
             self.session.send(self.number, commands.Basic.Cancel(self.tag, True))
+
+
+class Nowhere(Queue):
+    """Where a duplicate is from, a queue that nobody knows: it takes the ack, and keeps nothing that comes back."""
+
+    is_counted = False
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__(queue.vhost, queue.name, is_durable=False, is_auto_delete=False, owner=None, arguments={})
+        self.is_deleted, self.unacked_count = True, 1
 
 
 class ReplyConsumer(ChannelConsumer):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.fault_rules import CONFIRM, PUBLISH, Rule
@@ -233,7 +234,6 @@ def suffer(session: Session, rule: Rule, channel: int | None) -> None:
         session.drop()
     elif rule.action == "unblock":
         for other in [one for one in session.lasting_faults if one.action == "block"]:
-            other.afflicted.discard(session)
             recover(session, other)
     else:
         _afflict(session, rule)
@@ -252,11 +252,12 @@ def _afflict(session: Session, rule: Rule) -> None:
     if rule in session.lasting_faults:
         return
     session.lasting_faults += (rule,)
-    rule.afflicted.add(session)
+    rule.afflicted[session] = None
     if rule.action == "block":
         session.follow_alarms()
         if rule.duration_ms:
-            session.broker.timers.at(session.broker.now + rule.duration_ms, lambda now: recover(session, rule))
+            end_ms = session.broker.now + rule.duration_ms
+            rule.afflicted[session] = session.broker.timers.at(end_ms, partial(_end_block, session, rule))
     elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
         session.heartbeats.is_mute = True
     elif rule.action == "latency":
@@ -268,12 +269,17 @@ def _afflict(session: Session, rule: Rule) -> None:
         session.dirty.append(session)
 
 
+def _end_block(session: Session, rule: Rule, now: int) -> None:
+    session.broker.now = now
+    recover(session, rule)
+
+
 def recover(session: Session, rule: Rule) -> None:
     """What lasts is over; a black hole ends as a reset socket."""
     if rule not in session.lasting_faults:
         return
     session.lasting_faults = tuple(other for other in session.lasting_faults if other is not rule)
-    rule.afflicted.discard(session)
+    rule.leave(session)
     if rule.action == "block":
         session.follow_alarms()
     elif rule.action == "stop_heartbeats" and session.heartbeats is not None:

@@ -550,7 +550,7 @@ class Session(Connection):
             self.cause = connection_log.LOST
         self.drop()
         for rule in self.lasting_faults:
-            rule.afflicted.discard(self)
+            rule.leave(self)
 
     def force_close(self, explanation: str, now: int) -> None:
         self.broker.now = now

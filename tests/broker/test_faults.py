@@ -229,6 +229,57 @@ def test_what_is_delayed_goes_back_if_its_consumer_has_left() -> None:
     assert Taker(queue).start().bodies == [b"one"]
 
 
+def test_what_goes_behind_all_else_when_it_comes_back_is_not_delayed_twice(lab: Lab, peer: Peer) -> None:
+    peer.declare("endless", durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": -1})
+    rule = lab.broker.faults.add(Rule("delay_delivery", queue="endless", delay_ms=500))
+    peer.consume("endless", "first")
+    peer.publish("endless", b"late")
+    peer.call(commands.Basic.Cancel("first"))
+    lab.advance(500)
+    peer.consume("endless", "second")
+    assert (peer.bodies(), rule.hits, rule.delayed) == ([b"late"], 1, set())
+
+
+def test_what_is_late_is_also_hit_by_the_other_rules_when_it_comes(lab: Lab, peer: Peer) -> None:
+    late = lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500))
+    again = lab.broker.faults.add(Rule("duplicate", queue="q"))
+    peer.consume("q")
+    peer.publish("q", b"one")
+    peer.expect_nothing()
+    lab.advance(500)
+    assert peer.bodies() == [b"one", b"one"]
+    assert (late.hits, again.hits) == (1, 1)
+
+
+@pytest.mark.parametrize("ends", ["comes", "cancelled"])
+def test_what_is_late_counts_as_delivered_when_it_is(lab: Lab, peer: Peer, ends: str) -> None:
+    channel = peer.session.channels[1]
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500))
+    peer.consume("q", "first")
+    peer.publish("q", b"late")
+    channel.collect()
+    assert channel.counts.message_stats().get("deliver", 0) == 0
+    if ends == "cancelled":
+        peer.call(commands.Basic.Cancel("first"))
+    lab.advance(500)
+    channel.collect()
+    assert channel.counts.message_stats().get("deliver", 0) == (ends == "comes")
+
+
+def test_an_ack_of_a_duplicate_counts_as_little_as_the_duplicate(lab: Lab, peer: Peer) -> None:
+    channel = peer.session.channels[1]
+    lab.broker.faults.add(Rule("duplicate", queue="q", times=1))
+    peer.consume("q")
+    peer.publish("q", b"one")
+    assert peer.bodies() == [b"one", b"one"]
+    peer.send(commands.Basic.Ack(2), commands.Basic.Ack(1))
+    channel.collect()
+    stats = {"deliver": 1, "deliver_get": 1, "ack": 1}
+    assert {name: count for name, count in lab.vhost.message_stats().items() if count and name in stats} == stats
+    # Nor is there a second queue of that name.
+    assert list(channel.counts.deliveries) == [lab.vhost.queues["q"]]
+
+
 def test_a_consumer_is_cancelled_after_a_delivery(lab: Lab, peer: Peer) -> None:
     lab.broker.faults.add(Rule("cancel_consumer", on="deliver", queue="q", times=1))
     peer.consume("q", "mine")

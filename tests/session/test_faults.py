@@ -259,7 +259,7 @@ def test_a_black_hole_that_has_heartbeats_ends_for_the_broker_by_them(lab: Lab) 
     # The peer does not hear of it: the shell sends nothing while output is held.
     assert peer.session.held_until
     peer.disconnect()
-    assert rule.afflicted == set()
+    assert rule.afflicted == {}
 
 
 def test_heartbeats_stop(lab: Lab) -> None:
@@ -301,6 +301,23 @@ def test_unblock_lifts_what_rules_blocked(lab: Lab, peer: Peer) -> None:
     peer.expect(commands.Connection.Blocked, 0)
     lab.broker.faults.add(Rule("unblock", vhost="/"))
     peer.expect(commands.Connection.Unblocked, 0)
+
+
+@pytest.mark.parametrize("ends", ["lifted", "removed"])
+def test_a_block_that_has_ended_does_not_shorten_the_next(lab: Lab, peer: Peer, ends: str) -> None:
+    rule = lab.broker.faults.add(Rule("block", on="publish", duration_ms=300))
+    publish(peer, b"1")
+    lab.advance(200)
+    if ends == "lifted":
+        lab.broker.faults.add(Rule("unblock"))
+    else:
+        lab.broker.faults.remove(rule.id)
+        lab.broker.faults.add(rule)
+    publish(peer, b"2")
+    lab.advance(299)
+    assert peer.session.is_blocked
+    lab.advance(1)
+    assert not peer.session.is_blocked
 
 
 def test_who_comes_is_blocked_when_its_connection_is_open(lab: Lab) -> None:

@@ -6,12 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from pamqp import commands
 
+from amqp_broker.broker import faults as broker_faults
 from amqp_broker.broker.connection import Connection
+from amqp_broker.broker.consumer import Consumer
 from amqp_broker.broker.fault_rules import Rule
+from amqp_broker.broker.faults import LateDelivery
+from amqp_broker.message import Message
 from amqp_broker.session import faults
 from amqp_broker.session.channel import Channel
+from amqp_broker.session.consuming import ChannelConsumer, Nowhere
 from amqp_broker.session.faults import Withheld
+from amqp_broker.session.handshake import has_capability
+from amqp_broker.session.heartbeats import Heartbeats
+from amqp_broker.session.session import Session
 from tests.simulation.planting import plant, replace
 
 
@@ -38,8 +47,8 @@ def a_later_confirm_stands_for_one_that_is_lost(patch: pytest.MonkeyPatch) -> No
 @plant
 def a_late_confirm_comes_at_half_of_its_time(patch: pytest.MonkeyPatch) -> None:
     def make(add: Callable[..., None]) -> Any:
-        def wrong(self: Withheld, number: int, delay_ms: int | None, is_nack: bool) -> None:
-            add(self, number, delay_ms and delay_ms // 2, is_nack)
+        def wrong(self: Withheld, number: int, delay_ms: int | None, *others: Any) -> None:
+            add(self, number, delay_ms and delay_ms // 2, *others)
 
         return wrong
 
@@ -92,9 +101,281 @@ def a_rule_hits_once_too_often(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_late_confirm_forgets_that_a_queue_refused(patch: pytest.MonkeyPatch) -> None:
     def make(add: Callable[..., None]) -> Any:
-        def wrong(self: Withheld, number: int, delay_ms: int | None, is_nack: bool) -> None:
-            add(self, number, delay_ms, False)
+        def wrong(self: Withheld, number: int, delay_ms: int | None, is_nack: bool, *others: Any) -> None:
+            add(self, number, delay_ms, False, *others)
 
         return wrong
 
     replace(patch, Withheld, "add", make)
+
+
+# Deliveries
+
+
+@plant
+def what_is_late_comes_at_half_of_its_time(patch: pytest.MonkeyPatch) -> None:
+    def make(start: Callable[[Rule, int], None]) -> Any:
+        def wrong(self: Rule, seed: int) -> None:
+            start(self, seed)
+            if self.action == "delay_delivery":
+                self.delay_ms = max(1, self.delay_ms // 2)
+
+        return wrong
+
+    replace(patch, Rule, "start", make)
+
+
+@plant
+def what_is_late_has_no_place_among_the_unacked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ChannelConsumer, "reserve", Consumer.reserve)
+    patch.setattr(ChannelConsumer, "deliver_reserved", Consumer.deliver_reserved)
+    patch.setattr(ChannelConsumer, "release", Consumer.release)
+
+
+@plant
+def what_is_late_keeps_its_place_when_it_is_not_to_come(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ChannelConsumer, "release", Consumer.release)
+
+
+@plant
+def what_is_late_counts_as_delivered_at_once(patch: pytest.MonkeyPatch) -> None:
+    def make(reserve: Callable[[ChannelConsumer], None]) -> Any:
+        def wrong(self: ChannelConsumer) -> None:
+            self.delivered += 1
+            reserve(self)
+
+        return wrong
+
+    def make_delivery(deliver: Callable[..., None]) -> Any:
+        def wrong(self: ChannelConsumer, *what: Any) -> None:
+            self.delivered -= 1
+            deliver(self, *what)
+
+        return wrong
+
+    replace(patch, ChannelConsumer, "reserve", make)
+    replace(patch, ChannelConsumer, "deliver_reserved", make_delivery)
+
+
+@plant
+def what_is_late_is_lost_with_its_consumer(patch: pytest.MonkeyPatch) -> None:
+    def make(come: Callable[[LateDelivery, int], None]) -> Any:
+        def wrong(self: LateDelivery, now: int) -> None:
+            queue, position = self._queue, self._position
+            if self.consumer in queue.consumers:
+                come(self, now)
+                return
+            late = self._broker.faults.late.pop(queue)
+            del late[position]
+            if late:
+                self._broker.faults.late[queue] = late
+            queue.unacked_count -= 1
+            queue.forget(position, self.message)
+            self.consumer.release()
+
+        return wrong
+
+    replace(patch, LateDelivery, "__call__", make)
+
+
+@plant
+def what_was_late_and_came_back_is_late_again(patch: pytest.MonkeyPatch) -> None:
+    class Forgetful(set[Any]):
+        def add(self, element: Any) -> None:
+            pass
+
+    def make(init: Callable[[Rule], None]) -> Any:
+        def wrong(self: Rule) -> None:
+            init(self)
+            self.delayed = Forgetful()
+
+        return wrong
+
+    replace(patch, Rule, "__post_init__", make)
+
+
+@plant
+def what_is_late_is_hit_by_no_other_rule(patch: pytest.MonkeyPatch) -> None:
+    def make(init: Callable[..., None]) -> Any:
+        def wrong(self: LateDelivery, *what: Any) -> None:
+            init(self, *what)
+            self._rules = [rule for rule in self._rules if rule.action == "delay_delivery"]
+
+        return wrong
+
+    replace(patch, LateDelivery, "__init__", make)
+
+
+@plant
+def a_duplicate_is_not_told_to_be_one(patch: pytest.MonkeyPatch) -> None:
+    def make(deliver_again: Callable[[ChannelConsumer, Message], None]) -> Any:
+        def wrong(self: ChannelConsumer, message: Message) -> None:
+            deliver_again(self, message)
+            outbox = self.session.outbox
+            outbox[outbox.index(message.address.suffix_redelivered)] = message.address.suffix
+
+        return wrong
+
+    replace(patch, ChannelConsumer, "deliver_again", make)
+
+
+def change_duplicates(patch: pytest.MonkeyPatch, change: Callable[[ChannelConsumer, int], None]) -> None:
+    """Do something with a consumer that settles, when a duplicate has gone to it under a tag."""
+
+    def make(deliver_again: Callable[[ChannelConsumer, Message], None]) -> Any:
+        def wrong(self: ChannelConsumer, message: Message) -> None:
+            deliver_again(self, message)
+            if not self.no_ack:
+                change(self, self.channel.last_tag)
+
+        return wrong
+
+    replace(patch, ChannelConsumer, "deliver_again", make)
+
+
+@plant
+def a_duplicate_that_is_rejected_comes_back(patch: pytest.MonkeyPatch) -> None:
+    def change(consumer: ChannelConsumer, tag: int) -> None:
+        queue, _, position, message = consumer.channel.unacked[tag - 1]
+        queue.unacked_count += 1
+        consumer.channel.unacked[tag] = queue, None, position, message
+
+    change_duplicates(patch, change)
+
+
+@plant
+def a_duplicate_counts_against_the_prefetch(patch: pytest.MonkeyPatch) -> None:
+    def change(consumer: ChannelConsumer, tag: int) -> None:
+        nowhere, _, position, message = consumer.channel.unacked[tag]
+        consumer.in_flight += 1
+        consumer.channel.unacked[tag] = nowhere, consumer, position, message
+
+    change_duplicates(patch, change)
+
+
+@plant
+def acks_of_duplicates_are_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Nowhere, "is_counted", True)
+
+
+@plant
+def a_consumer_is_told_that_it_is_cancelled_and_stays(patch: pytest.MonkeyPatch) -> None:
+    def wrong(consumer: ChannelConsumer) -> None:
+        consumer.session.send(consumer.number, commands.Basic.Cancel(consumer.tag, True))
+
+    patch.setattr(broker_faults, "cancel", wrong)
+
+
+@plant
+def who_is_cancelled_by_a_delivery_gives_back_what_he_has(patch: pytest.MonkeyPatch) -> None:
+    def make(cancel: Callable[[ChannelConsumer], None]) -> Any:
+        def wrong(consumer: ChannelConsumer) -> None:
+            channel, is_there = consumer.channel, consumer in consumer.queue.consumers
+            cancel(consumer)
+            if is_there:
+                held = [(tag, one) for tag, one in channel.unacked.items() if one[1] is consumer]
+                for tag, _ in held:
+                    del channel.unacked[tag]
+                channel.settle_rejected(held, requeue=True)
+
+        return wrong
+
+    replace(patch, broker_faults, "cancel", make)
+
+
+@plant
+def who_does_not_know_of_cancels_is_told_all_the_same(patch: pytest.MonkeyPatch) -> None:
+    def make(cancel: Callable[[ChannelConsumer], None]) -> Any:
+        def wrong(consumer: ChannelConsumer) -> None:
+            is_there = consumer in consumer.queue.consumers
+            cancel(consumer)
+            if is_there and not has_capability(consumer.session, "consumer_cancel_notify"):
+                consumer.session.send(consumer.number, commands.Basic.Cancel(consumer.tag, True))
+
+        return wrong
+
+    replace(patch, broker_faults, "cancel", make)
+
+
+# Connections
+
+
+@plant
+def a_block_that_has_ended_ends_the_next(patch: pytest.MonkeyPatch) -> None:
+    def wrong(self: Rule, connection: Connection) -> None:
+        self.afflicted.pop(connection, None)
+
+    patch.setattr(Rule, "leave", wrong)
+
+
+@plant
+def the_first_block_that_ends_ends_all(patch: pytest.MonkeyPatch) -> None:
+    def make(recover: Callable[[Session, Rule], None]) -> Any:
+        def wrong(session: Session, rule: Rule) -> None:
+            for other in session.lasting_faults:
+                if rule in session.lasting_faults and other.action == rule.action == "block" and other is not rule:
+                    recover(session, other)
+            recover(session, rule)
+
+        return wrong
+
+    replace(patch, faults, "recover", make)
+
+
+@plant
+def a_block_outlives_its_rule(patch: pytest.MonkeyPatch) -> None:
+    def make(recover: Callable[[Session, Rule], None]) -> Any:
+        def wrong(self: Session, rule: Rule) -> None:
+            if rule.action != "block":
+                recover(self, rule)
+
+        return wrong
+
+    replace(patch, Session, "recover", make)
+
+
+@plant
+def unblocking_lifts_no_more_than_one_block(patch: pytest.MonkeyPatch) -> None:
+    def make(suffer: Callable[[Session, Rule, int | None], None]) -> Any:
+        def wrong(session: Session, rule: Rule, channel: int | None) -> None:
+            blocks = [one for one in session.lasting_faults if one.action == "block"]
+            if rule.action == "unblock" and blocks:
+                faults.recover(session, blocks[0])
+            else:
+                suffer(session, rule, channel)
+
+        return wrong
+
+    replace(patch, faults, "suffer", make)
+
+
+@plant
+def who_is_blocked_is_dropped_for_saying_nothing(patch: pytest.MonkeyPatch) -> None:
+    def make(check_received: Callable[[Heartbeats, int], None]) -> Any:
+        def wrong(self: Heartbeats, now: int) -> None:
+            session = self._session
+            is_blocked, session.is_blocked = session.is_blocked, False
+            check_received(self, now)
+            session.is_blocked = is_blocked and not session.is_over
+
+        return wrong
+
+    replace(patch, Heartbeats, "_check_received", make)
+
+
+@plant
+def heartbeats_do_not_stop(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Heartbeats, "is_mute", property(lambda self: False, lambda self, is_mute: None), raising=False)
+
+
+@plant
+def heartbeats_stay_away_when_their_rule_is_gone(patch: pytest.MonkeyPatch) -> None:
+    def make(recover: Callable[[Session, Rule], None]) -> Any:
+        def wrong(self: Session, rule: Rule) -> None:
+            recover(self, rule)
+            if rule.action == "stop_heartbeats" and self.heartbeats is not None:
+                self.heartbeats.is_mute = True
+
+        return wrong
+
+    replace(patch, Session, "recover", make)

@@ -18,6 +18,7 @@ from amqp_broker.message import FRAME, Message
 from amqp_broker.session.channel import Channel
 from tests.memory_journal import MemoryJournal
 from tests.simulation.client import ChannelModel, Client
+from tests.simulation.connection_faults import check_notices
 from tests.simulation.ledger import Broken, Copy, State, demand, heard_in
 from tests.simulation.memory import check_memory
 from tests.simulation.queues import QueueModel, in_turns
@@ -40,6 +41,7 @@ def check(sim: Simulation) -> None:
         check_client(client)
         for number, channel in client.peer.session.channels.items():
             unacked_count += check_channel(channel, client.channels[number], client, unacked)
+    unacked_count += check_late(sim, unacked)
     check_topology(vhost, topology)
     sim.faults.check()
     for name, queue in vhost.queues.items():
@@ -58,6 +60,18 @@ def check(sim: Simulation) -> None:
     sessions = {client.peer.session for client in sim.clients}
     demand(sim.lab.broker.connections == vhost.connections == sessions, "connections are counted wrongly")
     check_memory(sim.lab.broker, vhost, sessions, topology)
+
+
+def check_late(sim: Simulation, unacked: dict[Queue, Copies]) -> int:
+    """Also collects what is late as unacked; returns how many that are."""
+    found = sim.lab.broker.faults.late
+    late = {one: model for one, model in sim.faults.late.items() if model is not None}
+    demand({one for ones in found.values() for one in ones.values()} == set(late), f"{late.values()} are to be late")
+    for queue in set(found) & set(unacked):
+        for position, one in found[queue].items():
+            demand(position not in unacked[queue], f"{queue.name}: position {position} is late and unacked")
+            unacked[queue][position] = late[one].copy
+    return len(late)
 
 
 def check_waiting(sim: Simulation) -> None:
@@ -88,6 +102,7 @@ def check_client(client: Client) -> None:
     )
     client.cancels.clear()
     client.cancels_due.clear()
+    check_notices(client)
     demand(not session.confirming and not session.freed, f"{client} has work left from a read")
     demand(not session._pending, f"{client} has octets left from a read")
 
@@ -131,6 +146,8 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
         demand(consumer.prefetch == expected.prefetch, f"{where}: {tag} has the prefetch {consumer.prefetch}")
         demand(not expected.prefetch or in_flight <= expected.prefetch, f"{where}: {tag} has more than its prefetch")
         demand(consumer in consumer.queue.consumers, f"{where}: {tag} is no consumer of its queue")
+    late_count = sum(not late.consumer.no_ack for late in model.late)
+    demand(channel.late_count == late_count, f"{where} waits for {channel.late_count} that are late, not {late_count}")
     if model.prefetch_total:
         demand(channel.in_flight == model.in_flight, f"{where} counts {channel.in_flight} in flight")
     return len(deliveries)

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pamqp import base, body, frame, header
-from pamqp.commands import Basic, Channel
+from pamqp.commands import Basic, Channel, Connection
 from pamqp.heartbeat import Heartbeat
 
 from tests.peer import Lab, Peer
 from tests.simulation.ledger import Copy, Heard, Message, demand, heard_in
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.faults import LateDelivery
+    from tests.simulation.delivery_faults import LateModel
+    from tests.simulation.faults import RuleModel
     from tests.simulation.queues import QueueModel
 
 PLAIN, CONFIRMING, TRANSACTIONAL = "plain", "confirming", "transactional"
@@ -51,10 +54,11 @@ class ConsumerModel:
 
     @property
     def in_flight(self) -> int:
-        return sum(held.consumer is self for held in self.channel.unsettled.values())
+        held = sum(held.consumer is self for held in self.channel.unsettled.values())
+        return held + sum(late.consumer is self for late in self.channel.late if not self.no_ack)
 
-    def take(self, delivery: Delivery, copy: Copy) -> None:
-        """It got a copy, and nobody before whom it would have been."""
+    def check_precedence(self, copy: Copy) -> None:
+        """It gets a copy, and nobody before whom it would have been."""
         demand(
             not any(
                 other.priority > self.priority and other.can_take() and not other.channel.was_freed
@@ -62,17 +66,17 @@ class ConsumerModel:
             ),
             f"{self.client}: {self.tag} of priority {self.priority} gets {copy} before others",
         )
-        self.channel.hold(delivery.tag, copy, self, self.no_ack)
 
 
 @dataclass
 class Delivery:
-    """What a consumer has heard: basic.deliver and its content."""
+    """What a consumer has heard: basic.deliver and its content. One that is `late` it will hear, if it stays."""
 
     consumer: ConsumerModel
     tag: int
     redelivered: bool
     heard: Heard
+    late: LateDelivery | None = None
 
     def __repr__(self) -> str:
         again = "again " if self.redelivered else ""
@@ -125,6 +129,8 @@ class ChannelModel:
     consumers: dict[str, ConsumerModel] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     settled: dict[int, tuple[Held, str]] = field(default_factory=dict)
+    # What a fault holds back from its consumers.
+    late: list[LateModel] = field(default_factory=list)
     # Whether its consumers may have become free in this step: in which order they do so is the broker's business.
     was_freed: bool = False
     publishes: list[Publish] = field(default_factory=list)
@@ -146,7 +152,8 @@ class ChannelModel:
     @property
     def in_flight(self) -> int:
         """What counts against the channel's limit."""
-        return sum(held.consumer is not None or tag <= self.prefetch_total_tag for tag, held in self.unsettled.items())
+        held = sum(held.consumer is not None or tag <= self.prefetch_total_tag for tag, held in self.unsettled.items())
+        return held + sum(not late.consumer.no_ack for late in self.late)
 
     def hold(self, tag: int, copy: Copy, consumer: ConsumerModel | None, no_ack: bool) -> None:
         if no_ack:
@@ -193,12 +200,28 @@ class Client:
         self.answers: list[tuple[int, Any]] = []
         self.is_paused = False
         self.is_lost = False
-        self.spoke_at = lab.now
+        self.spoke_at = self.heard_at = lab.now
+        # Rules that do something to it for as long as they last; since when it is blocked, and until when it was for so
+        # long that an interval without a word from it does not count; what it must be told of that (why it is blocked;
+        # None: that it is not any more), and is told.
+        self.suffers_from: list[RuleModel] = []
+        self.blocked_at = self.excused_until = 0
+        self.notices_due: list[str | None] = []
+        self.notices: list[str | None] = []
         self._hear = hear
         self._count_confirms = count_confirms
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def blocked_by(self) -> list[RuleModel]:
+        return [one for one in self.suffers_from if one.said["action"] == "block"]
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether it hears no heartbeats."""
+        return any(one.said["action"] == "stop_heartbeats" for one in self.suffers_from)
 
     def send(self, *frames: bytes) -> None:
         self.spoke_at = self.lab.now
@@ -208,12 +231,16 @@ class Client:
 
     def listen(self) -> None:
         """Read everything that the broker has written, and check what can be checked without the others."""
+        if not self.peer.session.outbox:
+            return
         data = b"".join(self.peer.session.take_output())
+        self.heard_at = self.lab.now
         content: list[Any] = []
         while len(data) >= 8:
             size, number, value = frame.unmarshal(data)
             data = data[size:]
             if isinstance(value, Heartbeat):
+                demand(not self.is_mute, f"{self}: a heartbeat, though they have stopped")
                 continue
             if content and content[0][0] == number:
                 content.append(value)
@@ -250,6 +277,8 @@ class Client:
         elif isinstance(method, Basic.Cancel):
             demand(self.capabilities.get("consumer_cancel_notify"), f"{self}: gets a cancel it does not know")
             self.cancels.append((number, method.consumer_tag))
+        elif isinstance(method, (Connection.Blocked, Connection.Unblocked)):
+            self.notices.append(getattr(method, "reason", None))
         else:
             self.answers.append((number, method))
 
@@ -302,9 +331,20 @@ class Client:
             return
         consumer = channel.consumers.get(str(method.consumer_tag))
         demand(consumer is not None, f"{self}: {method.consumer_tag} gets {heard}, but is no consumer")
-        demand(not self.is_paused, f"{self}: gets {heard} though it is paused")
         assert consumer is not None
+        is_due = any(late.consumer is consumer and late.due_ms == self.lab.now for late in channel.late)
+        demand(is_due or not self.is_paused, f"{self}: gets {heard} though it is paused")
         self._hear(Delivery(consumer, tag, bool(method.redelivered), heard))
+
+    def expect_cancel(self, consumer: ConsumerModel) -> None:
+        """The broker has ended a subscription, which those must hear of who understand it."""
+        if self.capabilities.get("consumer_cancel_notify"):
+            self.cancels_due.append((consumer.channel.number, consumer.tag))
+
+    def expect_notice(self, reason: str | None) -> None:
+        """It is blocked for a reason, or (None) not any more, which those must hear of who understand it."""
+        if self.capabilities.get("connection.blocked"):
+            self.notices_due.append(reason)
 
     def answer(self, number: int, kind: type[base.Frame]) -> Any:
         """The answer to what was asked last, which must be of that kind and the only one."""

@@ -41,7 +41,7 @@ def crash(sim: Simulation) -> None:
         sim.tell("after a commit")
         sim.journal.on_committed()
         sim.safe = sim.taken
-    for client in sim.clients:
+    for client in sim.speakers:
         for channel in client.channels.values():
             if sim.chance.random() < 0.5:
                 client.send(last_words(sim, channel))

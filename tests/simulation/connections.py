@@ -32,7 +32,9 @@ def disconnect(sim: Simulation) -> None:
 
 
 def close_connection(sim: Simulation) -> None:
-    client = sim.chance.choice(sim.clients)
+    if not sim.speakers:
+        return
+    client = sim.chance.choice(sim.speakers)
     client.send(frame.marshal(CLOSE_CONNECTION, 0))
     sim.forget(client)
     client.answer(0, Connection.CloseOk)
@@ -49,7 +51,9 @@ def force_close(sim: Simulation) -> None:
 
 
 def break_protocol(sim: Simulation) -> None:
-    client = sim.chance.choice(sim.clients)
+    if not sim.speakers:
+        return
+    client = sim.chance.choice(sim.speakers)
     client.send(b"\x09\x00\x00\x00\x00\x00\x00\xce")
     sim.forget(client)
     demand(client.answer(0, Connection.Close).reply_code == 501, f"{client} is closed otherwise")
@@ -69,7 +73,9 @@ def leave_all(sim: Simulation) -> None:
 
 
 def open_channel(sim: Simulation) -> None:
-    client = sim.chance.choice(sim.clients)
+    if not sim.speakers:
+        return
+    client = sim.chance.choice(sim.speakers)
     number = sim.chance.randrange(1, CHANNELS_MAX + 1)
     if number not in client.channels and number not in client.closing:
         open_channel_of(sim, client, number)
@@ -113,7 +119,7 @@ def do_wrong(sim: Simulation) -> None:
 
 
 def speak_on_closing_channel(sim: Simulation) -> None:
-    for client in sim.clients:
+    for client in sim.speakers:
         for number in client.closing:
             client.send(
                 publish_bytes("q1", b"0 ", channel=number),
@@ -123,7 +129,7 @@ def speak_on_closing_channel(sim: Simulation) -> None:
 
 
 def answer_close(sim: Simulation) -> None:
-    for client in sim.clients:
+    for client in sim.speakers:
         while client.closing:
             client.send(frame.marshal(Channel.CloseOk(), client.closing.pop()))
 
@@ -140,6 +146,7 @@ def pause_or_resume(sim: Simulation) -> None:
 
 def resume(sim: Simulation, client: Client) -> None:
     client.is_paused = False
+    client.heard_at = sim.lab.now
     for channel in client.channels.values():
         channel.was_freed = True
     client.peer.session.resume(sim.lab.now)
@@ -165,5 +172,5 @@ def drain_all(sim: Simulation) -> None:
 
 
 def send_heartbeats(sim: Simulation) -> None:
-    for client in sim.clients:
+    for client in sim.speakers:
         client.send(b"\x08\x00\x00\x00\x00\x00\x00\xce")

@@ -7,20 +7,24 @@ the broker's after each step; and one for another vhost must never match.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pamqp import frame
 from pamqp.commands import Connection
 
-from amqp_broker.broker.faults import Rule
-from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, Publish
-from tests.simulation.ledger import Message, demand
+from amqp_broker.broker.faults import LateDelivery, Rule
+from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
+from tests.simulation.connection_faults import LASTING_ACTIONS, add_lasting, afflict, recover, unblock
+from tests.simulation.delivery_faults import DELIVERY_ACTIONS, LateModel, cancel_now
+from tests.simulation.ledger import Copy, Message, demand
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
 
 ELSEWHERE = "elsewhere"
-RULES_MAX = 6
+RULES_MAX = 8
+PUBLISH_ACTIONS = ["confirm_nack", "confirm_drop", "confirm_delay", "return"]
 
 
 @dataclass(eq=False)
@@ -29,10 +33,14 @@ class RuleModel:
     said: dict[str, Any]
     matched: int = 0
     hits: int = 0
+    # What it has delayed, and came back: that is not delayed twice.
+    delayed: set[Copy] = field(default_factory=set)
+    # When what it does to a client is over.
+    over_ms: dict[Client, int] = field(default_factory=dict)
 
     @property
     def is_spent(self) -> bool:
-        return self.hits == self.said.get("times")
+        return self.said.get("on") == "now" or self.hits == self.said.get("times")
 
     def fits(self, message: Message, queue: str | None = None) -> bool:
         said = self.said
@@ -57,19 +65,28 @@ class FaultsModel:
     """The rules in force, oldest first."""
 
     rules: list[RuleModel] = field(default_factory=list)
+    # What is late; None until the model has seen it leave its queue.
+    late: dict[LateDelivery, LateModel | None] = field(default_factory=dict)
+    # Consumers that are cancelled when the broker has time to.
+    cancels_due: list[ConsumerModel] = field(default_factory=list)
+    # Rules that were removed.
+    ended: list[RuleModel] = field(default_factory=list)
 
-    def on_publish(self, channel: ChannelModel, publish: Publish) -> None:
+    def on_publish(self, client: Client, channel: ChannelModel, publish: Publish) -> None:
         """A message comes in, with queues that it would go to: say what becomes of it instead."""
         hits = [
-            one.said
+            one
             for one in self.rules
-            if one.said["action"] != "drop_ack"
-            and (channel.mode == CONFIRMING or one.said["action"] == "return")
+            if (one.said["action"] in PUBLISH_ACTIONS or one.said.get("on") == "publish")
+            and (channel.mode == CONFIRMING or not one.said["action"].startswith("confirm_"))
             and (publish.mandatory or one.said["action"] != "return")
             and one.fits(publish.message)
             and one.strikes()
         ]
-        for said in hits:
+        for one in hits:
+            said = one.said
+            if said["action"] == "block":
+                afflict(client, one)
             if said["action"] == "return":
                 publish.returns += 1
             publish.is_nacked |= said["action"] == "confirm_nack"
@@ -118,16 +135,27 @@ def add_fault(sim: Simulation) -> None:
     chance = sim.chance
     if len(sim.faults.rules) == RULES_MAX:
         return
-    action = chance.choice(["confirm_nack", "confirm_drop", "confirm_delay", "return", "drop_ack"])
+    action = chance.choice([*PUBLISH_ACTIONS, "drop_ack", *DELIVERY_ACTIONS, "delay_delivery", *LASTING_ACTIONS])
+    if action in LASTING_ACTIONS:
+        add_lasting(sim, partial(add_rule, sim))
+        return
     said: dict[str, Any] = {"action": action, "times": chance.choice([1, 1, 3, 10])}
     if chance.random() < 0.4:
         said["after"] = chance.choice([1, 2, 5])
-    if action == "confirm_delay":
+    if action == "cancel_consumer":
+        said["on"] = "deliver"
+    if action in ("confirm_delay", "delay_delivery"):
         said["delay_ms"] = chance.choice([1, 400, 5000])
     if action == "return" and chance.random() < 0.3:
         said["is_routed"] = True
     where = chance.random()
-    if action == "drop_ack" and where < 0.6:
+    if action in DELIVERY_ACTIONS:
+        # One queue, for in which order several deliver is the broker's business.
+        consumed = [queue.name for queue in sim.topology.queues.values() if queue.consumers]
+        also = [one.said["queue"] for one in sim.faults.rules if one.said["action"] in DELIVERY_ACTIONS]
+        said["queue"] = chance.choice([*sim.taste.queues, *consumed, *consumed, *also, *also])
+        said["times"] = chance.choice([1, 3, 10])
+    elif action == "drop_ack" and where < 0.6:
         said["queue"] = chance.choice(sim.taste.queues)
     elif where < 0.3:
         said["routing_key"] = chance.choice(sim.taste.queues)
@@ -137,8 +165,15 @@ def add_fault(sim: Simulation) -> None:
         said["vhost"] = ELSEWHERE
     elif chance.random() < 0.5:
         said["vhost"] = "/"
+    add_rule(sim, Rule(**said), said)
+
+
+def add_rule(sim: Simulation, rule: Rule, said: dict[str, Any]) -> RuleModel:
     sim.tell(said)
-    sim.faults.rules.append(RuleModel(sim.lab.broker.faults.add(Rule(**said)), said))
+    one = RuleModel(sim.lab.broker.faults.add(rule), said)
+    sim.faults.rules.append(one)
+    sim.hear()
+    return one
 
 
 def remove_fault(sim: Simulation) -> None:
@@ -147,6 +182,10 @@ def remove_fault(sim: Simulation) -> None:
         one = sim.faults.rules.pop(sim.chance.randrange(len(sim.faults.rules)))
         sim.tell(one.said)
         sim.lab.broker.faults.remove(one.rule.id)
+        sim.faults.ended.append(one)
+        sim.hear()
+        for client in sim.clients:
+            recover(client, one)
 
 
 def strike_now(sim: Simulation) -> None:
@@ -187,5 +226,5 @@ def remove_all_faults(sim: Simulation) -> None:
         sim.lab.broker.delete_vhost(ELSEWHERE)
 
 
-FAULT_ACTIONS = [add_fault, remove_fault, strike_now]
-FAULT_WEIGHTS = [14, 3, 2]
+FAULT_ACTIONS = [add_fault, remove_fault, strike_now, cancel_now, unblock]
+FAULT_WEIGHTS = [14, 3, 2, 1, 2]

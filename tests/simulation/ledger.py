@@ -186,6 +186,8 @@ class Copy:
     deadline_ms: int | None = None
     was_delivered: bool = False
     returns: int = 0
+    # Whether a fault made it up beside the one that is in the queue.
+    is_duplicate: bool = False
     # The broker's message, once it was found to be what it must be; a message never changes.
     seen: object = None
 

@@ -8,11 +8,14 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.faults import LateDelivery
 from amqp_broker.broker.queue import Queue
 from amqp_broker.session.faults import _LateConfirm as LateConfirm
 from amqp_broker.session.session import Session
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab
+from tests.simulation.connection_faults import is_end_of_block
+from tests.simulation.delivery_faults import is_strike
 from tests.simulation.ledger import demand
 from tests.simulation.routing import Topology
 
@@ -31,7 +34,7 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         callback: Any = timer.callback
         if callback is None:
             continue
-        if isinstance(callback, LateConfirm):
+        if isinstance(callback, (LateConfirm, LateDelivery)) or is_strike(callback) or is_end_of_block(callback):
             # It finds out by itself that nobody waits for it any more.
             continue
         owner, name = callback.__self__, callback.__name__

@@ -63,7 +63,9 @@ def new_publish(sim: Simulation, channel: ChannelModel) -> tuple[Publish, bytes]
 
 def publish(sim: Simulation) -> None:
     """Publish on all channels of a client at once, in one read or in two that cut anywhere."""
-    client = sim.chance.choice(sim.clients)
+    if not sim.speakers:
+        return
+    client = sim.chance.choice(sim.speakers)
     channels = list(client.channels.values())
     if not channels:
         return
@@ -73,7 +75,7 @@ def publish(sim: Simulation) -> None:
         channel = sim.chance.choice(channels)
         message, data = new_publish(sim, channel)
         frames.append(data)
-        sim.faults.on_publish(channel, message)
+        sim.faults.on_publish(client, channel, message)
         channel.returns += [message] * message.returns
         if channel.mode == TRANSACTIONAL:
             channel.publishes.append(message)
@@ -91,7 +93,9 @@ def publish(sim: Simulation) -> None:
             message.earliest_ms = sim.lab.now + message.delay_ms if message.delay_ms else 0
             message.batch = sim.lab.broker.journal.batch
     data = b"".join(frames)
-    cut = sim.chance.randrange(len(data)) if sim.chance.random() < 0.3 else 0
+    # A read that blocks its client is the last.
+    is_cut = sim.chance.random() < 0.3 and not client.blocked_by
+    cut = sim.chance.randrange(len(data)) if is_cut else 0
     if cut:
         client.send(data[:cut])
     client.send(data[cut:])

@@ -222,7 +222,7 @@ class QueueModel:
             if heard is None:
                 return
             portion -= head.message.body_bytes
-            heard.consumer.take(heard, self.take_head())
+            self.world.deliver(heard, self.take_head())
             self.expire()
 
     def _pop_head(self) -> Copy:

@@ -18,6 +18,7 @@ from pamqp.commands import Channel
 
 from amqp_broker.broker import definitions
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.faults import LateDelivery
 from amqp_broker.broker.journal import NullJournal
 from amqp_broker.broker.queue import Queue
 from amqp_broker.broker.timers import Timers
@@ -29,7 +30,9 @@ from tests.peer import CAPABILITIES, Lab
 from tests.simulation import actions
 from tests.simulation.checks import check
 from tests.simulation.client import ChannelModel, Client
+from tests.simulation.connection_faults import check_heartbeats, end_block, is_end_of_block, on_open
 from tests.simulation.counting import Tally, check_counts
+from tests.simulation.delivery_faults import come_late, hear_of_late, is_strike, strike
 from tests.simulation.faults import (
     ELSEWHERE,
     FAULT_ACTIONS,
@@ -83,7 +86,7 @@ class Simulation:
         self.journal: MemoryJournal | None = MemoryJournal() if seed % 2 else None
         self.timers = self._start()
         self.lab.broker.add_defaults()
-        self.world = World(self.lab.now, self._order)
+        self.world = World(self.lab.now, self._order, self.faults)
         self.topology = self.world.topology
         self.is_committing = False
         self.safe = self.taken = remember(self.world)
@@ -116,7 +119,7 @@ class Simulation:
             client.is_lost = True
         self.clients.clear()
         self.is_committing = False
-        self.faults = FaultsModel()
+        self.faults = self.world.faults = FaultsModel()
         self.journal = MemoryJournal(self.journal.disk)
         self.timers = self._start()
         self.journal.is_restoring = True
@@ -203,6 +206,7 @@ class Simulation:
             demand(not held, f"{held} wait for what is safe")
         for client in self.clients:
             client.listen()
+        hear_of_late(self)
 
     def commit(self) -> None:
         """What was told the journal becomes safe, perhaps at the second attempt."""
@@ -235,12 +239,14 @@ class Simulation:
             capabilities=capabilities,
         )
         self.clients.append(client)
+        on_open(self, client)
         actions.open_channel_of(self, client, 1)
 
     def forget(self, client: Client) -> None:
         """A client is gone, and what lives with it."""
         self.hear()
         client.is_lost = True
+        client.suffers_from.clear()
         self.clients.remove(client)
         self.world.lose_client(client)
 
@@ -264,11 +270,16 @@ class Simulation:
         self.hear()
         return client.answer(channel.number, answer)
 
+    @property
+    def speakers(self) -> list[Client]:
+        """Those who are not blocked: of the others nobody reads what they say."""
+        return [client for client in self.clients if not client.blocked_by]
+
     def any_channel(self, *modes: str) -> tuple[Client, ChannelModel] | None:
-        """An open channel of somebody."""
+        """An open channel of somebody who is heard."""
         found = [
             (client, channel)
-            for client in self.clients
+            for client in self.speakers
             for channel in client.channels.values()
             if not modes or channel.mode in modes
         ]
@@ -294,6 +305,8 @@ class Simulation:
                 actions.drain_all(self)
         self._go_to(end)
         self.world.expire_all()
+        for client in self.clients:
+            check_heartbeats(client)
         for client in self.clients if duration_ms >= TICK_MS else ():
             late = [channel.number for channel in client.overdue(by_ms=2 * TICK_MS)]
             demand(not late, f"{client}: the deliveries on {late} have not timed out")
@@ -307,6 +320,15 @@ class Simulation:
         callback: Any = self.timers.last
         if isinstance(callback, LateConfirm):
             return
+        if isinstance(callback, LateDelivery):
+            come_late(self, callback)
+            return
+        if is_strike(callback):
+            strike(self, callback)
+            return
+        if is_end_of_block(callback):
+            end_block(self, callback)
+            return
         if isinstance(callback.__self__, Queue):
             queue = self.topology.queues[callback.__self__.name]
             if callback == callback.__self__._on_expiry:
@@ -317,7 +339,9 @@ class Simulation:
             while client.answers and isinstance(client.answers[0][1], Channel.Close):
                 self._time_out(client, client.channels[client.answers[0][0]])
             if client.peer.is_dropped:
-                silent_ms = self.lab.now - client.spoke_at
+                # What a client had said while it was blocked, here nothing, would be read when it is over.
+                heard_at = max(client.spoke_at, client.excused_until - client.heartbeat_s * 1000)
+                silent_ms = 0 if client.blocked_by else self.lab.now - heard_at
                 demand(0 < client.heartbeat_s * 2000 <= silent_ms, f"{client} is dropped for no reason")
                 self.forget(client)
 

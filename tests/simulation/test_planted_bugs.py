@@ -32,6 +32,10 @@ FOUND_BY = {
     "what_is_refused_is_never_dead_lettered": 102,
     "a_dead_letter_tells_how_often_it_was_delivered": 81,
     "transient_messages_that_were_paged_out_come_back": 79,
+    "what_is_late_keeps_its_place_when_it_is_not_to_come": 87,
+    "what_was_late_and_came_back_is_late_again": 42,
+    "what_is_late_is_hit_by_no_other_rule": 22,
+    "heartbeats_stay_away_when_their_rule_is_gone": 110,
 }
 
 

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Publish
 from tests.simulation.counting import Tally
+from tests.simulation.delivery_faults import deliver
 from tests.simulation.ledger import Copy, Ledger, Message, demand
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import ExchangeModel, Topology
 from tests.simulation.settings import PolicyModel, policy_for
 
+if TYPE_CHECKING:
+    from tests.simulation.faults import FaultsModel
+
 
 class World:
     """`heard` are deliveries that clients have heard and the model has not explained yet."""
 
-    def __init__(self, now: int, order: Callable[[str, list[str]], list[str]]) -> None:
+    def __init__(self, now: int, order: Callable[[str, list[str]], list[str]], faults: FaultsModel) -> None:
         """`order` tells in which order the broker visits the queues of one message, which is its own business."""
         self.now = now
+        self.faults = faults
         self.ledger = Ledger()
         self.tally = Tally()
         self.topology = Topology()
@@ -40,6 +46,12 @@ class World:
         self.heard.setdefault(consumer.queue, []).append(delivery)
         kind = "deliver_no_ack" if consumer.no_ack else "deliver"
         self.count(consumer.channel, consumer.queue, kind, *(["redeliver"] if delivery.redelivered else []))
+
+    def count_duplicate(self, consumer: ConsumerModel) -> None:
+        """What was counted when it was heard was a duplicate, which counts for nobody."""
+        kind = "deliver_no_ack" if consumer.no_ack else "deliver"
+        for stats in (self.tally.stats, consumer.channel.stats, consumer.queue.stats):
+            stats.subtract([kind, "redeliver"])
 
     def count(self, channel: ChannelModel, queue: QueueModel, *names: str) -> None:
         """Something happened that is counted, on a channel and to a message of a queue."""
@@ -62,6 +74,10 @@ class World:
                 deliveries.remove(delivery)
                 return delivery
         return None
+
+    def deliver(self, delivery: Delivery, copy: Copy) -> None:
+        """Somebody has heard this copy, which has left its queue for that."""
+        deliver(self, delivery, copy)
 
     def drain(self) -> None:
         """Everybody gets what he has heard."""
@@ -141,7 +157,8 @@ class World:
         for tag in tags:
             copy = channel.held[tag].copy
             if verdict == "ack":
-                self.count(channel, copy.queue, "ack")
+                if not copy.is_duplicate:
+                    self.count(channel, copy.queue, "ack")
                 copy.queue.settle(copy)
             elif verdict == "reject":
                 copy.queue.reject(copy)
@@ -226,8 +243,7 @@ class World:
         for consumer in list(queue.consumers):
             queue.leave(consumer)
             consumer.channel.consumers.pop(consumer.tag, None)
-            if consumer.client.capabilities.get("consumer_cancel_notify"):
-                consumer.client.cancels_due.append((consumer.channel.number, consumer.tag))
+            consumer.client.expect_cancel(consumer)
 
     # Time and policies
 

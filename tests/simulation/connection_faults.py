@@ -1,0 +1,153 @@
+"""What rules do to connections for as long as they last: who is blocked, and who hears no heartbeats.
+
+- A blocked client is told so once, and why, and once when nothing blocks it any more. Meanwhile nobody reads what it
+  says, so here it says nothing; it hears all that it would hear otherwise, and is not dropped for its silence.
+- A block ends with its rule, at its time, or when it is lifted, whichever is first.
+- A client whose heartbeats have stopped hears none; everybody else hears something in each interval.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from amqp_broker.broker.fault_rules import Rule
+from amqp_broker.session import faults
+from tests.simulation.client import Client
+from tests.simulation.ledger import demand
+
+if TYPE_CHECKING:
+    from tests.simulation.faults import RuleModel
+    from tests.simulation.simulation import Simulation
+
+LASTING_ACTIONS = ["block", "stop_heartbeats"]
+
+
+def is_end_of_block(callback: object) -> bool:
+    return isinstance(callback, partial) and callback.func is faults._end_block
+
+
+def afflict(client: Client, one: RuleModel) -> None:
+    """A rule has hit a client, perhaps not for the first time."""
+    if one in client.suffers_from:
+        return
+    client.heard_at = client.lab.now
+    if one.said["action"] == "block" and not client.blocked_by:
+        client.blocked_at = client.lab.now
+        client.expect_notice(one.said.get("text", "low on memory"))
+    client.suffers_from.append(one)
+    if "duration_ms" in one.said:
+        one.over_ms[client] = client.lab.now + one.said["duration_ms"]
+
+
+def recover(client: Client, one: RuleModel) -> None:
+    """What a rule does to a client, if anything, is over."""
+    if one not in client.suffers_from:
+        return
+    client.suffers_from.remove(one)
+    one.over_ms.pop(client, None)
+    client.heard_at = client.lab.now
+    if one.said["action"] == "block" and not client.blocked_by:
+        if client.lab.now - client.blocked_at >= client.heartbeat_s * 1000:
+            client.excused_until = client.lab.now
+        client.expect_notice(None)
+
+
+def end_block(sim: Simulation, callback: partial[None]) -> None:
+    """A block has lasted as long as it may."""
+    session, rule = callback.args
+    client = next((client for client in sim.clients if client.peer.session is session), None)
+    if client is not None:
+        one = next((one for one in client.blocked_by if one.rule is rule), None)
+        demand(one is not None, f"{client}: a block ends that has ended before")
+        assert one is not None
+        demand(one.over_ms[client] == sim.lab.now, f"{client} is blocked until now, not {one.over_ms[client]}")
+        recover(client, one)
+
+
+def check_notices(client: Client) -> None:
+    demand(client.notices == client.notices_due, f"{client} was told {client.notices}, not {client.notices_due}")
+    client.notices.clear()
+    client.notices_due.clear()
+    demand(
+        client.peer.session.is_blocked is bool(client.blocked_by),
+        f"{client} is blocked by {[one.said for one in client.blocked_by]}, or is it?",
+    )
+    now = client.lab.now
+    late = [one.said for one in client.blocked_by if one.over_ms.get(client, now) < now]
+    demand(not late, f"{client} is still blocked by {late}")
+
+
+def check_heartbeats(client: Client) -> None:
+    """Whoever asked for heartbeats hears something in each interval, but for those who cannot."""
+    if client.heartbeat_s and not client.is_paused and not client.is_mute:
+        silent_ms = client.lab.now - client.heard_at
+        demand(silent_ms <= client.heartbeat_s * 1000, f"{client} has heard nothing for {silent_ms} ms")
+
+
+# Actions
+
+
+def add_lasting(sim: Simulation, add: Callable[[Rule, dict[str, Any]], RuleModel]) -> None:
+    """Somebody is blocked, or hears no heartbeats any more: now, when he publishes, or when he comes."""
+    chance = sim.chance
+    old = [one for one in sim.faults.ended if one.said["action"] == "block"]
+    if old and chance.random() < 0.5:
+        # A rule that was removed may be added again.
+        one = chance.choice(old)
+        sim.faults.ended.remove(one)
+        rule, said = one.rule, one.said
+    else:
+        action = chance.choice([*LASTING_ACTIONS, "block"])
+        said = {"action": action, "on": chance.choice(["now", "publish" if action == "block" else "open"])}
+        if action == "block" and chance.random() < 0.5:
+            said["duration_ms"] = chance.choice([1, 700, 4000, 20_000])
+        if action == "block" and chance.random() < 0.3:
+            said["text"] = "low on patience"
+        if said["on"] == "now" and chance.random() < 0.7:
+            said["connection"] = only(chance.choice(sim.clients))
+        elif said["on"] != "now":
+            said["times"] = chance.choice([1, 2, 5])
+        rule = Rule(**said)
+    before = rule.hits
+    one = add(rule, said)
+    one.matched, one.hits = rule.matched - rule.hits + before, before
+    if said["on"] == "now":
+        hit(sim, one)
+
+
+def only(client: Client) -> str:
+    """What matches the name of this connection alone."""
+    return f"regex:^{re.escape(client.peer.session.name)}$"
+
+
+def hit(sim: Simulation, one: RuleModel) -> list[Client]:
+    """Whom a rule on "now" hits."""
+    found = [client for client in sim.clients if one.said.get("connection") in (None, only(client))]
+    one.matched += len(found)
+    one.hits += len(found)
+    for client in found:
+        afflict(client, one)
+    return found
+
+
+def on_open(sim: Simulation, client: Client) -> None:
+    for one in sim.faults.rules:
+        if one.said.get("on") == "open" and one.strikes():
+            afflict(client, one)
+
+
+def unblock(sim: Simulation) -> None:
+    """What blocks somebody, or everybody, is lifted; the rules stay, and may block again."""
+    client = sim.chance.choice([*sim.clients, None])
+    sim.tell(client)
+    rule = sim.lab.broker.faults.add(Rule("unblock", connection=None if client is None else only(client)))
+    found = sim.clients if client is None else [client]
+    demand(rule.hits == len(found), f"{rule.hits} connections are unblocked, not {len(found)}")
+    sim.lab.broker.faults.remove(rule.id)
+    sim.hear()
+    for client in found:
+        for one in client.blocked_by:
+            recover(client, one)

@@ -1,0 +1,192 @@
+"""What becomes of deliveries that rules hit: one is late, one comes twice, one ends its consumer.
+
+To whom the broker delivers it may choose, so who waits for what is late is taken from there (`hear_of_late`); that it
+is late, until when, and what becomes of it then follows from the rules.
+
+- What is late is neither ready nor with its client, counts among the unacked ones of its consumer, and comes at its
+  time, whatever else has come. If its consumer is gone by then it goes back, and is not delayed by this rule again.
+- A duplicate is the very next delivery, redelivered. It counts against no prefetch but the channel's (as what was
+  pulled does) and in no statistics, and goes nowhere when it is settled.
+- A consumer is cancelled when the broker has time to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pamqp import frame
+
+from amqp_broker.broker import faults
+from amqp_broker.broker.consumer import Consumer
+from amqp_broker.broker.faults import LateDelivery
+from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Held
+from tests.simulation.ledger import Copy, Heard, State, demand, heard_in
+from tests.simulation.queues import QueueModel
+
+if TYPE_CHECKING:
+    from tests.simulation.faults import RuleModel
+    from tests.simulation.simulation import Simulation
+    from tests.simulation.world import World
+
+DELIVERY_ACTIONS = ["delay_delivery", "duplicate", "cancel_consumer"]
+
+
+@dataclass(eq=False)
+class LateModel:
+    """A delivery that is late, and the rules that have hit it."""
+
+    copy: Copy
+    consumer: ConsumerModel
+    heard: Heard
+    redelivered: bool
+    due_ms: int
+    rules: list[RuleModel]
+
+
+def is_strike(callback: object) -> bool:
+    return isinstance(callback, partial) and callback.func is faults._strike
+
+
+def hear_of_late(sim: Simulation) -> None:
+    """What the broker holds back since the last look is as good as heard, but for being counted."""
+    known = sim.faults.late
+    for ones in sim.lab.broker.faults.late.values():
+        for late in ones.values():
+            if late not in known:
+                known[late] = None
+                content, pieces = frame.unmarshal(late.delivered.content)[2], late.delivered.body_pieces()
+                heard = heard_in(late.delivered, content, b"".join(pieces))
+                consumer = consumer_of(sim, late.consumer)
+                delivery = Delivery(consumer, 0, late.redelivered, heard, late)
+                sim.world.heard.setdefault(consumer.queue, []).append(delivery)
+
+
+def consumer_of(sim: Simulation, consumer: Consumer) -> ConsumerModel:
+    client = next(client for client in sim.clients if client.peer.session is consumer.connection)
+    return client.channels[consumer.number].consumers[consumer.tag]
+
+
+def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
+    """Somebody has got a copy, or will, after what the rules say of that."""
+    model, consumer = world.faults, delivery.consumer
+    hits = [
+        one
+        for one in model.rules
+        if one.said["action"] in DELIVERY_ACTIONS
+        and copy not in one.delayed
+        and one.fits(copy.message, copy.queue.name)
+        and one.strikes()
+    ]
+    for one in model.rules:
+        one.delayed.discard(copy)
+    delay_ms = max((one.said.get("delay_ms", 0) for one in hits), default=0)
+    demand(bool(delay_ms) == (delivery.late is not None), f"{delivery} is late, or is not, for {delay_ms} ms")
+    consumer.check_precedence(copy)
+    if delivery.late is None:
+        consumer.channel.hold(delivery.tag, copy, consumer, consumer.no_ack)
+        follow_hits(world, delivery, hits)
+    else:
+        late = LateModel(copy, consumer, delivery.heard, delivery.redelivered, world.now + delay_ms, hits)
+        model.late[delivery.late] = late
+        consumer.channel.late.append(late)
+
+
+def follow_hits(world: World, delivery: Delivery, hits: Iterable[RuleModel]) -> None:
+    """What else rules do to a delivery that has come."""
+    consumer, tag = delivery.consumer, delivery.tag
+    for one in hits:
+        if one.said["action"] == "duplicate":
+            tag += 1
+            hear_duplicate(world, consumer, Delivery(consumer, tag, True, delivery.heard))
+        elif one.said["action"] == "cancel_consumer":
+            world.faults.cancels_due.append(consumer)
+
+
+def hear_duplicate(world: World, consumer: ConsumerModel, expected: Delivery) -> None:
+    heard = world.heard.get(consumer.queue, [])
+    demand(expected in heard, f"{expected} must come again, not {heard[:1]}")
+    heard.remove(expected)
+    world.count_duplicate(consumer)
+    if not consumer.no_ack:
+        copy = next(held.copy for tag, held in sorted(consumer.channel.unsettled.items()) if tag == expected.tag - 1)
+        nowhere = QueueModel(world, consumer.queue.name, {})
+        nowhere.is_deleted = True
+        duplicate = world.ledger.enter(copy.message, nowhere, State.UNACKED)
+        duplicate.is_duplicate = True
+        consumer.channel.held[expected.tag] = Held(duplicate, None, world.now)
+
+
+# When the time has come
+
+
+def come_late(sim: Simulation, callback: LateDelivery) -> None:
+    """A delivery that was late is there, or goes back."""
+    world, late = sim.world, sim.faults.late.pop(callback)
+    assert late is not None
+    copy, consumer, channel = late.copy, late.consumer, late.consumer.channel
+    demand(sim.lab.now == late.due_ms, f"{copy} comes at {sim.lab.now}, and was due at {late.due_ms}")
+    if consumer not in copy.queue.consumers:
+        return_late(world, late)
+        return
+    heard = world.heard.get(copy.queue, [])
+    demand(heard, f"{consumer.client}: {copy} does not come")
+    delivery = heard.pop(0)
+    expected = Delivery(consumer, delivery.tag, late.redelivered, late.heard)
+    demand(delivery == expected, f"{delivery} comes, not {expected}")
+    channel.late.remove(late)
+    channel.hold(delivery.tag, copy, consumer, consumer.no_ack)
+    follow_hits(world, delivery, late.rules)
+
+
+def return_late(world: World, late: LateModel) -> None:
+    copy, channel = late.copy, late.consumer.channel
+    for one in late.rules:
+        if one.said["action"] == "delay_delivery":
+            one.delayed.add(copy)
+    blocked = world.blocked(channel)
+    channel.was_freed = True
+    copy.queue.requeue(copy)
+    channel.late.remove(late)
+    for consumer in blocked:
+        consumer.is_asleep = True
+    copy.queue.drain()
+    world.wake(blocked)
+
+
+def strike(sim: Simulation, callback: partial[None]) -> None:
+    """What a delivery has brought about is done."""
+    consumer = callback.args[0]
+    due = next(
+        one
+        for one in sim.faults.cancels_due
+        if (one.client.peer.session, one.channel.number, one.tag, one.queue.name)
+        == (consumer.connection, consumer.number, consumer.tag, consumer.queue.name)
+    )
+    sim.faults.cancels_due.remove(due)
+    cancel(sim.world, due)
+
+
+def cancel(world: World, consumer: ConsumerModel) -> None:
+    """The broker ends a subscription, and says so to who understands it; what it holds stays with its channel."""
+    if consumer in consumer.queue.consumers:
+        world.cancel(consumer)
+        consumer.client.expect_cancel(consumer)
+
+
+def cancel_now(sim: Simulation) -> None:
+    """All consumers of a queue, or of all, are cancelled."""
+    queue = sim.chance.choice([*sim.taste.queues, None])
+    clients: list[Client] = sorted(sim.clients, key=lambda client: client.peer.session.name)
+    channels: list[ChannelModel] = [channel for client in clients for channel in client.channels.values()]
+    consumers = [one for channel in channels for one in channel.consumers.values() if queue in (None, one.queue.name)]
+    sim.tell(f"{[(str(one.client), one.tag) for one in consumers]} of {queue}")
+    rule = sim.lab.broker.faults.add(faults.Rule("cancel_consumer", queue=queue))
+    sim.hear()
+    found = rule.hits
+    sim.lab.broker.faults.remove(rule.id)
+    demand(found == len(consumers), f"{found} consumers are cancelled, not {len(consumers)}")
+    for consumer in consumers:
+        cancel(sim.world, consumer)
