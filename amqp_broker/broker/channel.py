@@ -56,12 +56,19 @@ class ChannelCounts:
             counts = self.deliveries[queue] = DeliveryCounts()
         return (counts, self.delivered, *queue.delivery_counts)
 
+    def by_exchange(self) -> Iterator[tuple[Exchange, PublishCounts]]:
+        """What it published to each exchange that is still there; one of the same name may be another."""
+        exchanges = self._vhost.exchanges
+        return ((one, counts) for one, counts in self.publishes.items() if exchanges.get(one.name) is one)
+
+    def by_queue(self) -> Iterator[tuple[Queue, DeliveryCounts]]:
+        """What it received from each queue that is still there."""
+        return ((one, counts) for one, counts in self.deliveries.items() if not one.is_deleted)
+
     def _forget_gone(self) -> None:
         if len(self.publishes) + len(self.deliveries) < self._used_max:
             return
-        exchanges = self._vhost.exchanges
-        self.publishes = {one: counts for one, counts in self.publishes.items() if exchanges.get(one.name) is one}
-        self.deliveries = {one: counts for one, counts in self.deliveries.items() if not one.is_deleted}
+        self.publishes, self.deliveries = dict(self.by_exchange()), dict(self.by_queue())
         self._used_max = USED_MAX + 2 * (len(self.publishes) + len(self.deliveries))
 
     def message_stats(self) -> dict[str, int]:

@@ -85,7 +85,7 @@ def one(request: Request) -> dict[str, Any]:
                         "exchange": {"name": exchange.name, "vhost": exchange.vhost},
                         "stats": with_details(stats),
                     }
-                    for exchange, counts in channel.counts.publishes.items()
+                    for exchange, counts in channel.counts.by_exchange()
                     if (stats := counts.stats())
                 ],
                 "deliveries": [
@@ -93,7 +93,7 @@ def one(request: Request) -> dict[str, Any]:
                         "queue": {"name": queue.name, "vhost": queue.vhost.name},
                         "stats": with_details(stats),
                     }
-                    for queue, counts in channel.counts.deliveries.items()
+                    for queue, counts in channel.counts.by_queue()
                     if (stats := counts.stats())
                 ],
             }

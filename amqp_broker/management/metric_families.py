@@ -91,13 +91,13 @@ def _connections(broker: Broker, names: Collection[str] | None) -> Iterator[tupl
 
 def _published_to(broker: Broker, names: Collection[str] | None) -> Iterator[tuple[str, Any]]:
     for text, channel in _channels(broker, names):
-        for exchange, counts in channel.counts.publishes.items():
+        for exchange, counts in channel.counts.by_exchange():
             yield f"{text},{labels(vhost=exchange.vhost, exchange=exchange.name)}", counts
 
 
 def _delivered_from(broker: Broker, names: Collection[str] | None) -> Iterator[tuple[str, Any]]:
     for text, channel in _channels(broker, names):
-        for queue, counts in channel.counts.deliveries.items():
+        for queue, counts in channel.counts.by_queue():
             yield f"{text},{labels(vhost=queue.vhost.name, queue=queue.name)}", counts
 
 

@@ -50,3 +50,21 @@ def test_channels_of_others_are_for_those_who_monitor() -> None:
     assert desk.get("/api/channels") == (200, [])
     assert desk.get(path) == (401, "User not authorised to access object")
     assert desk.get("/api/channels/nope") == (404, "Not Found")
+
+
+def test_a_channel_tells_nothing_of_what_is_gone() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    for _ in range(2):
+        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
+        peer.declare("q")
+        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
+        peer.publish("", b"m", exchange="x")
+        assert peer.get("q")
+        (row,) = desk.get("/api/channels")[1]
+        told = desk.get("/api/channels/" + quote(row["name"], safe=""))[1]
+        peer.call(commands.Queue.Delete(queue="q"))
+        peer.call(commands.Exchange.Delete(exchange="x"))
+    assert [one["stats"]["publish"] for one in told["publishes"]] == [1]
+    assert [one["stats"]["get_no_ack"] for one in told["deliveries"]] == [1]
+    assert row["message_stats"]["publish"] == 2

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pamqp import commands
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -122,3 +123,35 @@ def test_all_families_can_be_asked_for_at_once() -> None:
     assert len(names) == len(set(names))
     query = "&".join(f"family={name}" for name in names)
     assert len(samples(body(metrics.get_detailed(request(busy(), query))))) > 40
+
+
+def test_what_was_declared_anew_is_told_once() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    for _ in range(2):
+        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
+        peer.declare("q")
+        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
+        peer.publish("", b"m", exchange="x")
+        assert peer.get("q")
+        told = samples(body(metrics.get_per_object(request(desk))))
+        peer.call(commands.Queue.Delete(queue="q"))
+        peer.call(commands.Exchange.Delete(exchange="x"))
+    # As Prometheus has it, of each name and its labels there is one: those of the second queue and exchange.
+    [got] = [count for (name, _), count in told.items() if name == "rabbitmq_channel_get_total"]
+    [published] = [count for (name, _), count in told.items() if name == "rabbitmq_channel_messages_published_total"]
+    assert (got, published) == (1, 1)
+
+
+def test_what_a_queue_got_from_an_exchange_that_is_gone_is_not_told() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    peer.declare("q")
+    for _ in range(2):
+        peer.call(commands.Exchange.Delete(exchange="x"))
+        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
+        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
+        peer.publish("", b"m", exchange="x")
+    told = samples(body(metrics.get_detailed(request(desk, "family=channel_queue_exchange_metrics"))))
+    [count] = [count for (name, _), count in told.items() if name == "rabbitmq_detailed_queue_messages_published_total"]
+    assert count == 1
