@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from pamqp import commands
 
 from amqp_broker.broker.access import Permission, User
 from amqp_broker.management import json
@@ -135,3 +137,17 @@ def find(path: str) -> tuple[Resource, dict[str, str]]:
     found = PATHS.find(path)
     assert found is not None, f"no resource {path}"
     return found
+
+
+def declared_anew(desk: Desk) -> Iterator[None]:
+    """Twice: one channel publishes to an exchange x and gets from a queue q, which are gone at the next step."""
+    peer = desk.lab.connect()
+    for _ in range(2):
+        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
+        peer.declare("q")
+        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
+        peer.publish("", b"m", exchange="x")
+        assert peer.get("q")
+        yield
+        peer.call(commands.Queue.Delete(queue="q"))
+        peer.call(commands.Exchange.Delete(exchange="x"))

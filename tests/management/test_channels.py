@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from pamqp import commands
 
-from tests.management.asking import Desk
+from tests.management.asking import Desk, declared_anew
 
 
 def test_an_open_channel_tells_what_it_is_doing() -> None:
@@ -54,17 +54,9 @@ def test_channels_of_others_are_for_those_who_monitor() -> None:
 
 def test_a_channel_tells_nothing_of_what_is_gone() -> None:
     desk = Desk()
-    peer = desk.lab.connect()
-    for _ in range(2):
-        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
-        peer.declare("q")
-        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
-        peer.publish("", b"m", exchange="x")
-        assert peer.get("q")
+    for _ in declared_anew(desk):
         (row,) = desk.get("/api/channels")[1]
         told = desk.get("/api/channels/" + quote(row["name"], safe=""))[1]
-        peer.call(commands.Queue.Delete(queue="q"))
-        peer.call(commands.Exchange.Delete(exchange="x"))
     assert [one["stats"]["publish"] for one in told["publishes"]] == [1]
     assert [one["stats"]["get_no_ack"] for one in told["deliveries"]] == [1]
     assert row["message_stats"]["publish"] == 2

@@ -8,7 +8,7 @@ from prometheus_client.samples import Sample
 
 from amqp_broker.management import metrics
 from amqp_broker.management.request import Request
-from tests.management.asking import Desk
+from tests.management.asking import Desk, declared_anew
 
 
 def request(desk: Desk, query: str = "") -> Request:
@@ -127,16 +127,8 @@ def test_all_families_can_be_asked_for_at_once() -> None:
 
 def test_what_was_declared_anew_is_told_once() -> None:
     desk = Desk()
-    peer = desk.lab.connect()
-    for _ in range(2):
-        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
-        peer.declare("q")
-        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
-        peer.publish("", b"m", exchange="x")
-        assert peer.get("q")
+    for _ in declared_anew(desk):
         told = samples(body(metrics.get_per_object(request(desk))))
-        peer.call(commands.Queue.Delete(queue="q"))
-        peer.call(commands.Exchange.Delete(exchange="x"))
     # As Prometheus has it, of each name and its labels there is one: those of the second queue and exchange.
     [got] = [count for (name, _), count in told.items() if name == "rabbitmq_channel_get_total"]
     [published] = [count for (name, _), count in told.items() if name == "rabbitmq_channel_messages_published_total"]

@@ -108,6 +108,15 @@ def test_small_messages_come_in_large_batches(ours: At) -> None:
     query.reader.stop()
 
 
+def test_a_batch_that_is_not_full_ends_when_nothing_more_comes(ours: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUIET_S", 0.5)
+    queue = ours.queue()
+    ours.publish(queue, numbers(5))
+    query = Query(queue_source(ours, queue))
+    assert query.bodies(ReadMaxRows(9)) == numbers(5)
+    query.reader.stop()
+
+
 def test_a_message_larger_than_the_limit_is_a_batch_of_its_own(ours: At) -> None:
     queue = ours.queue()
     ours.publish(queue, [b"x" * 5000] * 3)
