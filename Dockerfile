@@ -1,4 +1,4 @@
-# The broker as an image that takes the place of RabbitMQ's: docs/container.md says what is the same.
+# An image that replaces RabbitMQ's. docs/container.md lists what is the same.
 FROM python:3.12-slim AS build
 COPY . /source
 RUN python -m venv /opt/amqp-broker \
@@ -6,7 +6,7 @@ RUN python -m venv /opt/amqp-broker \
  && /opt/amqp-broker/bin/pip uninstall --yes --quiet pip
 
 FROM python:3.12-slim
-# Health checks and scripts of users call them. Everything else is in the base: bash, setpriv, tzdata, certificates.
+# Users' health checks and scripts call these. The base image has bash, setpriv, tzdata and certificates.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends curl netcat-openbsd wget \
  && rm -rf /var/lib/apt/lists/*
@@ -14,14 +14,14 @@ COPY --from=build /opt/amqp-broker /opt/amqp-broker
 COPY container /opt/amqp-broker/container
 RUN /opt/amqp-broker/container/install.sh
 
-# Spring Boot's Docker Compose support knows a RabbitMQ by the first label.
+# Spring Boot's Docker Compose support recognizes RabbitMQ by the first label.
 LABEL org.springframework.boot.service-connection="rabbitmq" \
       org.opencontainers.image.title="amqp-broker" \
       org.opencontainers.image.description="An AMQP 0-9-1 broker that RabbitMQ clients cannot tell from RabbitMQ" \
       org.opencontainers.image.licenses="Apache-2.0"
 
-# The files of /etc/rabbitmq are named by RabbitMQ's variables, so that users can name others. Without a folder of their
-# own, data are in XDG_DATA_HOME/amqp-broker: not in one that is named after the container's changing host name.
+# RabbitMQ's variables name the files of /etc/rabbitmq, so that users can name others. Data are in
+# XDG_DATA_HOME/amqp-broker, because the container's host name, RabbitMQ's folder name, changes.
 ENV PATH=/opt/rabbitmq/sbin:/opt/amqp-broker/bin:$PATH \
     LANG=C.UTF-8 LANGUAGE=C.UTF-8 LC_ALL=C.UTF-8 \
     PYTHONUNBUFFERED=1 \
@@ -34,11 +34,11 @@ ENV PATH=/opt/rabbitmq/sbin:/opt/amqp-broker/bin:$PATH \
     RABBITMQ_ENABLED_PLUGINS_FILE=/etc/rabbitmq/enabled_plugins
 
 VOLUME /var/lib/rabbitmq
-# RabbitMQ's list: nothing listens on 4369, 15691 and 25672, on the ports of TLS only with a certificate.
+# RabbitMQ's list. Nothing listens on 4369, 15691 and 25672, and on the ports of TLS only with a certificate.
 EXPOSE 4369 5671 5672 15671 15672 15691 15692 25672
 STOPSIGNAL SIGTERM
-# While it starts it is asked often, so whoever waits for "healthy" does not wait longer than for the broker.
+# Frequent checks during the start, so that "healthy" follows "ready" at once.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=250ms --retries=3 CMD ["docker-healthcheck.sh"]
-# It begins as root, gives the volume to rabbitmq, and becomes rabbitmq; any --user will do instead.
+# The entrypoint starts as root, gives the volume to rabbitmq and becomes rabbitmq. Any --user works, too.
 ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["rabbitmq-server"]

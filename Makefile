@@ -1,19 +1,34 @@
-# The project's commands. `make` alone lists them.
+# The project's commands. `make` without a target lists them.
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
-# Many tests wait for processes of their own, so there may be more workers than processors.
-WORKERS ?= 3
-# What .venv has comes before what the machine has: .ci/tools puts a Go there where there is none, or an old one.
+# Many tests wait for processes that they start, so more workers than processors help.
+WORKERS ?= 4
+# The programs of .venv come first: .ci/tools installs Go there if the machine has none or an old one.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Without compiled files the tests would take twice as long: they start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
+# If HOME is not writable, pip and Go keep their caches here.
+ifeq ($(shell test -w "$$HOME" && echo yes),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.cache
+export GOPATH ?= $(CURDIR)/.cache/go
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench compat fuzz torture clean
+# Tests to run in a loop: they start no process, use no client and wait for nothing.
+CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store tests/management tests/properties \
+	tests/simulation $(wildcard tests/test_*.py)
+# A number that fixes the random order of the tests.
+SEED ?=
+PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
+
+.PHONY: help install run test-core test verify check coverage record bench compat fuzz mutants torture soak clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer is needed; install it or pass PYTHON=/path/to/python" >&2; exit 69; }
@@ -33,30 +48,57 @@ install: $(VENV)/.run ## Build .venv with the broker in it
 run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes options on)
 	@exec $(VENV)/bin/amqp-broker serve $(ARGS)
 
-test: $(VENV)/.dev ## Install what the tests need and run them (ARGS="-k name" passes options on, WORKERS=0 has one process)
-	@.ci/tools
-	$(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(ARGS)
+test-core: $(VENV)/.dev ## Run the tests of the core, in half a minute (ARGS="-k name" passes options on)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" $(CORE) $(ARGS)
 
-check: $(VENV)/.dev ## Lint, types, layers and mirror
+test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)
+	@.ci/tools python
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
+
+verify: $(VENV)/.dev ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
+	@.ci/tools python system
+	$(PYTEST) -m verify -rs $(ARGS)
+	$(PYTEST) tests/properties
+	$(PY) -m compat.matrix
+
+coverage: $(VENV)/.dev ## Measure branch coverage of the core, and fail if it has fallen
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" --cov --cov-report= --cov-fail-under=0 \
+		tests/broker tests/lab tests/session tests/store
+	@for name in broker lab session store; do printf '%-8s %s %%\n' $$name \
+		$$($(PY) -m coverage report --format=total --fail-under=0 --include="amqp_broker/$$name/*"); done
+	@$(PY) -m coverage report
+
+record: $(VENV)/.dev ## Record the answers of a live RabbitMQ (SUITE=wire)
+	@.ci/tools system
+	$(PY) -m compat.oracle record $(SUITE) $(ARGS)
+
+check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
+	@.ci/tools lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(PY) -m pytest tests/tidy
 
 bench: $(VENV)/.dev ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
-	@.ci/tools
+	@.ci/tools system
 	$(PY) -m bench $(ARGS)
 
 compat: $(VENV)/.dev ## Play the scenarios of compat/README.md with every client (CLIENT=go, BROKER=rabbitmq or both)
-	@.ci/tools
+	@.ci/tools python system
 	$(PY) -m compat.matrix $(CLIENT)
 
-fuzz: $(VENV)/.dev ## Throw mutated bytes at sessions for a bounded time (ARGS="--seconds 60")
+fuzz: $(VENV)/.dev ## Feed mutated bytes to sessions for a bounded time (ARGS="--seconds 60")
 	$(PY) -m tests.fuzz $(ARGS)
 
-torture: $(VENV)/.dev ## Kill the broker at random moments and look for what is lost (ARGS="--rounds 200 --seed 1")
+mutants: $(VENV)/.dev ## Plant small bugs in the core and list those that no test finds (ARGS="--count 300 --seed 1")
+	$(PY) -m tests.mutants $(ARGS)
+
+torture: $(VENV)/.dev ## Kill the broker at random moments and look for losses (ARGS="--rounds 200 --seed 1")
 	$(PY) -m tests.torture $(ARGS)
 
-clean: ## Remove everything that was built
+soak: $(VENV)/.dev ## Run applications for a long time and look for leaks (ARGS="--minutes 60")
+	$(PY) -m tests.soak $(ARGS)
+
+clean: ## Remove all build products
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

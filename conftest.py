@@ -1,10 +1,13 @@
-"""How workers share the tests, as `make test` has it: what takes longest first, what shares something on one of them.
+"""Tests that only `make verify` runs, and the distribution of tests over workers.
 
-xdist's own groups are no way to say so: it writes them into the ids of tests, which pytest 9.2 does not let it.
+The longest start first, and tests that share an expensive fixture run on one worker. The groups of xdist cannot express
+this: xdist writes them into the ids of tests, which pytest 9.2 forbids.
 """
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,21 +15,77 @@ import pytest
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
+# Tests that a machine may not be able to run, or that take minutes. Single tests elsewhere have the mark `verify`.
+VERIFY = (
+    # A browser.
+    "tests/page/",
+    # Linux's namespaces, and root.
+    "tests/container/test_image.py",
+    # A C compiler.
+    "tests/bench/test_generator.py",
+    "tests/bench/test_managed.py",
+    # A Spark in processes of its own.
+    "tests/docs/test_examples.py",
+    "tests/docs/test_pages.py::test_examples_of_a_page_work[pipeline]",
+    "tests/docs/test_pages.py::test_examples_of_a_page_work[spark]",
+    "tests/pipeline/test_report_page.py",
+    "tests/pipeline/test_spark_session.py",
+    "tests/pyspark_amqp/test_data_source.py::test_a_spark_killed_between_batches_resumes",
+    # Minutes of one processor.
+    "compat/management_admin/test_any_request.py",
+    "tests/simulation/test_planted_bugs.py",
+    "tests/store/test_pages.py::test_no_damage_ends_the_process",
+    "tests/torture/test_full_disk.py",
+    "tests/torture/test_torture.py",
+)
+# The one test of Spark that `make test` has.
+SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_broker]"
+
 # The tests that use the Spark of the session.
-SPARK = ("tests/pyspark_amqp/", "tests/pipeline/")
-# Many minutes in one file, whose tests share nothing, or no more than a broker that is started at once.
-APART = ("tests/docs/test_pages.py", "tests/simulation/", "compat/matrix/test_clients.py")
-# What is begun first.
-LONG = (*SPARK, "tests/docs/test_pages.py", "tests/docs/test_examples.py", "compat/")
+SPARK = ("tests/pyspark_amqp/", "tests/pipeline/", "tests/docs/test_examples.py")
+# An interrupted call to Spark leaves its answer to the next call, and all later tests fail. So only a call that hangs
+# may be interrupted, not a slow one.
+SPARK_TIMEOUT_S = 900
+# Files that take many minutes and whose tests share nothing expensive: each test is a unit.
+APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/simulation/")
+# Tests that start first, because they take longest.
+LONG = (*SPARK, "compat/oracle/", "tests/docs/test_pages.py", "compat/")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and tests in each, in this random order")
+
+
+def shuffle(items: list[pytest.Item], seed: int) -> None:
+    """Shuffle files, and tests in each file. Tests of a file stay together, because they share fixtures."""
+    chance = random.Random(seed)
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    shuffled = list(files.values())
+    chance.shuffle(shuffled)
+    for tests in shuffled:
+        chance.shuffle(tests)
+    items[:] = [item for tests in shuffled for item in tests]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):
+    for item in items:
+        needs_spark = "spark" in getattr(item, "fixturenames", ())
+        if needs_spark:
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+        if item.nodeid.startswith(VERIFY) or (needs_spark and item.nodeid != SMOKE):
+            item.add_marker("verify")
+    seed = config.getoption("shuffle")
+    if seed is not None:
+        shuffle(items, seed)
+    elif hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 def scope_of(nodeid: str) -> str:
-    """What runs on one worker: a test, a file, or a folder with a fixture that is dear to start."""
+    """Return the unit that runs on one worker: a test, a file, or a folder with an expensive fixture."""
     file = nodeid.partition("::")[0]
     if file.startswith(APART):
         return nodeid
@@ -46,6 +105,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
         def _split_scope(self, nodeid: str) -> str:
             return scope_of(nodeid)
 
-    # In the order of collection, not those first that have most tests.
+    # In the order of collection instead of by number of tests.
     config.option.loadscopereorder = False
     return Together(config, log)

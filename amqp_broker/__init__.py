@@ -1,10 +1,6 @@
 """amqp-broker: an AMQP 0-9-1 broker that RabbitMQ's clients cannot tell from RabbitMQ.
 
-errors, message, fields, config   reply codes, the message, field tables, settings
-protocol                          bytes to frames and methods, and back
-broker                            vhosts, exchanges, queues, consumers, users
-session                           one connection: methods meet verbs
-server                            sockets, the clock, the loop
-testing                           a broker inside of tests, and the pytest plugin
-cli                               the command line
+Each package has a docstring that says what it holds and which file to read first. `broker/`, `session/`, `shovel/` and
+`lab/` decide and do no input or output; `server/`, `store/` and `management/` connect them to sockets, disk and HTTP.
+Read `broker/` first.
 """

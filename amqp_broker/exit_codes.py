@@ -1,4 +1,4 @@
-"""Exit codes of commands, by the names of sysexits.h: RabbitMQ's tools use them, and Windows' `os` has none."""
+"""Exit codes of commands, named as in sysexits.h; RabbitMQ's tools use them, and `os` on Windows lacks them."""
 
 from __future__ import annotations
 

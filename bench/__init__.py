@@ -1,6 +1,6 @@
-"""Our broker beside RabbitMQ on the same machine, under the same load: `python -m bench`.
+"""A benchmark of amqp-broker and RabbitMQ under the same load: `python -m bench`.
 
-rows.py says what is compared and what is wanted, generator.py drives the load generator of load/, compare.py runs the
-rows on both brokers in turn, managed.py those of management, flat.py looks whether our cost per message depends on how
-much else there is, report.py prints. README.md says how to read it.
+Read benchmarks.py first, which lists the rows and goals. The load generator is in load/, and generator.py runs it. Rows
+are measured by side_by_side.py, those of management by managed.py, and the scaling of costs by flat.py. Output is in
+figures_report.py; README.md explains it.
 """

@@ -1,4 +1,4 @@
-"""python -m bench: our broker beside RabbitMQ, and our cost per message in several settings."""
+"""`python -m bench`: measure amqp-broker beside RabbitMQ, and its cost per message in several settings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import report
-from bench.compare import BROKERS, QUICK, Brokers, Effort, Figures, compare
+from bench import figures_report
+from bench.benchmarks import ROWS
 from bench.flat import FLAT_ROWS, FlatFigures, measure_flat
 from bench.generator import MissingToolError, build_generator
 from bench.managed import measure_managed
-from bench.rows import ROWS
+from bench.side_by_side import BROKERS, QUICK, Brokers, Effort, Figures, compare
 from compat.brokers import RABBITMQ_SERVER, RabbitMQ
 
-UNAVAILABLE = 69  # sysexits.h: something this needs is not here
-OPEN_FILES = 4096  # a thousand connections, on both ends
+UNAVAILABLE = 69  # sysexits.h: a requirement is missing
+OPEN_FILES = 4096  # a thousand connections, with two ends each
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -47,19 +47,19 @@ def brokers_for(only: str | None) -> Brokers:
     brokers = {name: make for name, make in BROKERS.items() if only in (None, name)}
     if "rabbitmq" in brokers and not RabbitMQ.is_installed():
         raise MissingToolError(
-            "RabbitMQ is not installed: install it (Debian: rabbitmq-server), or measure with --only ours."
+            "RabbitMQ is not installed: install it (Debian: rabbitmq-server), or measure with --only amqp-broker."
         )
     return brokers
 
 
 def rabbitmq_version() -> str:
-    """From the folders of Debian's package, for the caption."""
+    """Return RabbitMQ's version from the folders of Debian's package, for the caption."""
     found = [path.name for path in RABBITMQ_SERVER.parents[1].glob("lib/rabbitmq_server-*")]
     return match[0] if found and (match := re.search(r"[\d.]+$", found[0])) else ""
 
 
 def allow_open_files() -> None:
-    """Brokers and generator inherit it."""
+    """Raise the limit of open files, which brokers and generator inherit."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if now != resource.RLIM_INFINITY and now < OPEN_FILES:
         wanted = OPEN_FILES if most == resource.RLIM_INFINITY else min(OPEN_FILES, most)
@@ -78,7 +78,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return UNAVAILABLE
     allow_open_files()
-    # So that the brokers are ended, too, when this is asked to end.
+    # Exit normally on SIGTERM, so that the brokers are stopped.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     started = time.monotonic()
 
@@ -90,25 +90,27 @@ def main() -> int:
         measure_managed(rows, brokers, effort, Path(folder), figures, say)
         flat = measure_flat(flat_rows, effort, Path(folder), say) if flat_rows else FlatFigures()
     if arguments.json:
-        arguments.json.write_text(json.dumps(report.as_json(rows, figures, flat_rows, flat), indent=1) + "\n")
+        arguments.json.write_text(
+            json.dumps(figures_report.as_json(rows, figures, flat_rows, flat), indent=1) + "\n", "utf-8"
+        )
     return print_report(arguments, figures, flat)
 
 
 def print_report(arguments: argparse.Namespace, figures: Figures, flat: FlatFigures) -> int:
-    machine = report.machine()
+    machine = figures_report.machine()
     print(f"\n{machine['cores']} x {machine['cpu']}, {machine['system']}; CPython {machine['python']}", end="")
     print(f"; RabbitMQ {rabbitmq_version() or 'absent'}; {'one short run' if arguments.quick else 'medians'}\n")
     are_all_met = True
     if rows := [row for row in ROWS if row.name in arguments.rows]:
-        print(report.comparison_table(rows, figures), end="\n\n")
-        text, are_all_met = report.goals_table(rows, figures)
+        print(figures_report.comparison_table(rows, figures), end="\n\n")
+        text, are_all_met = figures_report.goals_table(rows, figures)
         if arguments.only != "rabbitmq":
             print("Goals\n" + text, end="\n\n")
     flat_rows = [row for row in FLAT_ROWS if row.name in arguments.rows]
     if flat_rows and arguments.only != "rabbitmq":
-        text, is_flat = report.flat_table(flat_rows, flat)
+        text, is_flat = figures_report.flat_table(flat_rows, flat)
         are_all_met = are_all_met and is_flat
-        print("Stays flat: our CPU per message\n" + text, end="\n\n")
+        print("Stays flat: CPU per message of amqp-broker\n" + text, end="\n\n")
     for failure in figures.failures + flat.failures:
         print("failed:", failure)
     is_failed = bool(figures.failures or flat.failures) or (arguments.check and not are_all_met)

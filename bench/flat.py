@@ -1,6 +1,6 @@
-"""Whether our cost per message stays the same, however many queues, connections, bindings and messages there are.
+"""Checks that the cost per message does not grow with the number of queues, bindings or messages.
 
-And whether messages that only wait cost nothing, with their times to live or without.
+It also checks that waiting messages cost nothing, with or without TTL.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.compare import PAUSE_S, SETTLE_S, Effort, Say, fill, warm_up
+from bench.benchmarks import Sample, median
 from bench.generator import Load, LoadError, cpu_seconds_of, run_load
-from bench.rows import Sample, median
-from compat.brokers import BrokerProcess, OurBroker
+from bench.side_by_side import PAUSE_S, SETTLE_S, Effort, Say, fill, warm_up
+from compat.brokers import AmqpBroker, BrokerProcess
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The row's traffic in another setting; with a backlog, the queue used holds so many messages all the while."""
+    """The row's traffic in another setting; with a backlog, the queue always holds this many messages."""
 
     title: str
     load: Load
@@ -27,7 +27,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class FlatRow:
-    """The same traffic in several settings: the last ones may cost at most so many times what the first costs."""
+    """The same traffic in several settings; the last ones may cost at most a multiple of the first."""
 
     name: str
     title: str
@@ -55,8 +55,8 @@ FLAT_ROWS = (
         "16 B, no ack, beside",
         (Variant("no other connection", _PLAIN), Variant("1000 idle connections", replace(_PLAIN, idle=1000))),
     ),
-    # Each batch waits for its confirms, so that the broker reads the same ten messages at a time from one connection
-    # as from a thousand: otherwise the one would fill its buffer, and reads of many messages are cheaper.
+    # Each batch waits for its confirms, so that the broker reads ten messages at a time from one connection as from a
+    # thousand. Otherwise a single connection would fill its buffer, and reads of many messages are cheaper.
     FlatRow(
         "publishers",
         "16 B, batches of 10, each confirmed before the next, from",
@@ -73,7 +73,7 @@ FLAT_ROWS = (
             Variant("10 000 bindings", replace(_TOPIC, topic_bindings=10_000, topic_keys=10)),
         ),
     ),
-    # No cache of bounded size holds 10 000 keys: this shows what matching itself costs, so more is allowed.
+    # No bounded cache holds 10 000 keys: this row measures the matching itself, so its limit is higher.
     FlatRow(
         "keys",
         "16 B, no ack, topic exchange, one match, 10 000 bindings,",
@@ -107,7 +107,7 @@ class FlatFigures:
     """All samples so far, by row and setting."""
 
     samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
-    # What share of a core a broker takes that has its backlog and nothing to do, where there is one.
+    # Share of a core that an idle broker with a backlog uses.
     idle_shares: dict[tuple[str, str], float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
@@ -116,7 +116,7 @@ class FlatFigures:
         return median(samples) if samples else None
 
     def factor(self, row: FlatRow, variant: Variant) -> float | None:
-        """CPU per message compared with the row's first variant."""
+        """Return the CPU per message relative to the row's first variant."""
         first, this = self.median(row, row.variants[0]), self.median(row, variant)
         if first is None or this is None or not first.cpu_us or this.cpu_us is None:
             return None
@@ -126,11 +126,11 @@ class FlatFigures:
 def measure_flat(rows: Iterable[FlatRow], effort: Effort, folder: Path, say: Say) -> FlatFigures:
     figures = FlatFigures()
     for row in rows:
-        # A broker for each variant: what one leaves behind must not burden the other.
-        brokers: list[OurBroker] = []
+        # A new broker for each variant, so that none affects the next.
+        brokers: list[AmqpBroker] = []
         try:
             for number, variant in enumerate(row.variants):
-                broker = OurBroker(folder / f"flat-{row.name}-{number}")
+                broker = AmqpBroker(folder / f"flat-{row.name}-{number}")
                 brokers.append(broker)
                 broker.start()
                 warm_up(broker)
@@ -152,7 +152,7 @@ _BACKLOG = "backlog"
 
 
 def idle_share(broker: BrokerProcess) -> float:
-    """The share of a core that a broker takes while nobody wants anything of it."""
+    """Return the share of a core that an idle broker uses."""
     time.sleep(SETTLE_S)
     before = cpu_seconds_of(broker.pid)
     time.sleep(IDLE_S)
@@ -175,4 +175,4 @@ def _measure(
         elsewhere_share=outcome.elsewhere_share,
     )
     figures.samples.setdefault((row.name, variant.title), []).append(sample)
-    say(f"ours: {row.title} {variant.title}: {outcome.broker_cpu_us_per_message:.2f} µs/message")
+    say(f"amqp-broker: {row.title} {variant.title}: {outcome.broker_cpu_us_per_message:.2f} µs/message")

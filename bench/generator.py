@@ -1,4 +1,4 @@
-"""The load generator: built from load/*.c when needed, and run as a process of its own."""
+"""The load generator: built from load/*.c when needed, and run as a separate process."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from compat.brokers import BrokerProcess
 
 SOURCES = Path(__file__).parent / "load"
 PROGRAM = Path(__file__).parents[1] / ".cache" / "bench" / "load"
-SETUP_S = 120  # for what a run does outside its timed part
+SETUP_S = 120  # time for a run outside its timed part
 
 
 class MissingToolError(Exception):
-    """Something this machine lacks; the text says what to do."""
+    """A requirement is missing on this machine; the text says what to do."""
 
 
 class LoadError(Exception):
-    """A run that failed, or that did not get all its messages through in time."""
+    """A run that failed, or that did not transfer all its messages in time."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What to put on a broker: each field is the generator's option of that name, which its usage text explains."""
+    """The load: each field is the generator's option of that name, which its usage text explains."""
 
     publishers: int = 1
     consumers: int = 1
@@ -70,7 +70,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the generator saw; a message is one published or one delivered, whichever were more."""
+    """The generator's results; a message is a publish or a delivery, whichever there are more of."""
 
     sent: int
     confirmed: int
@@ -86,7 +86,7 @@ class Outcome:
     own_cpu_us_per_message: float
     own_cpu_share: float
     broker_cpu_us_per_message: float
-    elsewhere_share: float  # of one core, taken by neither the generator nor the broker
+    elsewhere_share: float  # of one core, used by neither the generator nor the broker
 
 
 def build_generator() -> Path:
@@ -104,13 +104,17 @@ def build_generator() -> Path:
 
 
 def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
-    """Put the load on a broker, which is process `pid`, and say what came of it."""
+    """Run the load on a broker with process id `pid`, and return the outcome."""
     before = _cpu_seconds_elsewhere(pid)
     started = time.monotonic()
     command = [str(build_generator()), "--host", broker.host, "--port", str(broker.port), "--pid", str(pid)]
     try:
         done = subprocess.run(
-            [*command, *load.options()], capture_output=True, text=True, timeout=load.seconds + SETUP_S, check=False
+            [*command, *load.options()],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=load.seconds + SETUP_S,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise LoadError(f"the broker did not answer for {error.timeout:.0f} s") from None
@@ -129,17 +133,17 @@ def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
 
 
 def _cpu_seconds_elsewhere(pid: int) -> float:
-    """CPU time of the machine without what the broker, this process and its children that ended have used."""
-    ticks = [int(field) for field in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]]
+    """Return the machine's CPU time without that of the broker, this process and its ended children."""
+    ticks = [int(field) for field in Path("/proc/stat").read_text("utf-8").split(maxsplit=9)[1:9]]
     machine = sum(ticks) - ticks[3] - ticks[4]  # proc(5): the fourth is idle, the fifth is idle while disks work
     own = os.times()
     return machine / os.sysconf("SC_CLK_TCK") - cpu_seconds_of(pid) - sum(own[:4])
 
 
 def cpu_seconds_of(pid: int) -> float:
-    """User and system time of a process. Raises LoadError if there is none."""
+    """Return user and system time of a process. Raise LoadError if it does not exist."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except FileNotFoundError:
         raise LoadError("the broker is not running") from None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

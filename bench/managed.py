@@ -1,4 +1,4 @@
-"""What management costs, and how fast it answers: measured on new processes that serve it, as users run them."""
+"""The cost and the speed of management, measured on new processes with management, as users run them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
 
-from bench.compare import LONG_REPEATS, SETTLE_S, Effort, Figures, Say, memory_bytes, warm_up
+from bench.benchmarks import Row, Sample
 from bench.generator import Load, LoadError, run_load
-from bench.rows import Row, Sample
-from compat.brokers import OurBroker, RabbitMQ
+from bench.side_by_side import LONG_REPEATS, SETTLE_S, Effort, Figures, Say, memory_bytes, warm_up
+from compat.brokers import AmqpBroker, RabbitMQ
 
-Managed = OurBroker | RabbitMQ
+Managed = AmqpBroker | RabbitMQ
 MANAGED: dict[str, Callable[[Path], Managed]] = {
-    "ours": OurBroker,
+    "amqp-broker": AmqpBroker,
     "rabbitmq": lambda folder: RabbitMQ(folder, plugins=("rabbitmq_management", "rabbitmq_prometheus")),
 }
-# What pings is the broker's own tool.
-TOOLS = {"ours": "diagnostics", "rabbitmq": "rabbitmq-diagnostics"}
+# The broker's own tool pings.
+TOOLS = {"amqp-broker": "diagnostics", "rabbitmq": "rabbitmq-diagnostics"}
 
 PINGS = 3
 REQUESTS = 9
@@ -30,14 +30,14 @@ POLL_S = 1.0
 AUTHORIZATION = {"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
 # A thousand queues with a message each.
 QUEUES = Load(consumers=0, queues=1000, messages=1000, spread=True, prefix="listed", keep=True)
-# Some seconds of messages, beside which something is asked for a few times.
-SCRAPED = {"ours": Load(messages=2_000_000), "rabbitmq": Load(messages=400_000)}
+# Some seconds of messages, with a few requests meanwhile.
+SCRAPED = {"amqp-broker": Load(messages=2_000_000), "rabbitmq": Load(messages=400_000)}
 
 
 def measure_managed(
     rows: Iterable[Row], brokers: Iterable[str], effort: Effort, folder: Path, figures: Figures, say: Say
 ) -> None:
-    """Add what is found to the figures; `brokers` are names."""
+    """Add the figures of these brokers."""
     wanted = {row.name: row for row in rows if row.is_managed}
     for repeat in range(effort.repeats if wanted else 0):
         for name in brokers:
@@ -89,7 +89,10 @@ def _list_ms(broker: Managed) -> float:
 
 
 def _share_left(broker: Managed, load: Load) -> float:
-    """How much of the rate is left beside requests, by CPU per message: rates themselves vary by more than this."""
+    """Return the share of the rate that is left beside requests.
+
+    It is computed from the CPU per message, since rates vary by more.
+    """
     warm_up(broker)
     before = run_load(load, broker, broker.pid).broker_cpu_us_per_message
     with _polling(broker):
@@ -100,7 +103,7 @@ def _share_left(broker: Managed, load: Load) -> float:
 
 @contextmanager
 def _polling(broker: Managed) -> Iterator[None]:
-    """Ask for metrics and the overview each second meanwhile. Raises OSError afterwards if there was no answer."""
+    """Request metrics and the overview each second in the background. Raise OSError at the end if a request failed."""
     ended, errors = Event(), list[OSError]()
 
     def poll() -> None:

@@ -1,7 +1,7 @@
-"""Real brokers as processes of their own: ours, and RabbitMQ from Debian's package as the oracle.
+"""Brokers as processes: amqp-broker, and RabbitMQ from Debian's package as the oracle.
 
-Both listen on a free port of 127.0.0.1, keep their data in a folder given to them, and are started, killed and
-restarted by the tests and by `make bench`.
+Both listen on a free port of 127.0.0.1 and keep their data in a given folder. The tests and `make bench` start, kill
+and restart them.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections import deque
+from collections.abc import Iterator
+from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-# What Debian's package has of RabbitMQ's exchange types beyond those of the specification.
+# The plugins of RabbitMQ's Debian package with additional exchange types.
 EXCHANGE_PLUGINS = (
     "rabbitmq_consistent_hash_exchange",
     "rabbitmq_random_exchange",
@@ -28,22 +29,32 @@ EXCHANGE_PLUGINS = (
     "rabbitmq_sharding",
 )
 
-# Those given last: a broker takes its ports only when it starts.
-_given_ports: deque[int] = deque(maxlen=1000)
+# Below the system's ports for clients: otherwise a client could take the port of a broker during a restart.
+PORTS = range(20_000, 32_000)
+BLOCK = 200
+
+
+@cache
+def own_ports() -> Iterator[int]:
+    """Yield ports that only this process gives out, each again only after all others.
+
+    A broker binds its port later, and releases it during a restart. Meanwhile other processes must not use the port:
+    they see that the first port of the block is taken.
+    """
+    for first in PORTS[::BLOCK]:
+        with socket.socket() as mark:
+            try:
+                mark.bind(("127.0.0.1", first))
+            except OSError:
+                continue
+            yield from cycle(range(first + 1, first + BLOCK))
+    raise OSError(f"each block of {PORTS} is taken")
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on now, and nobody else is given by this.
-
-    It lies below the range from which the system takes ports for clients: one of these could otherwise sit on the port
-    of a broker that is down for a restart. Each worker of a parallel run has a range of its own.
-    """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
+    """Return a free TCP port of 127.0.0.1 that is given out nowhere else."""
     while True:
-        port = 20_000 + 2_000 * worker + random.randrange(2_000)
-        if port in _given_ports:
-            continue
-        _given_ports.append(port)
+        port = next(own_ports())
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
@@ -53,7 +64,7 @@ def free_port() -> int:
 
 
 class BrokerProcess:
-    """A broker under test: `host`, `port`, `url` and `pid` while it runs."""
+    """A broker under test, with `host`, `port`, `url` and `pid` while it runs."""
 
     name = "broker"
     host = "127.0.0.1"
@@ -69,7 +80,7 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int:
-        """Process id of the broker itself (for CPU time and memory)."""
+        """Return the process id of the broker itself (for CPU time and memory)."""
         assert self.process is not None
         return self.process.pid
 
@@ -87,7 +98,7 @@ class BrokerProcess:
         raise NotImplementedError
 
     def spawn(self) -> None:
-        """Start the process, and do not wait for it."""
+        """Start the process without waiting for it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -95,27 +106,29 @@ class BrokerProcess:
             )
 
     def start(self, timeout_s: float = 60.0) -> BrokerProcess:
-        """Start the process and return when it accepts clients; RuntimeError with the log if it does not."""
+        """Start the process and wait until it accepts clients. Raise RuntimeError with the log if it does not."""
         self.spawn()
         assert self.process is not None
         deadline = time.monotonic() + timeout_s
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"{self.name} did not start:\n{self.log_path.read_text(errors='replace')[-4000:]}")
+                raise RuntimeError(
+                    f"{self.name} did not start:\n{self.log_path.read_text('utf-8', errors='replace')[-4000:]}"
+                )
             time.sleep(0.01)
         return self
 
     def kill(self) -> None:
-        """End it at once, as `kill -9` does, with all its children."""
+        """Kill the broker and its children at once, like `kill -9`."""
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask it to end and wait."""
+        """Stop the broker with SIGTERM and wait for its end."""
         self._signal(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Kill it and start it again on the same port."""
+        """Kill the broker and start it again on the same port."""
         self.kill()
         self.start()
 
@@ -128,7 +141,7 @@ class BrokerProcess:
         self.process = None
 
 
-class OurBroker(BrokerProcess):
+class AmqpBroker(BrokerProcess):
     """amqp-broker, run with the interpreter of this environment."""
 
     name = "amqp-broker"
@@ -136,11 +149,11 @@ class OurBroker(BrokerProcess):
     def __init__(self, folder: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:
         super().__init__(folder, port)
         self.options = options
-        # Of its environment.
+        # Variables of its environment.
         self.variables: dict[str, str] = {}
 
     def environment(self) -> dict[str, str]:
-        # With TLS there is a port of HTTPS, too, and other brokers run beside this one.
+        # With TLS there is an HTTPS port as well, and other brokers run at the same time.
         ports = {"AMQP_BROKER_MANAGEMENT_TLS_PORT": "0"} if "--tls-port" in self.options else {}
         return {**super().environment(), **ports, **self.variables}
 
@@ -158,38 +171,38 @@ class OurBroker(BrokerProcess):
 
     @property
     def management_port(self) -> int:
-        """Where the HTTP API is, until the next start."""
-        return int(json.loads(self.ports_file.read_text())["management"])
+        """Return the port of the HTTP API, until the next start."""
+        return int(json.loads(self.ports_file.read_text("utf-8"))["management"])
 
     @property
     def prometheus_port(self) -> int:
-        """Where metrics are, until the next start."""
-        return int(json.loads(self.ports_file.read_text())["prometheus"])
+        """Return the port of the metrics, until the next start."""
+        return int(json.loads(self.ports_file.read_text("utf-8"))["prometheus"])
 
     def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of our commands that are RabbitMQ's, `diagnostics` for one, against this broker."""
+        """Run a counterpart of RabbitMQ's commands, for example `diagnostics`, against this broker."""
         return subprocess.run(
             [sys.executable, "-m", "amqp_broker", tool, "--node", str(self.port), *arguments],
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=120,
             check=False,
         )
 
     def is_ready(self) -> bool:
         try:
-            return bool(json.loads(self.ports_file.read_text())["amqp"] == self.port)
+            return bool(json.loads(self.ports_file.read_text("utf-8"))["amqp"] == self.port)
         except (FileNotFoundError, ValueError):
             return False
 
 
 class RabbitMQ(BrokerProcess):
-    """Debian's rabbitmq-server on its own ports, with its own data folder, node name and epmd.
+    """Debian's rabbitmq-server with its own ports, data folder, node name and epmd.
 
-    `settings` are further lines of rabbitmq.conf. With the management plugin its HTTP API is at `management_port`, with
-    that of Prometheus its metrics at `prometheus_port`.
+    `settings` are additional lines of rabbitmq.conf. With the management plugin, its HTTP API is at `management_port`;
+    with the Prometheus plugin, its metrics are at `prometheus_port`.
     """
 
     name = "RabbitMQ"
@@ -208,9 +221,15 @@ class RabbitMQ(BrokerProcess):
     def is_installed() -> bool:
         return RABBITMQ_SERVER.exists()
 
+    @staticmethod
+    def version() -> str:
+        """Return the installed version, for example `3.10.8`, or an empty string."""
+        folders = sorted(RABBITMQ_SERVER.parents[1].glob("lib/rabbitmq_server-*"))
+        return folders[-1].name.removeprefix("rabbitmq_server-") if folders else ""
+
     @property
     def pid(self) -> int:
-        """The Erlang VM's process id: the server script execs or forks it."""
+        """Return the process id of the Erlang VM, which the server script executes or forks."""
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
@@ -223,13 +242,13 @@ class RabbitMQ(BrokerProcess):
 
     def command(self) -> list[str]:
         self.home.mkdir(exist_ok=True)
-        (self.folder / "enabled_plugins").write_text(f"[{','.join(self.plugins)}].\n")
+        (self.folder / "enabled_plugins").write_text(f"[{','.join(self.plugins)}].\n", "utf-8")
         lines = [f"listeners.tcp.default = {self.host}:{self.port}", "log.console = true", "log.file = false"]
         if "rabbitmq_management" in self.plugins:
             lines += [f"management.tcp.port = {self.management_port}", f"management.tcp.ip = {self.host}"]
         if "rabbitmq_prometheus" in self.plugins:
             lines += [f"prometheus.tcp.port = {self.prometheus_port}", f"prometheus.tcp.ip = {self.host}"]
-        (self.folder / "rabbitmq.conf").write_text("\n".join([*lines, *self.settings]) + "\n")
+        (self.folder / "rabbitmq.conf").write_text("\n".join([*lines, *self.settings]) + "\n", "utf-8")
         return [str(RABBITMQ_SERVER)]
 
     def environment(self) -> dict[str, str]:
@@ -250,19 +269,19 @@ class RabbitMQ(BrokerProcess):
         }
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of RabbitMQ's commands, `rabbitmqctl` for one, against this node."""
+        """Run one of RabbitMQ's commands, for example `rabbitmqctl`, against this node."""
         return subprocess.run(
             [str(RABBITMQ_SERVER.with_name(program)), *arguments],
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=120,
             check=False,
         )
 
     def is_ready(self) -> bool:
-        return "Server startup complete" in self.log_path.read_text(errors="replace")
+        return "Server startup complete" in self.log_path.read_text("utf-8", errors="replace")
 
     def start(self, timeout_s: float = 120.0) -> BrokerProcess:
         self.log_path.unlink(missing_ok=True)
@@ -270,7 +289,7 @@ class RabbitMQ(BrokerProcess):
 
     def _signal(self, number: signal.Signals) -> None:
         super()._signal(number)
-        # epmd makes itself a session of its own, so the group's signal has not reached it.
+        # epmd creates its own session, so the signal to the group has not reached it.
         subprocess.run(
             [shutil.which("epmd") or "epmd", "-port", str(self.epmd_port), "-kill"],
             env=self.environment(),

@@ -25,6 +25,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 DAY = timedelta(days=1)
+SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
@@ -36,29 +47,33 @@ class Issued:
     authority: Path
 
     def context(self) -> ssl.SSLContext:
-        """A client's that shows this certificate, and trusts the authority that signed it."""
+        """Return a client's context that shows this certificate and trusts its authority."""
         context = ssl.create_default_context(cafile=str(self.authority))
         context.load_cert_chain(self.certificate, self.key)
         return context
 
 
 class Issuer:
-    """An authority; its files, and those of what it signs, are in the folder."""
+    """An authority; the folder contains its files and those of the certificates that it signs."""
 
     def __init__(self, folder: Path, name: str = "test authority") -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        # Certificates of one name are alike, whenever they are issued.
+        # Certificates of one name have the same validity whenever they are issued.
         self._now = datetime.now(UTC)
         self.authority = folder / "ca.pem"
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
         builder = self._builder(self._name, self._key, None, None)
-        certificate = builder.add_extension(x509.BasicConstraints(True, None), critical=True).sign(self._key, SHA256())
+        certificate = (
+            builder.add_extension(x509.BasicConstraints(True, None), critical=True)
+            .add_extension(SIGNS_CERTIFICATES, critical=True)
+            .sign(self._key, SHA256())
+        )
         self.authority.write_bytes(certificate.public_bytes(Encoding.PEM))
 
     def context(self) -> ssl.SSLContext:
-        """A client's that trusts this authority, and shows no certificate."""
+        """Return a client's context that trusts this authority and shows no certificate."""
         return ssl.create_default_context(cafile=str(self.authority))
 
     def server(self) -> Issued:
@@ -68,7 +83,7 @@ class Issuer:
         return self._issue(common_name, hosts)
 
     def expired(self) -> Issued:
-        """A client's certificate that was valid until yesterday."""
+        """Issue a client certificate that expired yesterday."""
         return self._issue("expired", (), begin=self._now - 3 * DAY, end=self._now - DAY)
 
     def _issue(
@@ -87,6 +102,7 @@ class Issuer:
     def _builder(
         self, name: x509.Name, key: ec.EllipticCurvePrivateKey, begin: datetime | None, end: datetime | None
     ) -> x509.CertificateBuilder:
+        """Return a builder with key identifiers, which Python 3.13 and newer require."""
         return (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -95,6 +111,8 @@ class Issuer:
             .serial_number(x509.random_serial_number())
             .not_valid_before(begin or self._now - DAY)
             .not_valid_after(end or self._now + 30 * DAY)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
 
 
@@ -115,7 +133,7 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def encrypted(key: Path, password: str) -> Path:
-    """A copy of the key that wants a password."""
+    """Return a copy of the key that is encrypted with a password."""
     loaded = load_pem_private_key(key.read_bytes(), None)
     assert isinstance(loaded, ec.EllipticCurvePrivateKey)
     copy = key.with_suffix(".encrypted")

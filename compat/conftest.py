@@ -1,4 +1,4 @@
-"""The broker that the client programs run against: ours, or the real RabbitMQ with BROKER=rabbitmq."""
+"""The broker for the client programs: amqp-broker, or RabbitMQ with BROKER=rabbitmq."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from compat.brokers import BrokerProcess, OurBroker, RabbitMQ
+from compat.brokers import AmqpBroker, BrokerProcess, RabbitMQ
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where CI runs, a client that is not there is a failure."""
+    """Turn the skip of a missing client into a failure in CI."""
     report = yield
     if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
@@ -22,12 +22,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def make_broker(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
     folder = tmp_path_factory.mktemp("broker")
-    return RabbitMQ(folder) if os.environ.get("BROKER") == "rabbitmq" else OurBroker(folder)
+    return RabbitMQ(folder) if os.environ.get("BROKER") == "rabbitmq" else AmqpBroker(folder)
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """One broker for all tests that leave it running; each test uses names of its own."""
+    """Provide one broker for all tests that do not stop it; each test uses unique names."""
     process = make_broker(tmp_path_factory)
     process.start()
     yield process
@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker that a test may kill and restart."""
+    """Provide a broker that a test may kill and restart."""
     process = make_broker(tmp_path_factory)
     process.start()
     yield process

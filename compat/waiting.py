@@ -1,4 +1,4 @@
-"""Wait for a condition with a deadline; the only way a client program here lets time pass."""
+"""Waiting for a condition with a deadline; client programs here do not sleep in any other way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STEP_S = 0.02
 def wait_until(
     condition: Callable[[], object], timeout_s: float = 15.0, pause: Callable[[float], object] = time.sleep
 ) -> None:
-    """Return when the condition holds; `pause` is what runs a client's event loop for the seconds given."""
+    """Wait until the condition holds; `pause` runs a client's event loop for the given seconds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout_s} seconds"

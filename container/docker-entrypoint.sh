@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What RabbitMQ's image does before its programs run, and what users of such images expect beyond: see docs/container.md.
+# Prepare a container as RabbitMQ's image does, import definitions and run scripts: see docs/container.md.
 set -euo pipefail
 
 note() {
@@ -15,18 +15,18 @@ program=${1##*/}
 is_server=
 [[ $program != rabbitmq-server && "$program ${2:-}" != "amqp-broker serve" ]] || is_server=true
 
-# Root is not needed: become the user that the volume is for. With --user we are somebody already.
+# Root is not needed: become the user who owns the volume. With --user, the container has another user already.
 if [ "$(id -u)" = 0 ] && [[ $program == rabbitmq* || $program == amqp-broker ]]; then
   if [ -n "$is_server" ]; then
     find /var/lib/rabbitmq \! -user rabbitmq -exec chown rabbitmq '{}' + ||
-      note "not all of /var/lib/rabbitmq could be given to the user rabbitmq"
+      note "the user rabbitmq could not become the owner of all files in /var/lib/rabbitmq"
   fi
   exec setpriv --reuid=rabbitmq --regid=rabbitmq --init-groups "${BASH_SOURCE[0]}" "$@"
 fi
 
 [ -n "$is_server" ] || exec "$@"
 
-# Files that are not there are no news unless the user named them. rabbitmq.config is the format before rabbitmq.conf.
+# Default files may be missing; files that the user names may not. rabbitmq.config is the format before rabbitmq.conf.
 if [ "${RABBITMQ_CONFIG_FILE:-}" = /etc/rabbitmq/rabbitmq ] && [ ! -e /etc/rabbitmq/rabbitmq.conf ]; then
   unset RABBITMQ_CONFIG_FILE
   [ ! -e /etc/rabbitmq/rabbitmq.config ] || export RABBITMQ_CONFIG_FILE=/etc/rabbitmq/rabbitmq.config
@@ -38,7 +38,7 @@ fi
 shopt -s nullglob
 plugins=(/plugins/*.ez)
 [ ${#plugins[@]} -eq 0 ] ||
-  note "plugins for Erlang are not loaded: ${plugins[*]##*/}; what RabbitMQ's own plugins do is built in where it is there"
+  note "plugins for Erlang are not loaded: ${plugins[*]##*/}; the supported plugins of RabbitMQ are built in"
 
 init=/docker-entrypoint-init.d
 definitions=("$init"/*.json)
@@ -51,19 +51,19 @@ if [ ${#definitions[@]} -gt 0 ]; then
   fi
 fi
 
-# The folder of the control socket, which docker exec finds by the same variable.
+# Folder of the control socket; `docker exec` finds it by the same variable.
 run=${AMQP_BROKER_RUNTIME_DIR:=/tmp/amqp-broker}
 export AMQP_BROKER_RUNTIME_DIR
 if ! (umask 077 && mkdir -p "$run") 2>/dev/null || [ ! -w "$run" ]; then
   note "cannot write to $run: with a read-only file system give the container --tmpfs /tmp"
   exit 73
 fi
-# What is there is of a broker that was killed in this container.
+# These files remain from a broker that was killed in this container.
 rm -f "$run"/*.sock "$run/initialising"
 
 [ ${#scripts[@]} -gt 0 ] || exec "$@"
 
-# Scripts run when the broker serves, so it is a child of ours; signals are for it.
+# Scripts run while the broker serves, so it is a child process, to which signals are passed on.
 touch "$run/initialising"
 "$@" &
 broker=$!
@@ -86,7 +86,7 @@ run_scripts() {
 run_scripts &
 job=$!
 
-# wait returns early for a signal of ours, when the broker is still there.
+# wait also returns when this process gets a signal, while the broker still runs.
 while :; do
   code=0
   wait "$broker" || code=$?

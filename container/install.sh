@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Make of a system that has the broker in /opt/amqp-broker what RabbitMQ's image is: the same user, folders, files and
-# programs. The Dockerfile runs it as root, and so does tests/container.
+# Turn a system with the broker in /opt/amqp-broker into the equivalent of RabbitMQ's image: the same user, folders, files
+# and programs. The Dockerfile and tests/container run this script as root.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 broker=/opt/amqp-broker
@@ -16,7 +16,7 @@ install -m 666 "$here/enabled_plugins" /etc/rabbitmq/
 install -m 755 "$here/docker-entrypoint.sh" "$here/docker-healthcheck.sh" /usr/local/bin/
 "$broker/bin/amqp-broker" install-shims "$rabbitmq/sbin"
 
-# Whoever the container runs as (--user) may write there.
+# Any user of the container (--user) may write there.
 folders=(/etc/rabbitmq /etc/rabbitmq/conf.d "$rabbitmq/plugins" /var/lib/rabbitmq /var/log/rabbitmq)
 chown -R rabbitmq:rabbitmq "${folders[@]}"
 chmod 777 "${folders[@]}"

@@ -18,7 +18,7 @@ IMAGES: Final = Path(__file__).with_name("images")
 SIZE: Final = (1100, 720)
 # Long enough for the charts to have lines.
 TRAFFIC_S: Final = 25
-# What a page may load within.
+# Longest time for a page to load.
 BYTES_MAX: Final = 150_000
 
 

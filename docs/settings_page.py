@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from amqp_broker.conf_keys import SILENT, WITHOUT_EFFECT
-from amqp_broker.config import Config, names_in_environment, options_of
+from amqp_broker.settings.settings import SETTINGS
+from amqp_broker.settings.sources.conf_keys import SILENT, WITHOUT_EFFECT
 
 PAGE: Final = Path(__file__).with_name("settings.md")
 
@@ -17,67 +16,69 @@ INTRODUCTION: Final = """\
 
 This page is generated: `python -m docs.settings_page`.
 
-## Where they come from
+## Sources
 
-A setting is taken from the first of these that has it:
+The value of a setting comes from the first of these sources that has one:
 
 1. the command line: `amqp-broker serve --port 5673`
-2. the environment, by our name first: `AMQP_BROKER_PORT`, then RabbitMQ's and its images': `RABBITMQ_NODE_PORT`. A
-   variable of RabbitMQ that is set to nothing is not set
-3. `RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS`, of which `-rabbit KEY VALUE` counts, and `-rabbitmq_management` and
-   `-rabbitmq_prometheus` with theirs
-4. `advanced.config`, of which pairs count that rabbitmq.conf could have
-5. the files of `RABBITMQ_CONFIG_FILES` (a folder, or a pattern), the last in the order of their names first
-6. the file of `--config` or `RABBITMQ_CONFIG_FILE`, which may be without its suffix
-7. the list of `RABBITMQ_ENABLED_PLUGINS`, else the file of `--enabled-plugins` or `RABBITMQ_ENABLED_PLUGINS_FILE`:
-   whether the HTTP API and the metrics are served
+2. the environment: `AMQP_BROKER_PORT`, then the variables of RabbitMQ and its images, `RABBITMQ_NODE_PORT`. A variable
+   of RabbitMQ that is empty counts as not set
+3. `RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS`: pairs after `-rabbit`, `-rabbitmq_management` and `-rabbitmq_prometheus`
+4. `advanced.config`: pairs that rabbitmq.conf could also have
+5. the files of `RABBITMQ_CONFIG_FILES` (a folder or a pattern); later files in the order of their names override
+   earlier ones
+6. the file of `--config` or `RABBITMQ_CONFIG_FILE`, with or without its suffix
+7. for the HTTP API and the metrics: the list `RABBITMQ_ENABLED_PLUGINS`, or the file of `--enabled-plugins` or
+   `RABBITMQ_ENABLED_PLUGINS_FILE`
 8. the default
 
-No file is read that nobody names: a broker on a laptop does not take up `/etc/rabbitmq` of another program.
+The broker reads only the files that are named. It does not read `/etc/rabbitmq` by itself, where another program may
+have its configuration.
 
-## What is wrong in a file
+## Errors
 
-A key that is unknown, a value that cannot be, a line that is none: each is a warning with the file and the line, and
-the broker starts without it. With `--strict-config` it does not start (exit code 78), and neither would RabbitMQ. What
-is wrong on the command line or in the environment is always refused.
+An unknown key, an invalid value or an invalid line of a file is a warning with the file and the line, and the broker
+starts without it. With `--strict-config` the broker does not start (exit code 78), as RabbitMQ would not. An invalid
+value on the command line or in the environment is always refused.
 
-`amqp-broker check-config [FILE]...` and `amqp-broker serve --check-config` print every setting and where it is from,
-with secrets masked, then what is wrong, and end with 0 or 78.
+`amqp-broker check-config [FILE]...` and `amqp-broker serve --check-config` print every setting and its source, with
+secrets masked, then all errors. The exit code is 0, or 78 if there are errors.
 
 ## All settings
 
-"Key" is that of rabbitmq.conf; a star stands for any name. Of several keys the first counts, wherever they stand.
+"Key" is the key in rabbitmq.conf; a star stands for any name. If a file has several keys of one setting, the one that
+is listed first here counts.
 """
 
 KEYS: Final = """
-## Keys that have no effect
+## Keys without effect
 
-These, and those that begin so, are told in the log as having no effect:
+The log reports that these keys, and keys that begin with them, have no effect:
 
 {without_effect}
 
-And these are passed over: they tune a cluster, Erlang, or what is not here at all.
+These keys are ignored, because they tune a cluster, Erlang, or functions that this broker does not have:
 
 {silent}
 """
 
 
 def page() -> str:
-    """The page as it must be."""
+    """Return the text of the page."""
     return INTRODUCTION + "".join(_settings()) + KEYS.format(without_effect=_list(WITHOUT_EFFECT), silent=_list(SILENT))
 
 
 def _settings() -> Iterator[str]:
-    for declared in fields(Config):
+    for declared in SETTINGS:
         default = "" if declared.default in ("", None) else str(declared.default)
         if declared.type == "bool":
             default = default.lower()
-        yield f"\n### {declared.name}\n\n{declared.metadata['help']}\n\n"
-        if options := options_of(declared):
-            yield f"- Option: {_code(options)}\n"
-        yield f"- Environment: {_code(names_in_environment(declared))}\n"
-        if keys := declared.metadata["keys"]:
-            yield f"- Key: {_code(keys)}\n"
+        yield f"\n### {declared.name}\n\n{declared.help}\n\n"
+        if declared.options:
+            yield f"- Option: {_code(declared.options)}\n"
+        yield f"- Environment: {_code(declared.environment)}\n"
+        if declared.keys:
+            yield f"- Key: {_code(declared.keys)}\n"
         yield f"- Default: {_code([default]) if default else 'none'}\n"
 
 
@@ -86,14 +87,14 @@ def _code(names: Iterable[str]) -> str:
 
 
 def _list(keys: Iterable[str]) -> str:
-    """Lines of keys, none of them too long."""
+    """Return keys in lines of limited length."""
     lines = [""]
     for key in keys:
         if len(lines[-1]) + len(key) > 110:
             lines.append("")
-        lines[-1] += f"`{key}` "
-    return "\n".join(line.rstrip() for line in lines)
+        lines[-1] += f"`{key}`, "
+    return "\n".join(line.rstrip() for line in lines).rstrip(",") + "."
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(), "utf-8")

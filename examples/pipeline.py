@@ -1,4 +1,4 @@
-"""From an empty machine to a report, step by step: run it whole, or cell by cell in an editor that knows `# %%`.
+"""From an empty machine to a report: run it whole, or cell by cell in an editor that knows `# %%`.
 
     pip install "amqp-minibroker[spark]"        # and Java 17, or the extra spark-jre
     python examples/pipeline.py
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pika
 
-from amqp_broker.pipeline import page, report
+from amqp_broker.pipeline import report_page, report_tables
 from amqp_broker.pipeline.archive import Archive
 from amqp_broker.pipeline.lake import Lake
-from amqp_broker.pipeline.session import open_session
+from amqp_broker.pipeline.spark_session import open_session
 from amqp_broker.testing import EmbeddedBroker
 
 folder = Path("trace").absolute()
@@ -26,8 +26,8 @@ connection = pika.BlockingConnection(pika.URLParameters(broker.url))
 channel = connection.channel()
 channel.queue_declare("trace", durable=True, arguments={"x-queue-type": "stream", "x-max-age": "7D"})
 channel.queue_bind("trace", "amq.rabbitmq.trace", "#")
-# What `amqp-broker trace on` does beside a broker of its own process.
-broker.ask(lambda server: server.broker.vhosts["/"].start_trace(extended=True))
+# The same as `amqp-broker trace on` with a broker in another process.
+broker.ask(lambda server: server.broker.vhosts["/"].tracing.start(extended=True))
 
 # %% Work: orders, some of which are refused, come again or end as dead letters.
 channel.queue_declare("dead")
@@ -56,10 +56,10 @@ events.groupBy("event").count().orderBy("event").show()
 events.where("event = 'dead_letter'").select("time", "queue", "reason", "message_number").show(3, truncate=False)
 
 # %% The report: tables of Parquet, and a page.
-with report.computed(spark, events) as tables:
-    written = report.write(tables, str(folder / "report"))
+with report_tables.computed(spark, events) as tables:
+    written = report_tables.write(tables, str(folder / "report"))
 written["queues"].select("queue", "minute", "arrived", "acked", "wait_ms_p95", "handling_ms_p95").show()
-(folder / "report.html").write_text(page.page(written))
+(folder / "report.html").write_text(report_page.page(written), "utf-8")
 print(f"open {folder / 'report.html'}")
 
 # %%

@@ -1,6 +1,7 @@
 """AMQP 0-9-1 queues and streams as tables of Apache Spark: `spark.readStream.format("amqp")`.
 
-Spark finds this package by its name. It works with any RabbitMQ and imports nothing of `amqp_broker`.
+Spark finds this package by its name. It works with any AMQP 0-9-1 broker and imports nothing of `amqp_broker`. Jobs on
+a broker's trace are in `amqp_broker.pipeline`. Read `data_source.py` first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the broker is and who connects."""
+"""The address of a broker, with login and TLS settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TLS_PORT: Final = 5671
 
 @dataclass(frozen=True)
 class Tls:
-    """How the broker's certificate is checked, and what the client shows; paths of PEM files, empty for none."""
+    """TLS settings: paths of PEM files, or empty strings."""
 
     ca_file: str = ""
     cert_file: str = ""
@@ -23,7 +23,7 @@ class Tls:
     verify: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """Raises OptionError for files that cannot be read."""
+        """Return the TLS context. Raise OptionError for unreadable files."""
         try:
             context = ssl.create_default_context(cafile=self.ca_file or None)
             if self.cert_file:
@@ -38,7 +38,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class Address:
-    """A broker, a vhost and a login; `option` names what the user gave it by."""
+    """A broker, a vhost and a login; `option` is the user's option, for error messages."""
 
     host: str = "localhost"
     port: int = PORT
@@ -53,8 +53,8 @@ class Address:
 
 
 def from_url(url: str) -> Address:
-    """amqp[s]://user:password@host:port/vhost, as the AMQP URI specification has it. Raises OptionError."""
-    # The text of an error must not show the password, so it shows nothing of the URL.
+    """Parse an AMQP URI, amqp[s]://user:password@host:port/vhost. Raise OptionError."""
+    # An error must not show the password, so it shows no part of the URL.
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -63,7 +63,7 @@ def from_url(url: str) -> Address:
     if parts.scheme not in ("amqp", "amqps"):
         raise OptionError("url", f"the scheme must be amqp or amqps, not '{parts.scheme}'")
     if parts.query or parts.fragment:
-        raise OptionError("url", "takes nothing behind '?' or '#': there are options for that")
+        raise OptionError("url", "must not contain '?' or '#': use the options instead")
     is_tls = parts.scheme == "amqps"
     return Address(
         parts.hostname or "localhost",

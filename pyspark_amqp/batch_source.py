@@ -1,4 +1,4 @@
-"""Batch reads: a range of a stream that is fixed when the query is planned, or a look at a classic or quorum queue."""
+"""Batch reads: a range of a stream, fixed in the plan, or a peek at a classic or quorum queue."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.errors import OptionError
+from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, split
-from pyspark_amqp.options import SourceOptions
-from pyspark_amqp.rows import Rows
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 from pyspark_amqp.stream_source import StreamEnds
 
@@ -21,14 +21,14 @@ PREFETCH_MAX = 65_535
 
 
 class StreamBatch(DataSourceReader):
-    """What is in streams between two offsets."""
+    """Reads streams between two offsets."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Asked once for each DataFrame, so all its actions see the same rows."""
+        """Return the ranges; called once for each DataFrame, so all its actions see the same rows."""
         ends = StreamEnds(self.options)
         try:
             start, tails = ends.starting(), ends.final_tails()
@@ -39,7 +39,7 @@ class StreamBatch(DataSourceReader):
         self._check(start, end, tails)
         options = self.options
         ranges = split(start, end, options.partitions_min, options.records_per_partition_max)
-        # Spark would take none for one that is None.
+        # Spark treats an empty list as one partition that is None.
         return [StreamPartition(wanted) for wanted in ranges] or [StreamPartition(Range(options.queues[0], 0, 0))]
 
     def _check(self, start: Offsets, end: Offsets, tails: Offsets) -> None:
@@ -56,15 +56,15 @@ class StreamBatch(DataSourceReader):
 
 @dataclass
 class BrowsePartition(InputPartition):
-    """How many messages to look at."""
+    """The number of messages to peek at."""
 
     count: int
 
 
 class QueueBrowse(DataSourceReader):
-    """The messages that are ready in a queue, and stay there: Spark tells a batch reader nothing to ack by.
+    """Peeks at the ready messages of a queue, since Spark does not tell a batch reader when to ack.
 
-    The broker marks them as redelivered, and quorum queues count it as a delivery. Each action looks anew.
+    The broker marks the messages as redelivered, and quorum queues count a delivery. Each action reads again.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -92,7 +92,7 @@ class QueueBrowse(DataSourceReader):
             connection.open_channel()
             if left:
                 connection.consume(queue, left)
-            # Others may take messages meanwhile: then there are fewer.
+            # Other consumers may take messages in the meantime.
             while left and (deliveries := connection.poll(self.options.poll_timeout_ms / 1000)):
                 for delivery in deliveries[:left]:
                     rows.add(delivery, None)

@@ -1,4 +1,4 @@
-"""The format as Spark sees it: which reader or writer there is for which options."""
+"""Spark's view of the format: the readers and writers for its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 class DefaultSource(DataSource):
     """spark.read, readStream, write and writeStream with .format("amqp").
 
-    Spark imports this in workers that may have to do with something else, so the rest is imported when it is needed.
+    Spark imports this in all of its workers, so the other modules are imported only when they are needed.
     """
 
     @classmethod
@@ -23,27 +23,27 @@ class DefaultSource(DataSource):
         return "amqp"
 
     def schema(self) -> str:
-        """Asked where the user gives no schema. Raises OptionError."""
-        from pyspark_amqp.options import BATCH, CONNECTION, STREAMING, Given
-        from pyspark_amqp.rows import default_schema
+        """Return the schema if the user gives none. Raise OptionError."""
+        from pyspark_amqp.arrow_rows import default_schema
+        from pyspark_amqp.format_options import BATCH, CONNECTION, STREAMING, Given
 
-        # Spark does not say yet whether it is for a batch or a stream.
+        # Spark does not say here whether it is for a batch or a stream.
         given = Given(self.options, (*CONNECTION, *dict.fromkeys(BATCH + STREAMING)))
         return default_schema(given.boolean("includeProperties", True), given.boolean("includeHeaders", False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from pyspark_amqp.arrow_rows import check_schema
         from pyspark_amqp.batch_source import QueueBrowse, StreamBatch
-        from pyspark_amqp.options import read_source
-        from pyspark_amqp.rows import check_schema
+        from pyspark_amqp.format_options import read_source
 
         options = read_source(self.options, is_streaming=False)
         check_schema(schema)
         return StreamBatch(options, schema) if options.is_stream else QueueBrowse(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from pyspark_amqp.options import read_source
+        from pyspark_amqp.arrow_rows import check_schema
+        from pyspark_amqp.format_options import read_source
         from pyspark_amqp.queue_source import QueueSource
-        from pyspark_amqp.rows import check_schema
         from pyspark_amqp.stream_source import StreamSource
 
         options = read_source(self.options, is_streaming=True)
@@ -51,14 +51,14 @@ class DefaultSource(DataSource):
         return StreamSource(options, schema) if options.is_stream else QueueSource(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from pyspark_amqp.options import read_sink
+        from pyspark_amqp.format_options import read_sink
         from pyspark_amqp.sink import BatchSink
 
         return BatchSink(read_sink(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from pyspark_amqp.options import read_sink
+        from pyspark_amqp.format_options import read_sink
         from pyspark_amqp.sink import StreamSink
 
-        # Spark's word for complete output mode, in which each batch is the whole result.
+        # Spark's name for complete output mode, in which each batch is the whole result.
         return StreamSink(read_sink(self.options), schema, overwrite)

@@ -1,17 +1,17 @@
-"""What goes wrong, as Spark shows it: each error says which option it is about."""
+"""Errors as Spark shows them, with the name of the option that causes them."""
 
 from __future__ import annotations
 
 
 class OptionError(ValueError):
-    """An option, or a column, that cannot be: unknown, malformed, missing, or contradicting another."""
+    """An option or column is unknown, malformed, missing, or contradicts another."""
 
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"option '{option}': {problem}")
 
 
 class BrokerError(RuntimeError):
-    """The broker refused, closed or did not answer; `code` is AMQP's reply code, 0 where there was none."""
+    """The broker refused, closed or did not answer; `code` is AMQP's reply code, or 0."""
 
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
@@ -19,8 +19,8 @@ class BrokerError(RuntimeError):
 
 
 class ConnectionLost(BrokerError):
-    """The socket was closed or the broker fell silent: what was under way may be tried again."""
+    """The socket was closed, or the broker fell silent: a retry may succeed."""
 
 
 class DataLoss(RuntimeError):
-    """Messages that the query was to read are gone, and `failOnDataLoss` is true."""
+    """Messages of the query are gone, and `failOnDataLoss` is true."""

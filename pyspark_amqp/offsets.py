@@ -1,4 +1,4 @@
-"""What Spark writes down of streams: by queue, the next offset to read, with names in order."""
+"""Offsets in Spark's checkpoint: the next offset to read by queue, sorted by name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Range(NamedTuple):
 
 
 def capped(start: Offsets, tails: Offsets, rows_max: int | None) -> Offsets:
-    """How far to read in one batch: no further than the tails, and no more than so many offsets in all.
+    """Return the end of a batch: at most the tails, and at most a number of offsets in all.
 
-    Queues share them evenly; what one does not need is for the others.
+    Queues share the number evenly; what one does not need goes to the others.
     """
     ends = {}
     lefts = sorted((max(tails[queue] - first, 0), queue) for queue, first in start.items())
@@ -31,9 +31,9 @@ def capped(start: Offsets, tails: Offsets, rows_max: int | None) -> Offsets:
 
 
 def split(start: Offsets, end: Offsets, partitions_min: int, records_max: int | None) -> list[Range]:
-    """The ranges that tasks read: at least so many in all if there is enough, none with more than `records_max`.
+    """Return the ranges of tasks: at least `count` if possible, each with at most `records_max` offsets.
 
-    A queue whose start is behind its end has nothing to read.
+    A queue whose start is after its end has no ranges.
     """
     counts = {queue: max(last - start.get(queue, last), 0) for queue, last in end.items()}
     total = sum(counts.values())

@@ -1,8 +1,7 @@
 """Streaming reads of classic and quorum queues, at least once.
 
-One consumer in the process that plans the query's batches holds what it was delivered until Spark asks for the batch
-behind it: then everything before is done for good, and acked. Where Spark or this process ends before, the broker
-delivers it again.
+One consumer in the process that plans the batches holds its deliveries until Spark asks for the next batch. Then Spark
+has committed the previous ones, and they are acked. If Spark or this process ends earlier, the broker redelivers them.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
-from pyspark_amqp.frames import Delivery
+from pyspark_amqp.format_options import SourceOptions
+from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Offsets
-from pyspark_amqp.options import SourceOptions
-from pyspark_amqp.rows import Rows
 
 HEARTBEAT_S: Final = 30
-# Between two reads of the socket while Spark works on a batch.
+# Interval of reading the socket while Spark works on a batch.
 BREATH_S: Final = 0.05
-# An idle query asks again at once, so it is kept waiting for so long.
+# Delay of an answer without news: an idle query asks again at once.
 WAIT_S: Final = 0.3
-# A batch ends when nothing comes for so long.
+# A batch ends after this time without a delivery.
 QUIET_S: Final = 0.03
-# How many messages show how large they are.
+# Number of messages from which the average size is estimated.
 SAMPLE: Final = 200
 PREFETCH_MAX: Final = 65_535
 PARTITION_BYTES: Final = 4 * 1024 * 1024
@@ -42,16 +41,16 @@ PARTITION_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass
 class QueuePartition(InputPartition):
-    """Rows, packed as an Arrow stream: they are on their way to a task, which has nothing to fetch."""
+    """Rows as an Arrow stream, which Spark sends to a task."""
 
     packed: bytes
 
 
 class HeldQueue:
-    """A consumer and its unacked deliveries, numbered from `start` on in the order in which they came.
+    """A consumer and its unacked deliveries, numbered from `start` in the order of arrival.
 
-    A thread reads the socket while nobody else does, so that heartbeats go on however long a batch takes. How much is
-    held is bounded in octets, too: prefetch counts messages, so it follows their size.
+    A thread reads the socket between calls, so that heartbeats continue during long batches. The deliveries are also
+    bounded in octets: prefetch counts messages, so it is adapted to their size.
     """
 
     def __init__(self, options: SourceOptions, start: int) -> None:
@@ -81,7 +80,7 @@ class HeldQueue:
                 self._pump(0.0)
 
     def _pump(self, timeout_s: float) -> bool:
-        """Take what the socket has; False if there was nothing. Failures are kept for who asks next."""
+        """Read the socket; return whether there was data. Keep an error for the next call."""
         if self._is_closed or self.failure is not None:
             return False
         try:
@@ -107,7 +106,7 @@ class HeldQueue:
         self._seen_bytes += size
 
     def _adapt(self) -> None:
-        """Consume anew with a prefetch that fits the size of the messages, or stop where too much is held."""
+        """Consume again with a prefetch that fits the size of the messages, or pause if too much is held."""
         if self._tag is not None and self.held_bytes > 2 * self.options.bytes_per_trigger_max:
             self._connection.cancel(self._tag)
             self._tag = None
@@ -123,7 +122,7 @@ class HeldQueue:
             self._seen_count, self._seen_bytes = self._seen_count // 2, self._seen_bytes // 2
 
     def settle(self, start: int) -> None:
-        """Ack everything before this number: Spark is done with it. Raises BrokerError."""
+        """Ack all deliveries before this number, which Spark has committed. Raise BrokerError."""
         with self._lock:
             self._check()
             tag = 0
@@ -140,7 +139,7 @@ class HeldQueue:
                 self._tag = self._connection.consume(self.queue, self.prefetch)
 
     def gather(self, count_max: int, wait_s: float) -> int:
-        """How many deliveries there are for a batch; waits so long for the first of them. Raises BrokerError."""
+        """Return the number of deliveries for a batch, after waiting for the first one. Raise BrokerError."""
         deadline = time.monotonic() + wait_s
         with self._lock:
             while len(self.held) < count_max and not self.is_full:
@@ -168,7 +167,7 @@ class HeldQueue:
             raise self.failure
 
     def deliveries(self, start: int, end: int) -> list[Delivery]:
-        """Those with these numbers that are held; others have gone back to the queue, and come again."""
+        """Return the held deliveries with these numbers; others were requeued and will be redelivered."""
         with self._lock:
             return list(islice(self.held, max(start - self.start, 0), max(end - self.start, 0)))
 
@@ -183,14 +182,14 @@ def _size(delivery: Delivery) -> int:
 
 
 class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark constructs it twice and sends one copy away, so nothing is open before Spark asks for offsets."""
+    """A streaming reader. Spark creates it twice and pickles one, so it connects when Spark asks for offsets."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
         self.queue = options.queues[0]
         self._held: HeldQueue | None = None
-        # With AvailableNow: how many messages are still to be read.
+        # With AvailableNow, the number of messages still to be read.
         self._budget: int | None = None
         self._end: int | None = None
         self._is_available_now = False
@@ -199,7 +198,7 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_held": None}
 
     def held(self, start: int) -> HeldQueue:
-        """The consumer; numbering goes on where the offsets of the last run ended."""
+        """Return the consumer; its numbers continue the offsets of the last run."""
         if self._held is None:
             self._held = HeldQueue(self.options, start)
         return self._held
@@ -214,7 +213,7 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {self.queue: 0}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Acks everything before `start`, and returns where the next batch ends."""
+        """Ack all deliveries before `start` and return the end of the next batch."""
         if set(start) != {self.queue}:
             raise OptionError("queue", f"the checkpoint is of queue {', '.join(start)}")
         first = start[self.queue]
@@ -223,7 +222,7 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._end = first + held.ready_count
         held.settle(first)
         if held.start < first:
-            # Numbers of a former run: what they stood for has gone back to the queue.
+            # Numbers of an earlier run: the broker has requeued these deliveries.
             raise BrokerError(f"offset {first} was never delivered")
         count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.offsets_per_trigger_max or 10_000
         wait_s = WAIT_S
@@ -235,7 +234,7 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {self.queue: first + held.gather(count_max, wait_s)}
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        """What is held of this range. After a restart that is nothing: it was delivered to a process that has ended."""
+        """Return the deliveries of this range; none after a restart, as the broker has requeued them."""
         last = end[self.queue]
         if self._held is None:
             self._held = HeldQueue(self.options, last)
@@ -249,16 +248,16 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from stream
 
     def commit(self, end: Offsets) -> None:
-        """Comes a batch late, and not at all for the last: `latestOffset` acks."""
+        """Do nothing: Spark calls it a batch late, and not for the last one, so `latestOffset` acks."""
 
     def stop(self) -> None:
-        """Spark rarely calls it; the broker takes everything back when this process ends."""
+        """Close the connection; Spark rarely calls it, but the broker requeues all when this process ends."""
         if self._held is not None:
             self._held.close()
 
 
 def _packed(rows: Rows, deliveries: list[Delivery]) -> Iterator[bytes]:
-    """The deliveries as Arrow streams of some megabytes each."""
+    """Return the deliveries as Arrow streams of some megabytes each."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for index, delivery in enumerate(deliveries, 1):

@@ -1,7 +1,7 @@
-"""Writing rows: each is confirmed by the broker before its task reports success, or the task fails.
+"""Writing of rows: a task succeeds only after the broker has confirmed each of its rows.
 
-What a failed task has published stays published: at least once. With `messageId=auto` a row that is written again by a
-retry or a restart has the id that it had, as long as its partition has the same rows in the same order.
+Messages of a failed task remain published, so each row is written at least once. With `messageId=auto`, a row that a
+retry or restart writes again has the same id, as long as its partition has the same rows in the same order.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import BrokerError, OptionError
-from pyspark_amqp.options import SinkOptions
-from pyspark_amqp.publisher import Publisher
+from pyspark_amqp.format_options import SinkOptions
+from pyspark_amqp.row_publisher import Publisher
 
 TEXTS: Final = (
     *("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id"),
@@ -45,7 +45,7 @@ PROPERTIES: Final = (*TEXTS, "delivery_mode", "priority", "timestamp", "headers"
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
-    """The columns that are written. Raises OptionError for a schema that cannot be."""
+    """Return the columns that are written. Raise OptionError for an invalid schema."""
     names = []
     for column in schema.fields:
         kind = column.dataType.simpleString()
@@ -53,8 +53,7 @@ def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
             if not options.ignore_unknown_columns:
                 raise OptionError(
                     "ignoreUnknownColumns",
-                    f"there is no place for column '{column.name}' in a message; with true it is left out."
-                    f" Columns are {', '.join(KINDS)}",
+                    f"a message has no column '{column.name}'; with true it is ignored. Columns are {', '.join(KINDS)}",
                 )
             continue
         if kind not in KINDS[column.name]:
@@ -70,12 +69,12 @@ def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
     if "exchange" in names and options.exchange:
         raise OptionError("exchange", "cannot be given beside the column 'exchange'")
     if options.message_id == "column" and "message_id" not in names:
-        raise OptionError("messageId", "says column, but there is no column 'message_id'")
+        raise OptionError("messageId", "is column, but there is no column 'message_id'")
     return names
 
 
 def check_broker(options: SinkOptions) -> None:
-    """Raise OptionError where the broker is not there, or has no such exchange."""
+    """Raise OptionError if the broker is unreachable, or its exchange does not exist."""
     with Connection(options.address) as connection:
         connection.open_channel()
         if options.exchange:
@@ -87,25 +86,25 @@ def check_broker(options: SinkOptions) -> None:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """How many rows a task has published, each of them confirmed."""
+    """The number of rows that a task has published with confirms."""
 
     count: int
 
 
 class Sink:
-    """What batch and streaming writers have in common; Spark makes one for each batch and sends it to the tasks."""
+    """The common part of batch and streaming writers; Spark creates one per batch and sends it to the tasks."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         if overwrite:
-            raise OptionError("mode", "must be append: what is in a queue is not overwritten")
+            raise OptionError("mode", "must be append: messages in a queue cannot be overwritten")
         self.options = options
         self.columns = check_columns(schema, options)
         check_broker(options)
-        # Of a batch write, whose tasks know no id that all of them share.
+        # For a batch write, whose tasks share no id.
         self.run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Publish the rows of a partition and wait for their confirms. Raises BrokerError and ValueError."""
+        """Publish the rows of a partition and wait for their confirms. Raise BrokerError or ValueError."""
         batch = next(iterator, None)
         if batch is None:
             return Written(0)

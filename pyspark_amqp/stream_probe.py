@@ -1,4 +1,4 @@
-"""Where a stream begins and ends, found by looking: RabbitMQ's counts of streams are seconds old."""
+"""The first and last offset of a stream, found by consuming: RabbitMQ's counts of streams are seconds old."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.arrow_rows import stream_offset
 from pyspark_amqp.errors import BrokerError, OptionError
-from pyspark_amqp.rows import stream_offset
 
-# So many at once come from the broker while somebody looks.
+# Prefetch of a probe.
 PREFETCH: Final = 1000
-# The last chunk of a stream is read within this time, or further on the next look.
+# Time for reading the last chunk of a stream; a later probe continues.
 DRAIN_S: Final = 2.0
-# So many behind the end that was known, and the last chunk is nearer.
+# Beyond this distance from the known end, a probe starts at the last chunk.
 FAR: Final = 1000
-# For what must be there, but may have to come from a slow disk; and for what nobody knows.
+# Time for messages that exist but may be on a slow disk, and time for messages that may not exist.
 SURE_TIMEOUT_S: Final = 10.0
 EMPTY_TIMEOUT_S: Final = 0.5
 
 
 def begin(connection: Connection, queue: str, offset: Any, prefetch: int) -> int:
-    """Consume a stream from an offset, a time, or "first", "last", "next", on a channel of its own.
+    """Consume a stream on a new channel, from an offset, a time, or "first", "last", "next".
 
-    Returns the broker's count of messages. RabbitMQ's is some seconds old, but a stream that had so many messages ends
-    behind that offset. Raises OptionError.
+    Return the broker's count of messages. RabbitMQ's is some seconds old, but a stream with that many messages ends
+    after that offset. Raise OptionError.
     """
     connection.open_channel()
     count: int = connection.check_queue(queue).message_count
@@ -33,21 +33,21 @@ def begin(connection: Connection, queue: str, offset: Any, prefetch: int) -> int
         connection.consume(queue, prefetch, {"x-stream-offset": offset})
     except BrokerError as error:
         if "x-stream-offset" in str(error):
-            raise OptionError("queueType", f"queue '{queue}' is no stream: {error}") from None
+            raise OptionError("queueType", f"queue '{queue}' is not a stream: {error}") from None
         raise
     return count
 
 
 def offset_of(header: bytes, queue: str) -> int:
-    """The offset of a delivery of this queue. Raises OptionError if it has none."""
+    """Return the offset of a delivery of this queue. Raise OptionError if it has none."""
     offset = stream_offset(header)
     if offset is None:
-        raise OptionError("queueType", f"queue '{queue}' is no stream: its messages have no offset")
+        raise OptionError("queueType", f"queue '{queue}' is not a stream: its messages have no offset")
     return offset
 
 
 class StreamProbe:
-    """Looks at one stream, over a connection that is given for each look; `tail` is what was found last."""
+    """Probes one stream over a given connection; `tail` is the end found last."""
 
     def __init__(self, queue: str, quiet_s: float) -> None:
         self.queue = queue
@@ -55,11 +55,11 @@ class StreamProbe:
         self.tail: int | None = None
 
     def first(self, connection: Connection) -> int:
-        """The first offset there is; 0 if the stream is empty, or is not heard of within the time of a look."""
+        """Return the first offset; 0 if the stream is empty or does not deliver in time."""
         return self._first_from(connection, "first") or 0
 
     def at(self, connection: Connection, timestamp_ms: int) -> int:
-        """The first offset of the chunk that has this time, or comes next; the tail if there is none."""
+        """Return the first offset of the chunk at or after this time; the tail if there is none."""
         tail = self.look(connection)
         moment = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
         found = self._first_from(connection, moment, EMPTY_TIMEOUT_S)
@@ -74,10 +74,10 @@ class StreamProbe:
         return offset_of(deliveries[0].header, self.queue) if deliveries else None
 
     def look(self, connection: Connection, wait_s: float = 0.0, quiet_s: float = 0.0) -> int:
-        """The offset behind the last message; waits for one behind the known tail, but not longer than said.
+        """Return the offset after the last message; wait for a message after the known tail, up to a limit.
 
-        It never tells an offset that is not there. It may lag behind a publisher that does not pause, and behind
-        RabbitMQ's last messages where it pauses for longer than `quiet_s`.
+        The result is never beyond the end. It may lag behind a publisher that does not pause, and behind RabbitMQ's
+        last messages if RabbitMQ pauses for longer than `quiet_s`.
         """
         quiet_s = max(quiet_s, self.quiet_s)
         if self.tail is None:

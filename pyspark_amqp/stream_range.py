@@ -1,4 +1,4 @@
-"""Reading a range of a stream's offsets: what a task does, the same rows whenever it is asked."""
+"""Reading of a range of a stream's offsets by a task; repeated reads return the same rows."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.errors import ConnectionLost, DataLoss
-from pyspark_amqp.frames import Delivery
+from pyspark_amqp.format_options import SourceOptions
+from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Range
-from pyspark_amqp.options import SourceOptions
-from pyspark_amqp.rows import Rows
 from pyspark_amqp.stream_probe import StreamProbe, begin, offset_of
 
-# A connection that is lost is opened again, so often without a message in between.
+# Reconnections without a message in between.
 ATTEMPTS_MAX: Final = 3
 
 
 @dataclass
 class StreamPartition(InputPartition):
-    """What one task reads."""
+    """The range of a task."""
 
     range: Range
 
 
 class RangeReader:
-    """Reads one range, and again from where it was where a connection is lost: whoever takes the rows may be slow."""
+    """Reads one range, and resumes after a lost connection, since the consumer of the rows may be slow."""
 
     def __init__(self, options: SourceOptions, wanted: Range, schema: StructType) -> None:
         self.options = options
@@ -40,7 +40,7 @@ class RangeReader:
         self.rows = Rows(schema, wanted.queue)
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Raises DataLoss, OptionError and BrokerError."""
+        """Yield the rows. Raise DataLoss, OptionError or BrokerError."""
         failures = 0
         while self.next < self.end:
             before = self.next
@@ -81,9 +81,9 @@ class RangeReader:
                 yield self.rows.take()
 
     def _add(self, deliveries: list[Delivery]) -> bool:
-        """Keep what belongs to the range; True when it has ended, which is sure to be seen.
+        """Keep the deliveries of the range; return whether it has ended.
 
-        Offsets may have holes, but somebody has seen the last one.
+        Offsets may have holes, but the last offset of a range was seen when it was planned.
         """
         add = self.rows.add
         for delivery in deliveries:
@@ -100,7 +100,7 @@ class RangeReader:
     def _check_start(self, first: int) -> None:
         if first <= self.next:
             return
-        # It may be a hole; then there is something before it.
+        # The offset may be a hole, with messages before it.
         with Connection(self.options.address) as connection:
             start = StreamProbe(self.queue, self.options.tail_probe_ms / 1000).first(connection)
         if start > self.next:

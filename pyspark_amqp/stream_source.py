@@ -1,4 +1,4 @@
-"""Streaming reads of stream queues: offsets decide everything, so a batch is the same whenever it is read again."""
+"""Streaming reads of stream queues: offsets define a batch, so a repeated batch is the same."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import ConnectionLost, DataLoss
+from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, capped, split
-from pyspark_amqp.options import SourceOptions
 from pyspark_amqp.stream_probe import StreamProbe
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 
-# An idle query asks again at once, so it is kept waiting for so long.
+# Delay of an answer without news: an idle query asks again at once.
 WAIT_S: Final = 0.3
-# Nothing that was confirmed before is to be left out.
+# Time after which all messages that were confirmed before must have been seen.
 FINAL_QUIET_S: Final = 0.25
 
 
 class StreamEnds:
-    """Where the streams of a reader begin and end; opens its connection when it is first asked."""
+    """The first and last offsets of a reader's streams; connects when it is first used."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -37,7 +37,7 @@ class StreamEnds:
         self._connection: Connection | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Spark sends a reader to its workers, which look at nothing but ranges.
+        # Spark sends a reader to its workers, which need only ranges.
         return {**self.__dict__, "_connection": None}
 
     @property
@@ -52,7 +52,7 @@ class StreamEnds:
             self._connection = None
 
     def starting(self) -> Offsets:
-        """What `startingOffsets` or `startingTimestamp` says, as numbers."""
+        """Return `startingOffsets` or `startingTimestamp` as offsets."""
         given = self.options.starting_offsets
         timestamp_ms = self.options.starting_timestamp_ms
         if timestamp_ms is not None:
@@ -66,9 +66,9 @@ class StreamEnds:
         return {queue: probe.first(self.connection) for queue, probe in self._probes.items()}
 
     def tails(self, wait_s: float = 0.0, quiet_s: float = 0.0) -> Offsets:
-        """Behind the last message of each queue; waits so long for news, in all.
+        """Return the offset after the last message of each queue, after waiting for news up to a limit.
 
-        A connection that was lost is opened again once: nothing is kept in it.
+        A lost connection is opened again once, as it has no state.
         """
         wait_s /= len(self._probes)
         try:
@@ -78,7 +78,7 @@ class StreamEnds:
             return {queue: probe.look(self.connection, 0.0, quiet_s) for queue, probe in self._probes.items()}
 
     def final_tails(self) -> Offsets:
-        """The same where nobody looks again, so with more patience."""
+        """Return the final tails, with more patience, as there is no later probe."""
         return self.tails(quiet_s=FINAL_QUIET_S)
 
     def known_tails(self) -> Offsets:
@@ -86,7 +86,7 @@ class StreamEnds:
 
 
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark constructs it twice and sends one copy away, so nothing is open before Spark asks for offsets."""
+    """A streaming reader. Spark creates it twice and pickles one, so it connects when Spark asks for offsets."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
@@ -94,7 +94,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.ends = StreamEnds(options)
         self._initial: Offsets | None = None
         self._is_pinned = True
-        # Where AvailableNow ends.
+        # The end for AvailableNow.
         self._target: Offsets | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -105,17 +105,17 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self.ends.final_tails()
 
     def initialOffset(self) -> Offsets:
-        """Spark asks twice, and again when it repeats the first batch, whose start it does not write down."""
+        """Return the start; Spark asks twice, and again if it repeats the first batch."""
         if self._initial is None:
             self._initial = self.ends.starting()
-            # "latest" is another place when the first batch is repeated. So that one is empty, and its end is what
-            # Spark writes down.
+            # Spark does not store this start, and "latest" would differ when the first batch is repeated. So that batch
+            # is empty, and Spark stores its end.
             is_latest = self.options.starting_offsets == "latest" and self.options.starting_timestamp_ms is None
             self._is_pinned = not is_latest
         return self._initial
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the next batch ends; `start` when there is nothing new."""
+        """Return the end of the next batch; `start` if there is nothing new."""
         if not self._is_pinned:
             self._is_pinned = True
             if start == self._initial:
@@ -133,12 +133,12 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._target
         known = self.ends.known_tails()
         if set(known) == set(self.options.queues) and any(known[queue] > start.get(queue, 0) for queue in known):
-            # There is more to read than was read: no need to wait for news.
+            # The known tails are ahead: do not wait for news.
             return self.ends.tails()
         return self.ends.tails(WAIT_S)
 
     def _begin_anew(self, start: Offsets, anew: Offsets) -> Offsets:
-        """Streams that are shorter than what was read of them are others of the same name."""
+        """Handle streams shorter than their read part: they were deleted and declared again."""
         if self.options.fail_on_data_loss:
             queue = next(iter(anew))
             raise DataLoss(
@@ -159,8 +159,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return RangeReader(self.options, Range(*partition.range), self.schema).read()
 
     def commit(self, end: Offsets) -> None:
-        """Nothing is kept in the broker."""
+        """Do nothing: the broker keeps no position."""
 
     def stop(self) -> None:
-        """Spark rarely calls it; a connection that ends with its process leaves nothing behind."""
+        """Close the connection; Spark rarely calls it, but the connection ends with the process."""
         self.ends.close()

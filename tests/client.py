@@ -15,9 +15,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from pamqp import base, commands, frame
+from pamqp.common import FieldTable
 from pamqp.heartbeat import Heartbeat
 
 from tests.peer import publish_bytes, show
+from tests.present import present
 
 M = TypeVar("M", bound=base.Frame)
 
@@ -36,7 +38,7 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(TIMEOUT_S)
         self.socket.connect((host, port))
-        self.capabilities = {"consumer_cancel_notify": True, "authentication_failure_close": True}
+        self.capabilities: FieldTable = {"consumer_cancel_notify": True, "authentication_failure_close": True}
         self._received = bytearray()
 
     def __enter__(self) -> Client:
@@ -47,7 +49,7 @@ class Client:
     ) -> None:
         self.close()
 
-    # What the client does
+    # Requests of the client
 
     def send_bytes(self, data: bytes) -> None:
         self.socket.sendall(data)
@@ -92,7 +94,7 @@ class Client:
         self.call(commands.Basic.Consume(queue=queue, no_ack=no_ack))
 
     def ready_count(self, queue: str) -> int:
-        return self.declare(queue, passive=True).message_count
+        return present(self.declare(queue, passive=True).message_count)
 
     def sync(self) -> None:
         """Return when the broker has acted on all that was sent on channel 1."""
@@ -106,7 +108,7 @@ class Client:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
-    # What the client sees
+    # Replies to the client
 
     def next(self) -> tuple[Any, int]:
         """The next frame and its channel; heartbeats are passed over. ConnectionError at the end."""

@@ -1,6 +1,6 @@
-"""Property tests run the same examples every time; HYPOTHESIS_PROFILE=explore looks for new ones.
+"""Property tests run the same examples every time; HYPOTHESIS_PROFILE=quick runs fewer, =explore new ones.
 
-Programs that tests start hear Ctrl-C, also where a shell that put the tests into the background has it ignored.
+Programs that tests start obey Ctrl-C, even if a shell ignores it for tests in the background.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ collect_ignore = ["sample_app"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "repeatable", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("explore", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+REPEATABLE = settings(COMMON, derandomize=True, database=None)
+settings.register_profile("repeatable", REPEATABLE)
+settings.register_profile("quick", REPEATABLE, max_examples=20, stateful_step_count=20)
+settings.register_profile("explore", COMMON, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
@@ -37,7 +38,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def caplog(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """Without what brokers log that ran before the test: their other clients, Spark's for one, end when they like."""
+    """Ignore logs of brokers that ran before the test: their clients, for example Spark's, end late."""
     others = request.node.stash[BROKERS]
 
     def is_ours(record: logging.LogRecord) -> bool:

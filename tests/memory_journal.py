@@ -13,31 +13,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from amqp_broker.broker.chunk import Chunk, ChunkHead
-from amqp_broker.broker.journal import Batch, DefinitionKey, Journal, Stored, WindowState
-from amqp_broker.broker.window import ENTRY_BYTES
+from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
+from amqp_broker.broker.durability.journal import Batch, DefinitionKey, Journal, RangeState, Stored
+from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
 
 
 @dataclass
 class Disk:
-    """What is safe."""
+    """The committed changes."""
 
     definitions: dict[DefinitionKey, dict[str, Any]] = field(default_factory=dict)
     # By range and position.
     messages: dict[tuple[int, int], Stored] = field(default_factory=dict)
-    states: dict[int, WindowState] = field(default_factory=dict)
+    states: dict[int, RangeState] = field(default_factory=dict)
     # By range and first offset.
     chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict)
     next_range: int = 1
 
 
 class MemoryJournal(Journal):
-    """Commits when it is told to."""
+    """A journal in memory that commits on demand."""
 
     def __init__(self, disk: Disk | None = None) -> None:
         super().__init__()
         self.disk = disk or Disk()
-        # As the batch was when it was taken: what a window puts later is not a part of it.
+        # A copy of the batch at this moment: later changes of a buffer belong to the next one.
         self._changes: list[Any] = []
 
     def new_ranges(self, count: int) -> int:
@@ -65,10 +65,8 @@ class MemoryJournal(Journal):
 
     def take_batch(self) -> Batch:
         batch = super().take_batch()
-        states = {
-            kept.id: None if kept.is_dropped else kept.state
-            for kept in (*(window for window, _ in batch.windows), *(log for log, _ in batch.logs))
-        }
+        states = {kept.id: kept.writing_state for kept, _ in batch.buffers}
+        states |= {log.id: None if log.is_dropped else log.state for log, _ in batch.logs}
         self._changes = [batch, states]
         return batch
 
@@ -80,11 +78,11 @@ class MemoryJournal(Journal):
                 disk.definitions.pop(key, None)
             else:
                 disk.definitions[key] = value
-        for window, removes in batch.windows:
-            for position, stored in window.writing.items():
-                disk.messages[window.id, position] = stored
+        for buffer, removes in batch.buffers:
+            for position, stored in buffer.writing.items():
+                disk.messages[buffer.id, position] = stored
             for position in removes:
-                disk.messages.pop((window.id, position), None)
+                disk.messages.pop((buffer.id, position), None)
         for log, chunks in batch.logs:
             disk.chunks.update(((log.id, chunk.head.first), chunk) for chunk in chunks)
         for range_id, state in states.items():
@@ -100,18 +98,18 @@ class MemoryJournal(Journal):
         super().on_committed()
 
     def commit(self) -> None:
-        """Take what was told and make it safe."""
+        """Take the batch and commit it."""
         self.take_batch()
         self.on_committed()
 
     @property
     def positions(self) -> list[int]:
-        """Where messages are, once what was told is committed: of a test with one queue."""
+        """Return the positions of messages after a commit, for tests with one queue."""
         self.commit()
         return sorted(position for _, position in self.disk.messages)
 
     def definitions_of(self, kind: str) -> Iterator[tuple[DefinitionKey, dict[str, Any]]]:
         return ((key, value) for key, value in list(self.disk.definitions.items()) if key[0] == kind)
 
-    def state_of(self, range_id: int) -> WindowState:
-        return self.disk.states.get(range_id, WindowState())
+    def state_of(self, range_id: int) -> RangeState:
+        return self.disk.states.get(range_id, RangeState())

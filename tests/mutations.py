@@ -8,6 +8,7 @@ from typing import Any
 
 from pamqp import encode, frame
 from pamqp.commands import Basic, Channel, Confirm, Connection, Exchange, Queue, Tx
+from pamqp.common import FieldTable
 
 from tests.peer import CAPABILITIES, publish_bytes
 
@@ -39,7 +40,11 @@ def frames_of(data: bytes) -> list[bytes]:
 
 
 def handshake(frame_max: int = 131072, mechanism: str = "PLAIN", response: str = "\0guest\0guest") -> list[bytes]:
-    properties = {"product": "fuzz", "capabilities": dict(CAPABILITIES), "list": [1, "x", None, {"deep": True}]}
+    properties: FieldTable = {
+        "product": "fuzz",
+        "capabilities": dict(CAPABILITIES),
+        "list": [1, "x", None, {"deep": True}],
+    }
     return [
         PROTOCOL_HEADER,
         method(Connection.StartOk(properties, mechanism, response), 0),
@@ -49,7 +54,7 @@ def handshake(frame_max: int = 131072, mechanism: str = "PLAIN", response: str =
     ]
 
 
-TABLE = {"x-message-ttl": 60_000, "x-unknown": [1, 2.5, "x", None, {"deep": [True]}], "x-max-length": 100}
+TABLE: FieldTable = {"x-message-ttl": 60_000, "x-unknown": [1, 2.5, "x", None, {"deep": [True]}], "x-max-length": 100}
 AMQPLAIN = encode.field_table({"LOGIN": "guest", "PASSWORD": "guest"})[4:].decode("latin-1")
 
 
@@ -171,8 +176,9 @@ def set_an_octet(chance: Random, data: bytes) -> bytes:
 
 def set_a_size(chance: Random, data: bytes) -> bytes:
     at = chance.randrange(len(data))
-    size = chance.choice((1, 2, 4, 8))
-    return data[:at] + (chance.choice(SIZES) % 256**size).to_bytes(size, "big") + data[at + size :]
+    octets = chance.choice((1, 2, 4, 8))
+    size = chance.choice(SIZES) % (1 << 8 * octets)
+    return data[:at] + size.to_bytes(octets, "big") + data[at + octets :]
 
 
 def cut_out(chance: Random, data: bytes) -> bytes:

@@ -1,11 +1,11 @@
-"""A broker and its clients without sockets, loop or clock: what a peer sends goes straight into a session.
+"""A broker and its clients without sockets, loop or clock: a peer's bytes go straight into a session.
 
     lab = Lab()
     peer = lab.connect()
     peer.send(commands.Queue.Declare(queue="q"))
     assert peer.expect(commands.Queue.DeclareOk).queue == "q"
 
-pamqp encodes and decodes the client's side, so that our own codec is never tested against itself.
+pamqp encodes and decodes the client's side, so that the broker's codec is never tested against itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 from pamqp import base, body, commands, frame, header
 from pamqp.heartbeat import Heartbeat
 
+from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.broker.broker import Broker
-from amqp_broker.config import Config
 from amqp_broker.session.session import Session
+from amqp_broker.settings.settings import Settings
+from tests.present import present
 
 M = TypeVar("M", bound=base.Frame)
 
@@ -40,7 +42,7 @@ def shown(value: object) -> str:
         return " ".join(map(shown, value))
     if not isinstance(value, base.Frame):
         return str(value)
-    fields = [f"{name}={field}" for name, field in value if field not in ("", 0, None, {})]
+    fields = [f"{name}={field!s}" for name, field in value if field not in ("", 0, None, {})]
     return f"{value.name}({', '.join(fields)})"
 
 
@@ -51,7 +53,7 @@ class Lab:
         numbers = count(1)
         self.now = NOW
         self.dirty: list[Session] = []
-        self.broker = Broker(Config(**settings), lambda size: next(numbers).to_bytes(size, "big"))
+        self.broker = Broker(Settings(**settings), lambda size: next(numbers).to_bytes(size, "big"))
         self.broker.add_defaults()
         self.ports = count(40_000)
 
@@ -93,7 +95,7 @@ class Peer:
         self.session = Session(lab.broker, lab.dirty, peer_host, next(lab.ports), "127.0.0.1", 5672, lab.now)
         self._received = b""
 
-    # What the client does
+    # Requests of the client
 
     def send_bytes(self, data: bytes) -> None:
         self.session.receive(data, self.lab.now)
@@ -164,16 +166,16 @@ class Peer:
         """The socket is lost."""
         self.session.connection_lost(self.lab.now)
 
-    # What the client sees
+    # Replies to the client
 
     @property
     def is_dropped(self) -> bool:
-        """Whether the broker closes the socket after what it has said."""
-        return self.session.is_over
+        """Return whether the broker closes the socket after its last frame."""
+        return self.session.state is ENDED
 
     def next(self) -> tuple[Any, int]:
         """The next frame and its channel; AssertionError if there is none."""
-        self._received += b"".join(self.session.take_output())
+        self._received += b"".join(self.session.outbox.take())
         assert self._received, "nothing was received"
         size, channel, value = frame.unmarshal(self._received)
         self._received = self._received[size:]
@@ -203,7 +205,7 @@ class Peer:
         return self.expect(commands.Basic.Deliver, channel), self.expect_content(channel)
 
     def expect_nothing(self) -> None:
-        output = self._received + b"".join(self.session.take_output())
+        output = self._received + b"".join(self.session.outbox.take())
         assert not output, f"received {show(frame.unmarshal(output)[2])}"
 
     def deliveries(self, channel: int = 1) -> list[tuple[commands.Basic.Deliver, Content]]:
@@ -215,7 +217,7 @@ class Peer:
         return [content.body for _, content in self._deliveries(channel)]
 
     def _deliveries(self, channel: int) -> Iterator[tuple[commands.Basic.Deliver, Content]]:
-        self._received += b"".join(self.session.take_output())
+        self._received += b"".join(self.session.outbox.take())
         while self._received:
             yield self.expect_delivery(channel)
 
@@ -249,6 +251,17 @@ class Peer:
         assert close.reply_code == code, show(close)
         self.send(commands.Connection.CloseOk(), channel=0)
         return close.reply_text
+
+
+def blamed(close: commands.Channel.Close | commands.Connection.Close) -> int:
+    """The method that a close is about, by its index in pamqp."""
+    return present(close.class_id) << 16 | present(close.method_id)
+
+
+def deaths_in(properties: commands.Basic.Properties) -> list[dict[str, Any]]:
+    """The entries of `x-death`, the newest first."""
+    deaths: Any = (properties.headers or {})["x-death"]
+    return list(deaths)
 
 
 def publish_bytes(

@@ -18,14 +18,14 @@ from compat.waiting import wait_until
 
 
 class RunningServer(EmbeddedBroker):
-    """What listens does so from the start, and nothing is different for being embedded."""
+    """A server in a thread whose listeners are open from the start, as in a process of its own."""
 
     def __init__(
         self, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop, **settings: Any
     ) -> None:
         plain = {"management": False, "ephemeral": True, "vm_memory_high_watermark": ""}
         super().__init__(new_loop=new_loop, **{**plain, **settings})
-        self.config = replace(self.config, management=self.has_management)
+        self.settings = replace(self.settings, management=self.has_management)
 
     def until(self, condition: Callable[[Server], object]) -> None:
         """Return when the condition holds."""

@@ -1,18 +1,15 @@
-"""What is counted: what was published and delivered, settled and given up, and what came and went.
+"""Counts of messages published, delivered, settled and given up, and of objects created and deleted.
 
-The hot path counts where it costs next to nothing: a channel its publishes, a consumer its deliveries. Once per
-question, `Counters.collect` carries that to the channel's statistics, to queue, exchange, vhost and node. What is rare
-is counted everywhere at once. Nothing here ever decreases: what a closed channel or a deleted queue has counted stays
-in the totals.
+The hot path counts where that costs next to nothing: a channel counts its publishes, a consumer its deliveries. Before
+counts are read, `Broker.collect_counts` adds them to those of channel, queue, exchange, vhost and node. Rare events are
+counted everywhere at once. No count ever decreases: the counts of a closed channel or a deleted queue stay in the
+totals.
 Source: rabbit_core_metrics.erl, rabbit_channel.erl (INCR_STATS), rabbit_global_counters.erl.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from amqp_broker.broker.broker import Broker
+from typing import Final
 
 QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 STRATEGIES: Final = ("at_most_once", "disabled")
@@ -20,10 +17,10 @@ REASONS: Final = ("expired", "rejected", "maxlen", "delivery_limit")
 
 
 class PublishCounts:
-    """Messages published to one exchange, or to all of a vhost or node: from one channel, or from all.
+    """Counts of messages published to an exchange, or to all of a vhost or node, by one channel or all.
 
-    `publish` is how many there were, `routed` how many copies of them went to queues. `confirm` counts acks and no
-    nacks. `return_unroutable` and `drop_unroutable` are those that found no queue: mandatory ones, and the others.
+    `publish` counts messages, `routed` their copies in queues. `confirm` counts acks and no nacks.
+    `return_unroutable` and `drop_unroutable` count messages without a queue: mandatory ones, and the others.
     """
 
     __slots__ = ("confirm", "drop_unroutable", "publish", "return_unroutable", "routed")
@@ -36,7 +33,7 @@ class PublishCounts:
         self.drop_unroutable = 0
 
     def count(self, messages: int, queues: int, mandatory: bool) -> None:
-        """So many messages were published, each to so many queues."""
+        """Count published messages, each of which was routed to this number of queues."""
         self.publish += messages
         self.routed += messages * queues
         if not queues and mandatory:
@@ -49,21 +46,21 @@ class PublishCounts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def stats(self) -> dict[str, int]:
-        """What RabbitMQ's `message_stats` have of it, by their names; nothing before the first publish."""
+        """Return the counts under their names in `message_stats`; empty before the first publish."""
         names = ("publish", "confirm", "return_unroutable", "drop_unroutable")
         return {name: getattr(self, name) for name in names} if self.publish else {}
 
     def exchange_stats(self) -> dict[str, int]:
-        """The `message_stats` of an exchange: what came in, and what went out of it to queues."""
+        """Return the `message_stats` of an exchange: messages in, and copies out to queues."""
         counts = {"publish_in": self.publish, "publish_out": self.routed}
         return {name: count for name, count in counts.items() if count}
 
 
 class DeliveryCounts:
-    """Messages that went out: of one queue, or of all of a vhost or a type; to one channel, or to all.
+    """Counts of deliveries from one queue, or from all of a vhost or a type, to one channel or to all.
 
-    `deliver` and `get` have to be settled, `deliver_no_ack` and `get_no_ack` have not. `redeliver` counts what these
-    have counted, too. `ack` is basic.ack alone.
+    `deliver` and `get` have to be settled, `deliver_no_ack` and `get_no_ack` have not. `redeliver` counts the
+    redelivered ones among these four. `ack` counts basic.ack alone.
     """
 
     __slots__ = ("ack", "deliver", "deliver_no_ack", "get", "get_empty", "get_no_ack", "redeliver")
@@ -79,7 +76,7 @@ class DeliveryCounts:
 
     @property
     def deliver_get(self) -> int:
-        """All that left a queue for a client, however."""
+        """All messages sent to clients, whether by basic.deliver or basic.get."""
         return self.deliver + self.deliver_no_ack + self.get + self.get_no_ack
 
     def add(self, other: DeliveryCounts) -> None:
@@ -87,9 +84,9 @@ class DeliveryCounts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def stats(self) -> dict[str, int]:
-        """What RabbitMQ's `message_stats` have of it, by their names.
+        """Return the counts under their names in `message_stats`.
 
-        They have all of these as soon as one of them has happened, and none before.
+        As soon as one count is not 0, all are included; before that, none is.
         """
         if not self.deliver_get and not self.ack and not self.get_empty:
             return {}
@@ -106,17 +103,16 @@ class DeliveryCounts:
 
 
 class Counters:
-    """What a node has counted since it was started. Call `collect` before reading anything, here or elsewhere."""
+    """The counts of a node since its start. Call `Broker.collect_counts` before reading any counts."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self) -> None:
         self.publishes = PublishCounts()
         # Publishes on channels in confirm mode.
         self.received_confirm = 0
         # By type of queue.
         self.deliveries = {kind: DeliveryCounts() for kind in QUEUE_TYPES}
-        # What queues gave up, by type of queue, strategy and reason; without a dead-letter exchange the strategy is
-        # "disabled".
+        # Messages that queues gave up, by type of queue, strategy and reason; without a dead-letter exchange the
+        # strategy is "disabled".
         self.dead_lettered = {
             (kind, strategy, reason): 0 for kind in QUEUE_TYPES for strategy in STRATEGIES for reason in REASONS
         }
@@ -124,15 +120,8 @@ class Counters:
         self.channels_created = self.channels_closed = 0
         self.queues_declared = self.queues_created = self.queues_deleted = 0
 
-    def collect(self) -> None:
-        """Bring all counts up to date: a few microseconds for each open channel, and for each route in use."""
-        for channel in self._broker.channels():
-            channel.collect()
-        for vhost in self._broker.vhosts.values():
-            vhost.count_routes()
-
     def churn(self) -> dict[str, int]:
-        """The `churn_rates` of a node."""
+        """Return the `churn_rates` of the node."""
         return {
             "connection_created": self.connections_created,
             "connection_closed": self.connections_closed,
@@ -144,7 +133,7 @@ class Counters:
         }
 
     def message_stats(self) -> dict[str, int]:
-        """The `message_stats` of a node."""
+        """Return the `message_stats` of the node."""
         deliveries = DeliveryCounts()
         for counts in self.deliveries.values():
             deliveries.add(counts)

@@ -1,10 +1,10 @@
-"""Who logs in: names and passwords are checked here for AMQP and HTTP alike, counted, and guessing is slowed down.
+"""Logins over AMQP and HTTP: checking passwords, counting attempts, and slowing down guessing.
 
-How guessing is slowed down: each failure of a peer's address costs it a second. An address may be up to 30 seconds in
-debt, so 30 wrong passwords in a row are answered like any other; then its logins fail unchecked, the right password's,
-too, until a second has passed, which is one more guess a second. Nobody is made to wait, no timer runs, and whoever
-fails once a second or less (a client that tries again and again with an old password) is never in debt. Peers on this
-machine are not held back. An IPv6 address counts as its /64 network, which is what one subscriber has of them.
+Each failed login costs the peer's address one second of debt. An address may owe up to 30 seconds, so 30 wrong
+passwords in a row are answered as usual. After that, all its logins fail unchecked, even with the right password,
+until a second has passed, which allows one guess per second. No login is delayed and no timer runs. A client that
+fails once a second or less often (because it retries with an old password) never reaches the limit. Peers on this
+machine are exempt. An IPv6 address counts as its /64 network, which is what one subscriber has.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.access import User, hash_password
-from amqp_broker.errors import BadCredentials
+from amqp_broker.amqp.errors import BadCredentials
+from amqp_broker.broker.admin.access import User, hash_password
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
 
-# What RabbitMQ calls them where it counts logins.
+# RabbitMQ's names of the protocols in its counts of logins.
 AMQP: Final = "amqp091"
 HTTP: Final = "http"
 
 FAILURE_COST_MS: Final = 1000
 FAILURES_MAX: Final = 30
-# Addresses that are remembered; the one that has failed longest ago is forgotten first.
+# The number of addresses to remember; the one whose last failure is oldest is forgotten first.
 ADDRESSES_MAX: Final = 10_000
 
-# Stands in for whom we do not know, so that this takes as long as a wrong password.
-_NOBODY: Final = User("", hash_password(b"nobody has this password", b"salt"))
+# Checked in place of an unknown user, so that the answer takes as long as for a wrong password.
+_UNKNOWN: Final = User("", hash_password(b"nobody has this password", b"salt"))
 
 
 @dataclass
 class Attempts:
-    """How many logins there were over a protocol since the start."""
+    """The number of logins over a protocol since the start."""
 
     succeeded: int = 0
     failed: int = 0
@@ -45,37 +45,45 @@ class Attempts:
 
 
 class Logins:
-    """Checks logins. `attempts` counts them by protocol; RabbitMQ does not show those without any."""
+    """Checks logins. `attempts` counts them by protocol; RabbitMQ omits protocols without any."""
 
-    def __init__(self) -> None:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self.attempts: dict[str, Attempts] = {AMQP: Attempts(), HTTP: Attempts()}
-        # By network, until when (ms) its failures are not forgiven; who failed last stands last.
+        # By network: when its debt is paid (ms). The most recent failure comes last.
         self._debts: dict[str, int] = {}
 
-    def check(self, broker: Broker, name: str, password: bytes | None, peer_host: str, protocol: str) -> User:
-        """The user of that name, if the password is his; None is for a name that is proved otherwise.
+    def check(self, name: str, password: bytes, peer_host: str, protocol: str = AMQP) -> User:
+        """Return the user who logs in with a password.
 
-        Raises BadCredentials: nobody has that name, the password is another, the user may log in from this machine
-        only, or too many logins from there have failed.
+        Raises BadCredentials for an unknown name, a wrong password, a user who may log in only from this machine, and
+        after too many failed logins from the same address.
         """
-        # They may have been reset meanwhile, to none at all.
+        return self._counted(name, password, peer_host, protocol)
+
+    def check_certificate(self, name: str, peer_host: str, protocol: str = AMQP) -> User:
+        """Return the user named by a certificate that has been verified. Raises BadCredentials as `check` does."""
+        return self._counted(name, None, peer_host, protocol)
+
+    def _counted(self, name: str, password: bytes | None, peer_host: str, protocol: str) -> User:
+        # An administrator may have cleared the counts.
         attempts = self.attempts.setdefault(protocol, Attempts())
         try:
-            user = self._check(broker, name, password, peer_host)
+            user = self._check(name, password, peer_host)
         except BadCredentials:
             attempts.failed += 1
             raise
         attempts.succeeded += 1
         return user
 
-    def _check(self, broker: Broker, name: str, password: bytes | None, peer_host: str) -> User:
-        is_local, now = is_loopback(peer_host), broker.now
+    def _check(self, name: str, password: bytes | None, peer_host: str) -> User:
+        is_local, now = is_loopback(peer_host), self._broker.now
         network = _network(peer_host)
         debt_until = self._debts.get(network, 0)
         if not is_local and debt_until - now > (FAILURES_MAX - 1) * FAILURE_COST_MS:
             raise BadCredentials(f"user '{name}' - too many failed logins from {peer_host}")
-        user = broker.users.get(name)
-        fits = (user or _NOBODY).accepts(password) if password is not None else True
+        user = self._broker.users.get(name)
+        fits = (user or _UNKNOWN).accepts(password) if password is not None else True
         if user is None or not fits:
             if not is_local:
                 self._debts.pop(network, None)
@@ -83,24 +91,23 @@ class Logins:
                     del self._debts[next(iter(self._debts))]
                 self._debts[network] = max(debt_until, now) + FAILURE_COST_MS
             raise BadCredentials(f"user '{name}' - invalid credentials")
-        if not is_local and is_local_user(broker, user):
+        if not is_local and self._is_local_only(user):
             raise BadCredentials(f"user '{name}' can only connect via localhost", is_remote=True)
         return user
 
+    def _is_local_only(self, user: User) -> bool:
+        """Return whether the user may log in only from this machine, as guest, whose password is well known."""
+        return user.name in self._broker.settings.local_users
 
-def is_local_user(broker: Broker, user: User) -> bool:
-    """Whether the user may log in from this machine only, as guest, whose password everybody knows."""
-    return user.name in broker.config.local_users
-
-
-def is_everybody(broker: Broker) -> bool:
-    """Whether everybody can be guest: from everywhere, with the password that everybody knows."""
-    guest = broker.users.get("guest")
-    return guest is not None and not is_local_user(broker, guest) and guest.accepts(b"guest")
+    @property
+    def are_open_to_all(self) -> bool:
+        """True if anyone can log in from anywhere, as guest with its well-known password."""
+        guest = self._broker.users.get("guest")
+        return guest is not None and not self._is_local_only(guest) and guest.accepts(b"guest")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a peer is on this machine; what is no internet address is a socket of it."""
+    """Return whether a peer is on this machine; anything but an internet address is a local socket."""
     address = _address(host)
     return address is None or address.is_loopback
 
@@ -113,7 +120,7 @@ def _network(host: str) -> str:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address as it is meant: one of IPv4 that came in through IPv6 is one of IPv4."""
+    """Parse an address; an IPv4 address mapped into IPv6 becomes IPv4."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

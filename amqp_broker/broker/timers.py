@@ -1,4 +1,4 @@
-"""What is due when: one heap of deadlines. The shell sleeps until `next_deadline`, then calls `run_due`."""
+"""Timers: one heap of deadlines. The server sleeps until `next_deadline`, then calls `run_due`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import heapq
 from collections.abc import Callable
 from typing import Final
 
-# Below this many timers nobody counts the cancelled ones.
+# With fewer timers, cancelled ones are not swept.
 SWEEP_MIN: Final = 1024
 
 
 class Timer:
-    """A call that is due at `deadline_ms`; `callback` is None once it ran or was cancelled."""
+    """A call that is due at `deadline_ms`; `callback` is None after it has run or was cancelled."""
 
     __slots__ = ("callback", "deadline_ms", "number")
 
@@ -28,18 +28,18 @@ class Timer:
 
 
 class Timers:
-    """Timers run in the order of their deadlines, equal ones in the order they were set."""
+    """A heap of timers. They run in the order of their deadlines, equal ones in the order they were set."""
 
     def __init__(self) -> None:
         self._heap: list[Timer] = []
         self._count = 0
-        # How many timers there may be before the cancelled ones among them are thrown out.
+        # The number of timers at which cancelled ones are swept.
         self._sweep_at = SWEEP_MIN
-        # When to look at the timers next; one that was cancelled may make this too early, never too late.
+        # When to check the timers next; a cancelled timer may make this too early, never too late.
         self.earliest_ms: int | None = None
 
     def at(self, deadline_ms: int, callback: Callable[[int], None]) -> Timer:
-        """Have `callback(now)` called at `deadline_ms`."""
+        """Set a timer: call `callback(now)` at `deadline_ms`."""
         self._count += 1
         if len(self._heap) >= self._sweep_at:
             self._sweep()
@@ -49,13 +49,13 @@ class Timers:
         return timer
 
     def _sweep(self) -> None:
-        """Throw out what was cancelled: it must not stay until its deadline if ever new timers take its place."""
+        """Remove cancelled timers, which would pile up until their deadlines if each is replaced by a new one."""
         self._heap = [timer for timer in self._heap if timer.callback is not None]
         heapq.heapify(self._heap)
         self._sweep_at = max(SWEEP_MIN, 2 * len(self._heap))
 
     def next_deadline(self) -> int | None:
-        """When the next timer is due, in ms since the epoch; None if there is none."""
+        """Return the deadline of the next timer (ms since the epoch), or None without timers."""
         heap = self._heap
         while heap and heap[0].callback is None:
             heapq.heappop(heap)
@@ -63,7 +63,7 @@ class Timers:
         return self.earliest_ms
 
     def run_due(self, now: int) -> None:
-        """Run what is due at `now`, also what that makes due."""
+        """Run the timers that are due at `now`, including those set meanwhile."""
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             timer = heapq.heappop(self._heap)
             callback, timer.callback = timer.callback, None

@@ -1,34 +1,38 @@
-"""A virtual host: its exchanges, queues and bindings, and the verbs that change them.
+"""A virtual host: its exchanges, queues and bindings, and the methods that change them.
 
-The verbs raise with RabbitMQ's texts. They ask for no permissions: who calls them has, in the order that RabbitMQ has.
+Errors have RabbitMQ's texts. Permissions are not checked here: callers check them first, in RabbitMQ's order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker import fields
-from amqp_broker.broker import arguments, definitions
-from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
-from amqp_broker.broker.dead_letter import DeadForms
-from amqp_broker.broker.exchange import Binding, Destination, DirectExchange, Exchange
-from amqp_broker.broker.exchange_types import EXCHANGE_TYPES, exchange_type
-from amqp_broker.broker.limits import MAX_QUEUES, vhost_limits
-from amqp_broker.broker.metadata import Metadata, with_queue_type
-from amqp_broker.broker.parameters import Parameters
-from amqp_broker.broker.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy
-from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.queue_types import check_shape, queue_class
-from amqp_broker.broker.reply_queue import REPLY_PREFIX, REPLY_TO, ReplyQueue
-from amqp_broker.broker.trace import TRACE_EXCHANGE, Tap, Trace
-from amqp_broker.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
+from amqp_broker.broker import journal_entries
+from amqp_broker.broker.admin.limits import MAX_QUEUES
+from amqp_broker.broker.admin.metadata import Metadata, with_queue_type
+from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectExchange, Exchange
+from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
+from amqp_broker.broker.observe.trace import TRACE_EXCHANGE, Trace
+from amqp_broker.broker.observe.tracing import Tracing
+from amqp_broker.broker.queues import arguments
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
+from amqp_broker.broker.queues.types import check_shape, queue_class
+from amqp_broker.broker.routing.dead_letter import DeadForms
+from amqp_broker.broker.routing.vhost_counts import VHostCounts
+from amqp_broker.broker.runtime_parameters import Parameters
+from amqp_broker.broker.vhost_limits import VHostLimits
+from amqp_broker.broker.vhost_policies import VHostOperatorPolicies, VHostPolicies
 
 if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.broker.connection import Connection
-    from amqp_broker.broker.route import Route
-    from amqp_broker.message import Message
+    from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.routing.route import Route
 
 PREDECLARED: Final = (
     ("amq.direct", "direct", False),
@@ -43,52 +47,49 @@ PREDECLARED: Final = (
 class VHost:
     """A namespace of exchanges and queues.
 
-    `route_caches` holds, per user, what publishers found out about routes, `dead_forms` what dying makes of messages
-    and where they go then; any change of topology empties them.
+    `route_caches` has the cached routes of each user, `dead_forms` the forms and targets of dead letters; every change
+    of topology empties them.
     """
 
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
         self.name = name
-        # Set while its messages are traced, or tapped.
+        # Set while messages are traced or observed.
         self.trace: Trace | None = None
+        self.tracing = Tracing(self)
         self.default_exchange = DirectExchange(name, "")
         self.exchanges: dict[str, Exchange] = {"": self.default_exchange}
         for exchange, kind, is_internal in PREDECLARED:
             self.exchanges[exchange] = EXCHANGE_TYPES[kind](name, exchange, is_internal=is_internal)
         self.queues: dict[str, Queue] = {}
-        # Where direct replies go, by the names that they are published to.
+        # The queues of direct replies, by the names that replies are published to.
         self.reply_queues: dict[str, ReplyQueue] = {}
         self.connections: set[Connection] = set()
         self.metadata = Metadata()
-        self.limits = vhost_limits()
+        self.limits = VHostLimits(self)
         self.parameters = Parameters(self)
-        self.policies = Policies(POLICY_VALUES)
-        self.operator_policies = Policies(OPERATOR_KEYS)
+        self.policies = VHostPolicies(self)
+        self.operator_policies = VHostOperatorPolicies(self)
         self.route_caches: dict[str, dict[bytes, Route]] = {}
         self.dead_forms: DeadForms = {}
-        # What was published and delivered here, and the routes whose messages are not in that yet.
-        self.publishes = PublishCounts()
-        self.deliveries = DeliveryCounts()
-        self.counted_routes: list[Route] = []
+        self.counts: VHostCounts = VHostCounts(self.exchanges, broker.counters)
 
     def __str__(self) -> str:
         return f"vhost '{self.name}'"
 
     def forget(self) -> None:
-        """The vhost is deleted, its queues already: the journal need not know anything of it."""
+        """Remove the vhost from the journal, because it is deleted; its queues already are."""
         journal = self.broker.journal
         for exchange in list(self.exchanges.values()):
             if exchange is not self.default_exchange:
                 self._remove_exchange(exchange)
-        for kind, policies in (("policy", self.policies), ("operator_policy", self.operator_policies)):
-            for policy in policies:
-                journal.undefine((kind, self.name, policy.name))
+        self.policies.forget()
+        self.operator_policies.forget()
         self.parameters.forget()
         journal.undefine(("vhost", self.name))
 
     def on_restored(self) -> None:
-        """After a restart, when all is there: what a queue gives up only now finds its way."""
+        """Resume work after a restart, when all objects are restored and dead letters can be routed."""
         for exchange in self.exchanges.values():
             self._find_policies_of_exchange(exchange)
         queues = list(self.queues.values())
@@ -98,128 +99,28 @@ class VHost:
             queue.catch_up()
 
     def topology_changed(self) -> None:
-        """What publishers know about routes is no longer true."""
+        """Discard cached routes and dead forms, which may no longer hold."""
         for cache in self.route_caches.values():
             cache.clear()
         self.dead_forms.clear()
-        if self.counted_routes:
-            self.count_routes()
+        if self.counts.pending_routes:
+            self.counts.collect()
 
-    # Counting
-
-    def count_routes(self) -> None:
-        """Tell what took which route to all that have to know it."""
-        routes, self.counted_routes = self.counted_routes, []
-        for route in routes:
-            count, route.count = route.count, 0
-            self.count_publishes(route.exchange, route.queues, count, route.mandatory)
-
-    def count_publishes(self, exchange: Exchange, queues: Sequence[Queue], count: int, mandatory: bool) -> None:
-        """A client has published so many messages to an exchange, and each went to these queues."""
-        for counts in self.publish_counts(exchange):
-            counts.count(count, len(queues), mandatory)
-        is_there = self.exchanges.get(exchange.name) is exchange
-        for queue in queues:
-            queue.count_publishes(exchange if is_there else None, count)
-
-    def publish_counts(self, exchange: Exchange) -> tuple[PublishCounts, ...]:
-        """All that has to count what is published to an exchange."""
-        return exchange.publishes, self.publishes, self.broker.counters.publishes
-
-    def message_stats(self) -> dict[str, int]:
-        """The `message_stats` of a vhost."""
-        return {**self.publishes.stats(), **self.deliveries.stats()}
-
-    # Tracing
-
-    def start_trace(self, extended: bool = False) -> None:
-        """Copy what is published and delivered to `amq.rabbitmq.trace`; `extended` tells more of it than RabbitMQ."""
-        self._trace_with(self._taps, is_published=True, is_extended=extended)
-
-    def stop_trace(self) -> None:
-        self._trace_with(self._taps, is_published=False)
-
-    @property
-    def is_tracing(self) -> bool:
-        """Whether what is published and delivered is copied to `amq.rabbitmq.trace`."""
-        return self.trace is not None and self.trace.is_published
-
-    def tap(self, tap: Tap) -> None:
-        """Tell all that happens to messages to `tap`, too."""
-        self._trace_with((*self._taps, tap), is_published=self.is_tracing, is_extended=self.is_trace_extended)
-
-    def untap(self, tap: Tap) -> None:
-        taps = tuple(other for other in self._taps if other != tap)
-        self._trace_with(taps, is_published=self.is_tracing, is_extended=self.is_trace_extended)
-
-    @property
-    def _taps(self) -> tuple[Tap, ...]:
-        return self.trace.taps if self.trace is not None else ()
-
-    @property
-    def is_trace_extended(self) -> bool:
-        """Whether more is told there than RabbitMQ tells."""
-        return self.trace is not None and self.trace.is_extended
-
-    def _trace_with(self, taps: tuple[Tap, ...], *, is_published: bool, is_extended: bool = False) -> None:
-        """A traced vhost has no plain route and no plain queue, so that where there is no trace nobody asks for it."""
-        is_traced = is_published or bool(taps)
-        was_traced = self.trace is not None
-        trace = Trace(self, taps, is_published=is_published, is_extended=is_extended) if is_traced else None
-        self.trace = trace
-        if was_traced is is_traced:
-            return
-        for queue in self.queues.values():
-            queue.apply(queue.settings)
-        self.topology_changed()
-
-    # Metadata, policies and limits
+    # Metadata and policies
 
     def set_metadata(self, metadata: Metadata) -> None:
-        """Note something else about the vhost; queues that are there stay what they are. Raises InvalidParameter."""
+        """Replace the metadata; existing queues keep their types. Raises InvalidParameter."""
         metadata.check()
         if metadata == self.metadata:
             return
         self.metadata = metadata
-        self.broker.journal.define(*definitions.of_vhost(self))
+        self.broker.journal.define(*journal_entries.of_vhost(self.name, self.limits, self.metadata))
         self.broker.events.vhost_updated(self)
 
-    def set_policy(self, policy: Policy) -> None:
-        """Set a policy, instead of the one of that name; it is in force at once. Raises InvalidParameter."""
-        if self.policies.put(policy):
-            self.broker.journal.define(*definitions.of_policy("policy", self, policy))
-            self._policies_changed(policy)
-            self.broker.events.emit_action("policy.set", vhost=self.name, **policy.as_event())
-            self.broker.advice.on_policy(self, policy)
+    def policies_changed(self, policy: Policy | None) -> None:
+        """Find the policies of all exchanges and queues anew after a policy was set or (None) cleared.
 
-    def clear_policy(self, name: str) -> None:
-        """Raises DoesNotExist."""
-        self.policies.remove(name)
-        self.broker.journal.undefine(("policy", self.name, name))
-        self._policies_changed(None)
-        self.broker.events.emit_action("policy.cleared", vhost=self.name, name=name)
-
-    def set_operator_policy(self, policy: Policy) -> None:
-        """As `set_policy`, for what the users of the vhost may not lift. Raises InvalidParameter."""
-        if self.operator_policies.put(policy):
-            self.broker.journal.define(*definitions.of_policy("operator_policy", self, policy))
-            told = policy.as_event()
-            self.broker.events.parameter_set(self.name, "operator_policy", told.pop("name"), told)
-            self._policies_changed(policy)
-            self.broker.events.emit_action("policy.set", vhost=self.name, **policy.as_event())
-
-    def clear_operator_policy(self, name: str) -> None:
-        """Raises DoesNotExist."""
-        self.operator_policies.remove(name)
-        self.broker.journal.undefine(("operator_policy", self.name, name))
-        self.broker.events.parameter_cleared(self.name, "operator_policy", name)
-        self._policies_changed(None)
-        self.broker.events.emit_action("operator.policy.cleared", vhost=self.name, name=name)
-
-    def _policies_changed(self, policy: Policy | None) -> None:
-        """Look again at what applies to what, since a policy was set or (None) cleared.
-
-        Queues come last: they may drop messages, which then find their way.
+        Queues come last: they may drop messages, which are then routed as the new policies say.
         """
         for exchange in self.exchanges.values():
             self._find_policies_of_exchange(exchange)
@@ -235,41 +136,17 @@ class VHost:
     def _find_policies_of_queue(self, queue: Queue) -> bool:
         return queue.follow(self.policies.for_queue(queue), self.operator_policies.for_queue(queue))
 
-    def set_limit(self, name: str, value: object) -> None:
-        """Set `max-connections` or `max-queues`; negative is no limit. Raises InvalidParameter."""
-        self.limits.set(name, value)
-        self.broker.journal.define(*definitions.of_vhost(self))
-        self.broker.events.parameter_set(self.name, "vhost-limits", "limits", dict(self.limits.given))
-        self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
-
-    def set_limits(self, values: Mapping[str, object]) -> None:
-        """Limit what `values` says, and nothing else. Raises InvalidParameter, and changes nothing then."""
-        self.limits.replace(values)
-        self.broker.journal.define(*definitions.of_vhost(self))
-        if not values:
-            self.broker.events.parameter_cleared(self.name, "vhost-limits", "limits")
-            self.broker.events.emit_action("vhost.limits.cleared", name="limits")
-            return
-        self.broker.events.parameter_set(self.name, "vhost-limits", "limits", dict(self.limits.given))
-        self.broker.events.emit_action("vhost.limits.set", name="limits", **self.limits.given)
-
-    def clear_limit(self, name: str) -> None:
-        self.limits.clear(name)
-        self.broker.journal.define(*definitions.of_vhost(self))
-        self.broker.events.parameter_cleared(self.name, "vhost-limits", "limits")
-        self.broker.events.emit_action("vhost.limits.cleared", name="limits")
-
     # Exchanges
 
     def exchange(self, name: str) -> Exchange:
-        """The exchange of that name. Raises NotFound."""
+        """Return the exchange of that name. Raises NotFound."""
         exchange = self.exchanges.get(name)
         if exchange is None:
             raise NotFound(f"no exchange '{name}' in {self}")
         return exchange
 
     def exchange_type(self, name: str) -> type[Exchange]:
-        """The type of exchange of that name. Raises PreconditionFailed."""
+        """Return the type of exchange of that name. Raises PreconditionFailed."""
         return exchange_type(self.broker.profile, name)
 
     def declare_exchange(
@@ -326,7 +203,7 @@ class VHost:
         arguments_: fields.Table,
         range_id: int | None = None,
     ) -> Exchange:
-        """Put a new exchange into the vhost. Raises PreconditionFailed for an argument that its type cannot have."""
+        """Add a new exchange to the vhost. Raises PreconditionFailed for arguments that are invalid for its type."""
         exchange = exchange_class(
             self.name,
             name,
@@ -341,11 +218,11 @@ class VHost:
         self._find_policies_of_exchange(exchange)
         self.topology_changed()
         if is_durable:
-            self.broker.journal.define(*definitions.of_exchange(exchange))
+            self.broker.journal.define(*journal_entries.of_exchange(exchange))
         return exchange
 
     def delete_exchange(self, name: str, if_unused: bool) -> None:
-        """Delete an exchange, if there is one. Raises PreconditionFailed if it is in use and must not be."""
+        """Delete an exchange, if it exists. Raises PreconditionFailed if it is in use and `if_unused`."""
         exchange = self.exchanges.get(name)
         if exchange is None:
             return
@@ -360,7 +237,7 @@ class VHost:
         if exchange.is_durable:
             self.broker.journal.undefine(("exchange", self.name, exchange.name))
         for queue in self.queues.values():
-            queue.published_from.pop(exchange, None)
+            queue.statistics.published_from.pop(exchange, None)
         self.broker.events.exchange_deleted(exchange)
         for binding in list(exchange.bindings.values()):
             self._remove_binding(binding)
@@ -369,7 +246,7 @@ class VHost:
     # Queues
 
     def queue(self, name: str, connection: Connection | None = None) -> Queue:
-        """The queue of that name. Raises NotFound, and ResourceLocked if it is exclusive to another connection."""
+        """Return the queue of that name. Raises NotFound, and ResourceLocked if it belongs to another connection."""
         queue = self.queues.get(name)
         if queue is None:
             raise NotFound(f"no queue '{name}' in {self}")
@@ -388,14 +265,14 @@ class VHost:
     ) -> Queue:
         """Create a queue, or check that the existing one is equivalent.
 
-        `owner` is the connection that an exclusive queue lives with. Raises PreconditionFailed (inequivalent, bad
-        argument, limit reached) and ResourceLocked (exclusive to another connection).
+        `owner` is the connection of an exclusive queue. Raises PreconditionFailed (inequivalent, bad argument, limit
+        reached) and ResourceLocked (exclusive to another connection).
         """
-        # An exclusive queue dies with its connection, so it is never durable.
+        # An exclusive queue is deleted with its connection, so it is never durable.
         is_durable = is_durable and owner is None
         arguments_ = with_queue_type(
             arguments_,
-            self.metadata.default_queue_type or self.broker.config.default_queue_type,
+            self.metadata.default_queue_type or self.broker.settings.default_queue_type,
             is_durable=is_durable,
             is_exclusive=owner is not None,
             is_auto_delete=is_auto_delete,
@@ -438,14 +315,14 @@ class VHost:
         arguments_: fields.Table,
         range_id: int | None = None,
     ) -> Queue:
-        """Put a new queue into the vhost; `range_id` is where the journal keeps messages of one that is restored."""
+        """Add a new queue to the vhost; `range_id` is the journal's range of messages for a restored queue."""
         queue = self.queues[name] = queue_class(arguments_)(
             self, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments_
         )
         journal = self.broker.journal
         if is_durable and journal.is_durable:
             queue.keep(journal.new_ranges(queue.range_count) if range_id is None else range_id)
-            journal.define(*definitions.of_queue(queue))
+            journal.define(*journal_entries.of_queue(queue))
         if owner is not None:
             owner.exclusive_queues.add(queue)
         self._find_policies_of_queue(queue)
@@ -453,7 +330,7 @@ class VHost:
         return queue
 
     def _check_deprecated(self, is_durable: bool, owner: Connection | None, arguments_: fields.Table) -> None:
-        """Raise InternalError, as RabbitMQ 4.3 does, for what it does not permit any more."""
+        """Raise InternalError for deprecated queues, as RabbitMQ 4.3 does."""
         profile = self.broker.profile
         if "x-queue-master-locator" in arguments_ and not profile.has_master_locator:
             raise deprecated("queue_master_locator")
@@ -461,16 +338,14 @@ class VHost:
             raise deprecated("transient_nonexcl_queues")
 
     def remove_queue(self, queue: Queue) -> None:
-        """Take a queue out of the vhost, with its messages, bindings and consumers."""
+        """Remove a queue with its messages, bindings and consumers."""
         queue.is_deleted = True
-        queue.stop_timers()
         del self.queues[queue.name]
         if queue.is_durable:
             self.broker.journal.undefine(("queue", self.name, queue.name))
         self._remove_incoming(queue)
         self.topology_changed()
-        queue.purge()
-        queue.drop_windows()
+        queue.release()
         if queue.owner is not None:
             queue.owner.exclusive_queues.discard(queue)
         for consumer in list(queue.consumers):
@@ -480,7 +355,7 @@ class VHost:
         self.broker.events.queue_deleted(queue)
 
     def add_reply_queue(self) -> ReplyQueue:
-        """A name for direct replies, and what it stands for."""
+        """Create a queue of direct replies under a new name."""
         name = self.broker.unique_name(REPLY_PREFIX)
         queue = self.reply_queues[name] = ReplyQueue(self, name)
         return queue
@@ -492,7 +367,7 @@ class VHost:
     # Bindings
 
     def bind(self, source: Exchange, destination: Destination, routing_key: str, arguments_: fields.Table) -> Binding:
-        """Bind, if it is not bound so already. Raises PreconditionFailed for a binding the exchange cannot have."""
+        """Add a binding unless it exists. Raises PreconditionFailed if it is invalid for the type of exchange."""
         binding = Binding(source, destination, routing_key, arguments_)
         source.check(binding)
         if binding.key not in source.bindings:
@@ -500,13 +375,13 @@ class VHost:
             destination.incoming[binding] = None
             self.topology_changed()
             if binding.is_durable:
-                self.broker.journal.define(*definitions.of_binding(binding))
+                self.broker.journal.define(*journal_entries.of_binding(binding))
             self.broker.events.binding_created(binding)
             source.bound(binding)
         return binding
 
     def unbind(self, binding: Binding) -> None:
-        """Remove a binding; an auto-delete exchange goes with its last."""
+        """Remove a binding; an auto-delete exchange is deleted with its last one."""
         self._unlink(binding)
         self.topology_changed()
 
@@ -524,7 +399,7 @@ class VHost:
         binding.source.remove(binding)
         del binding.destination.incoming[binding]
         if binding.is_durable:
-            self.broker.journal.undefine(definitions.of_binding(binding)[0])
+            self.broker.journal.undefine(journal_entries.of_binding(binding)[0])
         self.broker.events.binding_deleted(binding)
 
     # Routing
@@ -532,11 +407,11 @@ class VHost:
     def route(
         self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
     ) -> tuple[list[Queue], bool]:
-        """The queues that a message goes to, each once, and whether more than its routing keys had a say in that.
+        """Return the queues for a message, each once, and whether more than its routing keys decided.
 
-        An exchange without a match hands over to its alternate exchange; cycles of either kind are walked once.
-        A message is routed once: an exchange may remember it, or keep it to route it later. Without a message, the
-        answer is where one with these keys and headers would go, if that is all that decides it.
+        An exchange without a match passes the message to its alternate exchange. Cycles of exchanges are walked once.
+        Call this once per message: an exchange may remember the message, or keep it to route it later. Without a
+        message, return the queues for these keys and headers, if nothing else decides.
         """
         queues: dict[Queue, None] = {}
         by_message = False
@@ -552,7 +427,7 @@ class VHost:
             for destination in destinations:
                 if isinstance(destination, Queue):
                     queues[destination] = None
-                elif destination not in seen:
+                elif isinstance(destination, Exchange) and destination not in seen:
                     seen.add(destination)
                     pending.append(destination)
             # The default exchange has no bindings of its own, so as an alternate it matches nothing.
@@ -564,13 +439,13 @@ class VHost:
         return list(queues), by_message
 
     def _queue_named(self, name: str) -> Queue | None:
-        """What the default exchange finds under a routing key."""
+        """Return the queue to which the default exchange routes this key."""
         queue = self.queues.get(name)
         if queue is not None or not name.startswith(REPLY_PREFIX):
             return queue
         reply_queue = self.reply_queues.get(name)
         if reply_queue is None and not self.broker.profile.returns_late_replies:
-            # Lost, but not unroutable: the client that asked has gone, and its node would know, not ours.
+            # The requester has gone. Its reply is lost but not unroutable: in RabbitMQ, only its own node knows.
             return ReplyQueue(self, REPLY_TO)
         return reply_queue
 
@@ -582,6 +457,6 @@ def deprecated(feature: str) -> InternalError:
 
 
 def check_reserved(kind: str, name: str) -> None:
-    """Raise AccessRefused for a new name that only the broker may give."""
+    """Raise AccessRefused for a new object with a reserved name."""
     if name.startswith("amq."):
         raise AccessRefused(f"{kind} name '{name}' contains reserved prefix 'amq.*'")

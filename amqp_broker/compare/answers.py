@@ -1,4 +1,4 @@
-"""What a client asked on a channel, and what the brokers have answered."""
+"""Requests of a client on a channel, and the answers of the two brokers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, Final, NamedTuple
 
 from pamqp import base
 
-from amqp_broker.compare import words
+from amqp_broker.compare import method_facts
 from amqp_broker.compare.deliveries import Copies
-from amqp_broker.compare.speech import Said
+from amqp_broker.compare.method_reader import Received
 
 UPSTREAM: Final = 0
-OURS: Final = 1
+LOCAL: Final = 1
 
 
 @dataclass(slots=True)
 class Asked:
-    """What a client has asked; `queue` is where a consumer or a get takes from."""
+    """A request of the client; `queue` is the queue of a consumer or a get."""
 
     method: Any
     at_ms: int
@@ -27,7 +27,7 @@ class Asked:
 
     @property
     def text(self) -> str:
-        return words.show(Said(0, self.method))
+        return method_facts.show(Received(0, self.method))
 
 
 class Consumer(NamedTuple):
@@ -38,7 +38,7 @@ class Consumer(NamedTuple):
 
 @dataclass(slots=True)
 class Search:
-    """Looking for a message of ours that the upstream has given: what was found instead is put back at the end."""
+    """A search in a local queue for the message that the upstream returned; `others` are requeued at the end."""
 
     copies: Copies
     asked: Asked
@@ -47,15 +47,15 @@ class Search:
 
 @dataclass(slots=True)
 class Answer:
-    """What a broker has said, and to what question of the client's, if any."""
+    """A method that a broker sent, and the request that it answers, if any."""
 
-    said: Said
+    said: Received
     asked: Asked | None
     at_ms: int
 
 
 class Side:
-    """What one of the brokers was asked, and who consumes there."""
+    """Open requests, consumers and unconfirmed publishes at one of the brokers."""
 
     def __init__(self) -> None:
         self.asked: deque[Asked] = deque()
@@ -64,7 +64,7 @@ class Side:
 
 
 def copy_of(method: Any) -> Any:
-    """A method as the client said it, whatever is translated in it later."""
+    """Return a copy of a method, so that a later translation leaves the client's own words intact."""
     kind: type[base.Frame] = type(method)
     copied = kind.__new__(kind)
     for name in kind.attributes():

@@ -1,8 +1,8 @@
-"""Messages that the two brokers hand out: which of ours is which of the upstream's, and who has it.
+"""Messages that the two brokers deliver, matched with each other across consumers and connections.
 
-Two consumers of one queue may get each other's messages, and whoever publishes at the same moment as another may be
-first or second. So a message is looked for by what it is, among all that our broker has handed out of that queue,
-whoever has got it; and what the client settles is settled there.
+The two brokers may distribute a queue's messages differently among its consumers, and concurrent publishes may arrive
+in a different order. So a message is matched by its content with any local delivery from the same queue, and a settle
+is applied to that delivery.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from amqp_broker.compare import words
-from amqp_broker.compare.names import Names
-from amqp_broker.compare.report import Report
-from amqp_broker.compare.speech import Said
+from amqp_broker.compare import method_facts
+from amqp_broker.compare.difference_report import DifferenceReport
+from amqp_broker.compare.method_reader import Received
+from amqp_broker.compare.name_pairs import NamePairs
 
 ACK: Final = "basic.ack"
 NACK: Final = "basic.nack"
@@ -23,35 +23,35 @@ REQUEUE: Final = "basic.nack requeue"
 
 
 class Place(Protocol):
-    """A channel of our broker's that a message was handed out on."""
+    """A local channel on which messages are delivered."""
 
     def settle(self, tag: int, how: str) -> None:
-        """Have this delivery settled there."""
+        """Settle this delivery at the local broker."""
         ...
 
-    def report(self, asked: str, upstream: str, ours: str, note: str = "") -> None: ...
+    def report(self, asked: str, upstream: str, local: str, note: str = "") -> None: ...
 
     def on_ahead(self, count: int) -> None:
-        """Our broker has handed out this many more messages here (or less) that the upstream has not."""
+        """Change the number of messages that only the local broker has delivered here by `count`."""
         ...
 
     def on_behind(self, count: int) -> None:
-        """The upstream has handed out this many more messages here (or less) that our broker has not."""
+        """Change the number of messages that only the upstream has delivered here by `count`."""
         ...
 
     @property
     def is_over(self) -> bool:
-        """Whether the client has closed it, or left."""
+        """Return whether the client has closed the channel or disconnected."""
         ...
 
     @property
     def is_behind(self) -> bool:
-        """Whether the upstream may have more to say here than we have heard."""
+        """Return whether the upstream may have sent more than was read from it."""
         ...
 
 
 class Held(NamedTuple):
-    """A delivery that our broker waits to have settled."""
+    """An unsettled delivery of the local broker."""
 
     place: Place
     tag: int
@@ -59,10 +59,10 @@ class Held(NamedTuple):
 
 @dataclass(slots=True)
 class Handed:
-    """One delivery that its like was not found for yet."""
+    """A delivery without a match so far."""
 
     place: Place
-    said: Said
+    said: Received
     asked: str
     at_ms: int
     facts: tuple[Any, ...]
@@ -70,7 +70,7 @@ class Handed:
 
 @dataclass(slots=True)
 class Settle:
-    """What the client has said of a message that our broker has not handed out yet."""
+    """A settle by the client of a message that the local broker has not delivered yet."""
 
     place: Place
     how: str
@@ -80,54 +80,54 @@ class Settle:
 
 @dataclass(slots=True)
 class Copies:
-    """All copies of what looks like the same message in one queue."""
+    """All messages of one queue that look alike."""
 
     key: tuple[Any, ...]
     upstreams: list[Handed] = field(default_factory=list)
-    ours: list[Handed] = field(default_factory=list)
+    local: list[Handed] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     settles: deque[Settle] = field(default_factory=deque)
-    # Somebody had it before, so how often it is handed out depends on who has it, and is not compared.
+    # How often a redelivered message is delivered depends on its consumers, so it is not compared.
     was_redelivered: bool = False
-    # That it is not handed out is a difference that was told.
+    # The missing delivery has been reported.
     was_told: bool = False
 
     @property
     def is_done(self) -> bool:
-        return not (self.upstreams or self.ours or self.held or self.settles)
+        return not (self.upstreams or self.local or self.held or self.settles)
 
 
 class Deliveries:
-    """Of all connections, for their clients share queues."""
+    """Deliveries of all connections, since clients share queues."""
 
-    def __init__(self, names: Names, report: Report) -> None:
+    def __init__(self, names: NamePairs, report: DifferenceReport) -> None:
         self.names = names
         self.report = report
         self._copies: dict[tuple[Any, ...], Copies] = {}
 
-    def copies(self, vhost: str, queue: str, said: Said) -> Copies:
-        """Those that this message is one of."""
+    def copies(self, vhost: str, queue: str, said: Received) -> Copies:
+        """Return the `Copies` that this message belongs to."""
         method, content = said.method, said.content
-        assert content is not None, "a message has a content"
+        assert content is not None, "a message has content"
         properties = content.properties
         marks = (properties.message_id, properties.correlation_id) if properties else ()
-        routing_key = words.plain_name(method.routing_key, self.names)
+        routing_key = method_facts.plain_name(method.routing_key, self.names)
         key = (vhost, queue, method.exchange, routing_key, content.digest, *marks)
         found = self._copies.get(key)
         if found is None:
             found = self._copies[key] = Copies(key)
         return found
 
-    # What the brokers hand out
+    # Deliveries by the brokers
 
-    def on_upstream(self, copies: Copies, place: Place, said: Said, asked: str, now: int) -> None:
-        self._match(copies, copies.ours, copies.upstreams, place, said, asked, now)
+    def on_upstream(self, copies: Copies, place: Place, said: Received, asked: str, now: int) -> None:
+        self._match(copies, copies.local, copies.upstreams, place, said, asked, now)
 
-    def on_ours(self, copies: Copies, place: Place, said: Said, asked: str, now: int, is_held: bool) -> None:
-        """Our broker hands one out, which waits for being settled if it `is_held`."""
+    def on_local(self, copies: Copies, place: Place, said: Received, asked: str, now: int, is_held: bool) -> None:
+        """Take a delivery of the local broker; `is_held` if it must be settled."""
         if is_held:
             copies.held.append(Held(place, said.method.delivery_tag))
-        self._match(copies, copies.upstreams, copies.ours, place, said, asked, now)
+        self._match(copies, copies.upstreams, copies.local, place, said, asked, now)
         if is_held and copies.settles:
             settle = copies.settles.popleft()
             self._settle(copies, settle.how)
@@ -138,16 +138,16 @@ class Deliveries:
         others: list[Handed],
         own: list[Handed],
         place: Place,
-        said: Said,
+        said: Received,
         asked: str,
         now: int,
     ) -> None:
-        assert said.content is not None, "a message has a content"
+        assert said.content is not None, "a message has content"
         copies.was_redelivered |= said.method.redelivered
-        facts = words.content_facts(said.content, self.names)
+        facts = method_facts.content_facts(said.content, self.names)
         for at, other in enumerate(others):
             if other.facts == facts:
-                self._pair_replies(said, other.said, is_ours=own is copies.ours)
+                self._pair_replies(said, other.said, is_local=own is copies.local)
                 del others[at]
                 self._count(copies, others, other.place, -1)
                 self.report.compared_count += 1
@@ -158,25 +158,25 @@ class Deliveries:
 
     @staticmethod
     def _count(copies: Copies, handed: list[Handed], place: Place, count: int) -> None:
-        if handed is copies.ours:
+        if handed is copies.local:
             place.on_ahead(count)
         else:
             place.on_behind(count)
 
-    def _pair_replies(self, said: Said, other: Said, is_ours: bool) -> None:
-        """Where a direct reply goes is a name of each broker's own."""
-        ours, upstream = (said, other) if is_ours else (other, said)
-        if ours.content is None or upstream.content is None:
+    def _pair_replies(self, said: Received, other: Received, is_local: bool) -> None:
+        """Pair the generated reply-to names of a direct reply."""
+        local, upstream = (said, other) if is_local else (other, said)
+        if local.content is None or upstream.content is None:
             return
-        if ours.content.properties is not None and upstream.content.properties is not None:
-            name, of_ours = upstream.content.properties.reply_to, ours.content.properties.reply_to
-            if name and of_ours:
-                self.names.pair(name, of_ours)
+        if local.content.properties is not None and upstream.content.properties is not None:
+            name, of_local = upstream.content.properties.reply_to, local.content.properties.reply_to
+            if name and of_local:
+                self.names.pair(name, of_local)
 
-    # What clients settle
+    # Settles by the clients
 
     def settle(self, copies: Copies, place: Place, how: str, now: int, asked: str) -> None:
-        """The client settles what it got from the upstream: have it settled at ours, as soon as it is handed out."""
+        """Settle the local counterpart of an upstream delivery, or note the settle until it is delivered."""
         if copies.held:
             self._settle(copies, how, place)
         else:
@@ -190,55 +190,55 @@ class Deliveries:
         self.forget_if_done(copies)
 
     def forget_held(self, copies: Copies, held: Held) -> None:
-        """Our broker has taken it back."""
+        """The local broker has requeued this delivery."""
         if held in copies.held:
             copies.held.remove(held)
         self.forget_if_done(copies)
 
     def forget_if_done(self, copies: Copies) -> None:
-        """Nothing is to be known any more of a message that both have handed out and nobody holds."""
+        """Drop copies that both brokers have delivered and that are settled."""
         if copies.is_done:
             self._copies.pop(copies.key, None)
 
-    # What is missing
+    # Missing deliveries
 
     def tick(self, now: int, patience_ms: int) -> None:
-        """Tell what one broker has handed out and the other has not, for so long."""
+        """Report messages that only one broker has delivered for `patience_ms`."""
         since = now - patience_ms
         for copies in list(self._copies.values()):
-            for upstream, ours in self._overdue(copies, since):
+            for upstream, local in self._overdue(copies, since):
                 if not copies.was_redelivered:
                     copies.was_told = True
-                    _tell(upstream, ours)
+                    _tell(upstream, local)
             while copies.settles and copies.settles[0].at_ms <= since:
                 settle = copies.settles.popleft()
                 if not copies.was_told:
-                    settle.place.report(settle.asked, "took it", "has not handed this message out")
+                    settle.place.report(settle.asked, "accepted it", "has not delivered this message")
             self.forget_if_done(copies)
 
     def _overdue(self, copies: Copies, since: int) -> Iterator[tuple[Handed | None, Handed | None]]:
         while copies.upstreams and copies.upstreams[0].at_ms <= since:
             copies.upstreams[0].place.on_behind(-1)
-            yield copies.upstreams.pop(0), self._first_of_ours(copies) if copies.ours else None
-        while copies.ours and copies.ours[0].at_ms <= since:
-            place = copies.ours[0].place
+            yield copies.upstreams.pop(0), self._first_of_local(copies) if copies.local else None
+        while copies.local and copies.local[0].at_ms <= since:
+            place = copies.local[0].place
             if place.is_behind and not place.is_over:
                 return
-            handed = self._first_of_ours(copies)
+            handed = self._first_of_local(copies)
             if not place.is_over:
                 yield None, handed
 
-    def _first_of_ours(self, copies: Copies) -> Handed:
-        handed = copies.ours.pop(0)
+    def _first_of_local(self, copies: Copies) -> Handed:
+        handed = copies.local.pop(0)
         handed.place.on_ahead(-1)
         return handed
 
 
-def _tell(upstream: Handed | None, ours: Handed | None) -> None:
-    told = upstream or ours
-    assert told is not None, "one of them was handed out"
+def _tell(upstream: Handed | None, local: Handed | None) -> None:
+    told = upstream or local
+    assert told is not None, "one of the brokers has delivered it"
     told.place.report(
         told.asked,
-        words.show(upstream.said) if upstream else "has not delivered this message",
-        words.show(ours.said) if ours else "has not delivered this message",
+        method_facts.show(upstream.said) if upstream else "has not delivered this message",
+        method_facts.show(local.said) if local else "has not delivered this message",
     )

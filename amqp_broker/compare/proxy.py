@@ -1,6 +1,6 @@
-"""The proxy: for each client a socket to the upstream, and a session of our broker that hears the same.
+"""The proxy: for each client, a socket to the upstream and a session of the local broker.
 
-Each end is read only as fast as the other is written, so little is in memory of a client or an upstream that is slow.
+Each end is read only as fast as the other is written, so a slow client or upstream uses little memory.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.access import Permission, User
-from amqp_broker.compare.connection import PATIENCE_MS, Book, Connection
+from amqp_broker.broker.admin.access import Permission, User
+from amqp_broker.compare.connection_pair import PATIENCE_MS, Book, ConnectionPair
+from amqp_broker.compare.difference_report import DifferenceReport
 from amqp_broker.compare.follower import Follower
-from amqp_broker.compare.report import Report
 from amqp_broker.compare.upstream import secured
 from amqp_broker.server.server import Server
-from amqp_broker.shovel.definition import Uri
+from amqp_broker.shovel.shovel_definition import Uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +28,15 @@ CATCH_UP_S: Final = 2.0
 
 
 class Proxy:
-    """Serves clients from `start` to `stop`; what differs is told to the report. `port` is where it listens."""
+    """Serves clients from `start` to `stop` on `port`, and adds differences to the report."""
 
-    def __init__(self, uri: Uri, server: Server, report: Report) -> None:
+    def __init__(self, uri: Uri, server: Server, report: DifferenceReport) -> None:
         self.uri = uri
         self.server = server
         self.report = report
         self.book = Book(report)
         self.port = 0
-        self.links: dict[Connection, Link] = {}
+        self.links: dict[ConnectionPair, Link] = {}
         self._context, self._server_name = secured(uri)
         self._listener: asyncio.Server
         self._is_pumping = False
@@ -44,13 +44,13 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> None:
-        """Listen. Raises OSError."""
+        """Start to listen. Raise OSError."""
         self._listener = await asyncio.start_server(self._accept, host, port, limit=READ_BYTES)
         self.port = self._listener.sockets[0].getsockname()[1]
         self._tick()
 
     async def stop(self) -> None:
-        """Leave the upstream, and let the clients see that it is over; what is missing by then is told."""
+        """Close all connections, and report the answers that are still missing."""
         self._listener.close()
         if self._ticker is not None:
             self._ticker.cancel()
@@ -68,11 +68,11 @@ class Proxy:
         self._ticker = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def _end_ticks(self) -> None:
-        """Nobody waits any longer for what only one of them has said."""
+        """Report all answers that only one broker has given, however recent."""
         self.book.deliveries.tick(self.server.clock.real_now() + PATIENCE_MS, 0)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A task of our own: asyncio would complain of those that `stop` ends.
+        # Our own task: asyncio would complain about cancelled tasks of its own.
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -81,7 +81,7 @@ class Proxy:
         try:
             await self._connect(reader, writer)
         finally:
-            # What the upstream has said last, a refusal for one, still reaches the client.
+            # The upstream's last octets, a refusal for example, still reach the client.
             writer.close()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,7 +96,7 @@ class Proxy:
                     limit=READ_BYTES,
                 )
         except (OSError, ValueError) as error:
-            self.report.note(f"a client was turned away, as there is no connection to {uri}: {error or 'no answer'}")
+            self.report.note(f"a client was disconnected: cannot connect to {uri}: {error or 'no answer'}")
             return
         self.report.connections_count += 1
         link = Link(self, (reader, writer), upstream, self.report.connections_count)
@@ -107,7 +107,7 @@ class Proxy:
             del self.links[link.connection]
 
     def pump(self) -> None:
-        """Play to our broker what it is to hear, and hear it, until neither has anything to say."""
+        """Exchange octets with the local broker until both directions are empty."""
         if self._is_pumping:
             return
         self._is_pumping = True
@@ -120,9 +120,9 @@ class Proxy:
     def _pump(self) -> bool:
         is_busy = False
         for connection, link in list(self.links.items()):
-            if connection.to_ours:
+            if connection.to_local:
                 is_busy = True
-                pieces, connection.to_ours = connection.to_ours, []
+                pieces, connection.to_local = connection.to_local, []
                 link.follower.play(b"".join(pieces))
         self.server.flush()
         for link in list(self.links.values()):
@@ -132,51 +132,51 @@ class Proxy:
         return is_busy
 
     def pump_soon(self) -> None:
-        """Our broker has said something: unasked, if nobody is pumping."""
+        """Schedule `pump`, as the local broker has output, unless it is already running."""
         if not self._is_pumping:
             asyncio.get_running_loop().call_soon(self.pump)
 
-    # What our broker must have (`connection.Stage`)
+    # connection_pair.Stage
 
-    def let_in(self, connection: Connection, user: str) -> None:
+    def let_in(self, connection: ConnectionPair, user: str) -> None:
         self.links[connection].follower.let_in(self._user(user))
 
-    def furnish(self, connection: Connection, user: str, vhost: str) -> None:
+    def furnish(self, connection: ConnectionPair, user: str, vhost: str) -> None:
         broker = self.server.broker
         broker.add_vhost(vhost)
         there = self._user(user)
         if not there.can_open(vhost):
-            broker.set_permission(there, vhost, Permission())
+            broker.users.set_permission(there, vhost, Permission())
 
     def _user(self, name: str) -> User:
         users = self.server.broker.users
-        return users[name] if name in users else self.server.broker.add_user(name, "")
+        return users[name] if name in users else self.server.broker.users.add(name, "")
 
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Link:
-    """One client: octets from it to the upstream and back, and what our broker makes of them."""
+    """One client: forwards octets to the upstream and back, and compares."""
 
     def __init__(self, proxy: Proxy, client: Streams, upstream: Streams, number: int) -> None:
         self.proxy = proxy
         self.client = client
         self.upstream = upstream
-        self.connection = Connection(proxy.book, proxy, number)
+        self.connection = ConnectionPair(proxy.book, proxy, number)
         self.follower = Follower(proxy.server, self.connection, proxy.pump_soon)
         for _, writer in (client, upstream):
             writer.transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH)
 
     async def run(self) -> None:
-        """Until one of them leaves."""
+        """Forward octets until the client or the upstream disconnects."""
         connection = self.connection
         there = asyncio.create_task(self._carry(self.client[0], self.upstream[1], connection.from_client))
         back = asyncio.create_task(self._carry(self.upstream[0], self.client[1], connection.from_upstream, True))
         try:
             done, _ = await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
             if back in done and there not in done and connection.is_open and not connection.has_said_goodbye:
-                self.proxy.report.note(f"connection {connection.number}: the upstream has closed it without a word")
+                self.proxy.report.note(f"connection {connection.number}: the upstream closed the socket without notice")
         finally:
             there.cancel()
             back.cancel()
@@ -185,7 +185,7 @@ class Link:
             self._finish()
 
     async def _catch_up(self) -> None:
-        """Ours may still have a backlog to hand out, in portions, that the client has got from the upstream."""
+        """Wait until the local broker has delivered the backlog that the upstream has already delivered."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_S):
                 while self.connection.behind_count > 0:
@@ -206,7 +206,7 @@ class Link:
         tell: Callable[[bytes, int], None],
         is_back: bool = False,
     ) -> None:
-        """One direction: what is read is written, and told; no more is read before there is room."""
+        """Forward one direction and pass each read to `tell`; read no more until the writer has room."""
         proxy = self.proxy
         try:
             while data := await reader.read(READ_BYTES):

@@ -1,4 +1,4 @@
-"""Asking the upstream, before the first client comes, which RabbitMQ it is and what limits it offers."""
+"""The upstream's version and limits, requested before the first client connects."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Final
 
 from pamqp import commands
 
-from amqp_broker.compare.known import numbers_of
-from amqp_broker.compare.speech import Listener, Unreadable
-from amqp_broker.compat import DEFAULT, PROFILES
-from amqp_broker.protocol.methods import encode_method
-from amqp_broker.protocol.wire import PROTOCOL_HEADER, method_frame
-from amqp_broker.server.shovels import tls_context
-from amqp_broker.shovel.client import call
-from amqp_broker.shovel.definition import Uri
+from amqp_broker.amqp.frames import PROTOCOL_HEADER, method_frame
+from amqp_broker.amqp.methods import encode_method
+from amqp_broker.compare.method_reader import MethodReader, Unreadable
+from amqp_broker.compare.older_rabbitmq import numbers_of
+from amqp_broker.server.shovel_links import tls_context
+from amqp_broker.settings.profiles import DEFAULT, PROFILES
+from amqp_broker.shovel.amqp_client import call
+from amqp_broker.shovel.shovel_definition import Uri
 
 TIMEOUT_S: Final = 10.0
 READ_BYTES: Final = 64 * 1024
 
 
 class NoUpstream(Exception):
-    """There is no RabbitMQ that lets us in; the text says why. `is_refusal` if it is there and does not."""
+    """Cannot connect or log in; the text says why. `is_refusal` if the upstream refused the login."""
 
     def __init__(self, reason: str, is_refusal: bool = False) -> None:
         super().__init__(reason)
@@ -32,7 +32,7 @@ class NoUpstream(Exception):
 
 @dataclass(frozen=True)
 class Upstream:
-    """What the upstream says of itself; limits as its connection.tune has them."""
+    """The upstream's product, version and limits from connection.tune."""
 
     product: str
     version: str
@@ -42,12 +42,12 @@ class Upstream:
 
     @property
     def profile(self) -> str:
-        """The profile that is most like it: the newest that is not newer, or the oldest."""
+        """Return the closest profile: the newest that is not newer than the upstream, or the oldest."""
         return nearest_profile(self.version)
 
 
 def nearest_profile(version: str) -> str:
-    """The newest profile that is not newer than this version, or the oldest; the default for what is no version."""
+    """Return the newest profile up to this version, or the oldest; the default for an invalid version."""
     wanted = numbers_of(version)
     if not wanted:
         return DEFAULT
@@ -57,20 +57,20 @@ def nearest_profile(version: str) -> str:
 
 
 def secured(uri: Uri) -> tuple[ssl.SSLContext | None, str | None]:
-    """TLS context and server name for connecting, both None without TLS. Raises OSError for a missing file."""
+    """Return TLS context and server name, both None without TLS. Raise OSError for a missing file."""
     if uri.scheme != "amqps":
         return None, None
     return tls_context(uri), uri.query.get("server_name_indication", uri.host.strip("[]"))
 
 
 def _files_of(uri: Uri) -> str:
-    """What the query of a URI names: OpenSSL does not say which of the files it could not read."""
+    """Return the files that a URI names: OpenSSL does not say which one it could not read."""
     named = [f"{key}={uri.query[key]}" for key in ("cacertfile", "certfile", "keyfile") if key in uri.query]
     return f" ({', '.join(named)})" if named else ""
 
 
 async def ask(uri: Uri) -> Upstream:
-    """Log in and leave again. Raises NoUpstream."""
+    """Log in, disconnect, and return what the upstream reported. Raise NoUpstream."""
     try:
         context, name = secured(uri)
     except (OSError, ValueError) as error:
@@ -88,7 +88,7 @@ async def ask(uri: Uri) -> Upstream:
         async with asyncio.timeout(TIMEOUT_S):
             return await _ask(uri, reader, writer)
     except TimeoutError:
-        raise NoUpstream(f"{uri} does not speak AMQP 0-9-1, or not to us: it does not answer") from None
+        raise NoUpstream(f"{uri} does not answer; it may not speak AMQP 0-9-1") from None
     except (OSError, Unreadable):
         raise NoUpstream(f"{uri} does not speak AMQP 0-9-1") from None
     finally:
@@ -96,7 +96,7 @@ async def ask(uri: Uri) -> Upstream:
 
 
 async def _ask(uri: Uri, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Upstream:
-    listener = Listener()
+    listener = MethodReader()
     writer.write(PROTOCOL_HEADER)
     start = await _next(listener, reader, uri)
     if not isinstance(start, commands.Connection.Start):
@@ -113,17 +113,17 @@ async def _ask(uri: Uri, reader: asyncio.StreamReader, writer: asyncio.StreamWri
     writer.write(method_frame(0, encode_method(start_ok)))
     tune: Any = await _next(listener, reader, uri)
     if not isinstance(tune, commands.Connection.Tune):
-        reason = getattr(tune, "reply_text", "it wants more than a name and a password")
-        raise NoUpstream(f"{uri} does not let us in as '{uri.user}': {reason}", is_refusal=True)
+        reason = getattr(tune, "reply_text", "a name and a password are not enough")
+        raise NoUpstream(f"{uri} refuses the login of '{uri.user}': {reason}", is_refusal=True)
     product, version = (str(properties.get(name, "")) for name in ("product", "version"))
     return Upstream(product, version, tune.channel_max, tune.frame_max, tune.heartbeat)
 
 
-async def _next(listener: Listener, reader: asyncio.StreamReader, uri: Uri) -> Any:
-    """The next method on channel 0. Raises NoUpstream and Unreadable."""
+async def _next(listener: MethodReader, reader: asyncio.StreamReader, uri: Uri) -> Any:
+    """Return the next method on channel 0. Raise NoUpstream or Unreadable."""
     while True:
         data = await reader.read(READ_BYTES)
         if not data:
-            raise NoUpstream(f"{uri} closes the connection without a word", is_refusal=True)
+            raise NoUpstream(f"{uri} closed the connection without a reason", is_refusal=True)
         for said in listener.hear(data):
             return said.method

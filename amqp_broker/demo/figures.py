@@ -1,34 +1,34 @@
-"""What is shown of a run, in the terminal and on the page: plain values, as JSON has them."""
+"""The figures of a run as JSON values, for the terminal and the web page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from amqp_broker.demo.fault_plan import FaultEvent
 from amqp_broker.demo.ledger import ACKED, NACKED, RETURNED
 from amqp_broker.demo.publisher import Publisher
-from amqp_broker.demo.storm import Gust
 
 TO_COME, NOW, OVER = "to come", "now", "over"
 
 
 def figures(
     publisher: Publisher,
-    struck: Sequence[tuple[Gust, int]],
-    to_come: Sequence[Gust],
+    struck: Sequence[tuple[FaultEvent, int]],
+    to_come: Sequence[FaultEvent],
     connection: str,
     connects: int,
     elapsed_ms: float,
 ) -> dict[str, Any]:
-    """A run as it is now. `struck` are the gusts that have come, with how often each has struck."""
+    """Return the figures of a run. `struck` has the events that have begun, with the number of their hits."""
     ledger, strategy = publisher.ledger, publisher.strategy
-    storm = [
-        {**_told(gust), "hits": hits, "state": OVER if hits >= gust.times else NOW, "times": gust.times}
-        for gust, hits in struck
+    plan = [
+        {**_event(event), "hits": hits, "state": OVER if hits >= event.times else NOW, "times": event.times}
+        for event, hits in struck
     ]
-    if publisher.is_blocked and storm:
-        storm[-1]["state"] = NOW
-    storm += [{**_told(gust), "hits": 0, "state": TO_COME, "times": gust.times} for gust in to_come]
+    if publisher.is_blocked and plan:
+        plan[-1]["state"] = NOW
+    plan += [{**_event(event), "hits": 0, "state": TO_COME, "times": event.times} for event in to_come]
     return {
         "strategy": strategy.name,
         "sentence": strategy.sentence,
@@ -46,21 +46,21 @@ def figures(
         "connection": connection,
         "connects": connects,
         "elapsed_ms": elapsed_ms,
-        "storm": storm,
+        "plan": plan,
         "results": [],
     }
 
 
-def result(told: dict[str, Any], proof: dict[str, Any]) -> dict[str, Any]:
-    """What a run that is over came to."""
+def result(run: dict[str, Any], proof: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a finished run."""
     return {
         **proof,
-        "retries": sum(told["retries"].values()),
-        "median_ms": told["median_ms"],
-        "p99_ms": told["p99_ms"],
-        "elapsed_ms": told["elapsed_ms"],
+        "retries": sum(run["retries"].values()),
+        "median_ms": run["median_ms"],
+        "p99_ms": run["p99_ms"],
+        "elapsed_ms": run["elapsed_ms"],
     }
 
 
-def _told(gust: Gust) -> dict[str, Any]:
-    return {"at": gust.at, "sentence": gust.sentence}
+def _event(event: FaultEvent) -> dict[str, Any]:
+    return {"at": event.at, "sentence": event.sentence}

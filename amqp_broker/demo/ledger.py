@@ -1,4 +1,4 @@
-"""What a publisher knows of its messages: each attempt to publish one, and what the broker said to it."""
+"""The ledger of a publisher: each attempt to publish a message, and the answer of the broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import insort
 from collections import Counter
 from dataclasses import dataclass
 
-# What the broker said to an attempt; it has said nothing yet, or will not any more.
+# The outcomes of an attempt; unanswered ones will never be answered.
 WAITING, ACKED, NACKED, RETURNED, UNANSWERED = "waiting", "acked", "nacked", "returned", "unanswered"
 
 
@@ -20,48 +20,45 @@ class Attempt:
 
 
 class Ledger:
-    """The attempts of each message, by its number from 1 on; a message is numbered when it is first published."""
+    """The attempts of each message by its number, which counts from 1 in the order of the first publish."""
 
     def __init__(self) -> None:
         self.attempts: dict[int, list[Attempt]] = {}
         # Numbers of messages that were acked at least once.
         self.confirmed: set[int] = set()
-        # How many attempts ended in each way.
+        # The number of attempts by outcome.
         self.outcomes: Counter[str] = Counter()
         # Latencies of acks in ms, in ascending order.
         self._latencies_ms: list[float] = []
 
     def sent(self, number: int, now_ms: float) -> int:
-        """A message is published, once more perhaps; returns which attempt that is, from 1 on."""
+        """Note that a message is published; return the number of the attempt, from 1."""
         attempts = self.attempts.setdefault(number, [])
         attempts.append(Attempt(now_ms))
         self.outcomes[WAITING] += 1
         return len(attempts)
 
     def answered(self, number: int, attempt: int, outcome: str, now_ms: float) -> None:
-        """The broker has answered an attempt, or is not going to.
+        """Note the outcome of an attempt.
 
-        A returned message is acked afterwards, which means that the broker is done with it and not that it has it.
+        The ack that follows a return is ignored: it does not mean that the broker has the message.
         """
-        told = self.attempts[number][attempt - 1]
-        if told.outcome == RETURNED:
+        found = self.attempts[number][attempt - 1]
+        if found.outcome == RETURNED:
             return
-        self.outcomes[told.outcome] -= 1
+        self.outcomes[found.outcome] -= 1
         self.outcomes[outcome] += 1
-        told.outcome, told.answered_ms = outcome, now_ms
+        found.outcome, found.answered_ms = outcome, now_ms
         if outcome == ACKED:
             self.confirmed.add(number)
-            insort(self._latencies_ms, now_ms - told.sent_ms)
+            insort(self._latencies_ms, now_ms - found.sent_ms)
 
     @property
     def sent_count(self) -> int:
-        """How many publishes there were, those of the same message among them."""
+        """The number of publishes, repeated ones included."""
         return self.outcomes.total()
 
     def latency_ms(self, share: float) -> float | None:
-        """The latency within which this share of the acks came (0.5: the median); None if none has come.
-
-        It is the smallest one that at least this share does not exceed ("nearest rank").
-        """
+        """Return a percentile of the latencies of acks (0.5: the median) by nearest rank; None without acks."""
         count = len(self._latencies_ms)
         return self._latencies_ms[max(0, -int(-share * count // 1) - 1)] if count else None

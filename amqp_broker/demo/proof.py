@@ -1,4 +1,4 @@
-"""The proof: what a publisher was told, beside what is in the queue."""
+"""The proof: the ledger of a publisher compared with the contents of the queue."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final
 from amqp_broker.demo.ledger import ACKED, NACKED, RETURNED, UNANSWERED, WAITING, Ledger
 from amqp_broker.demo.strategies import Strategy
 
-# The fewest and the most copies of an attempt that may be in the queue.
+# The minimum and maximum number of copies of an attempt in the queue.
 COPIES: Final = {ACKED: (1, 1), NACKED: (0, 0), RETURNED: (0, 0), UNANSWERED: (0, 1), WAITING: (0, 1)}
-# Why a message is nowhere that is not published again, in the order in which they are told.
+# Reasons for lost messages by outcome, in the order of the output.
 REASONS: Final = {
     NACKED: "nacked",
     RETURNED: "returned as unroutable",
@@ -24,7 +24,7 @@ BREACHES_MAX: Final = 10
 
 @dataclass(frozen=True)
 class Proof:
-    """How a queue compares with a ledger. `lost` says why messages are not in it; `breaches` are broken promises."""
+    """A queue compared with a ledger. `lost` counts missing messages by reason; `breaches` are broken promises."""
 
     strategy: str
     promise: str
@@ -38,21 +38,21 @@ class Proof:
 
     @property
     def duplicates(self) -> int:
-        """Copies that a consumer drops who looks at message ids."""
+        """The number of copies that a consumer would drop by their message ids."""
         return self.queued - self.distinct
 
     @property
     def is_held(self) -> bool:
-        """Whether the strategy keeps its promise, and the broker what it confirmed."""
+        """True if the strategy keeps its promise and the broker has everything it has confirmed."""
         return not self.breaches
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON tells it."""
+        """Return the proof as JSON values."""
         return {**asdict(self), "duplicates": self.duplicates, "is_held": self.is_held}
 
 
 def prove(strategy: Strategy, messages: int, ledger: Ledger, queued: Mapping[tuple[int, int], int]) -> Proof:
-    """Compare a ledger with the copies of each (message number, attempt) that are in the queue."""
+    """Compare a ledger with the number of copies of each (message number, attempt) in the queue."""
     breaches: list[str] = []
     lost: Counter[str] = Counter()
     known = {(number, at) for number, attempts in ledger.attempts.items() for at in range(1, len(attempts) + 1)}

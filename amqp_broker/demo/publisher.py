@@ -1,4 +1,4 @@
-"""A publisher without a socket: what to publish next, given what the broker has answered until now."""
+"""A publisher without a socket: which message to publish next, given the answers of the broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from amqp_broker.demo.strategies import Strategy
 
 @dataclass(slots=True)
 class Flight:
-    """An attempt that is not answered. `is_given_up`: nobody waits for that any more."""
+    """An unanswered attempt. `is_given_up`: its time is over, and the message is published again."""
 
     number: int
     attempt: int
@@ -21,10 +21,10 @@ class Flight:
 
 
 class Publisher:
-    """Publishes messages 1 to `messages` in one style. Times are in ms, of one clock.
+    """Publishes messages 1 to `messages` with one strategy. Times are in ms of one clock.
 
-    `in_flight` are the attempts that are not answered, by delivery tag, which count from 1 on each channel.
-    `retried` counts why messages were published again.
+    `in_flight` has the unanswered attempts by delivery tag, which counts from 1 on each channel. `retried` counts the
+    repeated publishes by reason.
     """
 
     def __init__(self, strategy: Strategy, messages: int, window: int, patience_ms: float) -> None:
@@ -41,12 +41,12 @@ class Publisher:
         self._tag = 0
         self._again: deque[tuple[int, str]] = deque()
         self._quota = self.window
-        # Nobody can answer while the connection is blocked, so waiting begins anew after that.
+        # Timeouts begin anew when the connection is unblocked: a blocked one receives no answers.
         self._patient_from_ms = 0.0
 
     @property
     def is_done(self) -> bool:
-        """Whether all that this style does is done."""
+        """True if the strategy has nothing more to do."""
         if self.strategy.resends:
             return len(self.ledger.confirmed) == self.messages
         return self.started_count == self.messages
@@ -64,7 +64,7 @@ class Publisher:
         return self.waited_for_count < self.window
 
     def next(self, now_ms: float) -> tuple[int, int] | None:
-        """Number and attempt of the message to publish now, which is in flight then; None if there is none now."""
+        """Return number and attempt of the message to publish now, which is then in flight; None if there is none."""
         if not self.may_publish:
             return None
         number = self._next_number()
@@ -80,7 +80,7 @@ class Publisher:
     def _next_number(self) -> int | None:
         while self._again:
             number, reason = self._again.popleft()
-            # Its confirm may have come after all.
+            # A late confirm may have arrived meanwhile.
             if number not in self.ledger.confirmed:
                 self.retried[reason] += 1
                 return number
@@ -89,7 +89,7 @@ class Publisher:
         self.started_count += 1
         return self.started_count
 
-    # What the broker says
+    # Answers of the broker
 
     def acked(self, tag: int, multiple: bool, now_ms: float) -> None:
         self._settle(tag, multiple, ACKED, now_ms)
@@ -105,16 +105,16 @@ class Publisher:
             self.ledger.answered(flight.number, flight.attempt, outcome, now_ms)
             if not flight.is_given_up:
                 self.waited_for_count -= 1
-                told = self.ledger.attempts[flight.number][flight.attempt - 1].outcome
-                if told != ACKED:
-                    self._resend(flight.number, told)
+                known = self.ledger.attempts[flight.number][flight.attempt - 1].outcome
+                if known != ACKED:
+                    self._resend(flight.number, known)
 
     def returned(self, number: int, attempt: int, now_ms: float) -> None:
-        """No queue took a message; its ack is still to come."""
+        """Note that a message was unroutable; its ack is still to come."""
         self.ledger.answered(number, attempt, RETURNED, now_ms)
 
     def disconnected(self, now_ms: float) -> None:
-        """The channel is gone: nobody will ever know of what is in flight, and the next channel counts from 1 again."""
+        """Give up all messages in flight: the channel is closed, and the next one counts from 1 again."""
         for flight in self.in_flight.values():
             self.ledger.answered(flight.number, flight.attempt, UNANSWERED, now_ms)
             if not flight.is_given_up:
@@ -131,7 +131,7 @@ class Publisher:
         self._patient_from_ms = now_ms
 
     def give_up_late(self, now_ms: float) -> None:
-        """What was not answered in time is published again; an answer that comes after all still counts."""
+        """Schedule messages without a timely answer for another publish; late answers still count."""
         if self.is_blocked or not self.strategy.resends:
             return
         for flight in self.in_flight.values():

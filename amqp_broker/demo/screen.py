@@ -1,4 +1,4 @@
-"""A demo as text: lines of a terminal of some size, lines one after the other, and what it came to."""
+"""The demo as text: the live view, lines for plain output, the verdict, and the table of strategies."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from typing import Any, Final
 from amqp_broker.demo.figures import NOW, OVER, TO_COME
 
 BAR_WIDTH: Final = 30
-# Of what stands beside a bar.
+# Width of the text beside a bar.
 TEXT_WIDTH: Final = 32
 MARKS: Final = {OVER: "x", NOW: ">", TO_COME: "."}
 
 
-def live(told: Mapping[str, Any], width: int, height: int) -> list[str]:
-    """All of it at a glance, in at most `height` lines of `width` columns."""
-    messages, window = told["messages"], told["window"]
+def live(figures: Mapping[str, Any], width: int, height: int) -> list[str]:
+    """Return the live view in at most `height` lines of `width` columns."""
+    messages, window = figures["messages"], figures["window"]
     bar_width = max(0, min(BAR_WIDTH, width - TEXT_WIDTH))
     head = [
-        f"{told['strategy']}: {told['sentence']}",
-        f"confirmed   {bar(told['confirmed'], messages, bar_width)}{told['confirmed']} of {messages}",
-        f"in flight   {bar(told['in_flight'], window, bar_width)}{told['in_flight']} of {window}"
+        f"{figures['strategy']}: {figures['sentence']}",
+        f"confirmed   {bar(figures['confirmed'], messages, bar_width)}{figures['confirmed']} of {messages}",
+        f"in flight   {bar(figures['in_flight'], window, bar_width)}{figures['in_flight']} of {window}"
         if window
-        else f"in flight   {told['in_flight']}, which nobody looks at",
-        f"latency     median {latency(told['median_ms'])}, p99 {latency(told['p99_ms'])}",
-        f"retries     {retries(told['retries'])}",
-        f"connection  {told['connection']}, connected {told['connects']} times",
+        else f"in flight   {figures['in_flight']}, not waited for",
+        f"latency     median {latency(figures['median_ms'])}, p99 {latency(figures['p99_ms'])}",
+        f"retries     {retries(figures['retries'])}",
+        f"connection  {figures['connection']}, connected {figures['connects']} times",
     ]
-    storm = [f"{MARKS[gust['state']]} the broker {gust_line(gust)}" for gust in told["storm"]]
+    plan = [f"{MARKS[event['state']]} the broker {event_line(event)}" for event in figures["plan"]]
     room = max(1, height - len(head))
-    # Where there is no room for all, what comes is told less than what is there.
-    struck = sum(gust["state"] != TO_COME for gust in told["storm"])
-    begin = max(0, min(struck - (room + 1) // 2, len(storm) - room))
-    return [line[:width] for line in [*head, *storm[begin : begin + room]][:height]]
+    # In a low terminal, past and current events take precedence over future ones.
+    struck = sum(event["state"] != TO_COME for event in figures["plan"])
+    begin = max(0, min(struck - (room + 1) // 2, len(plan) - room))
+    return [line[:width] for line in [*head, *plan[begin : begin + room]][:height]]
 
 
-def gust_line(gust: Mapping[str, Any]) -> str:
-    """One thing that the broker does wrong, and how far that is."""
-    if gust["state"] == TO_COME:
-        return f"{gust['sentence']}, at message {gust['at']}"
-    return gust["sentence"] if gust["times"] == 1 else f"{gust['sentence']}: {gust['hits']} of {gust['times']}"
+def event_line(event: Mapping[str, Any]) -> str:
+    """Describe an event and its progress."""
+    if event["state"] == TO_COME:
+        return f"{event['sentence']}, at message {event['at']}"
+    return event["sentence"] if event["times"] == 1 else f"{event['sentence']}: {event['hits']} of {event['times']}"
 
 
-def new_lines(told: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterator[str]:
-    """What has begun or ended since the figures were others, a line each; `before` is None at the beginning."""
-    if before is None or before["strategy"] != told["strategy"]:
-        yield f"{told['strategy']} {told['sentence']}."
+def new_lines(figures: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield a line for each change since the figures `before`, which is None at the beginning."""
+    if before is None or before["strategy"] != figures["strategy"]:
+        yield f"{figures['strategy']} {figures['sentence']}."
         before = None
-    for index, gust in enumerate(told["storm"]):
-        former = TO_COME if before is None else before["storm"][index]["state"]
-        if former == TO_COME != gust["state"]:
-            yield f"  message {gust['at']}: the broker {gust['sentence']}."
+    for index, event in enumerate(figures["plan"]):
+        former = TO_COME if before is None else before["plan"][index]["state"]
+        if former == TO_COME != event["state"]:
+            yield f"  message {event['at']}: the broker {event['sentence']}."
     former_connects = 0 if before is None else before["connects"]
-    if told["connects"] > max(1, former_connects):
-        yield f"  connected again, with {told['confirmed']} of {told['messages']} confirmed."
+    if figures["connects"] > max(1, former_connects):
+        yield f"  connected again, with {figures['confirmed']} of {figures['messages']} confirmed."
 
 
 def verdict(result: Mapping[str, Any]) -> list[str]:
-    """What a strategy came to: what is in the queue, what is lost and why, and whether that is as promised."""
+    """Describe the result of a strategy: the queue, the losses with their reasons, and the promise."""
     name, missing = result["strategy"], result["messages"] - result["distinct"]
     lines = [
         f"{name}: {messages_of(result['messages'])}, published {result['sent']} times, "
@@ -89,7 +89,7 @@ COLUMNS: Final = (
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The strategies beside each other."""
+    """Return a table that compares the strategies."""
     rows = [[title for title, _ in COLUMNS], *([cell(name, result[name]) for _, name in COLUMNS] for result in results)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return [
@@ -114,7 +114,7 @@ def cell(name: str, value: Any) -> str:
 
 
 def latency(value_ms: float | None) -> str:
-    """A time as people read it."""
+    """Format a latency in ms."""
     if value_ms is None:
         return "-"
     return f"{value_ms:.1f} ms" if value_ms < 100 else f"{value_ms:.0f} ms"
@@ -125,14 +125,14 @@ def messages_of(count: int) -> str:
 
 
 def retries(counts: Mapping[str, int]) -> str:
-    """How many messages were published again, and why."""
+    """Format the number of repeated publishes and their reasons."""
     if not counts:
         return "none"
     return f"{sum(counts.values())}: {', '.join(f'{count} {reason}' for reason, count in counts.items())}"
 
 
 def bar(count: int, whole: int, width: int) -> str:
-    """How much of a whole that is, and a space; nothing where there is no room for it."""
+    """Return a progress bar and a space; "" if the width is 0."""
     if not width:
         return ""
     full = width * min(count, whole) // whole

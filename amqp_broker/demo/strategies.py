@@ -1,4 +1,4 @@
-"""The styles in which programs publish, and what each of them promises."""
+"""The strategies of publishers, and their promises."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Strategy:
-    """How a program publishes.
+    """A way to publish.
 
-    `resends`: it looks at what the broker answers, and publishes again what was not confirmed. Then it has
-    `window` messages unanswered at most (None: as many as it is told), and if it `is_batched`, publishes nothing more
-    before all of them are answered.
+    A strategy that `resends` evaluates the answers of the broker and publishes unconfirmed messages again. It has at
+    most `window` unanswered messages (None: the option --window); one that `is_batched` waits for all of their answers
+    before it continues.
     """
 
     name: str
@@ -30,7 +30,7 @@ STRATEGIES: Final = {
     for one in (
         Strategy("sync", "publishes a message and waits for its confirm", AT_LEAST_ONCE, window=1),
         Strategy("window", "publishes a window of messages and waits for all confirms", AT_LEAST_ONCE, is_batched=True),
-        Strategy("async", "publishes on while confirms come, a window ahead of them", AT_LEAST_ONCE),
-        Strategy("naive", "publishes, and never looks at what the broker answers", "at most once", resends=False),
+        Strategy("async", "publishes continuously, a window ahead of the confirms", AT_LEAST_ONCE),
+        Strategy("naive", "publishes and ignores the answers of the broker", "at most once", resends=False),
     )
 }

@@ -1,7 +1,8 @@
-"""Seam: what the shell knows of the node, and what it can be told to do. `server/management.py` implements it."""
+"""The seam to the process: facts about the node, and commands to it. `server/management.py` implements it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Listener(NamedTuple):
-    """What the node listens with: protocol is "amqp", "amqp/ssl", "http", "https", "http/prometheus"."""
+    """A listener of the node; protocols are "amqp", "amqp/ssl", "http", "https" and "http/prometheus"."""
 
     protocol: str
     host: str
@@ -19,7 +20,7 @@ class Listener(NamedTuple):
 
 
 class ShovelStatus(NamedTuple):
-    """A shovel and its `state` ("starting", "running", "terminated"); `told` is what else is known of it."""
+    """A shovel and its `state` ("starting", "running", "terminated"); `told` has the other fields of its row."""
 
     name: str
     vhost: str
@@ -27,121 +28,125 @@ class ShovelStatus(NamedTuple):
     told: dict[str, Any]
 
 
-class Node:
-    """`rates` are those of its counters, `started_at_ms` is when the broker was started (of `real_now`).
+class Node(ABC):
+    """Facts about the node and its process, and commands to it.
 
-    `state` is what it does for clients: "running", "suspended" (no new ones are let in), "stopped" (none are there), or
-    "stopping" and "starting" in between. `problem` says why it could not get to where it was told to go.
+    `rates` are those of its counters; `started_at_ms` is the start of the broker in real time. `state` is "running",
+    "suspended" (no new clients), "stopped" (no clients), or "stopping" and "starting" in between. `problem` says why a
+    command did not reach its state.
     """
 
     started_at_ms: int
     rates: Rates
     state: str = "running"
     problem: str = ""
-    # What a demo tells of itself that runs at this node, or has run (amqp_broker/demo/figures.py).
+    # The figures of a demo at this node (amqp_broker/demo/figures.py).
     demo: Callable[[], dict[str, Any]] | None = None
 
-    # What it is
+    # Facts
 
+    @abstractmethod
     def now(self) -> int:
-        """What time it is (ms since the epoch)."""
-        raise NotImplementedError
+        """Return the time of the broker (ms since the epoch)."""
 
+    @abstractmethod
     def real_now(self) -> int:
-        """The same, if nobody had moved the clock."""
-        raise NotImplementedError
+        """Return the time without the offset of a moved clock (ms since the epoch)."""
 
+    @abstractmethod
     def is_frozen(self) -> bool:
-        """Whether the clock stands still."""
-        raise NotImplementedError
+        """Return whether the clock is stopped."""
 
+    @abstractmethod
     def listeners(self) -> list[Listener]:
-        raise NotImplementedError
+        """Return the open listeners."""
 
+    @abstractmethod
     def memory_used(self) -> int:
-        """Octets that the process has."""
-        raise NotImplementedError
+        """Return the resident memory of the process in octets."""
 
+    @abstractmethod
     def memory_limit(self) -> int:
-        """Octets from which on publishers are blocked."""
-        raise NotImplementedError
+        """Return the memory limit in octets, above which publishers are blocked."""
 
+    @abstractmethod
     def disk_free(self) -> int:
-        """Octets free where the store is; without a store, where the process works."""
-        raise NotImplementedError
+        """Return the free disk space in octets, of the store or of the working folder."""
 
+    @abstractmethod
     def disk_free_limit(self) -> int:
-        raise NotImplementedError
+        """Return the limit of free disk space in octets."""
 
+    @abstractmethod
     def descriptors(self) -> tuple[int, int]:
-        """Open file descriptors, and how many there may be."""
-        raise NotImplementedError
+        """Return the numbers of open and of allowed file descriptors."""
 
+    @abstractmethod
     def process_id(self) -> int:
-        raise NotImplementedError
+        """Return the id of the process."""
 
+    @abstractmethod
     def processors(self) -> int:
-        """How many processors there are."""
-        raise NotImplementedError
+        """Return the number of processors."""
 
+    @abstractmethod
     def data_folder(self) -> str:
-        """Where the store is, or "" if there is none."""
-        raise NotImplementedError
+        """Return the folder of the store, or "" without one."""
 
+    @abstractmethod
     def shovels(self) -> list[ShovelStatus]:
-        """The shovels that parameters have started."""
-        raise NotImplementedError
+        """Return the shovels that parameters have started."""
 
-    # What it does
+    # Commands
 
+    @abstractmethod
     def restart_shovel(self, vhost: str, name: str) -> bool:
-        """Have a shovel connect anew; returns whether there is one."""
-        raise NotImplementedError
+        """Reconnect a shovel; return False for an unknown one."""
 
+    @abstractmethod
     def freeze(self) -> None:
-        """Let time stand still."""
-        raise NotImplementedError
+        """Stop the clock."""
 
+    @abstractmethod
     def resume(self) -> None:
-        """Let time run on from where it stands."""
-        raise NotImplementedError
+        """Let the clock run on from its time."""
 
+    @abstractmethod
     def advance(self, duration_ms: int) -> None:
-        """Let time pass, through all that is due meanwhile. Raises ValueError, and changes nothing then."""
-        raise NotImplementedError
+        """Advance the clock through everything that is due. Raise ValueError for an invalid duration."""
 
+    @abstractmethod
     def flush(self) -> None:
-        """Write what sessions have to say after something was changed."""
-        raise NotImplementedError
+        """Write the output of sessions that a change has caused."""
 
+    @abstractmethod
     def set_memory_limit(self, text: str) -> None:
-        """A share (0.4) or an amount ("2GB") of memory. Raises ConfigError."""
-        raise NotImplementedError
+        """Set the memory limit: a share (0.4) or an amount ("2GB"). Raise SettingsError."""
 
+    @abstractmethod
     def set_disk_free_limit(self, text: str) -> None:
-        """An amount, or a share of the memory. Raises ConfigError."""
-        raise NotImplementedError
+        """Set the limit of free disk space: an amount, or a share of the memory. Raise SettingsError."""
 
+    @abstractmethod
     def set_log_level(self, level: str) -> None:
-        """Raises ConfigError."""
-        raise NotImplementedError
+        """Set the level of the log. Raise SettingsError."""
 
+    @abstractmethod
     def stop(self) -> None:
         """End the process, as SIGTERM does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop_app(self) -> None:
-        """Begin to send all clients away, and let none in until `start_app`; `state` tells when that is done."""
-        raise NotImplementedError
+        """Begin to disconnect all clients and to accept none until `start_app`; `state` is then "stopped"."""
 
+    @abstractmethod
     def start_app(self) -> None:
         """Begin to listen again, on the same ports."""
-        raise NotImplementedError
 
+    @abstractmethod
     def suspend_listeners(self) -> None:
-        """Begin to let no new clients in; those that are there stay."""
-        raise NotImplementedError
+        """Begin to accept no new clients; connected ones stay."""
 
+    @abstractmethod
     def resume_listeners(self) -> None:
-        """Begin to let new clients in again."""
-        raise NotImplementedError
+        """Begin to accept new clients again."""

@@ -1,7 +1,7 @@
-"""What counters were some time ago: rates, and the samples that charts are drawn of.
+"""The history of counters: rates, and the samples of charts.
 
-Nothing is sampled that nobody asks for, but the overview. What was asked for is looked at every five seconds from then
-on, and forgotten when nobody has asked for ten minutes. A sample is kept only if it differs from the one before.
+Only the overview is always sampled. Other counters are sampled every five seconds after a request for them, and dropped
+ten minutes after the last one. A sample is kept only if it differs from the one before.
 Source: rabbit_mgmt_stats.erl, rabbit_mgmt_format.erl, and what version 3.10.8 answers.
 """
 
@@ -12,21 +12,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from amqp_broker.errors import InvalidParameter
+from amqp_broker.amqp.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.timers import Timer
 
 INTERVAL_MS: Final = 5_000
-# Who asks twice within this gets no second sample.
+# Requests within this time share a sample.
 INTERVAL_MS_MIN: Final = 1_000
-# What a rate needs, and the most that is kept for charts.
+# Age of the samples that a rate needs, and the oldest of charts.
 KEEP_MS: Final = 3 * INTERVAL_MS
 KEEP_MS_MAX: Final = 60 * 60 * 1000
 FORGET_MS: Final = 10 * 60 * 1000
 SAMPLES_MAX: Final = 1_000
-# Of what stands still; nobody changes it.
+# The rate of a counter that does not change; it is shared and must not be modified.
 RATE: Final = {"rate": 0.0}
 
 Counts = dict[str, int]
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class _Details(dict[str, str]):
-    """What the details of a counter are called: a list of a thousand queues asks ten thousand times."""
+    """Names of the details of counters, cached since a long list needs thousands of them."""
 
     def __missing__(self, name: str) -> str:
         self[name] = details = f"{name}_details"
@@ -52,9 +52,9 @@ class Range(NamedTuple):
 
     @classmethod
     def of(cls, query: Mapping[str, str], group: str) -> Range | None:
-        """What a query asks for with `<group>_age` and `<group>_incr`, in seconds; None if it asks for nothing.
+        """Return the range of `<group>_age` and `<group>_incr` (seconds) in a query, or None without them.
 
-        Groups are `lengths`, `msg_rates` and `data_rates`. Raises InvalidParameter for what is no such number.
+        Groups are `lengths`, `msg_rates` and `data_rates`. Raise InvalidParameter for an invalid number.
         """
         age, step = query.get(f"{group}_age"), query.get(f"{group}_incr")
         if age is None or step is None:
@@ -67,7 +67,7 @@ class Range(NamedTuple):
 
 
 class History:
-    """The counters of one thing, as they changed; before the first look they were as they were then."""
+    """The changes of an object's counters; before the first sample they are assumed to be constant."""
 
     def __init__(self, read: Callable[[Any], Counts], now: int) -> None:
         self.read = read
@@ -78,25 +78,25 @@ class History:
         self._samples: list[Counts] = []
 
     def look(self, thing: object, now: int) -> Counts:
-        """Read the counters, and remember them unless that was just done."""
+        """Return the counters, and keep them as a sample unless there is a recent one."""
         counts, before = self.read(thing), self._looked_at_ms
         if now - before < INTERVAL_MS_MIN:
             return counts
         self._looked_at_ms = now
         if not self._samples or self._samples[-1] != counts:
             if self._samples and before > self._times[-1]:
-                # Until then nothing had changed.
+                # The counters were unchanged until then.
                 self._times.append(before)
                 self._samples.append(self._samples[-1])
             self._times.append(now)
             self._samples.append(counts)
-        # The last one before what is kept still tells how it was then.
+        # The last sample before the kept period is still needed for its start.
         if (too_old := bisect_right(self._times, now - self.keep_ms) - 1) > 0:
             del self._times[:too_old], self._samples[:too_old]
         return counts
 
     def at(self, time_ms: int) -> tuple[Counts, Counts, float]:
-        """The looks before and after a time, and how much of the way from one to the other it is."""
+        """Return the samples before and after a time, and the share of the time between them that has passed."""
         times, samples = self._times, self._samples
         index = bisect_right(times, time_ms) - 1
         if index < 0 or index + 1 == len(times):
@@ -106,24 +106,24 @@ class History:
         return samples[index], samples[index + 1], share
 
     def details(self, counts: Counts, now: int) -> dict[str, Any]:
-        """The counters, and how fast each grew in the last five seconds (1/s): evenly from one look to the next."""
-        times, told = self._times, dict[str, Any]()
+        """Return the counters with their rates (1/s) of the last five seconds, interpolated between samples."""
+        times, row = self._times, dict[str, Any]()
         since = max(now - INTERVAL_MS, times[0])
         if now == since or (times[-1] <= since and counts == self._samples[-1]):
             for name, count in counts.items():
-                told[name], told[DETAILS[name]] = count, RATE
-            return told
+                row[name], row[DETAILS[name]] = count, RATE
+            return row
         before, after, share = self.at(since)
         duration_s = (now - since) / 1000
         for name, count in counts.items():
             then: float = before.get(name, 0)
             if share:
                 then += (after.get(name, 0) - then) * share
-            told[name], told[DETAILS[name]] = count, RATE if then == count else {"rate": (count - then) / duration_s}
-        return told
+            row[name], row[DETAILS[name]] = count, RATE if then == count else {"rate": (count - then) / duration_s}
+        return row
 
     def samples(self, name: str, count: int, now: int, span: Range) -> dict[str, Any]:
-        """What RabbitMQ's `<name>_details` have beside the rate: samples, newest first, and their averages."""
+        """Return the samples of a counter, newest first, and their averages, for RabbitMQ's `<name>_details`."""
         newest = now - now % span.step_ms
         times = range(newest, newest - span.age_ms - 1, -span.step_ms)
         values = []
@@ -144,7 +144,7 @@ def _between(before: int, after: int, share: float) -> float:
 
 
 class Rates:
-    """The histories of all that somebody asks for. They live as long as what they tell of."""
+    """The histories of requested counters; they live as long as the objects that they belong to."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -152,7 +152,7 @@ class Rates:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Look every five seconds from now on."""
+        """Sample every five seconds from now on."""
         self._timer = self._broker.real_timers.at(self._broker.real_now() + INTERVAL_MS, self._on_interval)
 
     def stop(self) -> None:
@@ -160,26 +160,26 @@ class Rates:
             self._timer.cancel()
 
     def keep(self, thing: T, group: str, read: Callable[[T], Counts], keep_ms: int = KEEP_MS_MAX) -> None:
-        """Look at something even if nobody asks, and keep what is found for so long."""
+        """Sample the counters of an object without requests for them, and keep samples up to an age."""
         history = self._history(thing, group, read)
         history.keep_ms = keep_ms
         history.look(thing, self._broker.real_now())
 
     def stats(self, thing: T, group: str, read: Callable[[T], Counts], span: Range | None = None) -> dict[str, Any]:
-        """The counters that `read` finds of a thing, by name, each with its `_details`.
+        """Return the counters `read(thing)`, each with its `_details`.
 
-        `Counters.collect` must have been called. `group` tells apart what is read of the same thing in several ways.
+        `Broker.collect_counts` must have been called. `group` distinguishes several readings of the same thing.
         """
         history, now = self._history(thing, group, read), self._broker.real_now()
         history.asked_at_ms = now
         if span is not None:
             history.keep_ms = max(history.keep_ms, min(span.age_ms + INTERVAL_MS, KEEP_MS_MAX))
         counts = history.look(thing, now)
-        told = history.details(counts, now)
+        row = history.details(counts, now)
         if span is not None:
             for name, count in counts.items():
-                told[DETAILS[name]] = {**told[DETAILS[name]], **history.samples(name, count, now, span)}
-        return told
+                row[DETAILS[name]] = {**row[DETAILS[name]], **history.samples(name, count, now, span)}
+        return row
 
     def _history(self, thing: T, group: str, read: Callable[[T], Counts]) -> History:
         histories = self._histories.get(thing)
@@ -192,7 +192,7 @@ class Rates:
 
     def _on_interval(self, now: int) -> None:
         self._timer = self._broker.real_timers.at(now + INTERVAL_MS, self._on_interval)
-        self._broker.counters.collect()
+        self._broker.collect_counts()
         for thing, histories in list(self._histories.items()):
             for group, history in list(histories.items()):
                 if history.keep_ms < KEEP_MS_MAX and now - history.asked_at_ms > FORGET_MS:

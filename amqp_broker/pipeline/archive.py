@@ -1,12 +1,12 @@
-"""Archiving: a streaming query from the trace's stream into the lake, each event once.
+"""Archiving: a streaming query that writes each event of the trace's stream to the lake once.
 
-The checkpoint knows which offsets a batch had, so a batch that is done again has the same rows, and `Lake.write`
-replaces what it wrote. Events and what is poisoned are two tables, and a batch is read again for the second one only
-where there is something to put there.
+The checkpoint stores the offsets of each batch, so a repeated batch has the same rows, and `Lake.write` replaces its
+earlier files. Events and poisoned messages are two tables; a batch is read again for the second one only if it has
+poisoned messages.
 
-RabbitMQ's firehose does not reach streams (seen with 3.10.8), so there it is a classic queue's. Messages of a batch
-that failed come again in a later one, and what the batch wrote is discarded; only a process that dies between the end
-of a batch and its acks has that batch twice.
+RabbitMQ's firehose does not reach streams (as of 3.10.8), so a classic queue takes its place. The messages of a failed
+batch return in a later one, and its files are discarded. Only a process that dies between the end of a batch and its
+acks writes that batch twice.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.pipeline.events import TRACE_SCHEMA, events_of, parse, poisoned_of
+from amqp_broker.pipeline.event_rows import TRACE_SCHEMA, events_of, parse, poisoned_of
 from amqp_broker.pipeline.lake import TABLES, Lake, Piece
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# How many events a batch has at most: what bounds memory, and what is done again after a crash.
+# Limit of events in a batch, which bounds memory and the repeated work after a crash.
 BATCH_EVENTS_MAX: Final = 250_000
 POLL_S: Final = 0.5
 JOB_CHARACTERS: Final = 8
@@ -31,7 +31,7 @@ JOB_CHARACTERS: Final = 8
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an archive is: rows since it began, rows a second in the last batch, and how many are still to come."""
+    """Progress of an archive: rows so far, rows per second in the last batch, and rows still to be read."""
 
     rows: int
     rows_per_s: float
@@ -40,9 +40,10 @@ class Progress:
 
 @dataclass
 class Archive:
-    """A job that is about to run, or runs; `events` and `poisoned` are what it has written so far.
+    """A job; `events` and `poisoned` count the rows written so far.
 
-    `options` are the source's (pyspark_amqp), `queue` among them. Two jobs with one `job` must not run together.
+    `options` are those of the source (pyspark_amqp), including `queue`. Two jobs with the same `job` must not run at
+    the same time.
     """
 
     spark: SparkSession
@@ -62,9 +63,9 @@ class Archive:
     def run(
         self, *, follow: bool = False, every_s: int = 10, on_progress: Callable[[Progress], None] | None = None
     ) -> None:
-        """Archive what is there, or (`follow`) also what comes, until the query ends or this thread is interrupted.
+        """Archive all events, or with `follow` new ones as well until this thread is interrupted.
 
-        Raises pyspark's StreamingQueryException when a batch fails; the next run goes on with that batch.
+        Raise pyspark's StreamingQueryException when a batch fails; the next run repeats that batch.
         """
         query = self._start(follow, every_s)
         try:
@@ -94,7 +95,7 @@ class Archive:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        # Spark's name for the query is in its checkpoint, so it is the same after a restart, and no other job's.
+        # The checkpoint stores Spark's id of the query, so it is unique to this job and survives a restart.
         query_id = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query_id is not None
         is_first, self._query_id = not self._query_id, query_id.replace("-", "")[:JOB_CHARACTERS]
@@ -111,13 +112,13 @@ class Archive:
             self.lake.write("poisoned", poisoned_of(parsed), "archived_at", piece)
         self.events += found["rows"] - found["poisoned"]
         self.poisoned += found["poisoned"]
-        # Spark plans a batch when the one before it is done for good: what came before this one is not done again.
+        # Spark plans a batch after it has committed the one before, so earlier batches are never repeated.
         for table in TABLES:
             self.compacted += self.lake.compact(table, self._query_id, number)
 
 
 def progress_of(query: StreamingQuery) -> tuple[float, int] | None:
-    """Rows a second, and how many offsets are still to come; None before the first batch."""
+    """Return rows per second and the number of offsets still to be read; None before the first batch."""
     last = query.lastProgress
     if last is None:
         return None
@@ -127,7 +128,7 @@ def progress_of(query: StreamingQuery) -> tuple[float, int] | None:
 
 
 def _next_offset(offsets: Any) -> int:
-    """Of what the source says as JSON: the next offset by queue."""
+    """Return the sum of the next offsets of all queues, from the source's JSON."""
     if isinstance(offsets, str):
         offsets = json.loads(offsets)
     return sum(offsets.values()) if isinstance(offsets, dict) else 0

@@ -1,13 +1,13 @@
-"""The lake: a folder with a table of events and one of what was poisoned, by date and hour, in *pieces*.
+"""The lake: a folder with tables of events and of poisoned messages, by date and hour, in *pieces*.
 
     events/date=2026-11-21/hour=13/piece=4f2a91c0-17-17/part-….parquet
     poisoned/date=…/hour=…/piece=…/part-….parquet
-    checkpoints/<job>/                                       how far a job is: Spark's, and none of ours to read
+    checkpoints/<job>/                                       Spark's checkpoint of a job
 
-A piece is what batches FIRST to LAST of a job (the streaming query's id, shortened) had of an hour, and it is named so.
-A batch that is done again after a crash replaces its own pieces and nothing else. Compacting writes one piece for many
-and then removes these; who dies in between leaves both, and the name of the one says that it covers the others: they
-count no more, for readers here (`Lake.read`), and the next job removes them.
+A piece contains the events of an hour from the batches FIRST to LAST of a job, and is named after them; the job is the
+shortened id of the streaming query. A batch that is repeated after a crash replaces only its own pieces. Compacting
+joins pieces into one and then removes them. A crash in between leaves both, but the name of the joined piece shows that
+it covers the others. `Lake.read` skips covered pieces, and the next job removes them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from amqp_broker.pipeline.events import POISONED_SCHEMA, SCHEMA
+from amqp_broker.pipeline.event_rows import POISONED_SCHEMA, SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLES: Final = {"events": SCHEMA, "poisoned": POISONED_SCHEMA}
-# So many pieces of single batches become one; when their hour is over, all pieces do.
+# Pieces of single batches that are joined into one; once their hour is over, all pieces are joined.
 PIECES_MAX: Final = 16
 FILE_BYTES: Final = 128 * 1024 * 1024
 _PIECE: Final = re.compile(r"piece=(\w+)-(\d+)-(\d+)")
@@ -33,7 +33,7 @@ _HOUR: Final = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d+)")
 
 
 class Hour(NamedTuple):
-    """A date like 2026-11-21, and an hour of it."""
+    """A date such as 2026-11-21, and an hour of the day."""
 
     date: str
     hour: int
@@ -50,7 +50,7 @@ class Hour(NamedTuple):
 
 @dataclass(frozen=True, order=True)
 class Piece:
-    """What batches `first` to `last` of a job had of an hour."""
+    """The events of an hour from the batches `first` to `last` of a job."""
 
     job: str
     first: int
@@ -65,23 +65,23 @@ class Piece:
 
 
 def uncovered(pieces: Iterable[Piece]) -> list[Piece]:
-    """Those that count, in order."""
+    """Return the pieces that no other piece covers, in order."""
     found = sorted(pieces)
     return [piece for piece in found if not any(other.covers(piece) for other in found)]
 
 
 class Lake:
-    """A lake at a path, or at an address that Hadoop's file systems know (hdfs:, s3a:, …)."""
+    """A lake at a path, or at a URL of Hadoop's file systems (hdfs:, s3a:, …)."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark = spark
-        # Any: py4j's objects, of Hadoop's org.apache.hadoop.fs.
+        # py4j's objects of Hadoop's org.apache.hadoop.fs.
         jvm: Any = spark._jvm
         self._path: Any = jvm.org.apache.hadoop.fs.Path
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         root = self._path(path)
         self._files: Any = root.getFileSystem(configuration)
-        # A relative path is meant from where the command runs.
+        # A relative path starts at the working folder of the command.
         self.path = str(self._files.makeQualified(root).toString()).rstrip("/")
 
     def checkpoint(self, job: str) -> str:
@@ -90,7 +90,7 @@ class Lake:
     # Reading
 
     def read(self, table: str = "events", since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """A table, or the hours of it from `since` to `until`; an empty one if there is none."""
+        """Return a table, or its hours from `since` to `until`; an empty table if it does not exist."""
         hours = [
             hour
             for hour in self.hours(table)
@@ -105,7 +105,7 @@ class Lake:
         return self.spark.read.schema(TABLES[table]).parquet(*paths)
 
     def hours(self, table: str) -> list[Hour]:
-        """The hours of which there is something, in order."""
+        """Return the hours that have pieces, in order."""
         folders = [f"date={date}/{hour}" for date in self._dates(table) for hour in self._names(f"{table}/date={date}")]
         found = [match for folder in folders if (match := _HOUR.fullmatch(folder))]
         return sorted(Hour(match[1], int(match[2])) for match in found)
@@ -114,7 +114,7 @@ class Lake:
         return [name.removeprefix("date=") for name in self._names(table) if name.startswith("date=")]
 
     def pieces(self, table: str, hour: Hour) -> list[Piece]:
-        """All pieces of an hour, in no order."""
+        """Return all pieces of an hour, unordered."""
         matches = [_PIECE.fullmatch(name) for name in self._names(f"{table}/{hour.path}")]
         return [Piece(match[1], int(match[2]), int(match[3])) for match in matches if match]
 
@@ -130,7 +130,7 @@ class Lake:
     # Writing
 
     def write(self, table: str, rows: DataFrame, time: str, piece: Piece) -> None:
-        """Write a batch, each row to the hour of its column `time`; what the batch wrote before is replaced."""
+        """Write a batch, each row to the hour in the column `time`; replace earlier files of the batch."""
         from pyspark.sql import functions as F
 
         (
@@ -144,15 +144,15 @@ class Lake:
         )
 
     def discard(self, table: str, piece: Piece) -> None:
-        """Remove what a batch wrote before it failed, wherever that is."""
+        """Remove the files of a failed batch from all hours."""
         for hour in self.hours(table):
             self._remove(self._at(table, hour, piece))
 
     def compact(self, table: str, job: str, before: int, *, is_over: bool = False) -> int:
-        """Make few pieces of many, of a job's batches before one; returns how many hours were rewritten.
+        """Join the pieces of a job's batches before `before`; return the number of hours rewritten.
 
-        Batches that may be done again must not be among them. In the newest hour, only pieces of single batches are
-        joined, and only when they are many, unless the job `is_over`.
+        Only batches that cannot be repeated may be joined. In the newest hour, only pieces of single batches are
+        joined, and only if they are many, unless the job `is_over`.
         """
         self._remove(f"{self.path}/_compacting/{job}")
         hours = self.hours(table)
@@ -176,7 +176,7 @@ class Lake:
         written = f"{self.path}/_compacting/{joined.job}/{uuid.uuid4().hex}"
         rows = self._parquet(table, paths).coalesce(1 + bytes_ // FILE_BYTES)
         rows.sortWithinPartitions("trace_queue", "trace_offset").write.parquet(written)
-        # From here on it covers the others, whether they are removed or not.
+        # From here on the joined piece covers the others, even if they are not removed.
         if not self._files.rename(self._path(written), self._path(self._at(table, hour, joined))):
             raise OSError(f"cannot rename {written} to {self._at(table, hour, joined)}")
         for path in paths:

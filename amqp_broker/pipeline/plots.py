@@ -1,4 +1,4 @@
-"""Line charts over time as SVG that stands in a page by itself: no script, no font, no address."""
+"""Line charts over time as self-contained SVG, without scripts, fonts or links."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final
 WIDTH: Final = 720
 HEIGHT: Final = 220
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 26
-# A chart has no more points than it has room for; so many values are one then, the largest of them.
+# Limit of points in a line; beyond it, several minutes become one point, their largest value.
 POINTS_MAX: Final = 360
-# As classes of the page's style sheet, which gives them colours for day and night.
+# Number of classes in the page's style sheet, which has colours for light and dark mode.
 COLOURS: Final = 8
 MINUTE_S: Final = 60
 
-# Minute (as seconds since the epoch) to value.
+# Value by minute (in seconds since the epoch).
 Series = Mapping[int, float]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines by name over the same minutes; a minute without a value is a gap, or (`fills`) a zero."""
+    """Lines by name over the same minutes; a minute without a value is a gap, or zero with `fills`."""
 
     title: str
     unit: str
@@ -31,7 +31,7 @@ class Chart:
     fills: bool = False
 
     def svg(self) -> str:
-        """The chart, or a sentence if there is nothing to show."""
+        """Return the chart, or a sentence if there are no values."""
         minutes = sorted({minute for line in self.lines.values() for minute in line})
         if not minutes:
             return f'<figure><figcaption>{escape(self.title)}</figcaption><p class="none">nothing</p></figure>'
@@ -72,7 +72,7 @@ class Chart:
 
 
 def thinned(line: Series, places: range, step: int, fills: bool) -> list[float | None]:
-    """A value for each place: the largest of its minutes."""
+    """Return a value for each place: the largest of its minutes."""
     values: list[float | None] = [0.0 if fills else None] * len(places)
     for minute, value in line.items():
         index = (minute - places[0]) // step
@@ -82,7 +82,7 @@ def thinned(line: Series, places: range, step: int, fills: bool) -> list[float |
 
 
 def path_of(values: Sequence[float | None], top: float) -> str:
-    """A line through all values, broken where there is none; a value alone is a dot."""
+    """Return a line through all values, with gaps for None; a value between gaps is a dot."""
     parts: list[str] = []
     is_drawing = False
     for index, value in enumerate(values):
@@ -104,7 +104,7 @@ def y_of(value: float, top: float) -> float:
 
 
 def nice(value: float) -> float:
-    """The next 1, 2 or 5 times a power of ten."""
+    """Return the next number that is 1, 2 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
     power = 1.0
@@ -116,7 +116,7 @@ def nice(value: float) -> float:
 
 
 def shown(value: float) -> str:
-    """A number with as many digits as say something."""
+    """Return a number with its significant digits."""
     if value >= 1_000_000:
         return f"{value / 1_000_000:.4g}M"
     if value >= 10_000:

@@ -1,4 +1,4 @@
-"""What the log says of the node and of what administrators change in it, in RabbitMQ's words.
+"""Log lines about the node and about administrative changes, in RabbitMQ's words.
 
 Source: rabbit.erl (`log_broker_started`), rabbit_auth_backend_internal.erl, rabbit_vhost.erl, rabbit_policy.erl.
 """
@@ -9,11 +9,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from amqp_broker.fields import printable
+from amqp_broker.amqp.fields import printable
 
 logger = logging.getLogger("amqp_broker.server")
 
-# Events, and how they are told; RabbitMQ is silent about others.
+# The log line of each event; RabbitMQ does not log the others.
 TEXTS: Final = {
     "vhost.created": "Adding vhost '{name}'",
     "vhost.deleted": "Deleting vhost '{name}'",
@@ -36,7 +36,7 @@ TEXTS: Final = {
     ),
 }
 
-# RabbitMQ's plugins whose work is always done here: exchange types, and the exchange of events.
+# RabbitMQ's plugins that are always on here: exchange types, the event exchange and shovels.
 ALWAYS_ON: Final = (
     "rabbitmq_consistent_hash_exchange",
     "rabbitmq_delayed_message_exchange",
@@ -45,18 +45,18 @@ ALWAYS_ON: Final = (
     "rabbitmq_recent_history_exchange",
     "rabbitmq_shovel",
 )
-# Those that are listeners, by the name of their port.
+# Plugins that are listeners, by the name of their port.
 LISTENING: Final = {"management": "rabbitmq_management", "prometheus": "rabbitmq_prometheus"}
 
 
 def startup(ports: Mapping[str, int]) -> str:
-    """What tools wait for: the broker is ready, with the plugins of RabbitMQ whose work it does, a line for each."""
+    """Return the line that tools wait for: the broker is ready. A line for each plugin follows."""
     plugins = sorted([*ALWAYS_ON, *(plugin for port, plugin in LISTENING.items() if port in ports)])
     return "\n * ".join([f"Server startup complete; {len(plugins)} plugins started.", *plugins])
 
 
-def tell(event: str, headers: Mapping[str, Any]) -> None:
-    """Log an event, if RabbitMQ does; names in it cannot begin a line of their own."""
+def log(event: str, headers: Mapping[str, Any]) -> None:
+    """Log an event if RabbitMQ does. Control characters in names are replaced, so that a name cannot forge a line."""
     text = TEXTS.get(event)
     if text is not None and logger.isEnabledFor(logging.INFO):
         logger.info("%s", text.format_map({key: _shown(value) for key, value in headers.items()}))

@@ -1,7 +1,7 @@
-"""Resource alarms: what the node is short of and why, looked at once a second.
+"""Resource alarms: resources that the node is short of, and the reasons, checked once a second.
 
-While one is on, publishers are blocked; consumers and acks go on, which is how it ends. Several reasons may stand
-behind one alarm, which is over with the last of them. Source: RabbitMQ, "Memory and Disk Alarms"; log texts of
+While an alarm is set, publishers are blocked; consumers continue, which ends it. An alarm may have several reasons, and
+is cleared with the last. Source: RabbitMQ, "Memory and Disk Alarms"; log texts of
 rabbit_alarm.erl, vm_memory_monitor.erl and rabbit_disk_monitor.erl.
 """
 
@@ -16,16 +16,16 @@ from amqp_broker.broker.broker import Broker
 
 logger = logging.getLogger("amqp_broker.alarms")
 
-# Reasons, and the alarm that each raises.
+# Reasons, and the alarm of each.
 WATERMARK: Final = "memory watermark"
 FREE_SPACE: Final = "disk free limit"
 STORE_FULL: Final = "store full"
 STORE_FAILING: Final = "store failing"
 RESOURCES: Final = {WATERMARK: "memory", FREE_SPACE: "disk", STORE_FULL: "disk", STORE_FAILING: "disk"}
 
-# A limit that was passed holds until so much of it is free again; else an alarm would come and go with each message.
+# Share of a limit at which its alarm clears; at 1.0 an alarm would change with each message.
 CLEARS_AT: Final = 0.95
-# The share of the watermark from which on transient messages are paged out (RabbitMQ's paging ratio).
+# Share of the watermark above which transient messages are paged out (RabbitMQ's paging ratio).
 PAGING_RATIO: Final = 0.5
 
 BANNER: Final = "*" * 58 + "\n*** Publishers will be blocked until this alarm clears ***\n" + "*" * 58
@@ -33,7 +33,7 @@ BANNER: Final = "*" * 58 + "\n*** Publishers will be blocked until this alarm cl
 
 @dataclass
 class Limits:
-    """In octets. A limit of None is none; with 0 of memory nobody may publish."""
+    """Limits in octets; None is no limit. With a memory limit of 0 publishers are always blocked."""
 
     memory_max: int | None = None
     disk_free_min: int = 0
@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass
 class Readings:
-    """How much there is, in octets; `trim` gives memory back that is not used any more."""
+    """Functions that return current amounts in octets; `trim` returns unused memory to the system."""
 
     memory_used: Callable[[], int]
     disk_free: Callable[[], int] | None = None
@@ -60,7 +60,7 @@ class Alarms:
         self._reasons: set[str] = set()
 
     def check(self) -> bool:
-        """Compare readings and limits, and page out what memory is too short for; returns whether an alarm changed."""
+        """Compare readings with limits, and page out messages if needed. Return whether an alarm changed."""
         before = set(self._broker.alarms)
         self._check_memory()
         self._check_disk()
@@ -68,7 +68,7 @@ class Alarms:
         return self._broker.alarms != before
 
     def set(self, reason: str, is_on: bool) -> None:
-        """A reason for an alarm is there, or is gone."""
+        """Add or remove a reason for an alarm."""
         if is_on:
             self._reasons.add(reason)
         else:
@@ -86,7 +86,7 @@ class Alarms:
         self._broker.set_alarm(resource, is_low)
 
     def on_full_map(self) -> None:
-        """The store could take no more, free pages or not: what is in it now is its limit."""
+        """Set the alarm of a full store: its current size becomes its limit."""
         if self.limits.store_max is not None and self._readings.store_used is not None:
             self.limits.store_max = min(self.limits.store_max, self._readings.store_used())
         self.set(STORE_FULL, True)
@@ -98,7 +98,7 @@ class Alarms:
         used = self._readings.memory_used()
         was_on = WATERMARK in self._reasons
         if was_on or self._broker.is_paging:
-            # What consumers took is free for the process, but not yet for the system.
+            # Memory of consumed messages is free in the process, but not yet returned to the system.
             self._readings.trim()
             used = self._readings.memory_used()
         is_on = used >= limit * CLEARS_AT if was_on else used > limit

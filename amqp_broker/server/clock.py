@@ -1,18 +1,18 @@
-"""The one place where time is read. The rest of the broker is told what time it is."""
+"""The only module that reads the time. All others get it as an argument."""
 
 from __future__ import annotations
 
 import time
 from typing import Final
 
-# The last moment that clients, logs and dates can tell: the end of the year 9999.
+# The last moment that clients, logs and dates can represent: the end of the year 9999.
 LATEST_MS: Final = 253_402_300_799_999
 
 
 class Clock:
-    """Milliseconds since the epoch that never go back: the wall clock at the start, then the monotonic one.
+    """Milliseconds since the epoch that never go back: wall clock at the start, then monotonic clock.
 
-    `advance`, `move_to`, `freeze` and `resume` move the broker's time (`now`) and nobody else's (`real_now`).
+    `advance`, `move_to`, `freeze` and `resume` change the broker's time (`now`), but not the real time (`real_now`).
     """
 
     def __init__(self) -> None:
@@ -21,18 +21,19 @@ class Clock:
         self._frozen_at_ms: int | None = None
 
     def now(self) -> int:
+        """Return the broker's time."""
         if self._frozen_at_ms is not None:
             return self._frozen_at_ms
         return _monotonic_ms() + self._offset_ms
 
     def now_us(self) -> int:
-        """The same time, in microseconds."""
+        """Return `now` in microseconds."""
         if self._frozen_at_ms is not None:
             return self._frozen_at_ms * 1000
         return time.monotonic_ns() // 1000 + self._offset_ms * 1000
 
     def real_now(self) -> int:
-        """What `now` would be if nobody had moved it."""
+        """Return the real time: `now` without freezes and advances."""
         return _monotonic_ms() + self._start_ms
 
     @property
@@ -40,14 +41,14 @@ class Clock:
         return self._frozen_at_ms is not None
 
     def check(self, duration_ms: int) -> None:
-        """Raise ValueError for a duration by which time cannot be moved."""
+        """Raise ValueError for a duration by which the clock cannot be advanced."""
         if duration_ms < 0:
             raise ValueError(f"the clock cannot go back: {duration_ms} ms")
         if self.now() + duration_ms > LATEST_MS:
             raise ValueError(f"the clock cannot go beyond the year 9999: {duration_ms} ms")
 
     def advance(self, duration_ms: int) -> None:
-        """Move time forward. Raises ValueError for a negative duration, since time never goes back, or a huge one."""
+        """Advance the clock. Raise ValueError for a negative duration, or one beyond the year 9999."""
         self.check(duration_ms)
         if self._frozen_at_ms is not None:
             self._frozen_at_ms += duration_ms
@@ -55,16 +56,16 @@ class Clock:
             self._offset_ms += duration_ms
 
     def move_to(self, time_ms: int) -> None:
-        """Let a frozen clock stand at another moment, if that is later."""
+        """Set a frozen clock to `time_ms`, if that is later."""
         assert self._frozen_at_ms is not None
         self._frozen_at_ms = max(self._frozen_at_ms, time_ms)
 
     def freeze(self) -> None:
-        """Let time stand still until `resume`; it can still be advanced."""
+        """Freeze the clock until `resume`; it can still be advanced."""
         self._frozen_at_ms = self.now()
 
     def resume(self) -> None:
-        """Let time run on from where it stands."""
+        """Let the clock run on from the frozen time."""
         if self._frozen_at_ms is not None:
             self._offset_ms = self._frozen_at_ms - _monotonic_ms()
             self._frozen_at_ms = None

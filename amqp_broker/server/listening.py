@@ -1,4 +1,4 @@
-"""Listening sockets: at all addresses of a host, on one port."""
+"""Listening sockets on all addresses of a host, on one port."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Final, TypeAlias
 BACKLOG: Final = 1024
 FREE_PORT_ATTEMPTS: Final = 20
 
-# What a listener is bound to: the family and the address of an interface.
+# Family and address of an interface.
 Address: TypeAlias = "tuple[socket.AddressFamily, str]"
 IPV6_ANY: Final = (socket.AF_INET6, "::")
 IPV4_ANY: Final = (socket.AF_INET, "0.0.0.0")
 
 
 class CannotListen(Exception):
-    """There is no listening at a host and port; `error` says why."""
+    """No socket can listen at a host and port; `error` says why."""
 
     def __init__(self, host: str, port: int, error: OSError) -> None:
         super().__init__(f"cannot listen on port {port} of '{host}': {error.strerror}")
@@ -29,7 +29,7 @@ class CannotListen(Exception):
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets at all addresses of a host; port 0 takes a free one. Raises CannotListen."""
+    """Return listening sockets on all addresses of a host; port 0 takes a free one. Raise CannotListen."""
     try:
         return open_sockets(addresses_of(host), port)
     except OSError as error:
@@ -37,9 +37,9 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def addresses_of(host: str) -> list[Address]:
-    """What to listen on for `host`. Raises gaierror if it is neither an address nor the name of one."""
+    """Return the addresses of `host`. Raise gaierror if it is neither an address nor a known name."""
     if host == "::":
-        # IPv4 comes in through it, but where the system keeps them apart or has no IPv6.
+        # This address accepts IPv4 as well, unless the system separates the two or has no IPv6.
         return [IPV6_ANY] if socket.has_dualstack_ipv6() else [IPV6_ANY, IPV4_ANY]
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -49,12 +49,12 @@ def addresses_of(host: str) -> list[Address]:
 
 
 def open_sockets(addresses: Sequence[Address], port: int) -> list[socket.socket]:
-    """Listening sockets on all these addresses, on one port; 0 takes one that all have free. Raises OSError."""
+    """Return listening sockets on these addresses; port 0 takes one that is free on all. Raise OSError."""
     for _ in range(FREE_PORT_ATTEMPTS):
         try:
             return _listen(addresses, port)
         except OSError as error:
-            # What is free on one address may be taken on another.
+            # A port that is free on one address may be taken on another.
             if port or error.errno != errno.EADDRINUSE:
                 raise
     return _listen(addresses, port)
@@ -68,7 +68,7 @@ def _listen(addresses: Sequence[Address], port: int) -> list[socket.socket]:
             try:
                 listener = opened.enter_context(_open_socket(address, port))
             except OSError as error:
-                # A machine without IPv6 still names ::1 as localhost: one address that exists is enough.
+                # A machine without IPv6 may still resolve localhost to ::1; one existing address is enough.
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
                 missing = error
@@ -88,6 +88,6 @@ def _open_socket(address: Address, port: int) -> socket.socket:
 
 
 def shown_address(listener: socket.socket) -> str:
-    """Where a socket listens, as RabbitMQ writes it: `[::]:5672`."""
+    """Return the address of a socket in RabbitMQ's form: `[::]:5672`."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,6 +1,6 @@
-"""The listeners of management: HTTP API and web page, and the control socket for the command line.
+"""The HTTP listeners of a server: the HTTP API with its page, metrics, and the control socket.
 
-aiohttp is imported here, and only when the AMQP port is open already: it takes longer than all the rest of the start.
+aiohttp is imported here, after the AMQP port is open: its import takes longer than the rest of the start.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.control import control_folder, control_socket
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
-from amqp_broker.server import logs, memory, tls
+from amqp_broker.server import log_output, memory, tls
 from amqp_broker.server.listening import listen
+from amqp_broker.settings.settings import Settings, SettingsError
+from amqp_broker.settings.values import octets
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from amqp_broker.management.app import Management
+    from amqp_broker.management.application import Management
     from amqp_broker.server.server import Server
 
 logger = logging.getLogger("amqp_broker.server")
@@ -38,13 +39,13 @@ MANAGEMENT_TLS_PORT: Final = 15671
 PROMETHEUS_PORT: Final = 15692
 SHUTDOWN_GRACE_S: Final = 0.1
 NO_CONTROL: Final = (
-    "the command line cannot command this broker: there is no making a socket in '%s' (%s); "
+    "the command line cannot command this broker: cannot create a socket in '%s' (%s); "
     "set AMQP_BROKER_RUNTIME_DIR to another folder"
 )
 
 
 class ServerNode(Node):
-    """The node that a server is."""
+    """The node of a server, for the HTTP API."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -74,7 +75,7 @@ class ServerNode(Node):
         return self._listeners
 
     def listen(self, protocol: str, host: str, port: int) -> None:
-        """Tell of a listener."""
+        """Add a listener to the list of open ones."""
         self._listeners.append(Listener(protocol, host, port))
 
     def memory_used(self) -> int:
@@ -96,7 +97,7 @@ class ServerNode(Node):
 
             used = sum(1 for _ in Path("/proc/self/fd").iterdir())
         except (ImportError, OSError):
-            return 0, 0  # not on this system
+            return 0, 0  # unavailable on this system
         return used, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def process_id(self) -> int:
@@ -106,13 +107,15 @@ class ServerNode(Node):
         return os.cpu_count() or 1
 
     def shovels(self) -> list[ShovelStatus]:
-        return [ShovelStatus(shovel.name, shovel.vhost, shovel.state, shovel.told()) for shovel in self.server.shovels]
+        return [
+            ShovelStatus(shovel.name, shovel.vhost, shovel.state, shovel.details()) for shovel in self.server.shovels
+        ]
 
     def restart_shovel(self, vhost: str, name: str) -> bool:
         return self.server.shovels.restart(vhost, name)
 
     def forget_listeners(self) -> None:
-        """None is open any more."""
+        """Empty the list: no listener is open."""
         self._listeners.clear()
 
     def data_folder(self) -> str:
@@ -123,18 +126,18 @@ class ServerNode(Node):
         self.server.flush()
 
     def set_memory_limit(self, text: str) -> None:
-        Config(vm_memory_high_watermark=text).check()
+        Settings(vm_memory_high_watermark=text).check()
         self.server.alarms.limits.memory_max = octets(text, memory.total_bytes())
         self.server.check_alarms()
 
     def set_disk_free_limit(self, text: str) -> None:
-        Config(disk_free_limit=text).check()
+        Settings(disk_free_limit=text).check()
         self.server.alarms.limits.disk_free_min = octets(text, memory.total_bytes())
         self.server.check_alarms()
 
     def set_log_level(self, level: str) -> None:
-        Config(log_level=level).check()
-        logs.set_level(level)
+        Settings(log_level=level).check()
+        log_output.set_level(level)
 
     def stop(self) -> None:
         self.server.request_stop()
@@ -153,7 +156,7 @@ class ServerNode(Node):
 
 
 def quiet_logger() -> logging.Logger:
-    """The logger of aiohttp's connections, which says nothing of requests that cannot be read."""
+    """Return the logger for aiohttp's connections, which drops the errors of invalid requests."""
     from aiohttp.http_exceptions import HttpProcessingError
     from aiohttp.web import RequestPayloadError
 
@@ -168,9 +171,9 @@ def quiet_logger() -> logging.Logger:
 
 
 def is_answered(path: Path) -> bool:
-    """Whether somebody listens at a socket of the file system."""
+    """Return whether a process listens on this Unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # Who has too much to do to take us at once is there, too.
+        # A listener with a full backlog counts: connecting to it would block.
         probe.setblocking(False)
         try:
             probe.connect(str(path))
@@ -182,35 +185,35 @@ def is_answered(path: Path) -> bool:
 
 
 class Listeners:
-    """What of a server is HTTP."""
+    """Opens and closes the HTTP listeners of a server."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.management: Management | None = None
-        # What aiohttp is imported in; a shell whose process is the broker's alone puts its own here.
+        # Context in which aiohttp is imported; `amqp-broker serve` replaces it.
         self.importing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
-        # What clients come to, and what is only for the command line.
+        # Listeners for clients; `_control` is that of the command line.
         self._runners: list[web.AppRunner] = []
         self._listening: list[asyncio.AbstractServer] = []
         self._control: tuple[web.AppRunner, asyncio.AbstractServer] | None = None
         self._socket_path: Path | None = None
 
     async def start(self) -> None:
-        """Listen. Raises CannotListen, TlsError and ConfigError."""
-        config = self.server.config
-        if not config.management and not config.prometheus and not config.control:
+        """Open all listeners. Raise CannotListen, TlsError or SettingsError."""
+        settings = self.server.settings
+        if not settings.management and not settings.prometheus and not settings.control:
             return
         with self.importing():
             import aiohttp.web  # noqa: F401
         self.server.node.rates.start()
         await self.open()
-        if config.control and hasattr(socket, "AF_UNIX"):
-            from amqp_broker.management.app import Management
+        if settings.control and hasattr(socket, "AF_UNIX"):
+            from amqp_broker.management.application import Management
 
             try:
                 listener = self._open_control_socket()
             except OSError as error:
-                # Clients need no command line.
+                # Clients do not need the control socket, so the broker starts without it.
                 logger.warning(NO_CONTROL, control_folder(os.environ), error.strerror or error)
                 return
             local = Management(self.server.broker, self.server.node, is_local=True)
@@ -218,27 +221,28 @@ class Listeners:
             self._control = self._runners.pop(), self._listening.pop()
 
     async def open(self) -> None:
-        """Listen for clients, where they knew us if there was such a place. Raises CannotListen and TlsError."""
-        config = self.server.config
-        if not config.management and not config.prometheus:
+        """Open the listeners for clients, on their previous ports after a pause. Raise CannotListen or TlsError."""
+        settings = self.server.settings
+        if not settings.management and not settings.prometheus:
             return
-        from amqp_broker.management import metrics, overview
-        from amqp_broker.management.app import Management
+        from amqp_broker.management.api import overview
+        from amqp_broker.management.application import Management
+        from amqp_broker.management.metrics import exposition
 
         broker, node = self.server.broker, self.server.node
-        if config.management:
+        if settings.management:
             self.management = management = Management(broker, node)
             overview.begin_history(broker, node.rates)
-            host = config.management_host or config.host
-            await self._open("management", "http", management, host, MANAGEMENT_PORT, config.management_port)
-            secure = tls.management_context(config, self.server.secure)
+            host = settings.management_host or settings.host
+            await self._open("management", "http", management, host, MANAGEMENT_PORT, settings.management_port)
+            secure = tls.management_context(settings, self.server.secure)
             if secure is not None:
-                ports = (MANAGEMENT_TLS_PORT, config.management_tls_port)
+                ports = (MANAGEMENT_TLS_PORT, settings.management_tls_port)
                 await self._open("management-tls", "https", management, host, *ports, secure)
-        if config.prometheus:
-            host = config.prometheus_host or config.host
-            ports = (PROMETHEUS_PORT, config.prometheus_port)
-            own = Management(broker, node, metrics.resources(config.prometheus_per_object))
+        if settings.prometheus:
+            host = settings.prometheus_host or settings.host
+            ports = (PROMETHEUS_PORT, settings.prometheus_port)
+            own = Management(broker, node, exposition.endpoints(settings.prometheus_per_object))
             await self._open("prometheus", "http/prometheus", own, host, *ports)
 
     async def _open(
@@ -251,9 +255,9 @@ class Listeners:
         given_port: int | None,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """Serve on a port of its own; `name` is what the ports file calls it, `protocol` what RabbitMQ does."""
+        """Open a listener; `name` is its key in the ports file, `protocol` its name in RabbitMQ."""
         server = self.server
-        sockets = listen(host, server.ports.get(name) or server.config.port_of(default_port, given_port))
+        sockets = listen(host, server.ports.get(name) or server.settings.port_of(default_port, given_port))
         await self._serve(management, sockets, context)
         address, port = sockets[0].getsockname()[:2]
         server.ports[name] = port
@@ -267,14 +271,14 @@ class Listeners:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()
         if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ConfigError(f"the folder '{folder}' is not this user's alone: others could command the broker")
+            raise SettingsError(f"the folder '{folder}' is not this user's alone: others could command the broker")
         ports = self.server.ports
         path = control_socket(folder, ports.get("amqp") or ports["amqps"])
         if is_answered(path):
-            # A broker that has our port on another address: who names it by its port means the one that was first.
+            # Another broker has this port on another address; the name without a process id stays with the first.
             path = path.with_name(f"{path.stem}-{os.getpid()}.sock")
             logger.warning("another broker has this port on another address: the control socket is '%s'", path)
-        # One that is there still is of a broker that was killed.
+        # A socket that still exists was left by a killed broker.
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -295,7 +299,7 @@ class Listeners:
         runner = web.AppRunner(
             management.application(),
             access_log=None,
-            # What somebody sends that is no HTTP is his fault: a traceback for each would fill the log.
+            # Invalid requests are errors of their senders; a traceback for each would fill the log.
             logger=quiet_logger(),
             handle_signals=False,
             shutdown_timeout=SHUTDOWN_GRACE_S,
@@ -303,7 +307,7 @@ class Listeners:
         await runner.setup()
         self._runners.append(runner)
         assert runner.server is not None, "setup makes it"
-        make_protocol = management.protocols(runner.server)
+        make_protocol = management.patience.protocols(runner.server)
         for listener in sockets:
             loop = asyncio.get_running_loop()
             self._listening.append(await loop.create_server(make_protocol, sock=listener, ssl=context))
@@ -320,7 +324,7 @@ class Listeners:
             await runner.cleanup()
 
     async def close(self) -> None:
-        """No longer listen for clients."""
+        """Close the listeners for clients."""
         while self._listening:
             self._listening.pop().close()
         while self._runners:

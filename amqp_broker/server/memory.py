@@ -1,7 +1,7 @@
-"""How much memory the process has, and how much it may have: read from Linux's /proc and control groups.
+"""Memory that the process uses and may use, from Linux's /proc and control groups.
 
-What counts is anonymous memory: pages of files (the program, and what LMDB has mapped) are the system's cache, which
-it takes back as it likes. Elsewhere than on Linux nothing tells this cheaply, so the process seems to have none.
+Only anonymous memory counts: pages of files (the program, and LMDB's map) are the system's cache, which it can reclaim.
+On systems other than Linux the figure is not available cheaply, and the used memory is 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STATM: Final = PROC / "self/statm"
 
 
 def used_bytes() -> int:
-    """Octets of anonymous memory that this process has."""
+    """Return the octets of anonymous memory of this process."""
     try:
         _, resident, of_files, *_ = _STATM.read_bytes().split()
     except OSError:
@@ -29,7 +29,7 @@ def used_bytes() -> int:
 
 
 def total_bytes(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
-    """Octets that the machine has, or fewer if a control group limits this process; 0 if nothing tells."""
+    """Return the octets of memory of the machine, or of the control group if lower; 0 if unknown."""
     limits = [int(text) for path in _limit_files(proc, cgroups) if (text := _read(path).strip()).isdigit()]
     for line in _read(proc / "meminfo").splitlines():
         if line.startswith("MemTotal:"):
@@ -38,7 +38,7 @@ def total_bytes(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
 
 
 def _limit_files(proc: Path, cgroups: Path) -> Iterator[Path]:
-    """The files of all groups that this process is in, both versions; a container may not see all of their path."""
+    """Yield the limit files of this process's control groups. A container may see only part of their paths."""
     for line in _read(proc / "self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers == "":
@@ -54,13 +54,13 @@ def _limit_files(proc: Path, cgroups: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text("utf-8")
     except OSError:
         return ""
 
 
 def trim() -> None:
-    """Give freed memory back to the system, which glibc does by itself only at the end of its heap."""
+    """Return freed memory to the system, which glibc does by itself only at the end of its heap."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         if hasattr(libc, "malloc_trim"):

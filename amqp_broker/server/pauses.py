@@ -1,6 +1,6 @@
-"""A node that takes no clients for a while, though its process runs: stop_app and suspend_listeners of RabbitMQ.
+"""RabbitMQ's stop_app and suspend_listeners: a node accepts no clients while its process runs.
 
-What is asked for is begun at once and done by a task, one after the other; `Node.state` tells how far that is.
+Each request begins a task; tasks run one after the other. `Node.state` reports their progress.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ logger = logging.getLogger("amqp_broker.server")
 
 
 class Pauses:
-    """Closes and opens the listeners of a server. What opens again has the ports that it had."""
+    """Closes and opens the listeners of a server, which keep their ports."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, wanted: str) -> None:
-        """Go to a state: "running", "suspended" or "stopped"."""
+        """Begin to change to a state: "running", "suspended" or "stopped"."""
         self._task = asyncio.get_running_loop().create_task(self._go(self._task, wanted))
 
     async def _go(self, before: asyncio.Task[None] | None, wanted: str) -> None:
@@ -58,7 +58,7 @@ class Pauses:
             await server.listen()
             await server.http.open()
         except Exception as error:
-            # Somebody has taken a port meanwhile.
+            # Another program may have taken a port.
             await self._close()
             node.state, node.problem = was, str(error)
             logger.error("the node cannot take clients again: %s", error)

@@ -1,6 +1,6 @@
-"""What a client's certificate says of it, in RabbitMQ's words (rabbit_cert_info.erl, rabbit_ssl.erl).
+"""Properties of a client's certificate, in RabbitMQ's format (rabbit_cert_info.erl, rabbit_ssl.erl).
 
-Certificates come as dicts of the module ssl, which has them from OpenSSL after it has verified them.
+Certificates are dicts of the module ssl, which contain verified certificates only.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-# A distinguished name: relative ones, each of pairs of OpenSSL's name of an attribute, and its value.
+# A distinguished name: a sequence of relative names, each with pairs of OpenSSL attribute name and value.
 Name: TypeAlias = "tuple[tuple[tuple[str, str], ...], ...]"
 
-# OpenSSL's names, and RabbitMQ's; the numbers are of those that RabbitMQ has no name for.
+# RabbitMQ's names of OpenSSL's attributes; attributes without a name in RabbitMQ have their OID.
 ATTRIBUTES: Final = {
     "surname": "SN",
     "givenName": "GIVENNAME",
@@ -43,7 +43,7 @@ _ESCAPED: Final = frozenset(b'"+,;<>\\')
 
 
 def distinguished_name(name: Name) -> str:
-    """A name as RFC 4514 writes it, last part first, but with everything escaped that is not printable ASCII."""
+    """Format a name as in RFC 4514, last part first, with everything but printable ASCII escaped."""
     return ",".join("+".join(_attribute(kind, value) for kind, value in relative) for relative in reversed(name))
 
 
@@ -60,21 +60,21 @@ def _escape(octet: int, index: int, count: int) -> str:
 
 
 def validity(certificate: Mapping[str, Any]) -> str:
-    """From when to when it is valid: `2026-11-20T09:34:26Z - 2026-12-01T09:34:26Z`."""
+    """Format the period of validity, such as `2026-11-20T09:34:26Z - 2026-12-01T09:34:26Z`."""
     times = (ssl.cert_time_to_seconds(certificate[name]) for name in ("notBefore", "notAfter"))
     return " - ".join(datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for time in times)
 
 
 def login_name(certificate: Mapping[str, Any], login_from: str) -> str | None:
-    """Who logs in with it (`ssl_cert_login_from` in rabbitmq.conf); None if the certificate does not say.
+    """Return the user name of a certificate (`ssl_cert_login_from` in rabbitmq.conf); None if it has none.
 
-    Of alternative names it is the first DNS name, as RabbitMQ has it by default.
+    Among the alternative names it is the first DNS name, RabbitMQ's default.
     """
     subject: Name = certificate.get("subject", ())
     if login_from == "distinguished_name":
         return distinguished_name(subject)
     if login_from == "common_name":
         names = [value for relative in subject for kind, value in relative if kind == "commonName"]
-        # All of them, as RabbitMQ has it.
+        # RabbitMQ joins all of them.
         return ",".join(names) if names else None
     return next((value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"), None)

@@ -1,4 +1,4 @@
-"""The ports file: who started the broker learns from it where it listens, and that it does."""
+"""The ports file, which gives the parent process the ports once the broker listens on them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 
 def write_ports(path: Path, ports: dict[str, int]) -> None:
-    """Write the ports as JSON, so that a reader never sees half of the file. Raises OSError that names the file."""
+    """Write the ports as JSON in one step: readers never see a partial file. Raise OSError with the file name."""
     text = json.dumps(ports) + "\n"
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text)  # a pipe or a device, which a file must not replace
+            path.write_text(text, "utf-8")  # a pipe or a device must not be replaced by a file
             return
         path = path.resolve()
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            temporary.write_text(text)
+            temporary.write_text(text, "utf-8")
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

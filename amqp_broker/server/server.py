@@ -1,7 +1,7 @@
-"""A running broker: its listeners, the one timer, and what happens after each read.
+"""A running broker: its listeners, its timers, and the work after each read.
 
-After everything that may have changed something (`flush`): each session with output is written to its socket once,
-the next portion of backlogs is put on the loop's list, and the timer is set to what is due next.
+`flush` runs after everything that may have changed the broker: it writes the output of each session to its socket once,
+schedules the next batch of backlogs, and sets the timers to the next deadlines.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker import logins, patterns
+from amqp_broker.amqp.connection_states import ENDED
+from amqp_broker.broker import logins
+from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.timers import Timers
-from amqp_broker.config import Config, ConfigError, octets
 from amqp_broker.server import administration_log, advice_log, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
@@ -30,65 +31,71 @@ from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
 from amqp_broker.server.ticking import Ticking
 from amqp_broker.server.transport import Transport
-from amqp_broker.session.session import REST_BYTES_MAX, Session
+from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
+from amqp_broker.session.session import Session
+from amqp_broker.settings.settings import Settings, SettingsError
+from amqp_broker.settings.values import octets
 from amqp_broker.store.store import Store
 
 if TYPE_CHECKING:
-    from amqp_broker.server.shovels import LocalLink, Shovels
+    from amqp_broker.server.shovel_links import LocalLink
+    from amqp_broker.server.shovel_runner import ShovelRunner
 
 logger = logging.getLogger("amqp_broker.server")
 
-# How long clients may take to answer the connection.close of a shutdown.
+# Time that clients have to answer the connection.close of a shutdown.
 SHUTDOWN_GRACE_S: Final = 0.2
 TLS_PORT: Final = 5671
-# One read: large enough to be worth its overhead, small enough not to hold up other clients.
+# Size of a read: large enough to outweigh its overhead, small enough not to delay other clients.
 READ_BYTES_MAX: Final = 256 * 1024
 
-EVERYBODY: Final = (
+OPEN_TO_ALL: Final = (
     "anyone who reaches %s can log in as guest with the password guest, which everybody knows: "
     "set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS, or %s"
 )
-# How long a publisher waits for a consumer's full socket to empty: a third of the system's buffers, some MB, has to
-# be read for that, so less would take a consumer of 50 MB/s for a stuck one.
+# Time that a publisher waits for a consumer's full socket to empty. A third of the system's buffers, some MB, has to be
+# read for that, so with less time a consumer of 50 MB/s would count as stuck.
 THROTTLE_S_MAX: Final = 0.1
-# How long what nobody waits for (acks, publishes without confirms) may wait for a commit, and what may yet shrink.
+# Delay of a commit that no client waits for (acks, publishes without confirms), or whose batch may shrink.
 COMMIT_DELAY_S: Final = 0.005
-# A batch of less than this is not worth waiting with.
-GATHER_BYTES_MIN: Final = 256 * 1024
-# Octets that wait for the commit in flight before their publishers do, too: a few milliseconds of work.
+# Size of a batch below which its commit is not delayed.
+LARGE_BATCH_BYTES: Final = 256 * 1024
+# Octets waiting for the commit in flight at which publishers wait as well: a few milliseconds of work.
 WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
-# How often alarms look at what there is, and a working store lets go of what it has read.
+# Period of the check of alarms, and shortest time between two releases of memory by a working store.
 ALARMS_S: Final = 1.0
 RELEASE_MS: Final = 100
-# How long to wait before a commit that failed is tried again.
+# Time until a failed commit is tried again.
 STORE_RETRY_S: Final = 1.0
 
 
 class Server:
-    """Serves one broker; `ports` tells where (by listener: {"amqp": 5672}).
+    """Serves one broker. `ports` maps a listener to its port: {"amqp": 5672}.
 
-    Raises StoreError, DefinitionsError, and ConfigError for one without any listener; the store is then as it was.
+    Raise StoreError, DefinitionsError, and SettingsError if there is no listener; the store is then unchanged.
     """
 
-    def __init__(self, config: Config) -> None:
-        if not config.tcp and not config.has_tls:
-            raise ConfigError("AMQP would be served nowhere: there is no listener for TCP, and no certificate for TLS")
-        self.config = config
+    def __init__(self, settings: Settings) -> None:
+        if not settings.tcp and not settings.has_tls:
+            raise SettingsError(
+                "AMQP would be served nowhere: there is no listener for TCP, and no certificate for TLS"
+            )
+        self.settings = settings
         self.clock = Clock()
-        folder = config.store_path
-        if folder is not None and not config.data_dir:
-            # Nobody was asked about the platform's folder, which a new user does not have yet.
+        folder = settings.store_path
+        if folder is not None and not settings.data_dir:
+            # The default is the platform's folder, which a new user does not have yet.
             with contextlib.suppress(OSError):
                 folder.parent.mkdir(parents=True, exist_ok=True)
         self.store = None if folder is None else Store(folder)
-        self.broker = Broker(config, os.urandom, self.store.journal if self.store else None)
+        self.broker = Broker(settings, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
         self.broker.real_timers, self.broker.real_now = Timers(), self.clock.real_now
-        self.broker.node = config.node_name or f"rabbit@{platform.node()}"
+        self.broker.node = settings.node_name or f"rabbit@{platform.node()}"
         self.broker.now = self.clock.now()
         is_blank = self.store is None or not self.store.recover(self.broker)
-        self.broker.events.listen(administration_log.tell)
-        self.broker.advice.listeners = (advice_log.tell,)
+        self.broker.events.listen(administration_log.log)
+        self.broker.advice.listeners = (advice_log.log,)
         try:
             self._declare(is_blank)
         except BaseException:
@@ -98,21 +105,21 @@ class Server:
         self.alarms = Alarms(self.broker, *self._limits())
         self.ports: dict[str, int] = {}
         self.node = ServerNode(self)
-        # What ends the process; a shell that can be told to stop puts its own here.
+        # Ends the process. A shell that can stop replaces it.
         self.request_stop: Callable[[], None] = lambda: None
         self.dirty: list[Session] = []
         self.transports: dict[Session, Transport | LocalLink] = {}
-        # Reads of all sockets go through this one; what a session does not use up at once, it keeps itself.
-        self.read_view = memoryview(bytearray(READ_BYTES_MAX + REST_BYTES_MAX))
+        # Buffer for the reads of all sockets; a session keeps the bytes that it does not use at once.
+        self.read_view = memoryview(bytearray(READ_BYTES_MAX + PARTIAL_FRAME_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
-        # What AMQP over TLS is served with; None if it is not.
+        # Certificates of AMQP over TLS; None if it is not served.
         self.secure: tls.Listener | None = None
-        # The ports that were taken where any would do.
-        self._taken: dict[tuple[str, str, int], int] = {}
+        # Ports chosen by the system, to be used again after a pause.
+        self._former_ports: dict[tuple[str, str, int], int] = {}
         self.http = Listeners(self)
         self.pauses = Pauses(self)
-        self.shovels: Shovels
-        # Set, while the server stops, when the last client has gone.
+        self.shovels: ShovelRunner
+        # Set when the last client has gone, while the server stops.
         self._all_closed: asyncio.Event | None = None
         self.loop: asyncio.AbstractEventLoop
         self.ticking = Ticking(self.broker, self.clock, self.flush)
@@ -121,48 +128,48 @@ class Server:
         self._is_throttling = True
         self._throttled: list[Transport] = []
         self._throttle_timer: asyncio.TimerHandle
-        # What is not read until a commit has ended.
-        self._awaiting_commit: list[Transport] = []
+        # Transports that are not read until a commit has ended.
+        self._paused_for_commit: list[Transport] = []
         self._released_at_ms = 0
         self._alarms_timer: asyncio.TimerHandle
 
     def _declare(self, is_blank: bool) -> None:
-        """Declare what there is before the first client. Raises DefinitionsError."""
-        if self.broker.config.definitions:
-            # What reads them takes longer to import than most brokers, which have none, would like to wait.
-            from amqp_broker.server import definitions
+        """Declare the objects that exist before the first client. Raise DefinitionsError."""
+        if self.broker.settings.definitions:
+            # The import is slow, and most brokers have no definitions.
+            from amqp_broker.server import startup_definitions
 
-            definitions.load(self.broker, is_blank)
+            startup_definitions.load(self.broker, is_blank)
         elif is_blank:
             self.broker.add_defaults()
 
     def _limits(self) -> tuple[Limits, Readings]:
-        config, store, total = self.broker.config, self.store, memory.total_bytes()
+        settings, store, total = self.broker.settings, self.store, memory.total_bytes()
         limits, readings = Limits(), Readings(memory.used_bytes, trim=memory.trim)
-        limits.memory_max = octets(config.vm_memory_high_watermark, total)
+        limits.memory_max = octets(settings.vm_memory_high_watermark, total)
         if store is not None:
-            limits.disk_free_min = octets(config.disk_free_limit, total)
+            limits.disk_free_min = octets(settings.disk_free_limit, total)
             readings.disk_free = lambda: shutil.disk_usage(store.environment.folder).free
-            store_max = octets(config.store_bytes_max, total)
+            store_max = octets(settings.store_bytes_max, total)
             limits.store_max = min(store_max or store.environment.map_bytes, store.environment.map_bytes)
             readings.store_used = store.environment.used_bytes
         return limits, readings
 
     async def start(self) -> None:
-        """Listen; when this returns, clients are served.
+        """Listen. Clients are served when this returns.
 
-        Raises CannotListen (port taken, bad address, no permission), TlsError for certificates that cannot be used,
-        and OSError that names the ports file.
+        Raise CannotListen (port taken, bad address, no permission), TlsError for unusable certificates, and OSError
+        that names the ports file.
         """
         self.loop = asyncio.get_running_loop()
         if self.store is not None:
             self.store.start(self.loop.call_soon_threadsafe, self._on_commit_done)
-        self._watch_alarms()
+        self._run_each_second()
         await self.listen()
-        # Clients are served already: nobody can set a shovel before the HTTP API is there.
-        from amqp_broker.server.shovels import SHOVEL, Shovels
+        # Clients are served by now. Shovels can be set only once the HTTP API is there, so this import can wait.
+        from amqp_broker.server.shovel_runner import SHOVEL, ShovelRunner
 
-        self.shovels = self.broker.components[SHOVEL] = Shovels(self)
+        self.shovels = self.broker.components[SHOVEL] = ShovelRunner(self)
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
         logger.info(
             "Memory high watermark set to %d MiB (%d bytes) of %d MiB (%d bytes) total",
@@ -175,53 +182,53 @@ class Server:
             await self.stop()
             raise
         self.shovels.start()
-        if self.config.ports_file:
+        if self.settings.ports_file:
             try:
-                write_ports(Path(self.config.ports_file), self.ports)
+                write_ports(Path(self.settings.ports_file), self.ports)
             except OSError:
                 await self.stop()
                 raise
         logger.info("%s", administration_log.startup(self.ports))
-        # What a former process left behind is seen to now.
+        # Finish the work that a former process left behind.
         self.flush()
 
     async def listen(self) -> None:
-        """Take all ports of AMQP, those that we had if we had some, or none. Raises CannotListen and TlsError."""
-        config = self.config
-        self.secure = served = tls.listener(config)
+        """Open all ports of AMQP, the same as before a pause, or none. Raise CannotListen and TlsError."""
+        settings = self.settings
+        self.secure = served = tls.listener(settings)
         with contextlib.ExitStack() as opened:
             plain = [
-                opened.enter_context(one) for host, port in config.listeners for one in self._listen_again(host, port)
+                opened.enter_context(one) for host, port in settings.listeners for one in self._listen_on(host, port)
             ]
             secure = []
             if served is not None:
-                port = config.port_of(TLS_PORT, config.tls_port)
-                # Another key than that of the plain listener, whose port may be "any", too.
-                secure = [opened.enter_context(one) for one in self._listen_again(config.host, port, "amqps")]
+                port = settings.port_of(TLS_PORT, settings.tls_port)
+                # The key differs from that of the plain listener, whose port may also be chosen by the system.
+                secure = [opened.enter_context(one) for one in self._listen_on(settings.host, port, "amqps")]
             opened.pop_all()
         for listener in plain:
             server = await self.loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
             self._listeners.append(server)
-            self._tell_listener("amqp", listener)
+            self._register_listener("amqp", listener)
             logger.info("started TCP listener on %s", shown_address(listener))
         if served is not None:
             await self._serve_tls(secure, served)
         exposed = [shown_address(listener) for listener in plain if not logins.is_loopback(listener.getsockname()[0])]
-        if exposed and logins.is_everybody(self.broker):
-            remedy = "leave out --remote-guest" if config.remote_guest else "have guest among the loopback_users"
-            logger.warning(EVERYBODY, " and ".join(exposed), remedy)
+        if exposed and self.broker.logins.are_open_to_all:
+            remedy = "leave out --remote-guest" if settings.remote_guest else "have guest among the loopback_users"
+            logger.warning(OPEN_TO_ALL, " and ".join(exposed), remedy)
 
-    def _listen_again(self, host: str, port: int, name: str = "amqp") -> list[socket.socket]:
-        sockets = listen(host, self._taken.get((name, host, port), port))
-        self._taken[name, host, port] = sockets[0].getsockname()[1]
+    def _listen_on(self, host: str, port: int, name: str = "amqp") -> list[socket.socket]:
+        sockets = listen(host, self._former_ports.get((name, host, port), port))
+        self._former_ports[name, host, port] = sockets[0].getsockname()[1]
         return sockets
 
     def close_listeners(self) -> None:
-        """Take no more clients of AMQP."""
+        """Accept no more AMQP clients."""
         while self._listeners:
             self._listeners.pop().close()
 
-    def _tell_listener(self, protocol: str, listener: socket.socket) -> None:
+    def _register_listener(self, protocol: str, listener: socket.socket) -> None:
         host, port = listener.getsockname()[:2]
         self.ports.setdefault("amqps" if protocol == "amqp/ssl" else protocol, port)
         self.node.listen(protocol, host, port)
@@ -233,11 +240,11 @@ class Server:
                 sock=listener,
                 backlog=BACKLOG,
                 ssl=served.context,
-                ssl_handshake_timeout=self.config.handshake_timeout_ms / 1000,
+                ssl_handshake_timeout=self.settings.handshake_timeout_ms / 1000,
                 ssl_shutdown_timeout=tls.SHUTDOWN_S,
             )
             self._listeners.append(server)
-            self._tell_listener("amqp/ssl", listener)
+            self._register_listener("amqp/ssl", listener)
             logger.info("started TLS (SSL) listener on %s", shown_address(listener))
         if served.own is not None:
             own = served.own
@@ -249,21 +256,21 @@ class Server:
             )
 
     def flush(self) -> None:
-        """Write what sessions have to say, and see to what was put off."""
+        """Write the output of sessions, and do the work that was put off."""
         dirty, transports = self.dirty, self.transports
         while dirty:
             session = dirty.pop()
             transport = transports.get(session)
-            if transport is not None and session.is_blocked is not transport.is_held:
-                transport.hold(session.is_blocked)
-            if session.held_until:
+            if transport is not None and session.is_blocked is not transport.is_blocked:
+                transport.set_blocked(session.is_blocked)
+            if session.outbox.held_until:
                 continue
-            output = session.take_output()
+            output = session.outbox.take()
             if transport is None:
                 continue
             if output:
                 transport.write(output)
-            if session.is_over:
+            if session.state is ENDED:
                 transport.close()
         if self.broker.idle_waits:
             for wait in list(self.broker.idle_waits):
@@ -273,22 +280,22 @@ class Server:
         broker, ticking = self.broker, self.ticking
         if broker.undrained and not self._is_draining:
             self._is_draining = True
-            self.loop.call_soon(self._drain_on)
+            self.loop.call_soon(self._drain_next_batch)
         if broker.timers.earliest_ms != ticking.due_ms or broker.real_timers.earliest_ms != ticking.real_due_ms:
             ticking.set_timers()
         if self.store is not None:
             self._commit(self.store)
 
     def _commit(self, store: Store) -> None:
-        """Have committed what somebody waits for, at once unless waiting pays, and the rest with it or a little later.
+        """Commit the current batch: at once if a client waits for it, else after a short delay.
 
-        It pays where much of what is to be written is on its way to consumers: what they settle before the batch is
-        taken need not be written at all.
+        The delay is useful where much of the batch is with consumers: messages that they settle before the batch is
+        taken are never written. So a large batch that may shrink is delayed as well.
         """
         if not store.can_commit:
             return
         journal = store.journal
-        if self.broker.awaiting_commit and not (journal.waiting_bytes >= GATHER_BYTES_MIN and journal.may_shrink):
+        if self.broker.awaiting_commit and not (journal.waiting_bytes >= LARGE_BATCH_BYTES and journal.may_shrink):
             store.commit()
         elif self._commit_timer is None:
             self._commit_timer = self.loop.call_later(COMMIT_DELAY_S, self._commit_later)
@@ -299,19 +306,19 @@ class Server:
             self.store.commit()
 
     def check_alarms(self) -> None:
-        """Compare what there is with the limits now."""
+        """Check alarms now."""
         self.broker.now = self.clock.now()
         if self.alarms.check():
             self.flush()
 
-    def _watch_alarms(self) -> None:
-        """What is done once a second."""
+    def _run_each_second(self) -> None:
+        """Check alarms and scan for advice, once a second."""
         self.check_alarms()
-        self.broker.advice.look()
-        self._alarms_timer = self.loop.call_later(ALARMS_S, self._watch_alarms)
+        self.broker.advice.scan()
+        self._alarms_timer = self.loop.call_later(ALARMS_S, self._run_each_second)
 
     def _on_commit_done(self, error: Exception | None) -> None:
-        """A commit has ended: who waited for it goes on, or nobody can publish until one succeeds."""
+        """Release what waited for a commit, or if it failed, block publishers until one succeeds."""
         assert self.store is not None
         self.broker.now = self.clock.now()
         if error is None:
@@ -333,61 +340,60 @@ class Server:
             self._released_at_ms = real_now
             self.store.release()
         self.flush()
-        waited, self._awaiting_commit = self._awaiting_commit, []
+        waited, self._paused_for_commit = self._paused_for_commit, []
         for transport in waited:
-            transport.read_on()
+            transport.resume_reading()
 
     def await_commit(self, transport: Transport) -> bool:
-        """Do not read a publisher that outruns the disk, until the commit in flight has ended; whether that is so."""
+        """Pause a publisher that outruns the disk until the next commit; return whether it is paused."""
         if self.store is None or self.store.is_failing or self.broker.journal.waiting_bytes < WAITING_BYTES_MAX:
             return False
-        transport.stop_reading()
-        self._awaiting_commit.append(transport)
+        transport.pause_reading()
+        self._paused_for_commit.append(transport)
         return True
 
     def throttle(self, transport: Transport) -> None:
-        """Do not read a publisher that outruns the sockets of its consumers, until one of these gets on.
+        """Pause a publisher that outruns the sockets of its consumers, until one of these makes progress.
 
-        While a backlog is handed out in portions that makes one read for two of them, so that the backlog shrinks.
-
-        If that takes longer than a moment the consumers are not slow but stuck, and publishers need not wait for them.
+        While a backlog is delivered in batches this makes one read for two batches, so that the backlog shrinks. If it
+        takes longer than THROTTLE_S_MAX, the consumers are stuck, and the publisher goes on without them.
         """
         if self._is_throttling and transport.is_reading:
-            transport.stop_reading()
+            transport.pause_reading()
             if not self._throttled:
                 self._throttle_timer = self.loop.call_later(THROTTLE_S_MAX, self._give_up_throttle)
             self._throttled.append(transport)
 
     def end_throttle(self) -> None:
-        """A consumer's socket has room again, or has got the next portion of a backlog."""
+        """Resume throttled publishers: a consumer's socket takes more, or the next batch was delivered."""
         self._is_throttling = True
         if self._throttled:
             self._throttle_timer.cancel()
-            self._read_on()
+            self._resume_reading()
 
     def _give_up_throttle(self) -> None:
         self._is_throttling = False
-        self._read_on()
+        self._resume_reading()
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         throttled, self._throttled = self._throttled, []
         for transport in throttled:
-            transport.read_on()
+            transport.resume_reading()
 
-    def _drain_on(self) -> None:
+    def _drain_next_batch(self) -> None:
         self._is_draining = False
         self.broker.drain_on()
         self.flush()
         self.end_throttle()
 
     def forget(self, session: Session) -> None:
-        """The session's socket is closed."""
+        """Forget a session whose socket is closed."""
         self.transports.pop(session, None)
         if self._all_closed is not None and not self.transports:
             self._all_closed.set()
 
     async def stop(self) -> None:
-        """Tell clients that the broker goes (320), give them a moment to answer, and close everything."""
+        """Close all connections (320), give clients a moment to answer, and close everything."""
         self.close_listeners()
         await self.http.stop()
         self.shovels.stop()
@@ -397,7 +403,7 @@ class Server:
             self.store.close()
 
     async def kill(self) -> None:
-        """End as a process that is killed: sockets are reset, and what is not committed is lost."""
+        """End like a killed process: sockets are reset, and uncommitted changes are lost."""
         if self.store is not None:
             self.store.halt()
         self.close_listeners()
@@ -426,7 +432,7 @@ class Server:
     async def _abort(self) -> None:
         for transport in list(self.transports.values()):
             transport.socket.abort()
-        # They are gone when the loop has told their sessions so, which still need the store.
+        # Sessions still need the store until the loop has reported that their sockets are closed.
         await self._wait_for_clients()
         self._all_closed = None
 

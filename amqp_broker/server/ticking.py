@@ -1,11 +1,11 @@
-"""When the loop is to wake up, and how time is moved.
+"""The loop's timers, and moving the broker's time.
 
-There are two heaps of timers. `Broker.timers` goes by the clock, which can be frozen and advanced: all that messages,
-queues and streams wait for. `Broker.real_timers` goes by the time that really passes: heartbeats, handshakes, closes,
-which a peer must live through itself, and the rates of what is counted. Each has one timer of the loop.
+There are two heaps of timers. `Broker.timers` follows the broker's clock, which can be frozen and advanced: messages,
+queues and streams wait there. `Broker.real_timers` follows real time: heartbeats, handshakes and closes, which depend
+on the client, and rates. Each heap has one timer of the loop.
 
-Advancing is one moment for everybody: what falls due in between runs at its own time and in order, and what that has
-to say to consumers is written before the next runs; no client is read meanwhile.
+An advance is one step for all clients: timers that fall due run in order, each at its own time, and their output is
+written before the next one runs. No client is read during an advance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Ticking:
-    """Calls `flush` after whatever it ran. `due_ms` and `real_due_ms` are the deadlines that it knows of."""
+    """Runs timers that are due, then `flush`. `due_ms` and `real_due_ms` are the deadlines it waits for."""
 
     def __init__(self, broker: Broker, clock: Clock, flush: Callable[[], None]) -> None:
         self._broker = broker
@@ -32,12 +32,13 @@ class Ticking:
         self._real_timer: asyncio.Handle | None = None
 
     def stop(self) -> None:
+        """Cancel the timers of the loop."""
         for timer in (self._timer, self._real_timer):
             if timer is not None:
                 timer.cancel()
 
     def set_timers(self) -> None:
-        """Wake up when the first of each heap is due, which may be others than before."""
+        """Wait for the earliest deadline of each heap, which may have changed."""
         broker, clock = self._broker, self._clock
         if broker.advancing_to_ms is not None:
             return
@@ -47,7 +48,7 @@ class Ticking:
         if broker.timers.earliest_ms != self.due_ms:
             self.due_ms = due_ms = broker.timers.next_deadline()
             now = clock.now()
-            # While time stands still, nothing of the future will be due.
+            # While the clock is frozen, no later deadline can come.
             comes = due_ms is not None and (due_ms <= now or not clock.is_frozen)
             self._timer = _set(self._timer, due_ms if comes else None, now, self._on_timer)
 
@@ -65,24 +66,24 @@ class Ticking:
     # Moving time
 
     def freeze(self) -> None:
-        """Let the broker's time stand still."""
+        """Freeze the broker's clock."""
         self._clock.freeze()
-        self._look_again()
+        self._rearm()
 
     def resume(self) -> None:
-        """Let the broker's time run on from where it stands."""
+        """Let the broker's clock run on from the frozen time."""
         self._clock.resume()
-        self._look_again()
+        self._rearm()
 
     def advance(self, duration_ms: int) -> None:
-        """Let the broker's time pass, frozen or not; what is due in between runs at its own time.
+        """Advance the broker's clock, frozen or not; timers that fall due run at their own time.
 
-        Raises ValueError, and changes nothing, for a negative duration or one beyond the year 9999.
+        Raise ValueError, and change nothing, for a negative duration or one beyond the year 9999.
         """
         broker, clock = self._broker, self._clock
         clock.check(duration_ms)
         was_frozen = clock.is_frozen
-        # What all this takes is no time for the broker.
+        # The work of an advance takes none of the broker's time.
         clock.freeze()
         broker.now = clock.now()
         end_ms = broker.now + duration_ms
@@ -103,10 +104,10 @@ class Ticking:
             broker.advancing_to_ms = None
             if not was_frozen:
                 clock.resume()
-            self._look_again()
+            self._rearm()
 
-    def _look_again(self) -> None:
-        """The same deadline may be another moment now."""
+    def _rearm(self) -> None:
+        """Set the timer again: the same deadline may be another moment of real time."""
         self.due_ms = -1
         self._flush()
 
@@ -119,6 +120,6 @@ def _set(
     if due_ms is None:
         return None
     if due_ms <= now:
-        # Before anything more is read: a fault that follows a delivery comes before the ack of it.
+        # This runs before the next read, so that a fault of a delivery precedes its ack.
         return asyncio.get_running_loop().call_soon(callback)
     return asyncio.get_running_loop().call_later((due_ms - now) / 1000, callback)

@@ -1,7 +1,7 @@
-"""TLS: from files to a context, and the transport of connections that came in through one.
+"""TLS: creates contexts from files, and has the transport of TLS connections.
 
-Handshakes are the loop's: a session begins when one has succeeded, so peers that do not speak TLS, stall or show a
-wrong certificate have none. What a session writes and reads is in the clear on its side of the loop's TLS.
+The event loop does handshakes: a session begins after a successful one. Peers that do not speak TLS, stall or have an
+invalid certificate get no session. A session reads and writes plaintext.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from amqp_broker.broker.connection import Tls
+from amqp_broker.broker.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server import peer_certificate
 from amqp_broker.server.transport import Transport
 
 if TYPE_CHECKING:
-    from amqp_broker.config import Config
-    from amqp_broker.server.authority import Certificates
+    from amqp_broker.server.certificate_authority import Certificates
     from amqp_broker.server.server import Server
+    from amqp_broker.settings.settings import Settings
 
 logger = logging.getLogger("amqp_broker.server")
 
-# How long a peer may take to answer the end of TLS, before its socket is closed without that.
+# Time for a peer to answer the TLS close, after which its socket is closed.
 SHUTDOWN_S: Final = 5.0
 
 
 class TlsError(Exception):
-    """TLS cannot be served; the text is a sentence for the user, `exit_code` that of the program."""
+    """TLS cannot be served; the text is for the user, and `exit_code` is the exit code of the program."""
 
     def __init__(self, sentence: str, exit_code: int = EX_CONFIG) -> None:
         super().__init__(sentence)
@@ -37,7 +37,7 @@ class TlsError(Exception):
 
 
 class _Handshake(ssl.SSLObject):
-    """One end of a connection, which tells the log why a handshake fails; event loops tell nobody."""
+    """A TLS connection that logs failed handshakes, which event loops do not report."""
 
     def do_handshake(self) -> None:
         try:
@@ -60,17 +60,17 @@ def server_context(
     verify_peer: bool = False,
     require_peer_cert: bool = False,
 ) -> ssl.SSLContext:
-    """A context for TLS 1.2 and newer, of PEM files; the key may be in the file of the certificate.
+    """Return a context for TLS 1.2 and newer from PEM files; the first file may contain the key.
 
-    With `verify_peer` clients are asked for a certificate that an authority of `ca_file` has signed, and with
-    `require_peer_cert` they must have one. Raises TlsError.
+    With `verify_peer`, clients are asked for a certificate that an authority of `ca_file` has signed; with
+    `require_peer_cert`, they must have one. Raise TlsError.
     """
     if not cert_file:
-        raise TlsError("TLS wants a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'")
+        raise TlsError("TLS requires a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'")
     if require_peer_cert and not verify_peer:
-        raise TlsError("tls_require_peer_cert wants tls_verify_peer: nobody would look at the certificate")
+        raise TlsError("tls_require_peer_cert requires tls_verify_peer: otherwise the certificate is not checked")
     if verify_peer and not ca_file:
-        raise TlsError("tls_verify_peer wants tls_ca_file, the authorities that sign certificates of clients")
+        raise TlsError("tls_verify_peer requires tls_ca_file, the authorities that sign certificates of clients")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -93,7 +93,7 @@ def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str, ke
     asked = False
 
     def password() -> str:
-        # Without this OpenSSL would ask for it at the terminal.
+        # Without this callback OpenSSL would prompt for a password at the terminal.
         nonlocal asked
         asked = True
         return key_password
@@ -121,47 +121,47 @@ def _require(path: str, mark: str, what: str) -> None:
 
 
 class Listener(NamedTuple):
-    """What AMQP over TLS is served with; `own` are the certificates that the broker made itself."""
+    """The TLS settings of AMQP listeners; `own` has the certificates that the broker has created."""
 
     context: ssl.SSLContext
     login_from: str
-    # By OpenSSL's name of a cipher suite: key exchange, cipher and hash as Erlang names them.
+    # Key exchange, cipher and hash with their names in Erlang, by OpenSSL's name of a cipher suite.
     suites: dict[str, tuple[str, str, str]]
     own: Certificates | None
 
 
-def listener(config: Config) -> Listener | None:
-    """What the settings say of AMQP over TLS; None if it is off. Raises TlsError."""
-    if not config.has_tls:
+def listener(settings: Settings) -> Listener | None:
+    """Return the TLS settings of AMQP listeners; None if TLS is off. Raise TlsError."""
+    if not settings.has_tls:
         return None
     own = None
-    if config.tls == "auto" and not config.tls_cert_file:
-        # It needs a library that not everybody has, and that takes a while to import.
-        from amqp_broker.server import authority
+    if settings.tls == "auto" and not settings.tls_cert_file:
+        # Requires an optional library with a slow import.
+        from amqp_broker.server import certificate_authority
 
-        own = authority.certificates(own_folder(config), (config.host,), config.default_user)
+        own = certificate_authority.certificates(own_folder(settings), (settings.host,), settings.default_user)
         context = server_context(
             str(own.server_certificate),
             str(own.server_key),
-            ca_file=config.tls_ca_file or str(own.ca_certificate),
+            ca_file=settings.tls_ca_file or str(own.ca_certificate),
             verify_peer=True,
-            require_peer_cert=config.tls_require_peer_cert,
+            require_peer_cert=settings.tls_require_peer_cert,
         )
     else:
         context = server_context(
-            config.tls_cert_file,
-            config.tls_key_file,
-            key_password=config.tls_key_password,
-            ca_file=config.tls_ca_file,
-            verify_peer=config.tls_verify_peer,
-            require_peer_cert=config.tls_require_peer_cert,
+            settings.tls_cert_file,
+            settings.tls_key_file,
+            key_password=settings.tls_key_password,
+            ca_file=settings.tls_ca_file,
+            verify_peer=settings.tls_verify_peer,
+            require_peer_cert=settings.tls_require_peer_cert,
         )
-    return Listener(context, config.tls_login_from, _suites(context), own)
+    return Listener(context, settings.tls_login_from, _suites(context), own)
 
 
-def own_folder(config: Config) -> Path:
-    """Where the broker keeps certificates that it made itself: with its data, or in the user's cache if it has none."""
-    folder = config.store_path
+def own_folder(settings: Settings) -> Path:
+    """Return the folder of the broker's own certificates: in its data folder, or else in the user's cache."""
+    folder = settings.store_path
     if folder is None:
         import platformdirs
 
@@ -173,15 +173,15 @@ def _suites(context: ssl.SSLContext) -> dict[str, tuple[str, str, str]]:
     suites = {}
     for suite in context.get_ciphers():
         exchange, auth = suite["kea"].removeprefix("kx-"), suite["auth"].removeprefix("auth-")
-        # Only where the key exchange does not authenticate (RSA's does), or where the suite leaves both open.
+        # A key exchange that authenticates, such as RSA, has one name; TLS 1.3 suites leave both open.
         key_exchange = exchange if exchange == auth else f"{exchange}_{auth}"
         digest = "aead" if suite["aead"] else str(suite["digest"]).replace("sha1", "sha")
         suites[suite["name"]] = (key_exchange, suite["symmetric"].replace("-", "_"), digest)
     return suites
 
 
-def facts(connected: ssl.SSLObject, suites: dict[str, tuple[str, str, str]], login_from: str) -> Tls:
-    """What there is to say of a connection whose handshake has succeeded."""
+def tls_of(connected: ssl.SSLObject, suites: dict[str, tuple[str, str, str]], login_from: str) -> Tls:
+    """Return the TLS properties of a connection after its handshake."""
     name, version, _ = connected.cipher() or ("", "", 0)
     key_exchange, cipher, digest = suites.get(name, ("", name, ""))
     protocol = (connected.version() or version).lower()
@@ -198,7 +198,7 @@ def facts(connected: ssl.SSLObject, suites: dict[str, tuple[str, str, str]], log
 
 
 class TlsTransport(Transport):
-    """The protocol object of one AMQP connection over TLS; its session knows so before the first byte."""
+    """The transport of a TLS connection; sets the TLS properties of its session before the first byte."""
 
     def __init__(self, server: Server, served: Listener) -> None:
         super().__init__(server)
@@ -207,22 +207,22 @@ class TlsTransport(Transport):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         connected = transport.get_extra_info("ssl_object")
-        self.session.tls = facts(connected, self.served.suites, self.served.login_from)
+        self.session.tls = tls_of(connected, self.served.suites, self.served.login_from)
 
 
-def management_context(config: Config, amqp: Listener | None) -> ssl.SSLContext | None:
-    """What the HTTP API is served with over TLS, beside the plain port: certificates of its own, or those of AMQP.
+def management_context(settings: Settings, amqp: Listener | None) -> ssl.SSLContext | None:
+    """Return the TLS context of the HTTP API: from certificates of its own, or from those of AMQP.
 
-    None if there are neither. Raises TlsError.
+    Return None if there are neither. Raise TlsError.
     """
-    if config.management_tls_cert_file:
+    if settings.management_tls_cert_file:
         return server_context(
-            config.management_tls_cert_file,
-            config.management_tls_key_file,
-            ca_file=config.management_tls_ca_file,
+            settings.management_tls_cert_file,
+            settings.management_tls_key_file,
+            ca_file=settings.management_tls_ca_file,
         )
     if amqp is not None and amqp.own is not None:
         return server_context(str(amqp.own.server_certificate), str(amqp.own.server_key))
-    if config.management_tls_port is None and amqp is None:
+    if settings.management_tls_port is None and amqp is None:
         return None
-    return server_context(config.tls_cert_file, config.tls_key_file, key_password=config.tls_key_password)
+    return server_context(settings.tls_cert_file, settings.tls_key_file, key_password=settings.tls_key_password)

@@ -1,31 +1,33 @@
-"""One socket and its session: reads go in, the outbox goes out, and a full socket holds up only itself."""
+"""One socket and its session: reads go to the session, its outbox goes to the socket."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import struct
+import sys
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.session.faults import refuse
 from amqp_broker.session.session import Session
 
 if TYPE_CHECKING:
     from amqp_broker.broker.timers import Timer
     from amqp_broker.server.server import Server
 
-# A consumer whose socket holds this much gets no more until it has read most of it.
+# Bytes in a socket's buffer at which deliveries to its consumers stop, and at which they start again.
 WRITE_BUFFER_BYTES_HIGH: Final = 256 * 1024
 WRITE_BUFFER_BYTES_LOW: Final = 64 * 1024
-# A peer that asks and asks and never reads the answers is not read any more beyond this.
+# Bytes of unread replies beyond which a client is not read.
 UNREAD_REPLIES_BYTES_MAX: Final = 4 * 1024 * 1024
-# How long a peer whose connection is over may take to read the rest of what was written to it.
+# Time that a client has to read the rest of the output after the end of its connection.
 LINGER_MS: Final = 15_000
-# After such a read the next one goes right behind what is left of it.
+# Size of a read after which the next one goes right behind its incomplete frame.
 READ_BYTES_LARGE: Final = 16 * 1024
-# Pieces are joined into one write, unless they are so large that the system may better gather them itself.
+# Pieces smaller than this are joined for one write; the system gathers larger ones.
 GATHER_BYTES_MIN: Final = 16 * 1024
-# What a connection that a fault resets has said before has left by then.
+# Versions of Python whose asyncio does not report a full socket after `writelines` (CVE-2024-12254).
+IS_FULL_IN_SILENCE: Final = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+# Delay of a reset by a fault, so that earlier output leaves.
 RESET_DELAY_S: Final = 0.01
 
 
@@ -37,9 +39,9 @@ class Transport(asyncio.BufferedProtocol):
         self.socket: asyncio.Transport
         self.session: Session
         self.is_reading = True
-        # Whether an alarm keeps it from being read.
-        self.is_held = False
-        # How much the last read brought, and what the session had left over that the next one goes behind.
+        # An alarm or a fault keeps the socket from being read.
+        self.is_blocked = False
+        # Size of the last read, and the incomplete frame that the next read continues.
         self.read_bytes = 0
         self.rest = b""
         self.linger: Timer | None = None
@@ -54,18 +56,18 @@ class Transport(asyncio.BufferedProtocol):
         self.session = Session(server.broker, server.dirty, peer[0], peer[1], name[0], name[1], server.clock.now())
         server.transports[self.session] = self
         if server.broker.faults.on_connect:
-            refuse(self.session)
+            self.session.faults.on_connect()
         server.flush()
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        """Where the next read goes: into the server's one buffer, right behind what this session has left over.
+        """Return the buffer for the next read: the server's, behind the incomplete frame of this session.
 
-        So a large frame is put together by reading, not by copying what has been read. A peer that sends it in tiny
-        pieces must not make us copy it for each of them, though: its session collects them.
+        A large frame is thus assembled by reading instead of copying. Where a client sends it in tiny pieces, copying
+        it for each would be slow, so the session collects them.
         """
-        # A read may bring nothing; others use the buffer then, before the next one.
+        # A read may be empty, and other transports use the buffer before the next.
         if not self.rest and self.read_bytes >= READ_BYTES_LARGE:
-            self.rest = self.session.take_rest()
+            self.rest = self.session.reader.take_partial_frame()
         view, rest = self.server.read_view, self.rest
         view[: len(rest)] = rest
         return view[len(rest) :]
@@ -78,22 +80,22 @@ class Transport(asyncio.BufferedProtocol):
         self.session.receive(data, server.clock.now())
         server.flush()
         broker = server.broker
-        has_told = broker.journal.told != self.session.told_before
-        if has_told and server.await_commit(self):
+        is_journaled = broker.journal.journal_bytes != self.session.gate.journal_bytes_before
+        if is_journaled and server.await_commit(self):
             return
         if broker.is_congested:
             broker.is_congested = False
             server.throttle(self)
 
     def eof_received(self) -> bool:
-        # Nobody half-closes in AMQP: the client is gone, and what is unacked goes to others at once.
+        # AMQP clients do not half-close: the client is gone, and its unacked messages are requeued at once.
         self.session.connection_lost(self.server.clock.now())
         self.server.flush()
         return False
 
     def close(self) -> None:
-        """Close the socket when the peer has read what was written, but do not wait for ever."""
-        if self.session.is_reset:
+        """Close the socket when the client has read the output, or when its time to do so is over."""
+        if self.session.faults.resets_socket:
             self._reset_soon()
             return
         if self.linger is None and self.socket.get_write_buffer_size():
@@ -102,7 +104,7 @@ class Transport(asyncio.BufferedProtocol):
         self.socket.close()
 
     def _reset_soon(self) -> None:
-        """Have the system send a RST instead of a FIN, when it has what was written."""
+        """Close with a RST instead of a FIN, after the output."""
         if self.socket.get_write_buffer_size():
             asyncio.get_running_loop().call_later(RESET_DELAY_S, self._reset)
         else:
@@ -119,42 +121,44 @@ class Transport(asyncio.BufferedProtocol):
         server = self.server
         server.forget(self.session)
         self.session.connection_lost(server.clock.now())
-        self.session.take_output()
+        self.session.outbox.take()
         server.flush()
 
     def pause_writing(self) -> None:
         self.session.pause()
 
     def resume_writing(self) -> None:
-        self.read_on()
+        self.resume_reading()
         self.session.resume(self.server.clock.now())
         self.server.flush()
         self.server.end_throttle()
 
-    def stop_reading(self) -> None:
+    def pause_reading(self) -> None:
+        """Stop reading the socket."""
         if self.is_reading and not self.socket.is_closing():
             self.is_reading = False
             self.socket.pause_reading()
 
-    def read_on(self) -> None:
-        if not self.is_reading and not self.is_held and not self.socket.is_closing():
+    def resume_reading(self) -> None:
+        """Read the socket again, unless it is blocked."""
+        if not self.is_reading and not self.is_blocked and not self.socket.is_closing():
             self.is_reading = True
             self.socket.resume_reading()
 
-    def hold(self, is_held: bool) -> None:
-        """Do not read the socket until that is over, whatever else would let it be read."""
-        self.is_held = is_held
-        if is_held:
-            self.stop_reading()
+    def set_blocked(self, is_blocked: bool) -> None:
+        """Keep the socket from being read, or end that."""
+        self.is_blocked = is_blocked
+        if is_blocked:
+            self.pause_reading()
         else:
-            self.read_on()
+            self.resume_reading()
 
     def write(self, pieces: list[bytes]) -> None:
         """Write the pieces of an outbox."""
         socket, session = self.socket, self.session
         if socket.is_closing():
             return
-        if len(pieces) > 1 and max(map(len, pieces)) < GATHER_BYTES_MIN:
+        if (len(pieces) > 1 and max(map(len, pieces)) < GATHER_BYTES_MIN) or IS_FULL_IN_SILENCE:
             data = b"".join(pieces)
             session.sent_bytes += len(data)
             socket.write(data)
@@ -162,7 +166,7 @@ class Transport(asyncio.BufferedProtocol):
             session.sent_bytes += sum(map(len, pieces))
             socket.writelines(pieces)
         session.sent_count += 1
-        if session.is_paused and self.is_reading:
+        if session.is_backpressured and self.is_reading:
             self._check_unread_replies()
 
     def _check_unread_replies(self) -> None:

@@ -1,35 +1,36 @@
-"""A channel: delivery tags and what is unacked under them, publish numbers and what is unconfirmed."""
+"""A channel: unacked deliveries by delivery tag, and unconfirmed publishes by publish number."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pamqp import commands
-
-from amqp_broker.broker import channel as seam
-from amqp_broker.errors import NotImplemented_, PreconditionFailed
-from amqp_broker.message import Message
-from amqp_broker.protocol import wire
-from amqp_broker.protocol.methods import AccessRequest, AccessRequestOk
-from amqp_broker.session import faults
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.clients import client_channel
+from amqp_broker.lab import delivery_faults
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.connection import Connection
-    from amqp_broker.broker.consumer import Consumer
-    from amqp_broker.broker.queue import Queue
-    from amqp_broker.broker.reply_queue import ReplyQueue
-    from amqp_broker.broker.route import Route
-    from amqp_broker.message import Traits
-    from amqp_broker.protocol.content import ContentAssembly
-    from amqp_broker.session.faults import Withheld
+    from amqp_broker.amqp.content import ContentAssembly
+    from amqp_broker.amqp.message import Traits
+    from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.reply import ReplyQueue
+    from amqp_broker.broker.routing.route import Route
+    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.lab.withheld_confirms import WithheldConfirms
     from amqp_broker.session.session import Session
     from amqp_broker.session.transactions import Transaction
 
-# What waits to be settled: its queue, its consumer (None for basic.get), its position and itself.
-# A tuple, because one is made per delivery.
+# A delivery to settle: its queue, its consumer (None for basic.get), its position and its message.
+# It is a tuple, because one is made per delivery.
 Delivery: TypeAlias = "tuple[Queue, Consumer | None, int, Message]"
+
+# Queue and message of a duplicate.
+Duplicate: TypeAlias = "tuple[Queue, Message]"
 
 # `Channel.mode`: at most one of confirms and transactions can be selected.
 PLAIN: Final = 0
@@ -39,50 +40,54 @@ TRANSACTIONAL: Final = 2
 NOTHING_WITHHELD: Final[list[int]] = []
 
 
-class Channel(seam.Channel):
+class Channel(client_channel.Channel):
     """An open channel of a session.
 
-    `unacked` maps delivery tags, in the order in which they were given, to what they stand for.
+    `unacked` maps delivery tags, in ascending order, to deliveries.
     """
 
-    # What a fault does not confirm with the rest, and how many deliveries are late by one, and have their place among
-    # what may be unacked. (Of the class: with more than 30 attributes of its own an object is slower.)
-    withheld: Withheld | None = None
+    vhost: VHost
+    # Rare attributes have their defaults in the class: an object with 30 attributes of its own is slower.
+    # Confirms that a fault withholds, and the number of deliveries that a fault delays; these count as unacked.
+    withheld: WithheldConfirms | None = None
     late_count = 0
+    # Unacked duplicates that a fault has delivered, by tag: settling one changes no queue.
+    duplicates: dict[int, Duplicate] | None = None
+    # Queue that direct replies come through, from the first consumer of them on.
+    reply_queue: ReplyQueue | None = None
+    # `in_flight` is counted while there is a `prefetch_total`. Messages from basic.get count up to this delivery tag.
+    in_flight_since_tag = 0
 
     def __init__(self, session: Session, number: int) -> None:
         assert session.vhost is not None
         super().__init__(session.vhost, number)
-        self.prefetch = session.broker.config.default_consumer_prefetch
+        self.prefetch = session.broker.settings.default_consumer_prefetch
         self.session = session
+        self.gate = session.gate
         self.assembly: ContentAssembly | None = None
         self.last_queue = ""
 
         self.last_tag = 0
-        # (when, the last tag then), for the consumer timeout.
+        # Pairs of a time and the last tag at that time, for the consumer timeout.
         self.tag_marks: deque[tuple[int, int]] = deque()
         self.unacked: dict[int, Delivery] = {}
-        # What direct replies come through, from when the channel first consumed them.
-        self.reply_queue: ReplyQueue | None = None
-        # Counted only while there is a `prefetch_total`; gets count if they were before it.
         self.in_flight = 0
-        self.in_flight_since_tag = 0
 
         self.mode = PLAIN
-        # What was published up to here is confirmed, or waits for a commit of the journal.
-        self.noted_count = 0
-        # Publish numbers of this read that a queue would not take.
+        # Last publish number that is confirmed, or whose confirm waits for a commit of the journal.
+        self.scheduled_count = 0
+        # Publish numbers of this read that a queue has refused.
         self.rejected: list[int] = []
-        # What waits for a commit: (batch of the journal, last publish number, those that a queue would not take).
+        # Confirms that wait for a commit: the batch, the last publish number, and the numbers that a queue has refused.
         self.uncommitted: deque[tuple[int, int, list[int]]] = deque()
-        # What is unconfirmed, by publish number; kept only for a trace.
+        # Unconfirmed messages by publish number; kept only for a trace.
         self.traced: dict[int, Message] = {}
         self.transaction: Transaction | None = None
 
     # Publishing
 
     def publish(self, route: Route, content: bytes, traits: Traits) -> None:
-        """Push a message to its queues: the whole of publishing where route and traits are plain."""
+        """Push a message to its queues. Where route and traits are plain, this is all of publishing."""
         if route is not self.route:
             self.take_route(route)
         message = Message(route.address, content, self.number, traits.is_persistent)
@@ -94,30 +99,30 @@ class Channel(seam.Channel):
         else:
             for queue in route.queues:
                 queue.push(message)
-        if self.mode and self.publish_count == self.noted_count:
-            self.session.confirming.append(self)
+        if self.mode and self.publish_count == self.scheduled_count:
+            self.gate.confirming.append(self)
         self.publish_count += 1
 
     def count_publish(self) -> None:
-        """Give the message at hand the next publish number; what becomes of its confirm is seen after the read."""
-        if self.mode and self.publish_count == self.noted_count:
-            self.session.confirming.append(self)
+        """Give the current message the next publish number. Its confirm is due after the read."""
+        if self.mode and self.publish_count == self.scheduled_count:
+            self.gate.confirming.append(self)
         self.publish_count += 1
 
-    def note_publishes(self, is_told: bool) -> None:
-        """Confirm what was published in this read, or when the journal has committed what it was told of it."""
+    def confirm_publishes(self, is_journaled: bool) -> None:
+        """Confirm the publishes of this read now, or (`is_journaled`) after the commit that contains them."""
         rejected, self.rejected = self.rejected, []
-        self.noted_count = self.publish_count
-        if is_told or self.uncommitted:
-            # What the journal was not told of waits for what was published before it, and for no later batch: that
-            # may have nothing in it, and would not come.
-            batch = self.session.broker.journal.batch if is_told else self.uncommitted[-1][0]
+        self.scheduled_count = self.publish_count
+        if is_journaled or self.uncommitted:
+            # A publish that the journal does not contain waits for the publishes before it, but for no later batch,
+            # which may be empty and would never be committed.
+            batch = self.session.broker.journal.batch if is_journaled else self.uncommitted[-1][0]
             self.uncommitted.append((batch, self.publish_count, rejected))
         else:
             self._send_confirms(self.publish_count, rejected)
 
     def confirm_committed(self, committed: int) -> None:
-        """Confirm what waited for this batch of the journal, or an earlier one."""
+        """Confirm what waited for a batch of the journal up to `committed`."""
         uncommitted, until, rejected = self.uncommitted, 0, []
         while uncommitted and uncommitted[0][0] <= committed:
             _, until, more = uncommitted.popleft()
@@ -126,7 +131,7 @@ class Channel(seam.Channel):
             self._send_confirms(until, rejected)
 
     def _send_confirms(self, until: int, rejected: list[int]) -> None:
-        """Confirm all publish numbers up to one: a single ack, multiple if it stands for several."""
+        """Confirm all publish numbers up to `until`, with one ack, multiple if it covers several."""
         count = until - self.confirmed_count
         withheld = NOTHING_WITHHELD if self.withheld is None else self.withheld.pass_over(self, until)
         if count:
@@ -136,7 +141,7 @@ class Channel(seam.Channel):
         if rejected or withheld:
             self._send_mixed_confirms(until, rejected, withheld)
         elif count:
-            self.session.send_bytes(wire.ack_frame(self.number, until, count > 1))
+            self.session.outbox.append(wire.ack_frame(self.number, until, count > 1))
         self.confirmed_count = until
 
     def _trace_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
@@ -147,10 +152,10 @@ class Channel(seam.Channel):
                 trace.confirmed(self.session, self.number, message, number, number not in rejected)
 
     def _send_mixed_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
-        """Acks, then nacks, in the shape that RabbitMQ gives them (rabbit_channel.erl, coalesce_and_send)."""
+        """Send acks, then nacks, in RabbitMQ's form (rabbit_channel.erl, coalesce_and_send)."""
         accepted = sorted(set(range(self.confirmed_count + 1, until + 1)).difference(rejected, withheld))
         if len(accepted) == 1:
-            self.session.send_bytes(wire.ack_frame(self.number, accepted[0], False))
+            self.session.outbox.append(wire.ack_frame(self.number, accepted[0], False))
         else:
             self._send_coalesced(wire.ack_frame, accepted, sorted([*rejected, *withheld]))
         self._send_coalesced(wire.nack_frame, rejected, sorted([*accepted, *withheld]))
@@ -158,50 +163,51 @@ class Channel(seam.Channel):
     def _send_coalesced(
         self, make_frame: Callable[[int, int, bool], bytes], numbers: list[int], others: list[int]
     ) -> None:
-        """One multiple frame for the numbers before all others, and a frame each for the rest."""
+        """Send one multiple frame for the numbers before all `others`, and a frame each for the rest."""
         before = [number for number in numbers if not others or number < others[0]]
         if before:
-            self.session.send_bytes(make_frame(self.number, before[-1], True))
+            self.session.outbox.append(make_frame(self.number, before[-1], True))
         for number in numbers[len(before) :]:
-            self.session.send_bytes(make_frame(self.number, number, False))
+            self.session.outbox.append(make_frame(self.number, number, False))
 
     # Settling
 
     def ack(self, tag: int, multiple: bool) -> None:
-        """basic.ack. Raises PreconditionFailed for a tag that is not unacked."""
+        """Settle as acked (basic.ack). Raise PreconditionFailed for a tag that is not unacked."""
         if multiple or self.mode == TRANSACTIONAL:
             deliveries = self._take(tag, multiple)
             if self.transaction is not None:
                 self.transaction.acks.extend(deliveries)
                 return
             if self.session.broker.faults.on_ack:
-                deliveries = faults.heard_acks(self, deliveries)
+                deliveries = delivery_faults.effective_acks(self, deliveries)
             for _, settled in deliveries:
                 self.finish(settled)
-            self.let_consumers_take(deliveries)
+            self.release_prefetch(deliveries)
             return
         delivery = self.unacked.pop(tag, None)
         if delivery is None:
-            raise PreconditionFailed(f"unknown delivery tag {tag}")
+            self._take_duplicates(tag, False)
+            return
         queue, consumer, position, message = delivery
         if queue.has_extras:
-            if queue.is_faulty and not faults.heard_acks(self, [(tag, delivery)]):
+            if queue.is_faulty and not delivery_faults.effective_acks(self, [(tag, delivery)]):
                 return
             queue.forget(position, message)
-            if queue.vhost.trace is not None:
-                queue.vhost.trace.acked(queue, message, self.session, self.number)
+            if self.vhost.trace is not None:
+                self.vhost.trace.acked(queue, message, self.session, self.number)
         queue.unacked_count -= 1
         if self.prefetch_total:
             self._leave_flight(tag, consumer)
         if consumer is not None:
             consumer.in_flight -= 1
             if consumer.is_full:
-                self._make_room(consumer)
+                self._mark_freed(consumer)
         else:
             self.count_ack(queue)
 
     def reject(self, tag: int, multiple: bool, requeue: bool, has_failed: bool = False) -> None:
-        """basic.nack, and basic.reject (`has_failed`). Raises PreconditionFailed for a tag that is not unacked."""
+        """Settle as rejected; basic.reject sets `has_failed`. Raise PreconditionFailed for an unknown tag."""
         deliveries = self._take(tag, multiple)
         if self.transaction is not None:
             self.transaction.rejects.extend(((requeue, has_failed), delivery) for delivery in deliveries)
@@ -209,6 +215,7 @@ class Channel(seam.Channel):
         self.settle_rejected(deliveries, requeue, has_failed)
 
     def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool = False) -> None:
+        """Requeue deliveries, or drop or dead-letter them."""
         if self.vhost.trace is not None:
             for _, (queue, _, _, message) in deliveries:
                 self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)
@@ -218,18 +225,18 @@ class Channel(seam.Channel):
         if not requeue:
             for _, (queue, _, position, message) in deliveries:
                 queue.reject(position, message)
-            self.let_consumers_take(deliveries)
+            self.release_prefetch(deliveries)
             return
         for _, (queue, _, position, message) in deliveries:
             if has_failed:
                 queue.note_failure(position)
             queue.requeue(position, message)
-        self.let_consumers_take(deliveries)
+        self.release_prefetch(deliveries)
         for queue in {delivery[0]: None for _, delivery in deliveries}:
             queue.drain()
 
     def finish(self, delivery: Delivery) -> None:
-        """The message is done with."""
+        """Settle an acked delivery."""
         queue, consumer, position, message = delivery
         queue.unacked_count -= 1
         queue.forget(position, message)
@@ -238,29 +245,29 @@ class Channel(seam.Channel):
         if self.vhost.trace is not None:
             self.vhost.trace.acked(queue, message, self.session, self.number)
 
-    def let_consumers_take(self, deliveries: list[tuple[int, Delivery]]) -> None:
-        """These deliveries no longer count against anybody's prefetch."""
+    def release_prefetch(self, deliveries: list[tuple[int, Delivery]]) -> None:
+        """Stop counting deliveries against the prefetch of their consumers and of the channel."""
         for tag, (_, consumer, _, _) in deliveries:
             if self.prefetch_total:
                 self._leave_flight(tag, consumer)
             if consumer is not None:
                 consumer.in_flight -= 1
                 if consumer.is_full:
-                    self._make_room(consumer)
+                    self._mark_freed(consumer)
 
-    def _make_room(self, consumer: Consumer) -> None:
-        """Something of a full consumer was settled: it can take again, if not now, then at the end of the read."""
+    def _mark_freed(self, consumer: Consumer) -> None:
+        """Have a consumer that was full take again, at the end of the read."""
         consumer.is_full = False
         if not consumer.is_taking:
-            self.session.freed.append(consumer)
+            self.session.freed_consumers.append(consumer)
 
     def _take(self, tag: int, multiple: bool) -> list[tuple[int, Delivery]]:
-        """Take a tag, or with `multiple` all up to it (0: all), out of what is unacked."""
+        """Remove a tag, or with `multiple` all up to it (0: all), from `unacked`, and return the deliveries."""
         unacked = self.unacked
-        if tag not in unacked and not (multiple and tag == 0):
-            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        if self.duplicates is not None or (tag not in unacked and not (multiple and tag == 0)):
+            self._take_duplicates(tag, multiple)
         if not multiple:
-            return [(tag, unacked.pop(tag))]
+            return [(tag, unacked.pop(tag))] if tag in unacked else []
         tags = []
         for other in unacked:
             if tag and other > tag:
@@ -268,13 +275,41 @@ class Channel(seam.Channel):
             tags.append(other)
         return [(other, unacked.pop(other)) for other in tags]
 
+    def add_duplicate(self, tag: int, queue: Queue, message: Message) -> None:
+        """Remember a duplicate that a fault has delivered under this tag."""
+        if self.duplicates is None:
+            self.duplicates = {}
+        self.duplicates[tag] = queue, message
+
+    def _take_duplicates(self, tag: int, multiple: bool) -> None:
+        """Take a duplicate, or with `multiple` all up to a tag. Raise PreconditionFailed where the tag is unknown."""
+        duplicates = self.duplicates or {}
+        if tag not in duplicates and tag not in self.unacked and not (multiple and tag == 0):
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        if multiple:
+            tags = [other for other in duplicates if tag == 0 or other <= tag]
+        else:
+            tags = [tag] if tag in duplicates else []
+        taken = {other: duplicates.pop(other) for other in tags}
+        if self.transaction is not None:
+            self.transaction.duplicates.update(taken)
+        else:
+            self.release_duplicates(taken)
+
+    def release_duplicates(self, tags: Iterable[int]) -> None:
+        """Stop counting duplicates against the limit of the channel."""
+        if self.prefetch_total:
+            for tag in tags:
+                self._leave_flight(tag, None)
+
     # The limit of the channel as a whole
 
     def has_room(self) -> bool:
+        """Return whether the limit of the channel allows one more delivery."""
         return not self.prefetch_total or self.in_flight < self.prefetch_total
 
     def enter_flight(self) -> None:
-        """A consumer got a message that it has to settle, while the channel has a limit."""
+        """Count a delivery against the limit of the channel."""
         self.in_flight += 1
         if self.in_flight >= self.prefetch_total:
             self.suspend_consumers()
@@ -284,18 +319,15 @@ class Channel(seam.Channel):
             self.leave_flight()
 
     def leave_flight(self) -> None:
-        """What counted against the limit of the channel does not any more."""
+        """Stop counting a delivery against the limit of the channel."""
         self.in_flight -= 1
         if self.in_flight == self.prefetch_total - 1:
             self.resume_consumers()
 
     def limit_total(self, prefetch: int) -> None:
-        """basic.qos global: limit what may be unacked on the channel; 0 lifts the limit."""
+        """Limit the unacked deliveries of the whole channel (basic.qos, global); 0 lifts the limit."""
         self.prefetch_total = prefetch
-        self.in_flight = len(self.unacked) + self.late_count
-        if self.transaction is not None:
-            # What is not committed is not settled.
-            self.in_flight += len(self.transaction.acks) + len(self.transaction.rejects)
+        self.in_flight = self.messages_unacknowledged + self.late_count
         self.in_flight_since_tag = self.last_tag
         self.suspend_consumers()
         self.resume_consumers()
@@ -303,20 +335,20 @@ class Channel(seam.Channel):
     # Consumers
 
     def suspend_consumers(self) -> None:
-        """Those that can no longer take stop taking."""
+        """Suspend the consumers that cannot take any more."""
         for consumer in self.consumers.values():
             if consumer.is_taking and not consumer.can_take():
-                consumer.queue.suspend(consumer)
+                consumer.queue.rotation.suspend(consumer)
 
     def resume_consumers(self) -> None:
-        """Those that can take again queue up for it."""
+        """Resume the consumers that can take again."""
         for consumer in list(self.consumers.values()):
             if not consumer.is_taking and consumer.can_take():
                 consumer.queue.resume(consumer)
 
     @property
     def reply_name(self) -> str | None:
-        """Where direct replies to this channel must be published to; None if it does not consume them."""
+        """Queue name for direct replies to this channel; None if it does not consume them."""
         queue = self.reply_queue
         return None if queue is None or queue.is_deleted else queue.name
 
@@ -327,7 +359,7 @@ class Channel(seam.Channel):
             assert consumer is not None
             consumer.queue.unsubscribe(consumer)
 
-    # What others see
+    # The seam
 
     def unacked_messages(self) -> Iterator[tuple[Queue, Message]]:
         deliveries = list(self.unacked.values())
@@ -336,6 +368,9 @@ class Channel(seam.Channel):
             deliveries += [delivery for _, (_, delivery) in self.transaction.rejects]
         for queue, _, _, message in deliveries:
             yield queue, message
+        yield from (self.duplicates or {}).values()
+        if self.transaction is not None:
+            yield from self.transaction.duplicates.values()
 
     @property
     def connection(self) -> Connection:
@@ -351,7 +386,7 @@ class Channel(seam.Channel):
 
     @property
     def messages_unacknowledged(self) -> int:
-        return len(self.unacked) + self.acks_uncommitted
+        return len(self.unacked) + len(self.duplicates or ()) + self.acks_uncommitted
 
     @property
     def messages_unconfirmed(self) -> int:
@@ -364,70 +399,36 @@ class Channel(seam.Channel):
 
     @property
     def acks_uncommitted(self) -> int:
-        transaction = self.transaction
-        return len(transaction.acks) + len(transaction.rejects) if transaction is not None else 0
+        return len(self.transaction.tags()) if self.transaction is not None else 0
 
     # Ends
 
     def close(self) -> None:
-        # Nobody hears of it any more.
+        """Close the channel while its connection stays open."""
+        # No confirm leaves for a closed channel.
         self.uncommitted.clear()
         self.remove_consumers()
-        self.give_back()
+        self.requeue_unacked()
         self.end()
         self.session.broker.advice.on_channel_closed(self)
 
     def end(self) -> None:
-        """The channel is closed: what it has counted is told, and that it is closed."""
+        """Report the counts of the closed channel, and that it is closed."""
         self.collect()
-        self.vhost.count_routes()
+        self.vhost.counts.collect()
         self.session.broker.advice.on_channel_ended(self)
         self.session.broker.counters.channels_closed += 1
         self.session.broker.events.channel_closed(self.session, self.number)
 
-    def give_back(self) -> None:
-        """All that is unacked goes back to its place."""
+    def requeue_unacked(self) -> None:
+        """Put all unacked messages back at their positions."""
         if self.transaction is not None:
             self.transaction.roll_back(self)
         deliveries = sorted(self.unacked.items())
         self.unacked.clear()
+        self.duplicates = None
         for _, (queue, _, position, message) in deliveries:
             queue.note_failure(position)
             queue.requeue(position, message)
         for queue in {delivery[0]: None for _, delivery in deliveries}:
             queue.drain()
-
-
-def access_request(channel: Channel, method: AccessRequest) -> None:
-    """Everybody may; what a user may really do is decided where he does it."""
-    ok = AccessRequestOk()
-    ok.ticket = 1  # type: ignore[attr-defined] # a slot
-    channel.session.send(channel.number, ok)
-
-
-def flow(channel: Channel, method: commands.Channel.Flow) -> None:
-    if not method.active:
-        raise NotImplemented_("active=false")
-    channel.session.send(channel.number, commands.Channel.FlowOk(True))
-
-
-def close(channel: Channel, method: commands.Channel.Close) -> None:
-    session = channel.session
-    del session.channels[channel.number]
-    if channel in session.confirming:
-        session.confirming.remove(channel)
-        session.note_publishes(channel)
-    channel.close()
-    session.send(channel.number, commands.Channel.CloseOk())
-
-
-def confirm_select(channel: Channel, method: commands.Confirm.Select) -> None:
-    if channel.mode == TRANSACTIONAL:
-        raise PreconditionFailed("cannot switch from tx to confirm mode")
-    if channel.mode == PLAIN:
-        # Numbers start here.
-        channel.take_route(channel.route)
-        channel.publish_count = channel.run_start = 0
-    channel.mode = CONFIRMING
-    if not method.nowait:
-        channel.session.send(channel.number, commands.Confirm.SelectOk())

@@ -1,7 +1,7 @@
-"""What the log says of connections, in RabbitMQ's words: tools look for them.
+"""The log of connections, in RabbitMQ's words, which tools search for.
 
-Each function does next to nothing where nobody listens. A name that a client has chosen cannot begin a line of its own,
-and no text has octets of a frame, which may be one with a secret.
+A function whose level is not logged does almost nothing. A name that a client has chosen cannot begin a line of its
+own, and no text quotes octets of a frame, which may contain a secret.
 Source: rabbit_reader.erl of RabbitMQ 4 (`log_connection_exception`, `log_hard_error`), rabbit_channel.erl.
 """
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import commands
 
-from amqp_broker import fields
-from amqp_broker.errors import AMQPError, ConnectionForced, LoginRefused, NotAllowed
-from amqp_broker.fields import printable
-from amqp_broker.protocol import wire
-from amqp_broker.protocol.connection import AWAITING_HEADER, OPENING, TUNING
+from amqp_broker.amqp import fields
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.connection_states import AWAITING_HEADER, CONNECTED, OPENING, TUNING
+from amqp_broker.amqp.errors import AMQPError, ConnectionForced, LoginRefused, NotAllowed
+from amqp_broker.amqp.fields import printable
 
 if TYPE_CHECKING:
     from amqp_broker.session.session import Session
@@ -25,38 +25,37 @@ if TYPE_CHECKING:
 logger = logging.getLogger("amqp_broker.connection")
 channel_logger = logging.getLogger("amqp_broker.channel")
 
-# Why connections end that end in no other way.
+# Causes of an end without a close.
 LOST: Final = "client unexpectedly closed TCP connection"
 FATAL_FRAME: Final = "fatal_frame_error"
-# Why they end before they have begun: these texts speak of nothing else.
+# Causes of an end before the handshake: these texts contain nothing else.
 _CHECK_PORT: Final = "Ensure the client is connecting to the correct port."
 HTTP_CLIENT: Final = f"HTTP GET request detected on AMQP port. {_CHECK_PORT}"
 TLS_CLIENT: Final = f"TLS client detected on non-TLS AMQP port. {_CHECK_PORT}"
 _NO_AMQP: Final = "client did not start with AMQP protocol header: "
-# A record of TLS that begins a handshake.
+# First bytes of a TLS handshake.
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
-# What texts quote of a frame, and of what a client says to log in.
+# Octets of frames, and of a login, that texts quote.
 _OCTETS: Final = re.compile(r"<<[\d,]+(?:>>|\.\.\.)?")
 _RESPONSE: Final = re.compile(r"<<.*>>")
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def accepted(session: Session, level: int = logging.INFO) -> None:
-    """The client has said something; who only looks whether there is a port is no news (RabbitMQ's way)."""
-    session.is_accepted = True
+    """Log a connection whose client has sent something. RabbitMQ logs nothing of port scans."""
     if logger.isEnabledFor(level):
         logger.log(level, "accepting AMQP connection %s", session.name, extra=_pid(session))
 
 
 def named(session: Session) -> None:
-    """The client has told its properties, and among them, perhaps, what it wants to be called."""
+    """Log the name that the client gives itself in its properties, if it does."""
     if (name := _given_name(session)) and logger.isEnabledFor(logging.INFO):
         logger.info("connection %s has a client-provided name: %s", session.name, printable(name), extra=_pid(session))
 
 
 def granted(session: Session) -> None:
-    """The client is in its vhost."""
+    """Log that the client has opened its vhost."""
     if logger.isEnabledFor(logging.INFO):
         logger.info(
             "connection %s: user '%s' authenticated and granted access to vhost '%s'",
@@ -66,7 +65,7 @@ def granted(session: Session) -> None:
 
 
 def login_refused(session: Session, reason: str) -> None:
-    """Why: the client is only told that it is refused."""
+    """Log why a login is refused. The client learns only that it is."""
     logger.error(
         "Error on AMQP connection %s (%s, state: starting):\n%s login refused: %s",
         *(pid(session), _name(session), session.mechanism, printable(reason)),
@@ -75,10 +74,10 @@ def login_refused(session: Session, reason: str) -> None:
 
 
 def failed(session: Session, number: int, error: AMQPError, method_id: int) -> None:
-    """An error closes the connection; `number` is the channel where it happened."""
+    """Log an error that closes the connection, and happened on channel `number`."""
     if isinstance(error, LoginRefused):
-        return  # its reason is told already
-    # To be closed by an administrator, or because the broker stops, is no mistake of anybody.
+        return  # `login_refused` has logged it.
+    # A close by an administrator, or by a broker that stops, is not an error.
     level = logging.INFO if isinstance(error, ConnectionForced) else logging.ERROR
     if not logger.isEnabledFor(level):
         return
@@ -89,12 +88,13 @@ def failed(session: Session, number: int, error: AMQPError, method_id: int) -> N
     else:
         text = "vhost: '%s', user: '%s', state: %s), channel %d:\n operation %s caused a connection exception %s: %s"
         explanation = fields.erlang_string(_explanation(error))
-        parts = (_vhost(session), user, session.state, number, _operation(method_id), error.name.lower(), explanation)
+        parts = (_vhost(session), user, session.state.text, number)
+        parts += (_operation(method_id), error.name.lower(), explanation)
     logger.log(level, f"Error on AMQP connection %s (%s, {text}", *who, *parts, extra=_pid(session))
 
 
 def channel_failed(session: Session, number: int, error: AMQPError, method_id: int) -> None:
-    """An error closes a channel."""
+    """Log an error that closes a channel."""
     if channel_logger.isEnabledFor(logging.ERROR):
         channel_logger.error(
             "Channel error on connection %s (%s, vhost: '%s', user: '%s'), channel %d:\n"
@@ -106,9 +106,9 @@ def channel_failed(session: Session, number: int, error: AMQPError, method_id: i
 
 
 def ended(session: Session) -> None:
-    """The connection is over. Once each, and the last that is said of it."""
+    """Log the end of the connection: its last line."""
     cause = session.cause
-    if not session.is_accepted:
+    if session.state is CONNECTED:
         level = logging.DEBUG
     elif not cause:
         level = logging.INFO
@@ -128,12 +128,12 @@ def ended(session: Session) -> None:
 
 
 def pid(session: Session) -> str:
-    """What stands for Erlang's process: a number for each connection."""
+    """Return the number of the connection in the form of an Erlang process."""
     return f"<0.{session.number}.0>"
 
 
 def duration(ms: int) -> str:
-    """`12ms`, `3s`, `2M, 3s`, `1H, 2M, 3s`, `4D, 1H, 2M, 3s`."""
+    """Return a duration as `12ms`, `3s`, `2M, 3s`, `1H, 2M, 3s` or `4D, 1H, 2M, 3s`."""
     if ms < 1000:
         return f"{max(0, ms)}ms"
     minutes, seconds = divmod(ms // 1000, 60)
@@ -148,7 +148,7 @@ def duration(ms: int) -> str:
 
 
 def of_header(header: bytes) -> str:
-    """Why a connection ends that begins with these eight octets."""
+    """Return why a connection ends that begins with these eight octets."""
     if header.startswith(b"GET "):
         return HTTP_CLIENT
     if header.startswith(_TLS_HANDSHAKE):
@@ -159,9 +159,9 @@ def of_header(header: bytes) -> str:
 
 
 def of_handshake(session: Session, error: AMQPError, method_id: int) -> str:
-    """Why a connection ends that has not come as far as to be told so."""
+    """Return why a connection ends before its client can be sent a reason."""
     if isinstance(error, LoginRefused):
-        return ""  # its reason is told already
+        return ""  # `login_refused` has logged it.
     if session.state in (TUNING, OPENING) and isinstance(error, NotAllowed):
         return f"failed to negotiate connection parameters: {_explanation(error)}"
     text = fields.erlang_string(_RESPONSE.sub("<<...>>", _explanation(error)))
@@ -170,7 +170,7 @@ def of_handshake(session: Session, error: AMQPError, method_id: int) -> str:
 
 
 def of_timeout(session: Session) -> str:
-    """Why a connection ends whose handshake takes too long."""
+    """Return why a connection ends whose handshake takes too long."""
     return f"{{handshake_timeout,{'handshake' if session.state is AWAITING_HEADER else 'frame_header'}}}"
 
 
@@ -204,6 +204,6 @@ def _explanation(error: AMQPError) -> str:
 
 
 def _operation(method_id: int) -> str:
-    """`exchange.declare`; `none` for what no method has caused."""
+    """Return a method's name as `exchange.declare`, or `none` if no method has caused the error."""
     kind: Any = commands.INDEX_MAPPING.get(method_id)
     return _CAPITAL.sub("_", kind.name).lower() if kind is not None else "none"

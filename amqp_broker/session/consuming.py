@@ -1,4 +1,4 @@
-"""Getting messages out of queues: basic.qos, consume, cancel, get and recover, and the consumer that sends."""
+"""basic.qos, consume, cancel, get and recover, and the consumer of a channel."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from pamqp import commands
 
-from amqp_broker.broker import arguments
-from amqp_broker.broker.consumer import Consumer
-from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.reply_queue import REPLY_TO
-from amqp_broker.broker.stream_queue import StreamQueue
-from amqp_broker.errors import NotAllowed, NotImplemented_, PreconditionFailed
-from amqp_broker.message import Message
-from amqp_broker.protocol import wire
-from amqp_broker.protocol.wire import TAG
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.errors import NotAllowed, NotImplemented_, PreconditionFailed
+from amqp_broker.amqp.frames import TAG
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.queues import arguments
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.reply import REPLY_TO
+from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.session.handshake import has_capability
-from amqp_broker.session.topology import queue_name, require
+from amqp_broker.session.topology_methods import queue_name, require
 
 if TYPE_CHECKING:
     from amqp_broker.session.channel import Channel
@@ -24,24 +24,25 @@ if TYPE_CHECKING:
 
 
 class ChannelConsumer(Consumer):
-    """A consumer of a channel: delivering is appending to its session's outbox."""
+    """A consumer of a channel. It delivers by appending to its session's outbox."""
 
-    __slots__ = ("channel", "frame_max", "prefix", "prefixes", "session", "suffix")
+    __slots__ = ("channel", "frame_max", "outbox", "prefix", "prefixes", "session", "suffix")
 
     def __init__(self, channel: Channel, queue: Queue, tag: str, **attributes: Any) -> None:
         super().__init__(channel.session, queue, tag, **attributes)
         self.channel = channel
         self.session: Session = channel.session
+        self.outbox = channel.session.outbox
         self.number = channel.number
         self.counts = channel.counts.of_queue(queue)
         self.frame_max = channel.session.frame_max
         # basic.deliver up to the delivery tag; its frame size depends on what follows the tag.
         self.prefixes: dict[int, bytes] = {}
-        # What the last delivery had behind its tag, and before it: mostly, the next has the same.
+        # Bytes of the last delivery behind its tag and before it: most often the next delivery has the same.
         self.suffix = self.prefix = b""
 
     def can_take(self) -> bool:
-        if self.session.is_paused or self.channel.consumers.get(self.tag) is not self:
+        if self.session.is_backpressured or self.channel.consumers.get(self.tag) is not self:
             return False
         if self.no_ack:
             return True
@@ -61,11 +62,11 @@ class ChannelConsumer(Consumer):
         content = message.content
         if message.channel != self.number or len(content) > self.frame_max:
             content = message.content_for(self.number, self.frame_max)
-        session = self.session
-        outbox = session.outbox
-        if not outbox:
-            session.dirty.append(session)
-        outbox += (self.prefix, TAG.pack(tag), suffix, content)
+        outbox = self.outbox
+        pieces = outbox.pieces
+        if not pieces:
+            outbox.dirty.append(outbox.session)
+        pieces += (self.prefix, TAG.pack(tag), suffix, content)
         queue = self.queue
         if self.no_ack:
             if queue.has_extras:
@@ -108,13 +109,13 @@ class ChannelConsumer(Consumer):
             self.channel.leave_flight()
 
     def deliver_again(self, message: Message) -> None:
-        channel, session = self.channel, self.session
+        channel = self.channel
         tag = channel.last_tag = channel.last_tag + 1
         suffix = message.address.suffix_redelivered
         content = message.content_for(self.number, self.frame_max)
-        session.send_bytes(wire.deliver_prefix(self.number, self.tag, len(suffix)), TAG.pack(tag), suffix, content)
+        self.outbox.append(wire.deliver_prefix(self.number, self.tag, len(suffix)), TAG.pack(tag), suffix, content)
         if not self.no_ack:
-            channel.unacked[tag] = (Nowhere(self.queue), None, 0, message)
+            channel.add_duplicate(tag, self.queue, message)
 
     def _take_suffix(self, suffix: bytes) -> None:
         self.suffix, size = suffix, len(suffix)
@@ -128,16 +129,6 @@ class ChannelConsumer(Consumer):
         # RabbitMQ extension "Consumer Cancel Notification"; no reply is expected.
         if has_capability(self.session, "consumer_cancel_notify"):
             self.session.send(self.number, commands.Basic.Cancel(self.tag, True))
-
-
-class Nowhere(Queue):
-    """Where a duplicate is from, a queue that nobody knows: it takes the ack, and keeps nothing that comes back."""
-
-    is_counted = False
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__(queue.vhost, queue.name, is_durable=False, is_auto_delete=False, owner=None, arguments={})
-        self.is_deleted, self.unacked_count = True, 1
 
 
 class ReplyConsumer(ChannelConsumer):
@@ -160,7 +151,7 @@ def qos(channel: Channel, method: commands.Basic.Qos) -> None:
     if method.global_ and channel.session.broker.profile.has_global_prefetch:
         channel.limit_total(method.prefetch_count)
     else:
-        # RabbitMQ's meaning: the limit of each consumer that comes, and no more a limit of the channel.
+        # In RabbitMQ this limits each new consumer, and ends a limit of the channel.
         channel.prefetch = method.prefetch_count
         if channel.prefetch_total:
             channel.limit_total(0)
@@ -203,7 +194,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
 
 
 def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
-    """Consume direct replies: whatever is asked for beside no_ack does not matter."""
+    """Consume direct replies. Of the request only tag and no_ack matter."""
     tag, is_consuming = method.consumer_tag, channel.reply_name is not None
     known = channel.consumers.get(tag)
     if known is not None and not isinstance(known, ReplyConsumer):
@@ -230,26 +221,26 @@ def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
 
 
 def _check_consumer_limit(channel: Channel) -> None:
-    """Raise NotAllowed if the channel has all the consumers it may have (rabbit_channel.erl)."""
-    limit = channel.session.broker.config.consumer_max_per_channel
+    """Raise NotAllowed if the channel has as many consumers as it may have (rabbit_channel.erl)."""
+    limit = channel.session.broker.settings.consumer_max_per_channel
     if limit is not None and len(channel.consumers) >= limit:
         raise NotAllowed(f"reached maximum ({limit}) of consumers per channel")
 
 
 def _start(consumer: ChannelConsumer, nowait: bool) -> None:
-    """Answer first, then deliver."""
+    """Send consume-ok, then deliver."""
     channel, session, queue = consumer.channel, consumer.session, consumer.queue
     channel.consumers[consumer.tag] = consumer
     if not nowait:
         session.send(channel.number, commands.Basic.ConsumeOk(consumer.tag))
-    if session.is_paused:
-        queue.clogged.add(consumer)
+    if session.is_backpressured:
+        queue.backpressured.add(consumer)
     elif consumer.can_take():
         queue.resume(consumer)
 
 
 def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
-    # What the consumer has not settled stays on the channel, to be settled or given back with it.
+    # Unsettled messages stay on the channel.
     consumer = channel.drop_consumer(method.consumer_tag or "")
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
@@ -273,7 +264,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     message, position, redelivered = pulled
     delivered = queue.as_delivered(message, position)
     tag = channel.last_tag = channel.last_tag + 1
-    session.send_bytes(
+    session.outbox.append(
         wire.get_ok_frame(channel.number, tag, message.address, redelivered, queue.ready_count),
         delivered.content_for(channel.number, session.frame_max),
     )
@@ -310,5 +301,5 @@ def _check_requeue(requeue: bool) -> None:
 
 
 def _recover(channel: Channel) -> None:
-    if channel.unacked:
+    if channel.unacked or channel.duplicates:
         channel.reject(0, multiple=True, requeue=True)

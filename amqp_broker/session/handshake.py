@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import base, commands
 
-from amqp_broker import fields
-from amqp_broker.broker.access import User
-from amqp_broker.broker.limits import MAX_CHANNELS
-from amqp_broker.errors import (
+from amqp_broker.amqp import fields
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.errors import (
     BadCredentials,
     ChannelNumberError,
     CommandInvalid,
@@ -19,12 +18,13 @@ from amqp_broker.errors import (
     NotAllowed,
     SyntaxError_,
 )
-from amqp_broker.protocol import wire
-from amqp_broker.session import connection_log, faults
+from amqp_broker.broker.admin.access import User
+from amqp_broker.broker.admin.limits import MAX_CHANNELS
+from amqp_broker.session import connection_log
 from amqp_broker.session.heartbeats import Heartbeats
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.connection import Tls
+    from amqp_broker.broker.peer import Tls
     from amqp_broker.session.session import Session
 
 PRODUCT: Final = "RabbitMQ"
@@ -48,9 +48,9 @@ CAPABILITIES: Final = {
 
 @cache
 def server_properties(version: str, cluster_name: str) -> fields.Table:
-    """What RabbitMQ says of itself, keys sorted; clients choose code paths by product and version.
+    """Return the properties of connection.start, keys sorted. Clients choose code paths by product and version.
 
-    Looking up our own version costs as much as the rest of a login, so it is done once, and not before the port opens.
+    Looking up the version of this package costs as much as the rest of a login, so it is done once.
     """
     from importlib import metadata
 
@@ -67,8 +67,8 @@ def server_properties(version: str, cluster_name: str) -> fields.Table:
 
 def on_protocol_header(session: Session, header: bytes) -> None:
     if header not in (wire.PROTOCOL_HEADER, wire.PROTOCOL_HEADER_0_9):
-        # The version that we do speak (spec 1.4.2.2). RabbitMQ 4 offers AMQP 1.0 here, which we have not.
-        session.send_bytes(wire.PROTOCOL_HEADER)
+        # The version to speak (spec 1.4.2.2). RabbitMQ 4 offers AMQP 1.0 here, which amqp-broker does not have.
+        session.outbox.append(wire.PROTOCOL_HEADER)
         session.cause = connection_log.of_header(header)
         session.drop()
         return
@@ -77,11 +77,12 @@ def on_protocol_header(session: Session, header: bytes) -> None:
 
 
 def _mechanisms(session: Session) -> list[str]:
-    """What may be used here: EXTERNAL over TLS only, where it is offered to those without a certificate, too.
+    """Return the mechanisms for this connection. EXTERNAL is offered over TLS alone.
 
-    They then hear that they are refused, instead of failing to agree upon a mechanism (rabbit_auth_mechanism_ssl.erl).
+    A client without a certificate is offered EXTERNAL as well: it learns that it is refused, instead of finding no
+    mechanism (rabbit_auth_mechanism_ssl.erl).
     """
-    configured = session.broker.config.auth_mechanisms.split()
+    configured = session.broker.settings.auth_mechanisms.split()
     return configured if session.tls is not None else [name for name in configured if name != EXTERNAL]
 
 
@@ -89,13 +90,13 @@ def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     session.client_properties = method.client_properties
     session.mechanism = method.mechanism
     connection_log.named(session)
-    if session.insider is not None:
-        _welcome(session, session.insider)
+    if session.internal_user is not None:
+        _welcome(session, session.internal_user)
         return
     if method.mechanism not in _mechanisms(session):
         raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
     response: Any = method.response  # bytes: our decoder leaves a longstr as it is
-    config = session.broker.config
+    settings = session.broker.settings
     if method.mechanism == "PLAIN":
         login(session, *_plain_credentials(response))
     elif method.mechanism == "AMQPLAIN":
@@ -106,11 +107,11 @@ def start_ok(session: Session, method: commands.Connection.StartOk) -> None:
     elif method.mechanism == EXTERNAL and session.tls is not None:
         _login_by_certificate(session, session.tls)
     else:
-        login(session, config.anonymous_login_user.encode(), config.anonymous_login_pass.encode())
+        login(session, settings.anonymous_login_user.encode(), settings.anonymous_login_pass.encode())
 
 
 def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
-    """The answer to the one challenge there is: RabbitMQ's demonstration of challenge and response."""
+    """Act on the answer to a challenge, which only RabbitMQ's demonstration mechanism sends."""
     response: Any = method.response
     if not response.startswith(CHALLENGE_ANSWER):
         raise SyntaxError_(f"response {fields.erlang_term(response)} invalid")
@@ -118,39 +119,39 @@ def secure_ok(session: Session, method: commands.Connection.SecureOk) -> None:
 
 
 def login(session: Session, name: bytes, password: bytes) -> None:
-    """Check the credentials and go on to tuning. Raises LoginRefused."""
+    """Check the credentials and send connection.tune. Raise LoginRefused."""
     user_name = name.decode("utf-8", "surrogateescape")
-    if session.broker.faults.on_login and faults.on_login(session, user_name):
+    if session.broker.faults.on_login and session.faults.on_login(user_name):
         raise _refused(session, user_name, "a fault refuses the login")
     try:
-        user = session.broker.login(user_name, password, session.peer_host)
+        user = session.broker.logins.check(user_name, password, session.peer_host)
     except BadCredentials as refusal:
         raise _refused(session, user_name, str(refusal)) from None
     _welcome(session, user)
 
 
 def _login_by_certificate(session: Session, tls: Tls) -> None:
-    """Mechanism EXTERNAL: who the peer is says its certificate, which the TLS handshake has verified."""
+    """Log in by the certificate that the TLS handshake has verified (mechanism EXTERNAL)."""
     if not tls.peer_cert_subject and tls.login_name is None:
         raise _refused(session, "", "connection peer presented no TLS (x.509) certificate")
     if tls.login_name is None:
         raise _refused(session, "", "no name found")
     try:
-        user = session.broker.login_by_certificate(tls.login_name, session.peer_host)
+        user = session.broker.logins.check_certificate(tls.login_name, session.peer_host)
     except BadCredentials as refusal:
         raise _refused(session, tls.login_name, str(refusal)) from None
     _welcome(session, user)
 
 
 def _welcome(session: Session, user: User) -> None:
-    config = session.broker.config
+    settings = session.broker.settings
     session.user = user
     session.broker.events.authenticated(session, user.name, session.mechanism)
-    session.send(0, commands.Connection.Tune(config.channel_max, config.frame_max, config.heartbeat_s))
+    session.send(0, commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
 
 
 def _refused(session: Session, name: str, reason: str) -> LoginRefused:
-    """Tell those who may know why a login is refused; the peer learns only that it is."""
+    """Report a refused login with its reason to log and events. The client learns only that it is refused."""
     session.broker.events.authenticated(session, name, session.mechanism, reason)
     connection_log.login_refused(session, reason)
     return LoginRefused(
@@ -160,7 +161,7 @@ def _refused(session: Session, name: str, reason: str) -> LoginRefused:
 
 
 def _plain_credentials(response: bytes) -> tuple[bytes, bytes]:
-    """RFC 4616, with an authorization identity that must be empty."""
+    """Return name and password of a PLAIN response (RFC 4616), whose authorization identity must be empty."""
     parts = response.split(b"\0")
     if len(parts) != 3 or parts[0]:
         raise SyntaxError_(f"response {fields.erlang_term(response)} invalid")
@@ -168,7 +169,7 @@ def _plain_credentials(response: bytes) -> tuple[bytes, bytes]:
 
 
 def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
-    """A field table without its length, as 0-8 clients send it."""
+    """Return name and password of a field table without its length, as clients of AMQP 0-8 send it."""
     try:
         table, _ = fields.decode_table(len(response).to_bytes(4, "big") + response)
     except fields.MalformedTable:
@@ -180,13 +181,13 @@ def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
 
 
 def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
-    config = session.broker.config
-    _check_tuned("frame_max", method.frame_max, config.profile.frame_max_lowest, config.frame_max)
-    if config.channel_max:
-        _check_tuned("channel_max", method.channel_max, 1, config.channel_max)
+    settings = session.broker.settings
+    _check_tuned("frame_max", method.frame_max, settings.profile.frame_max_lowest, settings.frame_max)
+    if settings.channel_max:
+        _check_tuned("channel_max", method.channel_max, 1, settings.channel_max)
     session.channel_max = method.channel_max or CHANNEL_NUMBER_MAX
     session.frame_max = method.frame_max
-    # Unlike the limits, the heartbeat is the client's to decide; 0 is none.
+    # Unlike the limits, the heartbeat is the client's to decide; 0 disables it.
     session.heartbeat_s = method.heartbeat
     if method.heartbeat:
         session.heartbeats = Heartbeats(session, method.heartbeat)
@@ -208,7 +209,7 @@ def open_(session: Session, method: commands.Connection.Open) -> None:
     assert session.user is not None, "the states let nobody open a vhost who has not logged in"
     vhost = session.broker.admit(session, session.user, method.virtual_host)
     session.routes = vhost.route_caches.setdefault(session.user.name, {})
-    session.handshake_timer.cancel()
+    session.deadline.cancel()
     session.start_ack_timeouts()
     session.send(0, commands.Connection.OpenOk())
     connection_log.granted(session)
@@ -220,7 +221,7 @@ def open_(session: Session, method: commands.Connection.Open) -> None:
         timeout=session.heartbeat_s,
     )
     if session.broker.faults.on_open:
-        faults.on_open(session)
+        session.faults.on_open()
 
 
 def update_secret(session: Session, method: commands.Connection.UpdateSecret) -> None:
@@ -228,21 +229,21 @@ def update_secret(session: Session, method: commands.Connection.UpdateSecret) ->
 
 
 def close(session: Session, method: commands.Connection.Close) -> None:
-    # Exclusive queues are gone before the client hears that its connection is.
+    # Exclusive queues are deleted before the client receives close-ok.
     session.teardown()
     session.send(0, commands.Connection.CloseOk())
     session.await_end()
 
 
 def unimplemented(method: base.Frame) -> Exception:
-    """What a method gets that is not for a server, or not for a channel."""
+    """Return the error for a method that no server, or no channel, expects."""
     if isinstance(method, commands.Channel.Open):
         return ChannelNumberError("second 'channel.open' seen")
     return CommandInvalid("unimplemented method")
 
 
 def check_channel_limits(session: Session) -> None:
-    """Raise NotAllowed if the connection or its user has all the channels it may have."""
+    """Raise NotAllowed if the connection, the node or the user has as many channels as allowed."""
     count = len(session.channels) + len(session.closing_channels)
     if count >= session.channel_max:
         raise NotAllowed(
@@ -250,7 +251,7 @@ def check_channel_limits(session: Session) -> None:
             method_id=0,
         )
     broker = session.broker
-    node_limit = broker.config.channel_max_per_node
+    node_limit = broker.settings.channel_max_per_node
     if node_limit is not None and sum(len(other.channels) for other in broker.connections) >= node_limit:
         raise NotAllowed(
             f"number of channels opened on node '{broker.node}' has reached the maximum allowed limit of {node_limit}",
@@ -269,6 +270,6 @@ def check_channel_limits(session: Session) -> None:
 
 
 def has_capability(session: Session, name: str) -> bool:
-    """Whether the client announced a capability."""
+    """Return whether the client announced a capability."""
     capabilities: Any = session.client_properties.get("capabilities")
     return isinstance(capabilities, dict) and capabilities.get(name) is True

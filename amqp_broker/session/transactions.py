@@ -1,4 +1,4 @@
-"""Class tx: what a channel publishes and settles takes effect at commit, all of it or none (spec 1.9)."""
+"""Class tx: publishes and settlements of a channel take effect together, at the commit (spec 1.9)."""
 
 from __future__ import annotations
 
@@ -6,39 +6,44 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
-from amqp_broker.errors import PreconditionFailed
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.session import basic_publish
 from amqp_broker.session import channel as channels
-from amqp_broker.session import publishing
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.exchange import Exchange
-    from amqp_broker.broker.queue import Queue
-    from amqp_broker.message import Message
-    from amqp_broker.session.channel import Channel, Delivery
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.session.channel import Channel, Delivery, Duplicate
 
 
 class Transaction:
-    """What waits for the commit: publishes (message, exchange, queues, mandatory), acks and rejects by tag.
+    """Publishes and settlements that wait for the commit.
 
-    Of a reject the first is whether to requeue, and whether it is a failure.
+    A publish is (message, exchange, queues, mandatory). A reject begins with the pair (requeue, has_failed).
     """
 
     def __init__(self) -> None:
         self.publishes: list[tuple[Message, Exchange, tuple[Queue, ...], bool]] = []
         self.acks: list[tuple[int, Delivery]] = []
         self.rejects: list[tuple[tuple[bool, bool], tuple[int, Delivery]]] = []
+        # Settled duplicates, by tag.
+        self.duplicates: dict[int, Duplicate] = {}
 
     def tags(self) -> list[int]:
-        """Delivery tags that the commit will settle."""
-        return [tag for tag, _ in (*self.acks, *(delivery for _, delivery in self.rejects))]
+        """Return the delivery tags that the commit will settle."""
+        return [tag for tag, _ in (*self.acks, *(delivery for _, delivery in self.rejects))] + list(self.duplicates)
 
     def roll_back(self, channel: Channel) -> None:
-        """What was settled is unacked again, under its tag; what was published never was."""
+        """Make settled deliveries unacked again, under their tags, and forget the publishes."""
         restored = [*channel.unacked.items(), *self.acks, *(delivery for _, delivery in self.rejects)]
         channel.unacked = dict(sorted(restored, key=lambda item: item[0]))
+        if self.duplicates:
+            channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))
         self.publishes.clear()
         self.acks.clear()
         self.rejects.clear()
+        self.duplicates.clear()
 
 
 def select(channel: Channel, method: commands.Tx.Select) -> None:
@@ -52,25 +57,26 @@ def select(channel: Channel, method: commands.Tx.Select) -> None:
 
 def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     transaction, session = _transaction(channel), channel.session
-    # A new one first: what the commit delivers must not be mistaken for a part of it.
+    # The new transaction begins first, so that it contains what happens during the commit.
     channel.transaction = Transaction()
     is_complete = True
     for message, exchange, queues, mandatory in transaction.publishes:
         alive = tuple(queue for queue in queues if not queue.is_deleted)
-        # It may have been declared anew meanwhile; RabbitMQ counts by name.
+        # The exchange may have been declared anew; RabbitMQ counts by name.
         exchange = channel.vhost.exchanges.get(exchange.name, exchange)
         channel.count_published(exchange, alive, mandatory and not queues)
-        if not publishing.push(channel, message, alive, mandatory and not queues):
+        if not basic_publish.push(channel, message, alive, mandatory and not queues):
             is_complete = False
     for _, delivery in transaction.acks:
         channel.finish(delivery)
-    channel.let_consumers_take(transaction.acks)
+    channel.release_prefetch(transaction.acks)
+    channel.release_duplicates(transaction.duplicates)
     for (requeue, has_failed), delivery_with_tag in transaction.rejects:
         channel.settle_rejected([delivery_with_tag], requeue, has_failed)
     if not is_complete:
         raise PreconditionFailed("partial tx completion")
     # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
-    session.hold_for_work()
+    session.gate.hold_for_messages()
     session.send(channel.number, commands.Tx.CommitOk())
 
 

@@ -1,8 +1,8 @@
-"""One shovel: a consumer at one end, a publisher at the other, and which messages are on their way between them.
+"""One shovel: a consumer at one end, a publisher at the other, and messages in flight between them.
 
-A message is acked at its source when it is confirmed at its destination (`ack-mode` on-confirm), so none is lost,
-whatever fails in between; what was on its way then comes again. The shell connects the two ends (`Links`), and calls
-`tick` when `next_tick_ms` has come.
+With `ack-mode` on-confirm, a message is acked at its source once its destination has confirmed it. So no failure loses
+messages, but those in flight are moved again. The shell connects the two ends (`Links`), and calls `tick` at
+`next_tick_ms`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 
 from pamqp import commands
 
-from amqp_broker import fields
-from amqp_broker.message import Address, Message, Properties
-from amqp_broker.shovel.client import Client, Lost, Procedure, call, check, ensure_queue
-from amqp_broker.shovel.definition import NO_ACK, ON_CONFIRM, ON_PUBLISH, QUEUE_LENGTH, Definition, End, Uri
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.shovel.amqp_client import Client, Lost, Procedure, call, check, ensure_queue
+from amqp_broker.shovel.shovel_definition import NO_ACK, ON_CONFIRM, ON_PUBLISH, QUEUE_LENGTH, Definition, End, Uri
 
 STARTING: Final = "starting"
 RUNNING: Final = "running"
@@ -27,36 +27,36 @@ TIMESTAMP_HEADER: Final = "x-shovelled-timestamp"
 
 
 class Link(Protocol):
-    """A connection to one end that the shell has opened, or is opening."""
+    """A connection to one end, open or opening."""
 
     def flush(self) -> None:
-        """Write what the client has in its outbox."""
+        """Write the client's outbox."""
         ...
 
     def pause(self, is_paused: bool) -> None:
-        """Do not read the socket, or do so again."""
+        """Pause or resume reading the socket."""
         ...
 
     def close(self) -> None: ...
 
 
 class Links(Protocol):
-    """What opens connections."""
+    """Opens connections."""
 
     def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link:
-        """Connect; the client receives what comes, and the shovel hears `on_lost` if it fails or ends."""
+        """Connect; the client receives the octets, and `on_lost` of the shovel is called on failure or end."""
         ...
 
 
 class Shovel:
-    """Moves messages until it is stopped. `state` is what RabbitMQ calls it; `reason` why it is not running."""
+    """Moves messages until it is stopped. `state` is RabbitMQ's word; `reason` says why it is not running."""
 
     kind = "shovel"
 
     def __init__(
         self, name: str, vhost: str, definition: Definition, links: Links, node: str, on_done: Any, now: int
     ) -> None:
-        """`on_done(shovel)` is called when the shovel has moved all that it should (`delete-after`)."""
+        """`on_done(shovel)` is called once all messages of `delete-after` are moved."""
         self.name = name
         self.vhost = vhost
         self.definition = definition
@@ -65,7 +65,7 @@ class Shovel:
         self.reason = ""
         self.changed_at_ms = now
         self.forwarded_count = 0
-        # How many messages are still to be moved, and to be sent; None: all that come.
+        # Messages still to be moved, and still to be sent; None means no limit.
         self.remaining: int | None = None
         self.remaining_unsent: int | None = None
         if isinstance(definition.delete_after, int):
@@ -83,11 +83,11 @@ class Shovel:
         self._open_links: dict[Client, Link] = {}
         self._ready: set[Client] = set()
         self._queue = definition.source.queue or ""
-        # Delivery tags by publish number, and what cannot be published just now.
+        # Delivery tags by publish number, and messages that cannot be published yet.
         self._unconfirmed: dict[int, int] = {}
         self._waiting: deque[tuple[int, Message]] = deque()
 
-    # Beginning and end
+    # Start and stop
 
     def start(self, now: int) -> None:
         """Connect both ends."""
@@ -102,7 +102,7 @@ class Shovel:
             self._destination = self._connect(self.definition.destination, "destination")
 
     def _connect(self, end: End, side: str) -> Client | None:
-        # Another one each time, so that a broker that is down does not keep the others from being tried.
+        # Another URI at each attempt, so that an unreachable broker does not block the others.
         uri = end.uris[self._attempts % len(end.uris)]
         vhost = self.vhost if uri.is_local and uri.vhost is None else (uri.vhost if uri.vhost is not None else "/")
         client = Client(self, uri.user, uri.password, vhost, uri.heartbeat_s, f"Shovel {self.name} ({side})")
@@ -116,7 +116,7 @@ class Shovel:
         return client
 
     def stop(self) -> None:
-        """Leave both ends; what was on its way goes back to the source."""
+        """Disconnect both ends; messages in flight return to the source."""
         self.next_tick_ms = None
         self._set_state(TERMINATED)
         self._close_links()
@@ -136,7 +136,7 @@ class Shovel:
             link.close()
 
     def on_lost(self, client: Client, reason: str, now: int) -> None:
-        """An end was not reached, or is gone: both are left, and tried again after a while."""
+        """A connection failed or ended: disconnect both ends, and reconnect after the delay."""
         if client not in (self._source, self._destination):
             return
         self._now = now
@@ -149,14 +149,14 @@ class Shovel:
             self.next_tick_ms = now + self.definition.reconnect_delay_s * 1000
 
     def tick(self, now: int) -> None:
-        """What `next_tick_ms` was set for."""
+        """Reconnect; called at `next_tick_ms`."""
         if self.state == TERMINATED:
             self.start(now)
 
     def _set_state(self, state: str) -> None:
         self.state, self.changed_at_ms = state, self._now
 
-    # The ends tell
+    # amqp_client.Peer
 
     def set_up(self, client: Client) -> Procedure:
         definition = self.definition
@@ -207,7 +207,7 @@ class Shovel:
 
     def on_delivery(self, client: Client, tag: int, message: Message) -> None:
         if client is not self._source:
-            return  # both ends were left while this was being read
+            return  # both ends were disconnected during this read
         if self.is_blocked or self._is_full or self._waiting:
             self._waiting.append((tag, message))
         else:
@@ -217,7 +217,7 @@ class Shovel:
         if client is not self._destination:
             return
         if not is_taken:
-            # It would come again at once, and be refused again at once.
+            # The source would redeliver it at once, and the destination refuse it at once.
             raise Lost("the destination refused a message (basic.nack)")
         unconfirmed, source = self._unconfirmed, self._source
         assert source is not None
@@ -230,7 +230,7 @@ class Shovel:
             if not numbers:
                 return
             tags = [unconfirmed.pop(number) for number in numbers]
-            # Numbers and tags rise together, so what is older than these is confirmed already.
+            # Numbers and tags ascend together, so all older ones are confirmed already.
             source.ack(tags[-1], True)
             self._count_moved(len(tags))
         elif tag in unconfirmed:
@@ -250,27 +250,27 @@ class Shovel:
         raise Lost("the source has cancelled the consumer")
 
     def on_full(self, client: Client, is_full: bool) -> None:
-        """The socket of the destination takes no more just now, or does so again."""
+        """The destination's socket is full, or writable again."""
         if client is self._destination:
             self._is_full = is_full
             self._hold_source()
             self._go_on()
 
     def _hold_source(self) -> None:
-        """Read no more from the source than the destination takes: without acks, no prefetch would limit it."""
+        """Pause the source while the destination accepts nothing: without acks, no prefetch limits it."""
         link = self._open_links.get(self._source) if self._source is not None else None
         if link is not None:
             link.pause(self._is_full or self.is_blocked)
 
     def flush(self) -> None:
-        """Write what both ends have to say."""
+        """Write the outboxes of both ends."""
         for link in list(self._open_links.values()):
             link.flush()
 
-    def told(self) -> dict[str, Any]:
-        """What there is to say of it beside its name and state, in RabbitMQ's words."""
+    def details(self) -> dict[str, Any]:
+        """Return all but name and state, with RabbitMQ's keys."""
         changed_at = datetime.fromtimestamp(self.changed_at_ms / 1000, UTC)
-        told: dict[str, Any] = {
+        details: dict[str, Any] = {
             "timestamp": f"{changed_at:%Y-%m-%d %H:%M:%S}",
             "src_protocol": "amqp091",
             "dest_protocol": "amqp091",
@@ -279,14 +279,14 @@ class Shovel:
             "remaining": "unlimited" if self.remaining is None else self.remaining,
             "remaining_unacked": "unlimited" if self.remaining_unsent is None else self.remaining_unsent,
         }
-        for name, value in self._told().items():
+        for name, value in self._forward_header().items():
             if name.startswith(("src-", "dest-")):
-                told[name.replace("-", "_")] = value
+                details[name.replace("-", "_")] = value
         if self.state == RUNNING:
-            told["blocked_status"] = "blocked" if self.is_blocked else "flow" if self._is_full else "running"
+            details["blocked_status"] = "blocked" if self.is_blocked else "flow" if self._is_full else "running"
         if self.reason:
-            told["reason"] = self.reason
-        return told
+            details["reason"] = self.reason
+        return details
 
     # Messages
 
@@ -300,7 +300,7 @@ class Shovel:
         assert destination is not None
         if self.remaining_unsent is not None:
             if self.remaining_unsent == 0:
-                return  # it stays with the source, which gets it back in the end
+                return  # unacked, it returns to the source when the shovel ends
             self.remaining_unsent -= 1
         number = destination.publish(self._address(message), self._changed(message))
         self.forwarded_count += 1
@@ -318,7 +318,7 @@ class Shovel:
                 self._end()
 
     def _end(self) -> None:
-        """All is moved."""
+        """Finish: all messages are moved."""
         self.flush()
         if not self._is_done:
             self._is_done = True
@@ -336,15 +336,15 @@ class Shovel:
         )
 
     def _changed(self, message: Message) -> Message:
-        """The message as the definition wants it to arrive: with other properties, or as it is to the octet."""
+        """Return the message with the definition's properties and headers, or unchanged to the octet."""
         definition = self.definition
-        is_told = definition.adds_forward_headers or definition.adds_timestamp_header
-        if not definition.publish_properties and not is_told:
+        adds_headers = definition.adds_forward_headers or definition.adds_timestamp_header
+        if not definition.publish_properties and not adds_headers:
             return message
         properties: Properties = message.properties()
         for name, value in definition.publish_properties.items():
             setattr(properties, name, value)
-        if is_told:
+        if adds_headers:
             properties.headers = dict(properties.headers or {})
         if definition.adds_timestamp_header:
             assert properties.headers is not None
@@ -353,12 +353,12 @@ class Shovel:
             assert properties.headers is not None
             before = properties.headers.get(FORWARD_HEADER)
             tables = before if isinstance(before, list) else []
-            properties.headers[FORWARD_HEADER] = [self._told(), *tables]
+            properties.headers[FORWARD_HEADER] = [self._forward_header(), *tables]
         return message.with_properties(properties)
 
-    def _told(self) -> dict[str, str]:
+    def _forward_header(self) -> dict[str, str]:
         source, destination = self.definition.source, self.definition.destination
-        told = {
+        table = {
             "shovelled-by": self.node,
             "shovel-type": "dynamic",
             "shovel-name": self.name,
@@ -372,4 +372,4 @@ class Shovel:
             "dest-exchange": destination.exchange,
             "dest-exchange-key": destination.routing_key,
         }
-        return {key: value for key, value in told.items() if value is not None}
+        return {key: value for key, value in table.items() if value is not None}

@@ -1,13 +1,15 @@
-"""Chunks of streams as octets of the store.
+"""Chunks of streams as records of the store:
 
-format     1 octet     1
-flags      1 octet     filters are known, some messages have none
-count      4 octets    messages
-time       8 octets    when the last message came, ms since the epoch
-bytes      8 octets    of the contents of all messages
-filters    if they are known: a field table's array of long strings, with its size
-messages   each: 1 octet flags (persistent), 2 octets channel number, 4 octets size of the content, exchange and routing
-           key as short strings, and the content
+    format     1 octet     1
+    flags      1 octet     the filter values are known; some messages have none
+    count      4 octets    number of messages
+    time       8 octets    time of the last message, in ms since the epoch
+    bytes      8 octets    octets of the contents of all messages
+    filters    if known, a field table's array of long strings, with its size
+    messages   for each, 1 octet flags (persistent), 2 octets channel number, 4 octets size of the content,
+               exchange and routing key as short strings, and the content
+
+Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from amqp_broker import fields
-from amqp_broker.broker.chunk import Chunk, ChunkHead
-from amqp_broker.message import Address, Message
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Address, Message
+from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
 from amqp_broker.store.codec import MalformedRecord
 
 FORMAT: Final = 1
@@ -30,7 +32,7 @@ _TABLE_SIZE: Final = struct.Struct(">I")
 
 
 def encode(chunk: Chunk) -> bytes:
-    """A chunk as the store keeps it; its first offset is in the key."""
+    """Return the record of a chunk; its first offset is in the key."""
     head = chunk.head
     flags = HAS_UNFILTERED if head.has_unfiltered else 0
     filters = b""
@@ -50,7 +52,7 @@ def encode(chunk: Chunk) -> bytes:
 
 
 def decode_head(first: int, record: bytes | memoryview) -> tuple[ChunkHead, int]:
-    """What a record says of its chunk, and where its messages begin. Raises MalformedRecord."""
+    """Return the head of a record's chunk, and the index of its messages. Raise MalformedRecord."""
     try:
         version, flags, count, timestamp_ms, content_bytes = HEAD.unpack_from(record)
         at, filters = HEAD.size, None
@@ -66,11 +68,11 @@ def decode_head(first: int, record: bytes | memoryview) -> tuple[ChunkHead, int]
 
 
 def decode(first: int, record: bytes | memoryview) -> Chunk:
-    """The chunk in a record. Raises MalformedRecord."""
+    """Return the chunk of a record. Raise MalformedRecord."""
     head, at = decode_head(first, record)
     data, unpack = bytes(record), ENTRY.unpack_from
     messages: list[Message] = []
-    # Messages that follow each other mostly have the same names.
+    # Consecutive messages mostly have the same exchange and routing key.
     names, address = b"", Address("", "")
     try:
         for _ in range(head.message_count):
@@ -85,7 +87,7 @@ def decode(first: int, record: bytes | memoryview) -> Chunk:
     except (struct.error, IndexError):
         raise MalformedRecord("a chunk is cut short") from None
     if at != len(data):
-        raise MalformedRecord("a chunk is cut short, or more than that")
+        raise MalformedRecord("a chunk has another size than its messages")
     return Chunk(head, messages)
 
 

@@ -1,14 +1,16 @@
-"""Messages as octets of the store.
+"""Messages as records of the store:
 
-format  1 octet     1
-flags   1 octet     persistent, has died, has blind keys, has a number
-channel 2 octets    the channel number that the frames of the content carry
-returns 4 octets    how often it came back to its queue
-deadline 8 octets   ms since the epoch, 0 if it does not expire
-address             exchange and routing key, as short strings
-number  16 octets   if it has one in a trace: the run of the broker that gave it, and the number
-blind keys          if there are any: a field table's array of long strings with its size
-content             header and body frames, as they arrived
+    format     1 octet     1
+    flags      1 octet     persistent, dead-lettered, has blind keys, has a message number
+    channel    2 octets    channel number in the frames of the content
+    returns    4 octets    number of returns to the queue
+    deadline   8 octets    ms since the epoch; 0 if the message does not expire
+    address                exchange and routing key, as short strings
+    number     16 octets   if traced, the run of the broker that gave the number, and the number
+    blind keys             if any, a field table's array of long strings, with its size
+    content                header and body frames, as they arrived
+
+Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from amqp_broker import fields
-from amqp_broker.broker.journal import Stored
-from amqp_broker.message import Address, Message, SpecialMessage
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Address, Message, SpecialMessage
+from amqp_broker.broker.durability.journal import Stored
 
 FORMAT: Final = 1
 PERSISTENT: Final = 1
@@ -33,11 +35,11 @@ ADDRESSES_MAX: Final = 4096
 
 
 class MalformedRecord(ValueError):
-    """The octets are no message of this store."""
+    """The octets are not a message of this store."""
 
 
 def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
-    """A message as the store keeps it; `run` tells this broker's messages' numbers from those of one before."""
+    """Return the record of a message; `run` identifies the run of the broker that gave its number."""
     message, deadline_ms, returns = stored
     flags = PERSISTENT if message.is_persistent else 0
     number = blind_keys = b""
@@ -55,19 +57,19 @@ def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
 
 
 class Decoder:
-    """Reads messages; those of the same names share an address, as long as they have died, or have not.
+    """Decodes messages; those with the same exchange and routing key share an address.
 
-    Numbers that another run of the broker gave are not read: they would be those of other messages by now.
+    Message numbers of another run of the broker are dropped: this run gives them to other messages.
     """
 
     def __init__(self, run: bytes = bytes(RUN_BYTES)) -> None:
         self._run = run
         self._addresses: dict[bytes, Address] = {}
-        # An address says whether its messages have died (broker/dead_letter.py).
+        # Dead-lettered messages have addresses of their own (broker/routing/dead_letter.py).
         self._dead_addresses: dict[bytes, Address] = {}
 
     def decode(self, record: bytes | memoryview) -> Stored:
-        """The message in a record. Raises MalformedRecord."""
+        """Return the message of a record. Raise MalformedRecord."""
         try:
             version, flags, channel, returns, deadline_ms = HEAD.unpack_from(record)
             at = HEAD.size

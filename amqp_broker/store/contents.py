@@ -1,17 +1,17 @@
-"""What a store says is declared, without its messages: a broker with all definitions, and what is wrong with these."""
+"""The definitions of a store, declared in a broker, and their problems; messages are not read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from amqp_broker import fields
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Message
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.definitions import KINDS
-from amqp_broker.broker.journal import DefinitionKey, Stored
-from amqp_broker.broker.window import Window
-from amqp_broker.config import Config
-from amqp_broker.message import Message
+from amqp_broker.broker.durability.journal import DefinitionKey, Stored
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+from amqp_broker.broker.operations.restoring import KINDS
+from amqp_broker.settings.settings import Settings
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import NAMES, LmdbJournal, encode_key
 
@@ -26,19 +26,19 @@ class _Definitions(LmdbJournal):
 
 
 class Contents:
-    """What is declared in a store.
+    """The objects that a store declares.
 
-    `broker` has what could be declared, `problems` a sentence for each definition that could not, and `ranges` for
-    each range of the journal whose it is, and which messages a restart keeps of it.
+    `broker` has the objects. `problems` has a sentence for each definition that cannot be declared. `ranges` has, by
+    range of the journal, the name of its owner and a test for messages that a restart keeps.
     """
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         journal = _Definitions(environment)
         journal.is_restoring = True
-        # Ranges from here on are nobody's yet.
+        # Ranges from this one on are free.
         self.next_range = journal.new_ranges(0)
-        self.broker = Broker(Config(), bytes, journal)
+        self.broker = Broker(Settings(), bytes, journal)
         self.problems: list[str] = []
         self.ranges: dict[int, tuple[str, Keeps]] = {}
         definitions = self._decode()
@@ -52,22 +52,24 @@ class Contents:
             for vhost_name in {*user.permissions, *(name for name, _ in user.topic_permissions)} - {
                 *self.broker.vhosts
             }:
-                self.problems.append(f"user '{user.name}' has permissions in vhost '{vhost_name}', which there is not.")
+                self.problems.append(
+                    f"user '{user.name}' has permissions in vhost '{vhost_name}', which does not exist."
+                )
         for vhost in self.broker.vhosts.values():
             for exchange in vhost.exchanges.values():
                 if exchange.range_id is not None:
                     self._own(exchange.range_id, str(exchange), lambda message: True)
             for queue in vhost.queues.values():
                 if queue.range_id is not None:
-                    windows = {window.id: window for window in queue.windows}
+                    buffers = {buffer.id: buffer for buffer in queue.buffers}
                     for range_id in range(queue.range_id, queue.range_id + queue.range_count):
-                        self._own(range_id, str(queue), _keeps(windows.get(range_id)))
+                        self._own(range_id, str(queue), _keeps(buffers.get(range_id)))
 
     def _own(self, range_id: int, owner: str, keeps: Keeps) -> None:
         if range_id in self.ranges:
-            self.problems.append(f"{owner} has the messages of {self.ranges[range_id][0]}, too.")
+            self.problems.append(f"{owner} shares its messages with {self.ranges[range_id][0]}.")
         if range_id >= self.next_range:
-            self.problems.append(f"{owner} has messages that others will get, too.")
+            self.problems.append(f"{owner} has a range that will be given away again.")
         self.ranges[range_id] = owner, keeps
 
     def _decode(self) -> dict[str, list[tuple[DefinitionKey, dict[str, Any]]]]:
@@ -90,12 +92,12 @@ class Contents:
             yield from cursor
 
 
-def _keeps(window: Window | None) -> Keeps:
-    return (lambda message: True) if window is None else window.keeps
+def _keeps(buffer: PagedBuffer | None) -> Keeps:
+    return (lambda message: True) if buffer is None else buffer.keeps
 
 
 def describe(key: DefinitionKey) -> str:
-    """The name of a definition: `queue 'orders' in vhost '/'`."""
+    """Return the name of a definition, for example `queue 'orders' in vhost '/'`."""
     kind = key[0].replace("_", " ")
     if key[0] == "binding":
         _, vhost, source, destination_kind, destination, routing_key, _ = key
@@ -112,7 +114,7 @@ def describe(key: DefinitionKey) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Why a definition cannot be declared."""
+    """Return the reason for which a definition cannot be declared."""
     if isinstance(error, KeyError):
         return f"there is no '{error.args[0]}'"
     return f"{error}" or type(error).__name__

@@ -1,4 +1,4 @@
-"""Copies of a store: a backup beside a broker that runs, and a smaller file in the place of the old one."""
+"""Backups of a store, also while a broker uses it, and compaction."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from amqp_broker.store.environment import (
 )
 from amqp_broker.store.pages import OnPage
 
-# What a copy may need more than was counted, while a broker writes on.
+# Reserve for what a running broker writes during a copy (octets).
 SPARE_BYTES = 1024 * 1024
 
 
 def back_up(folder: Path, to: Path, on_page: OnPage | None = None) -> int:
-    """Copy a store, whether a broker runs on it or not, to a folder that is empty or made; returns its octets.
+    """Copy a store to an empty or new folder; return the octets of the copy.
 
-    All that was committed before is in the copy. Raises StoreError; then nothing is left of the copy.
+    A broker may use the store meanwhile. The copy has everything that was committed before. Raise StoreError; then
+    nothing is left of the copy.
     """
     with contextlib.closing(ReadOnlyEnvironment(folder, is_alone=False, on_page=on_page)) as environment:
         environment.unpin()
@@ -42,9 +43,9 @@ def back_up(folder: Path, to: Path, on_page: OnPage | None = None) -> int:
 
 
 def compact(folder: Path, on_page: OnPage | None = None) -> tuple[int, int]:
-    """Write a store anew without its free pages; returns the octets of the file before and after.
+    """Rewrite a store without its free pages; return the octets of the file before and after.
 
-    The new file takes the old one's place when it is whole and on the disk. Raises StoreError.
+    The new file replaces the old one when it is complete and on the disk. Raise StoreError.
     """
     data, new = folder / DATA_FILE, folder / COMPACTING_FILE
     with (
@@ -52,7 +53,7 @@ def compact(folder: Path, on_page: OnPage | None = None) -> tuple[int, int]:
         contextlib.ExitStack() as undo,
         contextlib.ExitStack() as held,
     ):
-        # No backup may have the old file open: LMDB's lock file tells numbers of its commits to who opens the new.
+        # No backup may have the old file open: LMDB's lock file has its commit numbers, which do not fit the new one.
         held.callback(os.close, hold(data, is_shared=False))
         before = data.stat().st_size
         try:
@@ -82,7 +83,7 @@ def _make_empty(folder: Path, undo: contextlib.ExitStack) -> None:
 
 
 def _copy(environment: ReadOnlyEnvironment, folder: Path, path: Path, undo: contextlib.ExitStack) -> int:
-    """Write a compact copy to a new file, to the disk; returns its octets. Raises OSError and lmdb.Error."""
+    """Write a compact copy to a new file and to the disk; return its octets. Raise OSError and lmdb.Error."""
     survey = environment.survey
     needed = (survey.page_count - survey.free_pages) * survey.page_bytes + SPARE_BYTES
     free = shutil.disk_usage(folder).free
@@ -99,7 +100,7 @@ def _copy(environment: ReadOnlyEnvironment, folder: Path, path: Path, undo: cont
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in a folder on the disk. Windows has no way to say so, and does it by itself."""
+    """Write the names in a folder to the disk. Windows does so by itself."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,22 +1,22 @@
-"""The files of a store: one folder with an LMDB environment, and a lock that says that a broker uses it.
+"""The files of a store: a folder with an LMDB environment, and the lock of the process that uses it.
 
-    data.mdb, lock.mdb   LMDB's
-    broker.lock          locked by the process that uses the folder; its process id is in it
-    data.mdb.compacting  what `store compact` writes before it takes the place of data.mdb
+    data.mdb, lock.mdb   files of LMDB
+    broker.lock          locked by the process that uses the folder; has its process id
+    data.mdb.compacting  written by `store compact` before it replaces data.mdb
 
-Tables, all with big-endian keys, so that LMDB keeps them in the order of what they mean:
+Tables, all with big-endian keys, so that LMDB sorts them by their numbers:
 
     meta         name                    -> a number: `format`, `next_range`
     definitions  kind and names          -> a field table: exchanges, queues, bindings, users, policies …
-    windows      range                   -> `WindowState`: head, next, count, body octets
+    windows      range                   -> `RangeState`: head, next, count, body octets
     messages     range, position         -> a message (store/codec.py)
     chunks       stream, first offset    -> messages of a stream
-    garbage      range, start            -> end: positions that are deleted a portion at a time
+    garbage      range, start            -> end: discarded positions, deleted in batches
 
-Format 1 is the first. Who changes what stands here or in store/codec.py raises FORMAT, and adds to STEPS what makes the
-former format the new one, inside the one transaction in which it is called; a store of a newer format is refused.
+Format 1 is the first. A change of the tables or of store/codec.py raises FORMAT and adds a step to STEPS, which turns
+the former format into the new one within the given transaction. A store of a newer format is refused.
 
-Nothing in a folder is made or changed before it is known to be a store that this broker can use.
+Nothing in a folder is created or changed before it is known to be a store that this broker can use.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from amqp_broker.store import lock, pages
 
 FORMAT: Final = 1
 TABLES: Final = ("meta", "definitions", "windows", "messages", "chunks", "garbage")
-# Those that grow with the backlog: a start reads nothing of them.
+# Tables that grow with the backlog; they are not read at the start.
 LARGE_TABLES: Final = ("messages", "chunks")
 NUMBER: Final = struct.Struct(">Q")
 DATA_FILE: Final = "data.mdb"
 LMDB_LOCK_FILE: Final = "lock.mdb"
-# For the 126 readers that LMDB takes at once if not told otherwise.
+# Size for 126 readers at once, LMDB's default.
 LMDB_LOCK_BYTES: Final = 8192
 LOCK_FILE: Final = "broker.lock"
 COMPACTING_FILE: Final = "data.mdb.compacting"
-# Address space, not disk: the file grows as it is needed.
+# Address space, not disk: the file grows as needed.
 MAP_BYTES: Final = 1 << 40
 
 T = TypeVar("T")
 Tables: TypeAlias = Mapping[str, Any]
 Step: TypeAlias = Callable[[lmdb.Transaction, Tables], object]
-# By the format that each one reads: what makes it the next one.
+# Steps to the next format, by the format that they read.
 STEPS: Final[dict[int, Step]] = {}
 
 
 class StoreError(Exception):
-    """The store cannot be used; the text says why, and what to do."""
+    """The store cannot be used; the text has the reason and the remedy."""
 
 
 class StoreMissing(StoreError):
@@ -67,11 +67,11 @@ class StoreInUse(StoreError):
 
 
 class StoreUnusable(StoreError):
-    """What is in the folder is no store, damaged, or of a format that this broker does not know."""
+    """The folder has no store, a damaged one, or one of an unknown format."""
 
 
 class StoreInaccessible(StoreError):
-    """The folder cannot be made, read or written."""
+    """The folder cannot be created, read or written."""
 
 
 class Environment:
@@ -81,9 +81,9 @@ class Environment:
     tables: Tables
 
     def __init__(self, folder: Path, map_bytes: int = MAP_BYTES) -> None:
-        """Open it, new if there is none. Raises StoreError where it cannot be one; nothing is changed then."""
+        """Open a store, or create one. Raise StoreError, and change nothing, if the folder cannot be used."""
         self.folder = folder
-        # Held by whoever begins or ends a transaction that writes, and while the environment is opened anew.
+        # Held while a writing transaction begins or ends, and while the files are opened again.
         self.writing = threading.Lock()
         self.map_bytes = map_bytes
         try:
@@ -99,7 +99,7 @@ class Environment:
                 self._open()
                 undo.callback(self.lmdb.close)
                 self._prepare(found)
-                # From now on all of it stays.
+                # From now on the new files stay.
                 undo.pop_all()
         except OSError as error:
             raise _inaccessible(folder, error.strerror) from None
@@ -110,10 +110,9 @@ class Environment:
         self._files.callback(lambda: self.lmdb.close())
 
     def reopen(self) -> None:
-        """Open the files anew: after a failed write of a meta page LMDB refuses all work (MDB_PANIC).
+        """Open the files again: after a failed write of a meta page LMDB refuses all work (MDB_PANIC).
 
-        Only for the thread that reads, between two reads. What was committed is there; `tables` are others. Raises
-        lmdb.Error.
+        Call this on the reading thread, between two reads. Commits are kept; `tables` are replaced. Raise lmdb.Error.
         """
         with self.writing:
             self.lmdb.close()
@@ -121,19 +120,19 @@ class Environment:
             self._prepare(FORMAT)
 
     def _open(self) -> None:
-        # A backlog is read from end to end, and may be larger than what the system caches of it.
+        # A backlog is read from end to end, and may be larger than the page cache.
         options = {"metasync": True, "meminit": False, "mode": 0o600, "readahead": True}
         self.lmdb = _open(self.folder, map_bytes=self.map_bytes, **options)
 
     def _prepare(self, found: int | None) -> None:
-        """Make the tables of a new store, or those of an older format the ones of today."""
+        """Create the tables of a new store, or convert those of an older format."""
         self.tables = {name: self.lmdb.open_db(name.encode()) for name in TABLES}
         if found != FORMAT:
             with self.lmdb.begin(write=True) as txn:
                 migrate(txn, self.tables, FORMAT if found is None else found, FORMAT, STEPS)
 
     def used_bytes(self) -> int:
-        """Octets of the pages that hold something; the file may have others, which are used again."""
+        """Return the octets of the pages in use; the file may have free ones, which are used again."""
         pages = 0
         with self.lmdb.begin() as txn:
             for table in self.tables.values():
@@ -142,7 +141,7 @@ class Environment:
         return pages * int(found["psize"])
 
     def enlarge(self) -> None:
-        """Make room where the map was full. Only while there is no transaction."""
+        """Enlarge the full map. Call this only while there is no transaction."""
         self.map_bytes *= 2
         self.lmdb.set_mapsize(self.map_bytes)
 
@@ -151,15 +150,15 @@ class Environment:
 
 
 class ReadOnlyEnvironment(Environment):
-    """A store that is looked at and copied, and not changed; every page of it is checked unless it `is_quick`.
+    """A store that is read and copied, but not changed. All pages are checked unless it `is_quick`.
 
-    `survey` tells what is in the file.
+    `survey` has the numbers of pages and tables of the file.
     """
 
     def __init__(
         self, folder: Path, *, is_alone: bool, is_quick: bool = False, on_page: pages.OnPage | None = None
     ) -> None:
-        """Open it, for this process only if it `is_alone`, or else beside a broker. Raises StoreError."""
+        """Open a store, for this process only (`is_alone`) or beside a broker. Raise StoreError."""
         self.folder = folder
         data = folder / DATA_FILE
         if not data.is_file() or not data.stat().st_size:
@@ -192,9 +191,9 @@ class ReadOnlyEnvironment(Environment):
         files.callback(self.lmdb.close)
 
     def _open_beside(self, data: Path, files: contextlib.ExitStack) -> None:
-        """Open what a broker may have open, too, and keep what is there now from being overwritten."""
+        """Open a store that a broker may use, and keep its present pages from being overwritten."""
         files.callback(os.close, hold(data, is_shared=True))
-        # Who never had a broker gets no file of LMDB's before it is known to be a store.
+        # A folder that no broker ever used gets no file of LMDB before it is known to be a store.
         is_unused = not (self.folder / LMDB_LOCK_FILE).exists()
         if is_unused:
             self._survey(data)
@@ -210,13 +209,13 @@ class ReadOnlyEnvironment(Environment):
         return usable(data, lambda: pages.survey(data, TABLES, self._tables_skipped, self._on_page))
 
     def unpin(self) -> None:
-        """What is there now may be overwritten from now on."""
+        """Allow the pinned pages to be overwritten."""
         self._pin.abort()
 
 
 def _open(folder: Path, *, map_bytes: int = MAP_BYTES, **options: Any) -> lmdb.Environment:
     if options.get("lock", True):
-        # Who only reads may do so where nobody can write.
+        # Reading works in a folder that cannot be written.
         with contextlib.suppress(*((OSError,) if options.get("readonly") else ())):
             _allocate(folder / LMDB_LOCK_FILE)
     options.setdefault("readahead", False)
@@ -224,7 +223,7 @@ def _open(folder: Path, *, map_bytes: int = MAP_BYTES, **options: Any) -> lmdb.E
 
 
 def _allocate(path: Path) -> None:
-    """Have the place of LMDB's lock file on the disk, which would end the process (SIGBUS) where there is none."""
+    """Allocate LMDB's lock file on the disk; on a full disk a missing block ends the process (SIGBUS)."""
     if not hasattr(os, "posix_fallocate"):
         return
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -239,7 +238,7 @@ def _allocate(path: Path) -> None:
 
 
 def _make(folder: Path, undo: contextlib.ExitStack) -> None:
-    """Make the folder if there is none; `undo` removes it and what comes into it, as far as that is new."""
+    """Create the folder if it is missing; `undo` removes what was created, now or later."""
     if not folder.exists():
         if not folder.parent.is_dir():
             raise StoreInaccessible(
@@ -265,7 +264,7 @@ def _lock(folder: Path) -> int:
 
 
 def hold(data: Path, *, is_shared: bool) -> int:
-    """Keep the file in its place, alone or with others; returns it open. Raises StoreInUse and OSError."""
+    """Keep the file from being replaced, alone or with others; return its descriptor. Raise StoreInUse and OSError."""
     try:
         return lock.hold(data, is_shared=is_shared)
     except lock.Held:
@@ -274,9 +273,9 @@ def hold(data: Path, *, is_shared: bool) -> int:
 
 
 def check(folder: Path) -> int | None:
-    """Whether what is in a folder can be used, and the format it has; None if it is new. Raises StoreError."""
+    """Return the format of the store in a folder; None if there is none yet. Raise StoreError if it is unusable."""
     data = folder / DATA_FILE
-    # An empty file is what LMDB leaves when it is interrupted before it has written anything.
+    # LMDB leaves an empty file if it is interrupted before its first write.
     if not data.exists() or (data.is_file() and not data.stat().st_size):
         return None
     survey = usable(data, lambda: pages.survey(data, TABLES, LARGE_TABLES))
@@ -287,7 +286,7 @@ def check(folder: Path) -> int | None:
 
 
 def usable(data: Path, look: Callable[[], T]) -> T:
-    """What a look at the pages of a file finds. Raises StoreUnusable."""
+    """Return the result of `look`, which reads pages of a file. Raise StoreUnusable."""
     try:
         return look()
     except pages.ForeignFile as error:
@@ -330,7 +329,7 @@ def _check_format(folder: Path, found: int) -> int:
 
 
 def migrate(txn: lmdb.Transaction, tables: Tables, found: int, wanted: int, steps: Mapping[int, Step]) -> None:
-    """Make a store of format `found` one of format `wanted`, one step after the other."""
+    """Convert a store from format `found` to format `wanted`, step by step."""
     for number in range(found, wanted):
         steps[number](txn, tables)
     txn.put(b"format", NUMBER.pack(wanted), db=tables["meta"])

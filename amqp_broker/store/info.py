@@ -1,4 +1,4 @@
-"""What is in a store, told without reading its messages."""
+"""A summary of a store, without reading its messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from amqp_broker.store.journal import POSITION, STATE
 
 @dataclass
 class QueueSummary:
-    """A queue, and the messages that a restart finds in it; `bytes` are those of their bodies."""
+    """A queue and the messages that a restart finds in it; `bytes` are octets of their bodies."""
 
     vhost: str
     name: str
@@ -23,10 +23,10 @@ class QueueSummary:
 
 @dataclass
 class Summary:
-    """What a store has; sizes are in octets.
+    """The contents of a store; sizes are in octets.
 
-    `garbage` is the number of discarded parts of queues that are still to be deleted, `oldest_garbage` the owner of
-    the one that is deleted next.
+    `garbage` is the number of discarded parts of queues that are not deleted yet, `oldest_garbage` the owner of the
+    part that is deleted next.
     """
 
     folder: str
@@ -49,7 +49,7 @@ class Summary:
 
 
 def summarize(environment: ReadOnlyEnvironment) -> Summary:
-    """What is in a store, as of now."""
+    """Return a summary of a store."""
     contents, states = Contents(environment), _states(environment)
     broker, survey = contents.broker, environment.survey
     queues, delayed, exchanges = [], 0, 0
@@ -89,13 +89,13 @@ def summarize(environment: ReadOnlyEnvironment) -> Summary:
 
 
 def _states(environment: ReadOnlyEnvironment) -> dict[int, tuple[int, int, int, int]]:
-    """Of each window: head, next, count and octets of bodies."""
+    """Return head, next, message count and body octets of each range."""
     with environment.lmdb.begin() as txn, txn.cursor(environment.tables["windows"]) as cursor:
         return {int.from_bytes(key): STATE.unpack(value) for key, value in cursor if len(value) == STATE.size}
 
 
 def _garbage(environment: ReadOnlyEnvironment) -> tuple[int, int | None]:
-    """How many parts are to be deleted, and the range of the first."""
+    """Return the number of parts to delete, and the range of the first."""
     with environment.lmdb.begin() as txn, txn.cursor(environment.tables["garbage"]) as cursor:
         count = txn.stat(environment.tables["garbage"])["entries"]
         return count, POSITION.unpack(cursor.key())[0] if cursor.first() else None

@@ -1,8 +1,7 @@
-"""The journal on LMDB: what was told becomes a transaction of LMDB, and that is committed by another thread.
+"""The journal on LMDB: each batch becomes a transaction, which another thread commits.
 
-LMDB is crash-proof by construction: a transaction is there as a whole or not at all, and there is no log to replay.
-Putting into an open transaction is work for memory and processor, and done where the data is, on the thread of the
-event loop; only the commit waits for the disk (`store/writer.py`).
+LMDB is crash-proof by construction: a transaction is there as a whole or not at all, and no log is replayed. The event
+loop's thread, which has the data, fills the open transaction; only the commit waits for the disk (`store/writer.py`).
 """
 
 from __future__ import annotations
@@ -15,27 +14,33 @@ from typing import Any, Final
 
 import lmdb
 
-from amqp_broker import fields
-from amqp_broker.broker.chunk import Chunk, ChunkHead
-from amqp_broker.broker.journal import DefinitionKey, Journal, Stored, WindowState
-from amqp_broker.broker.stream_log import JournaledLog
-from amqp_broker.broker.window import END, ENTRY_BYTES, Window
+from amqp_broker.amqp import fields
+from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
+from amqp_broker.broker.durability.journal import (
+    DefinitionKey,
+    Journal,
+    JournaledRange,
+    JournaledStream,
+    RangeState,
+    Stored,
+)
+from amqp_broker.broker.durability.paged_buffer import END, ENTRY_BYTES
 from amqp_broker.store import chunks, codec
 from amqp_broker.store.environment import NUMBER, Environment
 
 POSITION: Final = struct.Struct(">QQ")
 STATE: Final = struct.Struct(">QQQQ")
-# What is put at a stretch, in octets, a record counted as RECORD_BYTES more than it has: below 2 ms of work.
+# Octets that are put without a pause, plus RECORD_BYTES per record: below 2 ms of work.
 SLICE_BYTES: Final = 768 * 1024
 RECORD_BYTES: Final = 1024
-# Positions that are deleted per batch once nobody can see them any more.
-GARBAGE_PORTION: Final = SLICE_BYTES // RECORD_BYTES
-# Where a definition's names stand in its table.
+# Discarded positions that are deleted per batch.
+GARBAGE_BATCH: Final = SLICE_BYTES // RECORD_BYTES
+# Key of a definition's names in its table.
 NAMES: Final = "names"
 
 
 class LmdbJournal(Journal):
-    """What is told, as batches: `write` puts one into a transaction, `on_committed` or `take_back` ends it."""
+    """A journal on LMDB. `write` puts a batch into a transaction; `on_committed` or `take_back` ends it."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__()
@@ -43,23 +48,23 @@ class LmdbJournal(Journal):
         self._find_tables()
         self._run = os.urandom(codec.RUN_BYTES)
         self._decoder = codec.Decoder(self._run)
-        # What is left of the slice that is being written.
+        # Octets that are left of the current slice.
         self._slice_bytes = SLICE_BYTES
         with environment.lmdb.begin() as txn:
             found = txn.get(b"next_range", db=self._meta)
             self._next_range: int = 1 if found is None else NUMBER.unpack(found)[0]
-            # What of that is committed, or on its way there.
+            # The next range as committed, and as in the current transaction.
             self._safe_range = self._writing_range = 0
             self._has_garbage = txn.stat(self._garbage)["entries"] > 0
 
     def _find_tables(self) -> None:
         tables = self._environment.tables
-        self._meta, self._definitions, self._windows = tables["meta"], tables["definitions"], tables["windows"]
+        self._meta, self._definitions, self._buffers = tables["meta"], tables["definitions"], tables["windows"]
         self._messages, self._garbage = tables["messages"], tables["garbage"]
         self._chunks = tables["chunks"]
 
     def reopen(self) -> None:
-        """Go on with the files opened anew. Raises lmdb.Error."""
+        """Open the files again and go on. Raise lmdb.Error."""
         self._environment.reopen()
         self._find_tables()
 
@@ -72,7 +77,7 @@ class LmdbJournal(Journal):
         try:
             return self._read(range_id, start, bytes_max)
         except lmdb.PanicError:
-            # The commit that failed just now will be told of soon; who reads need not suffer for it.
+            # The failed commit will be reported soon; readers go on meanwhile.
             self.reopen()
             return self._read(range_id, start, bytes_max)
 
@@ -107,7 +112,7 @@ class LmdbJournal(Journal):
             return _find_chunk(cursor, range_id, offset)
 
     def _garbage_of(self, txn: lmdb.Transaction, range_id: int) -> list[tuple[int, int]]:
-        """Positions of a range, from and to, that are only still there because deleting them takes a while."""
+        """Return the discarded positions of a range, from and to, that are not deleted yet."""
         found: list[tuple[int, int]] = []
         with txn.cursor(self._garbage) as cursor:
             is_there = cursor.set_range(POSITION.pack(range_id, 0))
@@ -119,16 +124,16 @@ class LmdbJournal(Journal):
                 is_there = cursor.next()
         return found
 
-    # What the shell does with it
+    # Calls of the writer
 
     @property
     def has_work(self) -> bool:
         return self._has_garbage or super().has_work
 
     def write(self, txn: lmdb.Transaction) -> Iterator[None]:
-        """Put what is collected into a transaction, a slice at a time. Raises lmdb.Error.
+        """Put the collected batch into a transaction; yield after each slice. Raise lmdb.Error.
 
-        What is collected is taken with the first slice, so others can tell the journal more between any two.
+        The first slice takes the whole batch, so that the next one can be collected in between.
         """
         batch = self.take_batch()
         if self._next_range != self._safe_range:
@@ -140,12 +145,12 @@ class LmdbJournal(Journal):
             else:
                 table = fields.encode_table({**value, NAMES: list(key)})
                 txn.put(encode_key(key), table, db=self._definitions)
-        # With the first slice, since their states are as they are now.
+        # In the first slice, because their states change afterwards.
         for log, taken in batch.logs:
             self._write_log(txn, log, taken)
         self._slice_bytes = SLICE_BYTES
-        for window, removes in batch.windows:
-            yield from self._write_window(txn, window, removes)
+        for buffer, removes in batch.buffers:
+            yield from self._write_buffer(txn, buffer, removes)
         for range_id, start, end in batch.discards:
             txn.put(POSITION.pack(range_id, start), NUMBER.pack(end), db=self._garbage)
             self._has_garbage = True
@@ -157,19 +162,19 @@ class LmdbJournal(Journal):
         super().on_committed()
         self._safe_range = self._writing_range
 
-    def _write_window(self, txn: lmdb.Transaction, window: Window, removes: list[int]) -> Iterator[None]:
-        """Write what a batch has of a window; yields when the slice is used up, and goes on with the next."""
-        range_id, encode, pack, state = window.id, codec.encode, POSITION.pack, window.writing_state
+    def _write_buffer(self, txn: lmdb.Transaction, buffer: JournaledRange, removes: list[int]) -> Iterator[None]:
+        """Write the changes of a range; yield at the end of each slice."""
+        range_id, encode, pack, state = buffer.id, codec.encode, POSITION.pack, buffer.writing_state
         run = self._run
         if state is None:
-            txn.delete(NUMBER.pack(range_id), db=self._windows)
+            txn.delete(NUMBER.pack(range_id), db=self._buffers)
             return
         left = self._slice_bytes - RECORD_BYTES
-        txn.put(NUMBER.pack(range_id), STATE.pack(*state), db=self._windows)
+        txn.put(NUMBER.pack(range_id), STATE.pack(*state), db=self._buffers)
         with txn.cursor(self._messages) as cursor:
-            # What is put behind all else fills its pages, where LMDB would otherwise leave them half empty.
+            # Appended records fill their pages; LMDB would leave them half empty otherwise.
             last = bytes(cursor.key()) if cursor.last() else b""
-            for position, stored in window.writing.items():
+            for position, stored in buffer.writing.items():
                 key, record = pack(range_id, position), encode(stored, run)
                 is_last = key > last
                 cursor.put(key, record, append=is_last)
@@ -187,17 +192,17 @@ class LmdbJournal(Journal):
                 left = SLICE_BYTES
         self._slice_bytes = left
 
-    def _write_log(self, txn: lmdb.Transaction, log: JournaledLog, taken: list[Chunk]) -> None:
+    def _write_log(self, txn: lmdb.Transaction, log: JournaledStream, taken: list[Chunk]) -> None:
         if log.is_dropped:
-            txn.delete(NUMBER.pack(log.id), db=self._windows)
+            txn.delete(NUMBER.pack(log.id), db=self._buffers)
             return
         for chunk in taken:
             txn.put(POSITION.pack(log.id, chunk.head.first), chunks.encode(chunk), db=self._chunks)
-        txn.put(NUMBER.pack(log.id), STATE.pack(*log.state), db=self._windows)
+        txn.put(NUMBER.pack(log.id), STATE.pack(*log.state), db=self._buffers)
 
     def _collect_garbage(self, txn: lmdb.Transaction) -> None:
-        """Delete a portion of what was discarded."""
-        left = GARBAGE_PORTION
+        """Delete a batch of discarded positions."""
+        left = GARBAGE_BATCH
         with (
             txn.cursor(self._garbage) as ranges,
             txn.cursor(self._messages) as messages,
@@ -207,7 +212,7 @@ class LmdbJournal(Journal):
                 key, (end,) = bytes(ranges.key()), NUMBER.unpack(ranges.value())
                 range_id, _ = POSITION.unpack(key)
                 end_key = POSITION.pack(range_id, end)
-                # A range is a queue's or a stream's.
+                # A range belongs to a queue or to a stream.
                 for cursor in (messages, stream_chunks):
                     is_there = cursor.set_range(key)
                     while is_there and left and bytes(cursor.key()) < end_key:
@@ -220,23 +225,23 @@ class LmdbJournal(Journal):
     # Recovery
 
     def discard_strays(self, known: Iterable[int]) -> int:
-        """Forget ranges that belong to nothing: those of transient queues of a process that is no more.
+        """Discard ranges without an owner, of transient queues of an earlier process; return their number.
 
-        Returns how many that were. Raises lmdb.Error.
+        Raise lmdb.Error.
         """
-        with self._environment.lmdb.begin() as txn, txn.cursor(self._windows) as cursor:
+        with self._environment.lmdb.begin() as txn, txn.cursor(self._buffers) as cursor:
             strays = {NUMBER.unpack(key)[0] for key in cursor.iternext(values=False)}.difference(known)
         if not strays:
             return 0
         with self._environment.lmdb.begin(write=True) as txn:
             for range_id in strays:
-                txn.delete(NUMBER.pack(range_id), db=self._windows)
+                txn.delete(NUMBER.pack(range_id), db=self._buffers)
                 txn.put(POSITION.pack(range_id, 0), NUMBER.pack(END), db=self._garbage)
         self._has_garbage = True
         return len(strays)
 
     def definitions_of(self, kind: str) -> Iterator[tuple[DefinitionKey, dict[str, Any]]]:
-        """What is defined of a kind."""
+        """Yield keys and values of all definitions of a kind."""
         prefix = kind.encode() + b":"
         with self._environment.lmdb.begin() as txn, txn.cursor(self._definitions) as cursor:
             is_there = cursor.set_range(prefix)
@@ -245,15 +250,15 @@ class LmdbJournal(Journal):
                 yield tuple(value.pop(NAMES)), value
                 is_there = cursor.next()
 
-    def state_of(self, range_id: int) -> WindowState:
+    def state_of(self, range_id: int) -> RangeState:
         with self._environment.lmdb.begin() as txn:
-            found = txn.get(NUMBER.pack(range_id), db=self._windows)
-        return WindowState() if found is None else WindowState(*STATE.unpack(found))
+            found = txn.get(NUMBER.pack(range_id), db=self._buffers)
+        return RangeState() if found is None else RangeState(*STATE.unpack(found))
 
 
 def _find_chunk(cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | None:
-    """Put a cursor on the chunk that has an offset, and tell what it is; None if there is none."""
-    # The first key behind it is that of the next chunk, so the one before is what may have it.
+    """Move a cursor to the chunk that has an offset, and return its head; None if there is none."""
+    # The first greater key is that of the next chunk; the one before may have the offset.
     is_there = cursor.prev() if cursor.set_range(POSITION.pack(range_id, offset + 1)) else cursor.last()
     if not is_there:
         return None
@@ -265,6 +270,6 @@ def _find_chunk(cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | 
 
 
 def encode_key(key: DefinitionKey) -> bytes:
-    """The kind, and a digest of the names: LMDB's keys are short, and four names of 255 octets are not."""
+    """Return the kind and a digest of the names, which may be too long for a key of LMDB."""
     names = fields.encode_table({NAMES: list(key)})
     return key[0].encode() + b":" + hashlib.blake2b(names, digest_size=32).digest()

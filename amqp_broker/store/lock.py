@@ -1,4 +1,4 @@
-"""Files that one process at a time has locked; the system lets go of a lock when its process ends, however it does."""
+"""Files that one process locks at a time. The system releases a lock when its process ends, in any way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 if sys.platform == "win32":
     import msvcrt
 
-    # Where nothing is: what is locked cannot be read there, and the process id must be.
+    # Behind the contents: locked octets cannot be read, and the process id must be readable.
     LOCKED_AT: Final = 1 << 30
 
     def _take(descriptor: int, is_shared: bool) -> None:
@@ -26,7 +26,7 @@ else:
 
 
 class Held(Exception):
-    """Another process has the lock; `holder` is the text in the file, its process id."""
+    """Another process has the lock; `holder` is its process id, as the file has it."""
 
     def __init__(self, holder: str = "") -> None:
         super().__init__(holder)
@@ -34,7 +34,7 @@ class Held(Exception):
 
 
 def acquire(path: Path) -> int:
-    """Lock a file, made if there is none; returns it open, and the lock goes with it. Raises Held and OSError."""
+    """Lock a file, creating it if necessary; return its descriptor, which holds the lock. Raise Held and OSError."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -44,7 +44,7 @@ def acquire(path: Path) -> int:
             holder = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
             raise Held(holder) from None
-        # Who had it before may have removed it meanwhile, and others would lock a new one.
+        # The former holder may have removed the file meanwhile; others would lock a new one.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
@@ -52,7 +52,7 @@ def acquire(path: Path) -> int:
 
 
 def sign(descriptor: int) -> None:
-    """Write the process id into a file that is locked. On a full disk it is locked all the same."""
+    """Write the process id into a locked file. On a full disk it stays empty, and locked."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -60,13 +60,13 @@ def sign(descriptor: int) -> None:
 
 
 def hold(path: Path, *, is_shared: bool) -> int:
-    """Keep a file that is read in its place, alone or with others who read it; returns it open.
+    """Keep a file from being replaced while it is read, alone or with others; return its descriptor.
 
-    Raises Held and OSError.
+    Raise Held and OSError.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        # Windows does not let anybody replace a file that is open.
+        # On Windows an open file cannot be replaced.
         if sys.platform != "win32":
             _take(descriptor, is_shared)
     except OSError:

@@ -1,17 +1,17 @@
-"""LMDB's file, read by hand, to know that it is whole before LMDB trusts it.
+"""A check of LMDB's file with plain reads, before LMDB trusts it.
 
-LMDB maps its file into memory and follows what stands there. A file that was cut makes it touch pages beyond the end,
-which ends the process (SIGBUS), and a page that is not what it should be leads it anywhere. So a store is looked at
-with plain reads first: when a broker opens it, the small tables; for `store verify`, every page.
+LMDB maps its file into memory and follows the page numbers in it. In a truncated file it touches pages beyond the end,
+which ends the process (SIGBUS); a wrong page leads it anywhere. So the pages are checked first: those of the small
+tables when a broker opens the store, all of them for `store verify`.
 
-That may be done while a broker writes, by who has a read transaction open: LMDB uses no page again that was in use
-when that began.
+A broker may write meanwhile, if the checking process has a read transaction open: LMDB does not reuse pages that were
+in use when it began.
 
 The layout is LMDB 0.9's (mdb.c: MDB_meta, MDB_page, MDB_node, MDB_db) on a machine of 64 bits, in its own byte order:
 
-    page 0 and 1   meta: the roots of two trees, the last page and the number of a commit; the newer one counts
-    branch, leaf   16 octets of header, 2 per node for where it is, and the nodes from the end of the page on
-    overflow       one value that is too large for a leaf, on consecutive pages
+    page 0 and 1   meta: the roots of two trees, the last page and the number of a commit; the newer one is valid
+    branch, leaf   16 octets of header, 2 octets per node for its place, and the nodes from the end of the page on
+    overflow       a value that is too large for a leaf, on consecutive pages
     tree of free   number of a commit -> the pages that it freed
     tree of tables name -> root of the table's tree
 """
@@ -36,7 +36,7 @@ INTEGER_KEYS: Final = 0x08
 NO_PAGE: Final = (1 << 64) - 1
 KEY_BYTES_MAX: Final = 511
 DEPTH_MAX: Final = 32
-# A broker may commit between the reading of the one meta and of the other.
+# A broker may commit between the reads of the two meta pages.
 META_ATTEMPTS: Final = 5
 
 PAGE_HEAD: Final = struct.Struct("=QHHHH")
@@ -54,15 +54,15 @@ OnPage: TypeAlias = Callable[[int], object]
 
 
 class ForeignFile(Exception):
-    """The file is not LMDB's, or has other tables."""
+    """The file is not a database of LMDB, or has other tables."""
 
 
 class DamagedFile(Exception):
-    """The file is LMDB's, and not whole; the text says where."""
+    """The file is a damaged database of LMDB; the text has the place."""
 
 
 class Tree(NamedTuple):
-    """A B-tree: what LMDB keeps of each, in its order."""
+    """A B-tree: the fields that LMDB keeps of each, in its order."""
 
     padding: int
     flags: int
@@ -75,7 +75,7 @@ class Tree(NamedTuple):
 
 
 class Meta(NamedTuple):
-    """The state as of a commit."""
+    """A meta page: the state after a commit."""
 
     page_bytes: int
     map_bytes: int
@@ -87,7 +87,7 @@ class Meta(NamedTuple):
 
 @dataclass
 class Survey:
-    """What a file has: the number of its pages, how many of them are free, and its tables."""
+    """Numbers of pages and free pages of a file, and its tables."""
 
     page_bytes: int
     page_count: int
@@ -96,26 +96,26 @@ class Survey:
 
 
 def survey(path: Path, tables: Collection[str], skipped: Collection[str], on_page: OnPage | None = None) -> Survey:
-    """Walk the pages that `tables` use, but those of the tables in `skipped` where the file is long enough.
+    """Walk the pages of `tables`, without those in `skipped` unless the file is too short.
 
-    Each page is told to `on_page`, with the number of all pages. Raises ForeignFile, DamagedFile, and OSError where
-    the file cannot be read.
+    Call `on_page` with the number of all pages for each page. Raise ForeignFile, DamagedFile, and OSError if the file
+    cannot be read.
     """
     with path.open("rb", buffering=0) as file:
         meta = read_meta(file)
-        # The metas are read before the size: a broker that runs makes the file longer before it says so.
+        # The size is read after the meta pages: a running broker extends the file before it commits.
         file_bytes = file.seek(0, 2)
-        # LMDB need not write the last pages where nothing is on them any more.
+        # LMDB does not have to write the last pages if they are free.
         is_short = file_bytes < (meta.last_page + 1) * meta.page_bytes
         return _Walk(file, meta, file_bytes // meta.page_bytes, on_page).run(tables, () if is_short else skipped)
 
 
 def read_meta(file: IO[bytes]) -> Meta:
-    """The meta that counts. Raises ForeignFile or DamagedFile."""
+    """Return the valid meta page. Raise ForeignFile or DamagedFile."""
     for _ in range(META_ATTEMPTS):
         first = _read_meta_at(file, 0)
         second = _read_meta_at(file, first.page_bytes)
-        # Commits write the metas in turn; the first ever leaves both without a number.
+        # Commits write the meta pages in turn; both have number 0 at first.
         is_in_turn = first.commit % 2 == 0 and (second.commit % 2 == 1 or not second.commit)
         if second.page_bytes == first.page_bytes and is_in_turn and abs(first.commit - second.commit) <= 1:
             return max(first, second, key=lambda meta: meta.commit)
@@ -149,17 +149,17 @@ def _read_meta_at(file: IO[bytes], offset: int) -> Meta:
 
 
 class _Walk:
-    """One walk over the trees of a file; `used` has the pages it has come by."""
+    """A walk over the trees of a file."""
 
     def __init__(self, file: IO[bytes], meta: Meta, pages_in_file: int, on_page: OnPage | None) -> None:
         self._file = file
         self._meta = meta
         self._page_bytes = meta.page_bytes
-        # No page is read that is not wholly in the file.
+        # Pages that are not completely in the file are not read.
         self._end = min(meta.last_page + 1, pages_in_file)
         self._used = bytearray(self._end)
         self._on_page = on_page
-        # What the walk of one tree counts.
+        # Counts of the current tree.
         self._branch_pages = self._leaf_pages = self._overflow_pages = self._entries = 0
         self._previous: bytes | None = None
         self._is_previous_leaf = False
@@ -181,7 +181,7 @@ class _Walk:
             if name not in tables or name in skipped:
                 continue
             if tree.flags:
-                raise DamagedFile(f"table {name} is of a kind that it cannot be")
+                raise DamagedFile(f"table {name} is of an impossible kind")
             self._walk(tree, f"table {name}", None)
         is_complete = not skipped and result.tables.keys() <= set(tables)
         result.free_pages = self._check_free(free, is_complete)
@@ -191,7 +191,7 @@ class _Walk:
         self._branch_pages = self._leaf_pages = self._overflow_pages = self._entries = 0
         self._previous = None
         if tree.depth > DEPTH_MAX or (tree.root == NO_PAGE) != (tree.depth == 0):
-            raise DamagedFile(f"the root of {name} is none")
+            raise DamagedFile(f"the root of {name} is invalid")
         if tree.depth:
             self._walk_page(tree, tree.root, tree.depth, name, visit)
         found = (self._branch_pages, self._leaf_pages, self._overflow_pages, self._entries)
@@ -232,7 +232,7 @@ class _Walk:
             self._branch_pages += 1
 
     def _check_order(self, tree: Tree, key: bytes, number: int, name: str, is_leaf: bool) -> None:
-        """Keys ascend; that of a branch is at most the first one below it."""
+        """Check that keys ascend; the key of a branch is at most the first one below it."""
         if tree.flags & INTEGER_KEYS and len(key) != NUMBER.size:
             raise DamagedFile(f"page {number} of {name} has a key of another kind")
         comparable = BIG_ENDIAN.pack(*NUMBER.unpack(key)) if tree.flags & INTEGER_KEYS else key
@@ -244,7 +244,7 @@ class _Walk:
         self._previous, self._is_previous_leaf = comparable, is_leaf
 
     def _value(self, rest: bytes, size: int, flags: int, name: str, is_wanted: bool) -> bytes:
-        """The value of a leaf's node; of a large one nothing is read but its head, unless it is wanted."""
+        """Return the value of a leaf's node; of an unwanted large one only the head is read."""
         if flags not in (0, IS_ON_OVERFLOW, IS_TABLE) or (flags == IS_TABLE and size != TREE.size):
             raise DamagedFile(f"{name} has an entry of an unknown kind")
         if flags != IS_ON_OVERFLOW:
@@ -266,7 +266,7 @@ class _Walk:
         return self._file.read(size)
 
     def _read(self, number: int, count: int, name: str) -> bytes:
-        """Pages that are used from now on; with a count of 0 the head of one, which is not counted yet."""
+        """Read pages and count them as used; with a count of 0 read the head of one page without counting it."""
         self._use(number, count, name)
         self._file.seek(number * self._page_bytes)
         page = self._file.read(count * self._page_bytes or OVERFLOW_HEAD.size)
@@ -278,7 +278,7 @@ class _Walk:
         if number < 2 or number + max(count, 1) > self._end:
             if number + count <= self._meta.last_page + 1 and number >= 2:
                 raise DamagedFile(f"page {number}, which {name} uses, is beyond its end: it was cut")
-            raise DamagedFile(f"{name} uses page {number}, which there is not")
+            raise DamagedFile(f"{name} uses page {number}, which does not exist")
         if any(self._used[number : number + count]):
             raise DamagedFile(f"page {number} is used twice, also by {name}")
         self._used[number : number + count] = b"\1" * count
@@ -287,21 +287,21 @@ class _Walk:
                 self._on_page(self._meta.last_page + 1)
 
     def _check_free(self, values: list[bytes], is_complete: bool) -> int:
-        """How many pages are free; where all is walked, each is so once, and none of them is in use."""
+        """Return the number of free pages. After a complete walk, check that none is free twice or in use."""
         count = 0
-        # What is in use may end before the last page, and what is free not.
+        # The used pages may end before the last page; free pages may not.
         taken = self._used.ljust(self._meta.last_page + 1, b"\0") if is_complete else self._used
         for value in values:
             length, *numbers = struct.unpack_from(f"={len(value) // NUMBER.size}Q", value) or (NO_PAGE,)
             if length > len(numbers):
                 raise DamagedFile("the tree of free pages has an entry that is cut")
             count += length
-            # LMDB keeps them descending, which takes no time to see.
+            # LMDB keeps them in descending order, which is quick to check.
             numbers = numbers[:length]
             if numbers != sorted(numbers, reverse=True) or (
                 numbers and not 2 <= numbers[-1] <= numbers[0] <= self._meta.last_page
             ):
-                raise DamagedFile("the tree of free pages has pages that there are not")
+                raise DamagedFile("the tree of free pages has pages that do not exist")
             for number in numbers if is_complete else ():
                 if taken[number]:
                     raise DamagedFile(f"page {number} is free and in use")

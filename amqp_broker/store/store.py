@@ -8,8 +8,8 @@ from pathlib import Path
 
 import lmdb
 
-from amqp_broker.broker import definitions
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.operations import restoring
 from amqp_broker.store.environment import DATA_FILE, MAP_BYTES, Environment, StoreUnusable
 from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.mapping import Mapping
@@ -19,24 +19,24 @@ logger = logging.getLogger("amqp_broker.store")
 
 
 class Store:
-    """Open while the broker runs. Raises StoreError if the folder cannot be used."""
+    """An open store. Raise StoreError if the folder cannot be used."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = Environment(folder, MAP_BYTES)
         self._mapping = Mapping(folder / DATA_FILE)
         self.journal = LmdbJournal(self.environment)
         self._writer: Writer | None = None
-        # Whether the last commit failed; `can_commit` is False then.
+        # Set while the last commit has failed; `can_commit` is False then.
         self.is_failing = False
 
     def recover(self, broker: Broker) -> bool:
-        """Declare in an empty broker what the store knows; returns whether it knows anything.
+        """Declare the objects of the store in an empty broker; return whether there were any.
 
-        Raises StoreError, and lets go of the folder, if that cannot be done, whatever the reason.
+        Raise StoreError, and release the folder, if that fails for any reason.
         """
         self.journal.is_restoring = True
         try:
-            has_any = definitions.restore(broker, self.journal.definitions_of)
+            has_any = restoring.restore(broker, self.journal.definitions_of)
             self.journal.discard_strays(ranges_of(broker))
             return has_any
         except Exception as error:
@@ -50,20 +50,20 @@ class Store:
             self.journal.is_restoring = False
 
     def start(self, post: Callable[..., object], on_done: Callable[[Exception | None], None]) -> None:
-        """Commit from now on; `post` and `on_done` as in `Writer`."""
+        """Commit from now on; for `post` and `on_done` see `Writer`."""
         self._writer = Writer(self.environment, self.journal, post, on_done)
 
     @property
     def can_commit(self) -> bool:
-        """Whether there is something to commit, and the last commit has ended, and well."""
+        """True if there is something to commit, and the last commit has succeeded."""
         return not self.is_failing and self._writer is not None and self._writer.is_idle and self.journal.has_work
 
     def release(self) -> None:
-        """Let go of what was read of the file; to be called every tenth of a second while the store works."""
+        """Release pages that were read; call this every tenth of a second while the store works."""
         self._mapping.release()
 
     def make_room(self, error: Exception) -> bool:
-        """If a commit failed because the map is full make it larger, since deleting takes room, too; whether it was."""
+        """Enlarge the map if a commit failed because it is full (deleting needs space); return whether it was."""
         if not isinstance(error, lmdb.MapFullError):
             return False
         self.environment.enlarge()
@@ -71,23 +71,23 @@ class Store:
         return True
 
     def commit(self) -> None:
-        """Commit what was told, if the last commit has ended."""
+        """Commit the collected batch, if the last commit has ended."""
         if self._writer is not None and self._writer.is_idle and self.journal.has_work:
             self._writer.commit()
 
     def halt(self) -> None:
-        """Commit nothing more; what is told from now on is lost."""
+        """Stop committing; changes from now on are lost."""
         if self._writer is not None:
             self._writer.stop()
             self._writer = None
 
     def abandon(self) -> None:
-        """Let go of the folder, and of all that was told and is not committed."""
+        """Release the folder without committing the last changes."""
         self.halt()
         self.environment.close()
 
     def close(self) -> None:
-        """Write what was told last, and let go of the folder."""
+        """Commit the last changes and release the folder."""
         if self._writer is not None:
             self._writer.stop()
         self.journal.take_back()
@@ -98,14 +98,14 @@ class Store:
                         pass
                 self.journal.on_committed()
             except lmdb.Error as error:
-                logger.error("what was told last could not be written: %s", error)
+                logger.error("the last changes could not be written: %s", error)
             except Exception:
-                logger.exception("what was told last could not be written")
+                logger.exception("the last changes could not be written")
         self.environment.close()
 
 
 def ranges_of(broker: Broker) -> Iterator[int]:
-    """The ranges of the journal that something in the broker has."""
+    """Yield the ranges of the journal that belong to an object of the broker."""
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
             if queue.range_id is not None:

@@ -1,4 +1,4 @@
-"""Whether a store is what a broker would have written: every page, every definition, every message."""
+"""The check of a whole store: every page, every definition, every message."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from amqp_broker.broker.journal import WindowState
-from amqp_broker.message import CONTENT, FRAME, FRAME_BODY, FRAME_END, FRAME_HEADER, Message
+from amqp_broker.amqp.message import CONTENT, FRAME, FRAME_BODY, FRAME_END, FRAME_HEADER, Message
+from amqp_broker.broker.durability.journal import RangeState
 from amqp_broker.store import chunks, codec
 from amqp_broker.store.contents import Contents
 from amqp_broker.store.environment import NUMBER, Environment, ReadOnlyEnvironment
@@ -20,7 +20,7 @@ OnProgress: TypeAlias = Callable[[int, int], object]
 
 @dataclass
 class Verdict:
-    """What was checked, and what is wrong: a sentence each."""
+    """Numbers of checked pages, queues and messages, and a sentence for each problem."""
 
     pages: int
     queues: int
@@ -30,18 +30,18 @@ class Verdict:
 
 @dataclass
 class _Found:
-    """What is there of a range."""
+    """Messages that were found in a range."""
 
     message_count: int = 0
     body_bytes: int = 0
     position_max: int = -1
-    # Of messages: those that cannot be read, and the first of them.
+    # Number of unreadable messages, and the problem of the first.
     unreadable: int = 0
     unreadable_first: str = ""
 
 
 def verify(folder: Path, on_progress: OnProgress = lambda done, total: None) -> Verdict:
-    """Check a store that no broker uses; progress is in pages first, in messages then. Raises StoreError."""
+    """Check a store that no broker uses; report progress in pages, then in messages. Raise StoreError."""
     walked = 0
 
     def on_page(total: int) -> None:
@@ -69,12 +69,12 @@ def _rows(environment: Environment, table: str) -> Iterator[tuple[bytes, bytes]]
 
 
 def _garbage(environment: Environment) -> tuple[dict[int, list[tuple[int, int]]], list[str]]:
-    """By range, the positions (first, end) that are to be deleted, ascending; and what is wrong with that table."""
+    """Return the positions (first, end) to delete by range, ascending, and the problems of their table."""
     garbage: dict[int, list[tuple[int, int]]] = {}
     problems = []
     for key, value in _rows(environment, "garbage"):
         if len(key) != POSITION.size or len(value) != NUMBER.size:
-            problems.append("what is to be deleted cannot be read.")
+            problems.append("an entry of the garbage table cannot be read.")
             continue
         range_id, start = POSITION.unpack(key)
         garbage.setdefault(range_id, []).append((start, NUMBER.unpack(value)[0]))
@@ -92,7 +92,7 @@ def _read_messages(
     garbage: dict[int, list[tuple[int, int]]],
     on_progress: OnProgress,
 ) -> dict[int, _Found]:
-    """What is there of each range, without what is to be deleted and what a restart forgets."""
+    """Return what each range has, without garbage and messages that a restart drops."""
     found: dict[int, _Found] = {}
     decode = codec.Decoder().decode
     with environment.lmdb.begin() as txn:
@@ -121,7 +121,7 @@ def _read_messages(
 
 
 def _read_chunks(environment: Environment, garbage: dict[int, list[tuple[int, int]]], found: dict[int, _Found]) -> None:
-    """Add what is there of each stream."""
+    """Add what each stream has to `found`."""
     for key, record in _rows(environment, "chunks"):
         if len(key) != POSITION.size:
             _note(found.setdefault(-1, _Found()), "its key has another size")
@@ -150,7 +150,7 @@ def _note(one: _Found, problem: str) -> None:
 
 
 def check_content(message: Message) -> None:
-    """Raise ValueError if the frames of a message are none, or its bodies are not as large as its header says."""
+    """Raise ValueError if a message has invalid frames, or a body of another size than its header says."""
     content, at, body_bytes = message.content, 0, 0
     while at < len(content):
         if len(content) < at + FRAME.size:
@@ -158,7 +158,7 @@ def check_content(message: Message) -> None:
         kind, _, size = FRAME.unpack_from(content, at)
         end = at + FRAME.size + size
         if kind != (FRAME_BODY if at else FRAME_HEADER) or end >= len(content) or content[end] != FRAME_END:
-            raise ValueError("its frames are none")
+            raise ValueError("its frames are invalid")
         if at:
             body_bytes += size
         elif size <= CONTENT.size:
@@ -169,16 +169,16 @@ def check_content(message: Message) -> None:
 
 
 def _compare(environment: Environment, contents: Contents, found: dict[int, _Found]) -> list[str]:
-    """What is remembered of the windows, against what is there."""
+    """Compare the states of all ranges with what was found in them; return the problems."""
     problems = []
-    states: dict[int, WindowState] = {}
+    states: dict[int, RangeState] = {}
     for key, value in _rows(environment, "windows"):
         if len(key) != NUMBER.size or len(value) != STATE.size:
             problems.append("the state of a queue cannot be read.")
             continue
-        states[NUMBER.unpack(key)[0]] = WindowState(*STATE.unpack(value))
+        states[NUMBER.unpack(key)[0]] = RangeState(*STATE.unpack(value))
     for range_id in sorted(states.keys() | found.keys()):
-        state, one = states.get(range_id, WindowState()), found.get(range_id, _Found())
+        state, one = states.get(range_id, RangeState()), found.get(range_id, _Found())
         if range_id not in contents.ranges:
             problems.append(
                 f"range {range_id} has {one.message_count + one.unreadable} messages and belongs to nothing."

@@ -1,4 +1,4 @@
-"""The thread that commits: it holds LMDB's write lock, and waits for the disk so that the event loop need not."""
+"""The committing thread, which holds LMDB's write lock and waits for the disk."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ from amqp_broker.store.journal import LmdbJournal
 
 logger = logging.getLogger("amqp_broker.store")
 
-# A commit that takes longer is told of: clients see it as confirms that do not come.
+# A commit that takes longer is logged: clients notice that confirms are late.
 SLOW_COMMIT_S: Final = 1.0
 
 
 class Writer:
-    """One transaction at a time: begun by the thread, filled by the loop from `commit` on, committed by the thread.
+    """Runs one transaction at a time. The thread begins and commits it; the event loop fills it from `commit` on.
 
-    A large batch is filled in a slice at a time, so that the loop serves its clients between two of them.
-
-    `post(call, *arguments)` has a call made on the loop's thread, where `on_done(error)` is told how each commit
-    ended; error is None for one that succeeded. What failed is written again with the next one. Nothing but an end of
-    the process ends this: an error that LMDB has not thought of is one, too.
+    A large batch is filled in slices, so that the loop serves its clients in between. `post(call, *arguments)` runs a
+    call on the loop's thread. `on_done(error)` is called there after each commit; the error is None if it succeeded. A
+    failed batch is written again with the next. The thread survives all errors, also those that LMDB does not declare.
     """
 
     def __init__(
@@ -42,7 +40,7 @@ class Writer:
         self._journal = journal
         self._post = post
         self._on_done = on_done
-        # What becomes of the open transaction: True is committed, False is not; None ends the thread.
+        # True commits the open transaction, False aborts it, None ends the thread.
         self._jobs: queue.SimpleQueue[bool | None] = queue.SimpleQueue()
         self._txn: lmdb.Transaction | None = None
         self._error: Exception | None = None
@@ -52,7 +50,7 @@ class Writer:
         self._thread.start()
 
     def commit(self) -> None:
-        """Write the collected batch, or get ready for that first. Only while `is_idle`."""
+        """Write the collected batch, after a transaction is begun if necessary. Call this only while `is_idle`."""
         self.is_idle = False
         if self._txn is None:
             self._jobs.put(False)
@@ -60,12 +58,12 @@ class Writer:
         self._fill(self._journal.write(self._txn))
 
     def _fill(self, slices: Iterator[None]) -> None:
-        """Put the next slice into the transaction; it is complete after the last."""
+        """Put the next slice into the transaction; after the last one have it committed."""
         if self._is_stopped:
             return
         try:
             for _ in slices:
-                with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits for the rest
+                with contextlib.suppress(RuntimeError):  # the loop is closed: the rest is not needed
                     self._post(self._fill, slices)
                 return
         except lmdb.Error as error:
@@ -76,7 +74,7 @@ class Writer:
         self._jobs.put(self._error is None)
 
     def stop(self) -> None:
-        """End the thread; a transaction that is open is not committed."""
+        """End the thread without committing an open transaction."""
         self._is_stopped = True
         self._jobs.put(None)
         self._thread.join()
@@ -93,11 +91,11 @@ class Writer:
                     error = commit_error
                 self._txn, self._error = None, None
                 try:
-                    # The map cannot become larger while there is a transaction.
+                    # The map cannot grow during a transaction.
                     if not isinstance(error, lmdb.MapFullError):
                         self._txn = self._environment.lmdb.begin(write=True)
                 except Exception as begin_error:
-                    # What was committed stays so; the next commit tells what keeps it from being one.
+                    # A commit that succeeded stays so; the next one reports this error.
                     error = begin_error if not was_open else error
             took_s = time.monotonic() - began_s
             if took_s >= SLOW_COMMIT_S:
@@ -105,7 +103,7 @@ class Writer:
             try:
                 self._post(self._finished, was_open, error)
             except RuntimeError:
-                break  # the loop is closed, and nobody waits for the answer
+                break  # the loop is closed: the answer is not needed
         if self._txn is not None:
             self._txn.abort()
 
@@ -114,11 +112,11 @@ class Writer:
             if is_written:
                 txn.commit()
         finally:
-            # One that is committed, or failed to be, has ended; but whatever happened it must not keep the write lock.
+            # Aborting an ended transaction does nothing. In any case the write lock must be released.
             txn.abort()
 
     def _finished(self, was_open: bool, error: Exception | None) -> None:
-        """On the loop's thread: a transaction has ended, and the next is open unless it could not be begun."""
+        """Handle the end of a transaction, on the loop's thread; the next one is open if it could be begun."""
         if self._is_stopped:
             return
         self.is_idle = True
@@ -129,14 +127,14 @@ class Writer:
         elif was_open:
             self._journal.take_back()
         elif error is None:
-            # The batch that it was opened for is still to be written, so there is nothing to tell yet.
+            # This was opened for a batch that is not written yet, so there is nothing to report.
             self.commit()
             return
         self._on_done(error)
 
     def _reopen(self) -> None:
-        """An environment in which nothing can be begun may be of no use any more (MDB_PANIC): open the files anew."""
+        """Open the files again: an environment that can begin no transaction may be unusable (MDB_PANIC)."""
         try:
             self._journal.reopen()
         except Exception as error:
-            logger.error("the files of the store cannot be opened anew: %s", error)
+            logger.error("the files of the store cannot be opened again: %s", error)

@@ -1,11 +1,17 @@
-"""A broker inside of a test's process, and a pytest plugin around it.
+"""A broker in the test process: `EmbeddedBroker`, and the pytest plugin around it.
 
     from amqp_broker.testing import EmbeddedBroker
 
     with EmbeddedBroker() as broker:
         connect(broker.url)
 
-Importing this package, which pytest does in every project where the broker is installed, imports nothing else.
+Here are the broker and vhosts of a test, with their clock, faults, advice, event log and captures, and the broker that
+tests reach at a URL. The server itself is in `server/`, the rules of faults and advice in `lab/`. Read
+`embedded_broker.py` first. pytest imports this package in every project that has it installed, so it imports nothing.
+
+A host runs one server after the other on a loop in a thread, and asks it questions there between two reads. An
+`EmbeddedBroker` owns a host, so a forgotten broker stops with its last reference. A vhost waits a tenth of a second
+for its clients' connections to end before it reports them as leaks.
 """
 
 from __future__ import annotations
@@ -13,19 +19,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amqp_broker.testing.embedded import EmbeddedBroker
-    from amqp_broker.testing.vhosts import LeakWarning
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
+    from amqp_broker.testing.embedded_vhost import LeakWarning
 
 __all__ = ["EmbeddedBroker", "LeakWarning"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "EmbeddedBroker":
-        from amqp_broker.testing.embedded import EmbeddedBroker
+        from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
         return EmbeddedBroker
     if name == "LeakWarning":
-        from amqp_broker.testing.vhosts import LeakWarning
+        from amqp_broker.testing.embedded_vhost import LeakWarning
 
         return LeakWarning
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

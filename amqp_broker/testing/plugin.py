@@ -3,8 +3,8 @@
     def test_it(amqp_url):
         connect(amqp_url)
 
-pytest imports this module in every project where the broker is installed. So it imports pytest and nothing else; the
-broker is imported when a fixture is first used.
+pytest imports this module in every project that has the broker installed, so it imports only pytest; the first use of a
+fixture imports the broker.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
-    from amqp_broker.testing.controls import EmbeddedAdvice
-    from amqp_broker.testing.embedded import EmbeddedBroker
-    from amqp_broker.testing.outside import OutsideBroker, OutsideVHost
-    from amqp_broker.testing.vhosts import EmbeddedVHost
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
+    from amqp_broker.testing.embedded_vhost import EmbeddedVHost
+    from amqp_broker.testing.external_broker import ExternalBroker, ExternalVHost
+    from amqp_broker.testing.lab_controls import EmbeddedAdvice
 
-    AnyBroker: TypeAlias = EmbeddedBroker | OutsideBroker
-    AnyVHost: TypeAlias = EmbeddedVHost | OutsideVHost
+    AnyBroker: TypeAlias = EmbeddedBroker | ExternalBroker
+    AnyVHost: TypeAlias = EmbeddedVHost | ExternalVHost
 
-# Option of the command line and of the ini file (with underscores, and in capitals of the environment), and its help.
+# Command-line options with their help. The ini file has them with underscores, the environment in capitals.
 OPTIONS: Final = {
-    "amqp-broker-url": "use the broker at this amqp:// URL, ours or RabbitMQ, instead of one in the tests' process",
-    "amqp-broker-management-url": "its HTTP API, where vhosts are made; port 15672 if nothing is said",
-    "amqp-fail-on-advice": "fail a test whose clients have habits that bite in production: all, or names of habits",
-    "amqp-broker-leaks": "what to do about connections that a test leaves open: ignore, warn (the default) or fail",
+    "amqp-broker-url": "use the broker at this amqp:// URL, amqp-broker or RabbitMQ, instead of an embedded one",
+    "amqp-broker-management-url": "its HTTP API, which creates the vhosts; by default port 15672",
+    "amqp-fail-on-advice": "fail tests whose clients have habits that harm production: all, or names of habits",
+    "amqp-broker-leaks": "connections that a test leaves open: ignore, warn (the default) or fail",
 }
 LEAKS: Final = ("ignore", "warn", "fail")
-# The vhost of a test that is under way.
+# The vhost of the running test.
 VHOST: Final = pytest.StashKey["AnyVHost"]()
 
 
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _option(config: pytest.Config, option: str) -> str:
-    """What the command line says, else the environment, else the ini file."""
+    """Return the value from the command line, the environment or the ini file, in this order."""
     name = option.replace("-", "_")
     return str(config.getoption(name) or os.environ.get(name.upper()) or config.getini(name) or "")
 
@@ -68,14 +68,14 @@ def _option(config: pytest.Config, option: str) -> str:
 
 @pytest.fixture(scope="session")
 def amqp_broker_config() -> dict[str, Any]:
-    """The settings of the broker (docs/settings.md); override it to have others."""
+    """The settings of the broker (docs/settings.md); override this fixture to change them."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def amqp_broker_factory(amqp_broker_config: dict[str, Any]) -> Iterator[Callable[..., EmbeddedBroker]]:
-    """Starts further brokers: `amqp_broker_factory(compat="4.3")`. They stop with the session, if not before."""
-    from amqp_broker.testing.embedded import EmbeddedBroker
+    """Start more brokers: `amqp_broker_factory(compat="4.3")`. They stop at the end of the session."""
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
     started: list[EmbeddedBroker] = []
 
@@ -91,12 +91,12 @@ def amqp_broker_factory(amqp_broker_config: dict[str, Any]) -> Iterator[Callable
 
 @pytest.fixture(scope="session")
 def amqp_broker(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> AnyBroker:
-    """The broker of this session, an EmbeddedBroker unless `--amqp-broker-url` names another."""
+    """The broker of the session: an EmbeddedBroker, or the one at `--amqp-broker-url`."""
     url = _option(pytestconfig, "amqp-broker-url")
     if url:
-        from amqp_broker.testing.outside import OutsideBroker
+        from amqp_broker.testing.external_broker import ExternalBroker
 
-        return OutsideBroker(url, _option(pytestconfig, "amqp-broker-management-url"))
+        return ExternalBroker(url, _option(pytestconfig, "amqp-broker-management-url"))
     start: Callable[[], EmbeddedBroker] = request.getfixturevalue("amqp_broker_factory")
     return start()
 
@@ -109,21 +109,21 @@ def _amqp_brokers() -> dict[str, AnyBroker]:
 
 @pytest.fixture
 def amqp_vhost(request: pytest.FixtureRequest, _amqp_brokers: dict[str, AnyBroker]) -> Iterator[AnyVHost]:
-    """A fresh vhost, deleted after the test; what the test leaves open there is told."""
+    """A vhost for the test, deleted afterwards. Connections that the test leaves open are reported."""
     broker = _broker_for(request, _amqp_brokers)
     with broker.vhost(warns=False) as vhost:
         request.node.stash[VHOST] = vhost
         for apply in MARKS.values():
             apply(request.node, vhost)
         yield vhost
-    _tell_advice(request.node, vhost)
-    _tell_leaks(request.config, vhost.leaks)
+    _report_advice(request.node, vhost)
+    _report_leaks(request.config, vhost.leaks)
 
 
 @pytest.fixture
 def amqp_advice(amqp_vhost: AnyVHost) -> EmbeddedAdvice:
-    """What the broker advises the clients of this test: a list, and `habits`, their names."""
-    from amqp_broker.testing.vhosts import EmbeddedVHost
+    """The advice of the broker about the clients of this test; `habits` has the names."""
+    from amqp_broker.testing.embedded_vhost import EmbeddedVHost
 
     if not isinstance(amqp_vhost, EmbeddedVHost):
         pytest.skip("only the embedded broker gives advice to a test")
@@ -138,37 +138,37 @@ def amqp_url(amqp_vhost: AnyVHost) -> str:
 
 @pytest.fixture
 def amqp_management_url(amqp_vhost: AnyVHost) -> str:
-    """http://user:password@host:port of the HTTP API, which is served from now on."""
+    """http://user:password@host:port of the HTTP API, which this fixture starts."""
     return amqp_vhost.broker.management_url
 
 
 def _habits(config: pytest.Config) -> frozenset[str]:
-    """The habits that fail a test. Raises ValueError."""
-    from amqp_broker.broker.habits import named
+    """Return the habits that fail a test. Raise ValueError."""
+    from amqp_broker.lab.habits import named
 
     return named(_option(config, "amqp-fail-on-advice").replace(",", " ").split())
 
 
-def _tell_advice(item: pytest.Item, vhost: AnyVHost) -> None:
-    from amqp_broker.testing.vhosts import EmbeddedVHost
+def _report_advice(item: pytest.Item, vhost: AnyVHost) -> None:
+    from amqp_broker.testing.embedded_vhost import EmbeddedVHost
 
     if not _option(item.config, "amqp-fail-on-advice") or not isinstance(vhost, EmbeddedVHost):
         return
-    from amqp_broker.broker.habits import named
+    from amqp_broker.lab.habits import named
 
     allowed = named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))
     failing = _habits(item.config) - allowed
-    told = [str(advice) for advice in vhost.advised if advice.habit.name in failing]
-    if told:
-        pytest.fail("the broker advises:\n" + "\n".join(told), pytrace=False)
+    reported = [str(advice) for advice in vhost.advised if advice.habit.name in failing]
+    if reported:
+        pytest.fail("the broker advises:\n" + "\n".join(reported), pytrace=False)
 
 
-def _tell_leaks(config: pytest.Config, leaks: list[str]) -> None:
+def _report_leaks(config: pytest.Config, leaks: list[str]) -> None:
     choice = _option(config, "amqp-broker-leaks") or "warn"
     if leaks and choice == "fail":
         pytest.fail("the test left open:\n" + "\n".join(leaks), pytrace=False)
     if leaks and choice == "warn":
-        from amqp_broker.testing.vhosts import LeakWarning
+        from amqp_broker.testing.embedded_vhost import LeakWarning
 
         for leak in leaks:
             warnings.warn(leak, LeakWarning, stacklevel=1)
@@ -178,7 +178,7 @@ def _tell_leaks(config: pytest.Config, leaks: list[str]) -> None:
 
 
 def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -> AnyBroker:
-    """The broker that a test wants: that of the session, or one of the version that `amqp_compat` names."""
+    """Return the broker of the session, or one of the version that the marker `amqp_compat` names."""
     mark = request.node.get_closest_marker("amqp_compat")
     if mark is None:
         found: AnyBroker = request.getfixturevalue("amqp_broker")
@@ -197,7 +197,7 @@ def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -
 def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
     import json
 
-    # The marker that is furthest from the test comes first.
+    # Markers of outer scopes are applied first.
     for mark in reversed(list(item.iter_markers("amqp_definitions"))):
         (given,) = mark.args
         if not isinstance(given, dict):
@@ -209,23 +209,23 @@ def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
         vhost.import_definitions(given)
 
 
-def _go_wrong(item: pytest.Item, vhost: AnyVHost) -> None:
-    from amqp_broker.testing.vhosts import EmbeddedVHost
+def _add_faults(item: pytest.Item, vhost: AnyVHost) -> None:
+    from amqp_broker.testing.embedded_vhost import EmbeddedVHost
 
     for mark in reversed(list(item.iter_markers("amqp_fault"))):
         if not isinstance(vhost, EmbeddedVHost):
-            pytest.skip("only the embedded broker goes wrong on command")
+            pytest.skip("only the embedded broker injects faults")
         vhost.faults.add(*mark.args, **mark.kwargs)
 
 
-# What a marker does with the vhost of a test before that begins, by the line that `pytest --markers` shows.
+# Functions that prepare the vhost of a test, by the line of their marker in `pytest --markers`.
 MARKS: Final[dict[str, Callable[[pytest.Item, Any], None]]] = {
-    "amqp_definitions(file): declare in the test's vhost what a file of definitions, or a dict, says": _declare,
-    "amqp_fault(action, **fields): have the broker do wrong in the test's vhost, as docs/faults.md says": _go_wrong,
+    "amqp_definitions(file): import a definitions file, or a dict, into the vhost of the test": _declare,
+    "amqp_fault(action, **fields): add a fault rule to the vhost of the test (docs/faults.md)": _add_faults,
 }
-# What `amqp-fail-on-advice` passes over (`_tell_advice`).
-ADVICE_MARK: Final = "amqp_allow_advice(*habits): have the test not fail on advice about these habits, or any"
-# The one that chooses the broker (`_broker_for`).
+# The exceptions of `amqp-fail-on-advice` (`_report_advice`).
+ADVICE_MARK: Final = "amqp_allow_advice(*habits): do not fail the test on advice about these habits, or about any"
+# Chooses the broker (`_broker_for`).
 COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ: '3.13', '4.2' or '4.3'"
 
 
@@ -236,7 +236,7 @@ COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and VHOST in item.stash:
-        happened = item.stash[VHOST].what_happened()
-        if happened and report.when != "teardown":
-            report.sections.append(("amqp", happened))
+        events = item.stash[VHOST].failure_report()
+        if events and report.when != "teardown":
+            report.sections.append(("amqp", events))
     return report

@@ -18,7 +18,7 @@ void open_consumer(struct consumer *consumer, int64_t number) {
   }
   consumer->peer.out = requests.at;
   consumer->peer.out_left = requests.length;
-  write_out(&consumer->peer); /* all of it: the socket still blocks */
+  write_out(&consumer->peer); /* everything: the socket still blocks */
   free(requests.at);
 }
 

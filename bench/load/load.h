@@ -78,7 +78,7 @@ void put_method_list(struct bytes *to, int channel, uint32_t id, const char *for
 void put_number_field(struct bytes *to, const char *name, size_t name_length, int64_t value);
 void put_text_field(struct bytes *to, const char *name, const char *value);
 
-/* What a message says of itself beside being transient. */
+/* Properties of a message beside transient. */
 struct properties {
   int priority;           /* negative: none */
   const char *expiration; /* NULL: none */
@@ -102,8 +102,8 @@ struct frame {
 
 struct peer {
   int fd;
-  uint32_t interest;    /* what epoll watches it for */
-  const uint8_t *out;   /* what is still to be written */
+  uint32_t interest;    /* the events that epoll watches for */
+  const uint8_t *out;   /* octets still to be written */
   size_t out_left;
   int64_t skip;         /* bytes still to come of a body that has been given out */
   size_t carried;       /* the beginning of a frame, kept until its end arrives */
@@ -136,7 +136,7 @@ struct name {
 struct name consumed_name(int64_t queue);
 const char *exchange_name(void);
 struct name routing_key(int64_t publisher, int64_t turn);
-int64_t turns(void);  /* so many messages of a publisher differ; then it begins again */
+int64_t turns(void);  /* number of different messages of a publisher, which then repeat */
 int64_t copies(void); /* into how many queues a message goes */
 void declare_topology(struct peer *peer);
 void delete_topology(struct peer *peer);
@@ -179,7 +179,7 @@ void send_acks(struct consumer *consumer);
 
 /* ---- main.c ---- */
 
-/* What the run has done so far. */
+/* The results of the run so far. */
 struct run {
   int epoll;
   bool has_started;

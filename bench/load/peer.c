@@ -12,8 +12,7 @@
 
 enum { READ_BYTES = 256 * 1024, SETUP_SECONDS = 60 };
 
-/* One buffer for all peers: it stays in the processor's cache, and a thousand peers need no thousand buffers. What a
- * read leaves incomplete is carried over in the peer. */
+/* One buffer for all peers: it stays in the processor's cache, and a thousand peers need no thousand buffers. The incomplete end of a read is kept in the peer. */
 static uint8_t buffer[CARRY_BYTES + READ_BYTES];
 static size_t at, end;
 
@@ -46,7 +45,7 @@ bool read_frames(struct peer *peer) {
   return true;
 }
 
-/* Passes over the rest of a body, which nobody looks at; false if more of it is to come. */
+/* Skips the unread rest of a body; false if it continues in the next read. */
 static bool skip_body(struct peer *peer) {
   size_t count = end - at < (size_t)peer->skip ? end - at : (size_t)peer->skip;
   at += count;

@@ -64,8 +64,7 @@ static void hand_over(struct publisher *publisher, int64_t count, int64_t now) {
   run.last_event_ns = now;
 }
 
-/* Sends what may be sent now. The loop calls it again when confirms arrive, when it is time, or when the socket
- * takes more: a message is never changed before the socket has taken all of it. */
+/* Sends what may be sent now. The loop calls it again when confirms arrive, when it is time, or when the socket is writable: a message does not change before it is written completely. */
 void publish(struct publisher *publisher) {
   struct peer *peer = &publisher->peer;
   write_out(peer);

@@ -9,7 +9,7 @@ import pytest
 from aio_pika.abc import AbstractRobustChannel, AbstractRobustConnection, AbstractRobustQueue
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from aio_pika.exceptions import ChannelClosed, ChannelNotFoundEntity, ChannelPre
 from aiormq.exceptions import ChannelAccessRefused, ChannelLockedResource
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -38,7 +38,7 @@ async def take(queue: AbstractRobustQueue, count: int) -> list[AbstractIncomingM
     return messages
 
 
-async def test_queue_iterator_yields_messages_in_order_and_gives_back_what_it_did_not_yield(
+async def test_queue_iterator_yields_messages_in_order_and_requeues_the_rest(
     channel: AbstractRobustChannel,
 ) -> None:
     queue = await channel.declare_queue(unique_name("kept"), exclusive=True)
@@ -123,8 +123,8 @@ async def test_settled_messages_stay_and_unsettled_ones_return_when_the_connecti
     queue = await channel.declare_queue(unique_name("shared"), auto_delete=True)
     await publish(channel, queue, "a", "b", "c")
     async with await aio_pika.connect_robust(broker.url) as other:
-        theirs = await (await other.channel()).get_queue(queue.name)
-        messages = [await theirs.get() for _ in range(3)]
+        rabbitmq = await (await other.channel()).get_queue(queue.name)
+        messages = [await rabbitmq.get() for _ in range(3)]
         await messages[1].ack()
     returned = await take(queue, 2)
     assert [(message.body, message.redelivered) for message in returned] == [(b"a", True), (b"c", True)]
@@ -178,9 +178,9 @@ async def test_exclusive_consumer_is_alone(broker: BrokerProcess, queue: Abstrac
 
     await queue.consume(ignore, exclusive=True)
     async with await aio_pika.connect(broker.url) as other:
-        theirs = await (await other.channel()).get_queue(queue.name)
+        rabbitmq = await (await other.channel()).get_queue(queue.name)
         with pytest.raises(ChannelAccessRefused, match="in exclusive use"):
-            await theirs.consume(ignore)
+            await rabbitmq.consume(ignore)
 
 
 async def test_passive_declare_of_a_missing_queue_or_exchange_is_not_found(

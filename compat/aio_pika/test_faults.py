@@ -25,7 +25,7 @@ def has_channel(server: Server) -> bool:
     return any(connection.channels for connection in server.broker.connections)
 
 
-async def test_nacks_returns_and_lost_confirms_are_told(running: RunningServer) -> None:
+async def test_nacks_returns_and_lost_confirms_are_reported(running: RunningServer) -> None:
     async with await aio_pika.connect(f"amqp://guest:guest@127.0.0.1:{running.port}/") as connection:
         channel = await connection.channel(on_return_raises=True)
         await channel.declare_queue("q")

@@ -9,7 +9,7 @@ from aio_pika.abc import AbstractRobustChannel, AbstractRobustConnection
 from aio_pika.exceptions import MessageProcessError
 from aio_pika.patterns import RPC, JsonRPC, Master, RejectMessage
 
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -71,7 +71,7 @@ async def test_call_that_waits_too_long_is_dead_lettered_to_its_caller(
     first = asyncio.create_task(client.call(method))
     await busy.wait()
     with pytest.raises(asyncio.TimeoutError):
-        await client.call(method, expiration=0.1)
+        await client.call(method, expiration=1)
     free.set()
     assert await first == "done"
 

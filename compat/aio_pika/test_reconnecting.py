@@ -1,4 +1,4 @@
-"""Robust connections of aio-pika: what they bring back after an error, a deleted queue, a killed broker."""
+"""Recovery of aio-pika's robust connections after an error, a deleted queue, and a killed broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aio_pika.abc import AbstractIncomingMessage, AbstractRobustChannel, Abstrac
 from aio_pika.exceptions import ChannelNotFoundEntity, InvalidFrameError, ProbableAuthenticationError
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -8,7 +8,7 @@ import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 STREAM = {"x-queue-type": "stream"}
 

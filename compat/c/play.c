@@ -1,4 +1,4 @@
-/* librabbitmq (rabbitmq-c). What is said to the harness stands in compat/matrix/playing.py. */
+/* librabbitmq (rabbitmq-c). compat/matrix/playing.py describes the protocol with the harness. */
 
 #define _GNU_SOURCE
 #include <amqp.h>
@@ -42,7 +42,7 @@ static void same(amqp_bytes_t came, const char *expected) {
 
 static amqp_bytes_t bytes(const char *text) { return amqp_cstring_bytes(text); }
 
-/* A name of a queue or exchange that nobody else uses; never freed. */
+/* Return a unique name of a queue or exchange; never freed. */
 static amqp_bytes_t name(const char *stem) {
   char *text;
   if (asprintf(&text, "%s.%s", getenv("PREFIX"), stem) < 0) abort();
@@ -78,7 +78,7 @@ static struct amqp_connection_info parsed(const char *variable) {
 }
 
 static amqp_rpc_reply_t login(Connection connection, const char *password) {
-  /* By itself the library does not want to be told that a consumer is gone. */
+  /* By default the library does not ask for notifications of cancelled consumers. */
   amqp_table_entry_t can = {bytes("consumer_cancel_notify"), {.kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = true}};
   amqp_table_entry_t capabilities = {bytes("capabilities"), {.kind = AMQP_FIELD_KIND_TABLE, .value.table = {1, &can}}};
   amqp_table_t properties = {1, &capabilities};
@@ -194,7 +194,7 @@ static void confirm_select(Connection connection) {
   done(connection, "confirm.select");
 }
 
-/* Have the broker restarted ("RESTART") or all connections closed ("CLOSE"). */
+/* Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE"). */
 static void ask(const char *what) {
   char answer[16];
   printf("%s\n", what);
@@ -430,7 +430,7 @@ static void stream(void) {
     consume(connection, 2 + i, q, false, TABLE(offset));
     for (int k = 0; k < 3;) {
       amqp_envelope_t envelope = next(connection);
-      if (envelope.channel != 2 + i) continue; /* what still came for the one before */
+      if (envelope.channel != 2 + i) continue; /* input for the previous one */
       same(envelope.message.body, expected[i][k++]);
       amqp_basic_ack(connection, 2 + i, envelope.delivery_tag, false);
     }
@@ -482,7 +482,7 @@ static void wrong_password(void) {
   amqp_destroy_connection(connection);
 }
 
-/* What ends the wait for a message on a connection that the broker closes. */
+/* The end of a wait for a message on a connection that the broker closes. */
 static int closing_code(Connection connection) {
   amqp_envelope_t envelope;
   amqp_rpc_reply_t reply = wait_message(connection, &envelope, PATIENCE_S * 1000);

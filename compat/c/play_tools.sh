@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# amqp-tools, as shell scripts use them. What is said to the harness stands in compat/matrix/playing.py.
+# amqp-tools, as shell scripts use them. compat/matrix/playing.py describes the protocol with the harness.
 set -uo pipefail
 
 at=(--url "$AMQP_URL")
@@ -73,7 +73,7 @@ wrong_password() { contains "$(amqp-declare-queue --url "${AMQP_URL/guest:guest@
 
 reconnect() {
   local q; q=$(name reconnect)
-  # Without confirms nobody says when it is written.
+  # Without confirms, nothing reports when it is written.
   declared "$q" -d && publish "$q" kept -p && sleep 1 && ask RESTART && same "$(amqp-get "${at[@]}" -q "$q")" kept && deleted "$q"
 }
 
@@ -84,8 +84,8 @@ ttl() { dead_letter; }
 priority() { dead_letter; }
 stream() { dead_letter; }
 rpc() { unsupported "each command has a connection of its own, and an answer needs the asker's"; }
-forced_close() { unsupported "amqp-consume takes no notice of it"; }
-cancel() { unsupported "it does not want to be told"; }
+forced_close() { unsupported "amqp-consume ignores it"; }
+cancel() { unsupported "it does not ask for the notification"; }
 
 exec 3<&0 </dev/null
 for scenario in "$@"; do

@@ -10,7 +10,7 @@ from celery import Celery
 from compat.brokers import BrokerProcess
 from compat.celery import tasks
 from compat.celery.workers import Worker
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 
 @pytest.fixture(scope="session")

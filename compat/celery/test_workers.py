@@ -8,7 +8,7 @@ from celery import Celery, chord
 
 from compat.brokers import BrokerProcess
 from compat.celery.workers import Worker
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 TIMEOUT_S = 30

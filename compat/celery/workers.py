@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
@@ -39,11 +39,11 @@ class Worker:
 
     def logged(self, text: str) -> int:
         """How often the log says so."""
-        return self.log.read_text(errors="replace").count(text)
+        return self.log.read_text("utf-8", errors="replace").count(text)
 
     def wait_ready(self) -> Worker:
         wait_until(lambda: self.logged(f"{self.name} ready.") or self.process.poll() is not None, timeout_s=30)
-        assert self.process.poll() is None, self.log.read_text(errors="replace")
+        assert self.process.poll() is None, self.log.read_text("utf-8", errors="replace")
         return self
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""Real clients before a real RabbitMQ, and our broker beside it: an application that behaves sees no difference."""
+"""Real clients, a real RabbitMQ and `amqp-broker compare`: a correct application has no differences."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pika
 import pytest
 
-from amqp_broker.broker.fault_rules import Rule
+from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.server.server import Server
 from compat.brokers import RabbitMQ
-from compat.names import unique_name
-from tests.compare.running import RunningProxy
+from compat.unique_names import unique_name
+from tests.compare.proxy_run import RunningProxy
 
 pytestmark = [
+    pytest.mark.verify,
     pytest.mark.skipif(not RabbitMQ.is_installed(), reason="needs RabbitMQ"),
     pytest.mark.timeout(200),
 ]
@@ -33,7 +34,7 @@ def connect(proxy: RunningProxy) -> pika.BlockingConnection:
     return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", proxy.port))
 
 
-def test_an_application_that_behaves_sees_no_difference(rabbitmq: RabbitMQ) -> None:
+def test_a_correct_application_has_no_differences(rabbitmq: RabbitMQ) -> None:
     with RunningProxy(rabbitmq.url) as proxy, connect(proxy) as connection:
         channel = connection.channel()
         channel.confirm_delivery()
@@ -61,11 +62,11 @@ def test_an_application_that_behaves_sees_no_difference(rabbitmq: RabbitMQ) -> N
             channel.queue_declare(work, durable=True)
         connection.channel().queue_delete(work)
     assert proxy.found == []
-    # Confirms and deliveries of 100 messages, 10 dead letters, and what was asked.
+    # Confirms and deliveries of 100 messages, 10 dead letters, and all requests.
     assert proxy.report.compared_count > 220
 
 
-def test_a_message_that_ours_loses_is_told_with_its_place(rabbitmq: RabbitMQ) -> None:
+def test_a_message_that_amqp_broker_loses_is_reported_with_its_place(rabbitmq: RabbitMQ) -> None:
     queue = unique_name("queue")
 
     def fault(server: Server) -> None:
@@ -83,7 +84,7 @@ def test_a_message_that_ours_loses_is_told_with_its_place(rabbitmq: RabbitMQ) ->
     assert {difference.asked for difference in proxy.report.differences} == {f"basic.publish routing_key='{queue}'"}
 
 
-def test_rpc_over_direct_replies_and_over_queues_is_no_difference(rabbitmq: RabbitMQ) -> None:
+def test_rpc_over_direct_replies_and_queues_has_no_differences(rabbitmq: RabbitMQ) -> None:
     with RunningProxy(rabbitmq.url) as proxy, connect(proxy) as server, connect(proxy) as client:
         answering, asking = server.channel(), client.channel()
         requests = answering.queue_declare("", auto_delete=True).method.queue
@@ -105,7 +106,7 @@ def test_rpc_over_direct_replies_and_over_queues_is_no_difference(rabbitmq: Rabb
     assert proxy.found == []
 
 
-def test_competing_consumers_under_load_are_no_difference(rabbitmq: RabbitMQ) -> None:
+def test_competing_consumers_under_load_have_no_differences(rabbitmq: RabbitMQ) -> None:
     queue, count, done = unique_name("queue"), 1000, threading.Event()
     got: list[bytes] = []
 
@@ -150,7 +151,7 @@ def test_competing_consumers_under_load_are_no_difference(rabbitmq: RabbitMQ) ->
     assert proxy.found == []
 
 
-def test_an_upstream_that_is_killed_is_no_difference(tmp_path: Path) -> None:
+def test_a_killed_upstream_is_not_a_difference(tmp_path: Path) -> None:
     own = RabbitMQ(tmp_path)
     own.start()
     try:

@@ -1,39 +1,64 @@
-"""A RabbitMQ for each module, whose own command line is compared with ours.
-
-What one module leaves there, another must not see.
-"""
+"""The output of all command lines at amqp-broker, and of its tools at a RabbitMQ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from compat.brokers import OurBroker, RabbitMQ
-from compat.ctl.running import Ours, Theirs
+from compat.brokers import AmqpBroker, RabbitMQ
+from compat.ctl.playing import play
+from compat.ctl.running import AmqpBrokerSide, ToolsAtRabbitMQ
+from compat.ctl.suite import CTL
 
 
-@pytest.fixture(scope="module")
-def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+@contextmanager
+def running(folder: Path) -> Iterator[AmqpBrokerSide]:
+    """Run amqp-broker in the imitated version closest to the oracle, with its command line."""
+    broker = AmqpBroker(folder, options=("--compat", "3.13", "--node-name", AmqpBrokerSide.node))
+    broker.variables = {"AMQP_BROKER_RUNTIME_DIR": str(folder / "run")}
+    broker.start()
+    try:
+        yield AmqpBrokerSide(broker)
+    finally:
+        broker.kill()
+
+
+@pytest.fixture(scope="session")
+def said_by_amqp_broker(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
+    with running(tmp_path_factory.mktemp("amqp-broker")) as amqp_broker:
+        return play(amqp_broker)
+
+
+@pytest.fixture(scope="session")
+def new(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBrokerSide]:
+    """Provide a newly started broker."""
+    with running(tmp_path_factory.mktemp("new")) as amqp_broker:
+        yield amqp_broker
+
+
+@contextmanager
+def rabbitmq(folder: Path) -> Iterator[ToolsAtRabbitMQ]:
+    """Run RabbitMQ, with amqp-broker's command line."""
     if not RabbitMQ.is_installed():
         pytest.skip("RabbitMQ is not installed")
-    broker = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"), plugins=("rabbitmq_management",))
+    broker = RabbitMQ(folder, plugins=CTL.plugins)
     broker.start()
-    yield broker
-    broker.kill()
+    try:
+        yield ToolsAtRabbitMQ(broker)
+    finally:
+        broker.kill()
 
 
-@pytest.fixture(scope="module")
-def theirs(rabbitmq: RabbitMQ) -> Theirs:
-    return Theirs(rabbitmq)
+@pytest.fixture(scope="session")
+def said_at_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
+    with rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as amqp_broker:
+        return play(amqp_broker, ToolsAtRabbitMQ.areas)
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    """Our broker, which imitates the RabbitMQ that it is compared with as well as it can, and our command line."""
-    folder = tmp_path_factory.mktemp("ours")
-    broker = OurBroker(folder, options=("--compat", "3.13", "--management-port", "0", "--node-name", "ours@localhost"))
-    running = Ours(broker, folder / "run")
-    broker.start()
-    yield running
-    broker.kill()
+@pytest.fixture(scope="session")
+def tools_at_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolsAtRabbitMQ]:
+    with rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as amqp_broker:
+        yield amqp_broker

@@ -1,4 +1,4 @@
-"""Commands run by RabbitMQ's tools and by ours, and what came of them."""
+"""Runs commands with RabbitMQ's tools and with amqp-broker's."""
 
 from __future__ import annotations
 
@@ -6,90 +6,139 @@ import base64
 import contextlib
 import io
 import os
-import re
 import shlex
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+from unittest import mock
 
-from amqp_broker.cli import tool
-from amqp_broker.cli.api import Place
-from amqp_broker.cli.main import TOOLS
-from amqp_broker.cli.nodes import Running
-from amqp_broker.cli.tools import commands_of
-from compat.brokers import OurBroker, RabbitMQ
+from amqp_broker.cli.http_api import Place
+from amqp_broker.cli.node_finder import Running
+from amqp_broker.cli.rabbitmq import rabbitmqadmin, tool, tool_main
+from amqp_broker.cli.rabbitmq.tool_names import TOOLS
+from compat.brokers import AmqpBroker, RabbitMQ
 
-NAMES = {real: name for name, real in TOOLS.items()}
+ADMIN = "rabbitmqadmin"
+NAMES = {ADMIN: "admin"} | {real: name for name, real in TOOLS.items()}
 TIMEOUT_S = 60.0
 
 
 class Outcome(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The output of a command and its exit code."""
 
     output: str
     complaint: str
     exit_code: int
 
-    def without(self, *names: str) -> Outcome:
-        """With one word for what the two brokers call otherwise, and without the order of rows."""
-        return Outcome(_plain(self.output, names), _plain(self.complaint, names), self.exit_code)
+
+class Side(Protocol):
+    """Tools, and the broker that they use."""
+
+    # The broker's node name.
+    node: str
+    # The address of AMQP.
+    url: str
+
+    def run(self, line: str) -> Outcome: ...
 
 
-def _plain(text: str, names: tuple[str, ...]) -> str:
-    for name in names:
-        text = text.replace(name, "NODE")
-    # The time in front of a line of Erlang's log, which some errors bring along, and processes.
-    text = re.sub(r"^\n\d\d:\d\d:.*\n", "", text)
-    text = re.sub(r"<[\w@.]+\.\d+\.\d+>", "PID", text)
-    # Rows of JSON have a comma in front, but for the first one.
-    return "\n".join(sorted(line.removeprefix(",") for line in text.split("\n")))
-
-
-class Theirs:
+class RabbitMQSide:
     """RabbitMQ and its tools."""
 
     def __init__(self, broker: RabbitMQ) -> None:
         self.broker = broker
+        self.url = broker.url
         self.node = broker.environment()["RABBITMQ_NODENAME"]
 
     def run(self, line: str) -> Outcome:
         program, *words = shlex.split(line)
+        if program == ADMIN:
+            command = [sys.executable, str(self._script()), "-P", str(self.broker.management_port), *words]
+            return _run(command, {**os.environ, "HOME": str(self.broker.home)})
         done = self.broker.run(program, *words)
         return Outcome(done.stdout, done.stderr, done.returncode)
 
-    def run_with_our_tools(self, line: str) -> Outcome:
-        """The same command by our tools, which ask RabbitMQ's own HTTP API."""
-        program, *words = shlex.split(line)
-        place = Place(
-            host=self.broker.host,
-            port=self.broker.management_port,
-            authorization="Basic " + base64.b64encode(b"guest:guest").decode(),
-        )
-        output, complaint = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(complaint):
-            code = tool.run(program, words, commands_of(program), lambda name: Running(self.node, place))
-        return Outcome(output.getvalue(), complaint.getvalue(), code)
+    def _script(self) -> Path:
+        """Return rabbitmqadmin as RabbitMQ serves it."""
+        script = self.broker.folder / ADMIN
+        if not script.exists():
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.broker.management_port}/cli/{ADMIN}") as response:
+                script.write_bytes(response.read())
+        return script
 
 
-class Ours:
-    """Our broker and our tools."""
+class AmqpBrokerSide:
+    """amqp-broker and its tools."""
 
     node = "ours@localhost"
 
-    def __init__(self, broker: OurBroker, folder: Path) -> None:
+    def __init__(self, broker: AmqpBroker) -> None:
         self.broker = broker
-        os.environ["AMQP_BROKER_RUNTIME_DIR"] = str(folder)
+        self.url = broker.url
+        # The user's own variables are not meant for this broker.
+        self.environment = {
+            **{name: value for name, value in broker.environment().items() if not name.startswith("RABBITMQ_")},
+            "AMQP_BROKER_PORT": str(broker.port),
+            "HOME": str(broker.folder),
+        }
+        self.environment.pop("NO_COLOR", None)
+
+    def run(self, line: str) -> Outcome:
+        """Run a command in this process, with the environment of a separate one."""
+        program, *words = shlex.split(line)
+        with mock.patch.dict(os.environ, self.environment, clear=True):
+            if program == ADMIN:
+                return _called(lambda: rabbitmqadmin.main([*self._management, *words]))
+            return _called(lambda: tool_main.main(program, words))
+
+    def run_a_process(self, line: str) -> Outcome:
+        program, *words = shlex.split(line)
+        options = self._management if program == ADMIN else []
+        return _run([sys.executable, "-m", "amqp_broker", NAMES[program], *options, *words], self.environment)
+
+    @property
+    def _management(self) -> list[str]:
+        return ["-P", str(self.broker.management_port)]
+
+
+class ToolsAtRabbitMQ:
+    """amqp-broker's tools at RabbitMQ's HTTP API."""
+
+    # Areas that work there: not the state of the node, nor stopping it.
+    areas = ("changes", "refused", "admin", "lists")
+
+    def __init__(self, broker: RabbitMQ) -> None:
+        self.url = broker.url
+        self.node = broker.environment()["RABBITMQ_NODENAME"]
+        login = base64.b64encode(b"guest:guest").decode()
+        self.place = Place(host=broker.host, port=broker.management_port, authorization=f"Basic {login}")
 
     def run(self, line: str) -> Outcome:
         program, *words = shlex.split(line)
-        done = subprocess.run(
-            [sys.executable, "-m", "amqp_broker", NAMES[program], *words],
-            env={**os.environ, "AMQP_BROKER_PORT": str(self.broker.port)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        return Outcome(done.stdout, done.stderr, done.returncode)
+        if program == ADMIN:
+            return _called(lambda: rabbitmqadmin.main(["-P", str(self.place.port), *words]))
+        commands = tool_main.commands_of(program)
+        return _called(lambda: tool.run(program, words, commands, lambda name: Running(self.node, self.place)))
+
+
+def _called(main: Callable[[], int]) -> Outcome:
+    output, complaint = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(complaint):
+        code = main()
+    return Outcome(output.getvalue(), complaint.getvalue(), code)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> Outcome:
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return Outcome(done.stdout, done.stderr, done.returncode)

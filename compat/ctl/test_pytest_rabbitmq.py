@@ -1,4 +1,4 @@
-"""pytest-rabbitmq, unchanged, with our shims for its server and its rabbitmqctl."""
+"""pytest-rabbitmq, unchanged, with shims for its server and rabbitmqctl."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_nothing_of_it_is_left(rabbitmq, rabbitmq_proc):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pytest_rabbitmq") is None, reason="pytest-rabbitmq is not installed")
-def test_its_fixtures_work_with_our_shims(tmp_path: Path) -> None:
+def test_its_fixtures_work_with_the_shims(tmp_path: Path) -> None:
     shims, suite = tmp_path / "shims", tmp_path / "suite"
     subprocess.run([sys.executable, "-m", "amqp_broker", "install-shims", str(shims)], check=True)
     suite.mkdir()
-    (suite / "test_it.py").write_text(SUITE)
+    (suite / "test_it.py").write_text(SUITE, "utf-8")
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "AMQP_BROKER_"))
     }
@@ -50,7 +50,7 @@ def test_its_fixtures_work_with_our_shims(tmp_path: Path) -> None:
         ],
         env={**environment, "AMQP_BROKER_RUNTIME_DIR": str(tmp_path / "run")},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=100,
         check=False,
     )

@@ -1,4 +1,4 @@
-"""What two exports have in common, so that they can be compared for equality."""
+"""The comparable parts of exported definitions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ SECTIONS = (
 
 
 def comparable(document: dict[str, Any], stem: str = "") -> dict[str, list[str]]:
-    """The objects of each section whose vhost, user or own name begins with `stem`, as sorted texts.
+    """Return the objects of each section whose vhost, user or name starts with `stem`, as sorted texts.
 
-    Texts tell 2 from 2.0, and true from 1. Of vhosts 3.10 tells the names only, and nothing of a queue's type.
+    Texts distinguish 2 from 2.0 and true from 1. Of vhosts only the names are compared, and of queues not the type, as
+    in 3.10.
     """
     found: dict[str, list[str]] = {}
     for section in SECTIONS:
-        items = [item for item in document.get(section, []) if _owner(section, item).startswith(stem)]
+        items = [item for item in document.get(section, []) if owner(section, item).startswith(stem)]
         if section == "queues":
             items = [{key: value for key, value in item.items() if key != "type"} for item in items]
         if section == "vhosts":
@@ -28,7 +29,7 @@ def comparable(document: dict[str, Any], stem: str = "") -> dict[str, list[str]]
 
 
 def comparable_vhost(document: dict[str, Any]) -> dict[str, list[str]]:
-    """The same of an export of one vhost: 3.10 repeats its name in policies and parameters."""
+    """Return the same of an export of one vhost; 3.10 repeats its name in policies and parameters."""
     items = {section: document.get(section, []) for section in SECTIONS}
     return comparable(
         {
@@ -38,6 +39,6 @@ def comparable_vhost(document: dict[str, Any]) -> dict[str, list[str]]:
     )
 
 
-def _owner(section: str, item: dict[str, Any]) -> str:
+def owner(section: str, item: dict[str, Any]) -> str:
     owner = item["name"] if section in ("users", "vhosts", "global_parameters") else item.get("vhost", "")
     return str(owner)

@@ -1,4 +1,4 @@
-"""Definitions that have something of everything that both brokers know, in RabbitMQ's form."""
+"""Definitions in RabbitMQ's form with every kind of object that both brokers support."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXCHANGE_TYPES = (
     *("direct", "fanout", "topic", "headers"),
     *("x-consistent-hash", "x-modulus-hash", "x-random", "x-recent-history"),
 )
-# Whatever JSON can say, but for null, which RabbitMQ refuses.
+# All JSON values except null, which RabbitMQ refuses.
 ALL_TYPES: dict[str, Any] = {
     "small": 1,
     "negative": -5,
@@ -120,7 +120,8 @@ PARAMETERS: list[dict[str, Any]] = [
         "value": {
             "src-uri": "amqp://",
             "src-queue": "from",
-            "dest-uri": "amqp://127.0.0.1",
+            # A closed port.
+            "dest-uri": "amqp://127.0.0.1:1",
             "dest-queue": "to",
             "ack-mode": "on-confirm",
             "src-delete-after": "never",
@@ -136,7 +137,7 @@ def password_hash(algorithm: str, password: str = "secret") -> str:
 
 
 def sample(stem: str) -> dict[str, Any]:
-    """Definitions of two vhosts and some users, whose names all begin with `stem`."""
+    """Return definitions of two vhosts and some users, whose names all start with `stem`."""
     vhosts = f"{stem}-1", f"{stem}/é"
     users = [
         {
@@ -172,7 +173,7 @@ def sample(stem: str) -> dict[str, Any]:
 
 
 def of_vhost() -> dict[str, list[dict[str, Any]]]:
-    """What each vhost has, without its name."""
+    """Return the content of each vhost, without its name."""
     queues = [
         {"name": name, "durable": durable, "auto_delete": auto_delete, "arguments": arguments}
         for name, (durable, auto_delete, arguments) in QUEUES.items()

@@ -1,4 +1,4 @@
-"""Definitions go from our broker into a real RabbitMQ and back, and nothing is lost or changed."""
+"""amqp-broker imports and exports definitions like RabbitMQ, and each reads the other's exports."""
 
 from __future__ import annotations
 
@@ -11,24 +11,93 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.cli.definitions import call_api
-from amqp_broker.cli.serve import CommandError
-from amqp_broker.config import Config
-from amqp_broker.management.definitions import export, import_
-from amqp_broker.management.importing import DefinitionsError
-from compat.brokers import EXCHANGE_PLUGINS, RabbitMQ
+from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.own.definitions import call_api
+from amqp_broker.management.documents.exporting import export, import_
+from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.settings.settings import Settings
+from compat.brokers import AmqpBroker, RabbitMQ
 from compat.definitions.comparing import SECTIONS, comparable, comparable_vhost
+from compat.definitions.differences import REASONS
+from compat.definitions.playing import EXPORT, EXPORT_OF_VHOST, IMPORTS, STEM, document_of, play, question
 from compat.definitions.sample import of_vhost, sample
+from compat.definitions.suite import DEFINITIONS, api_of
+from compat.oracle.records import Seen, is_same, load
 from tests.cli.program import run
 
-PLUGINS = ("rabbitmq_management", "rabbitmq_shovel", "rabbitmq_federation", *EXCHANGE_PLUGINS)
 
-pytestmark = pytest.mark.skipif(not RabbitMQ.is_installed(), reason="there is no RabbitMQ")
+@pytest.fixture(scope="module")
+def recorded() -> Seen:
+    return load(DEFINITIONS)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return amqp-broker's answers to the same requests."""
+    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"))
+    broker.start()
+    try:
+        return play(api_of(broker))
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_an_import_has_rabbitmqs_effect_and_answer(said: dict[str, Any], recorded: Seen, name: str) -> None:
+    (expected,) = recorded[question(name)]
+    if name in REASONS:
+        assert expected["value"]["reason"] != REASONS[name]
+        expected = {**expected, "value": {**expected["value"], "reason": REASONS[name]}}
+    assert is_same(said[question(name)], expected), (said[question(name)], expected)
+
+
+def test_both_export_what_was_imported(said: dict[str, Any], recorded: Seen) -> None:
+    given = sample(STEM)
+    # The importing user gets all permissions in a new vhost.
+    everything = {"user": "guest", "configure": ".*", "write": ".*", "read": ".*"}
+    given["permissions"] += [{**everything, "vhost": vhost["name"]} for vhost in given["vhosts"]]
+    for exported in (recorded[EXPORT][0], said[EXPORT]):
+        assert comparable(document_of(exported)) == comparable(given)
+
+
+def test_both_export_one_vhost_as_imported(said: dict[str, Any], recorded: Seen) -> None:
+    for exported in (recorded[EXPORT_OF_VHOST][0], said[EXPORT_OF_VHOST]):
+        assert comparable_vhost(document_of(exported)) == comparable_vhost(of_vhost())
+
+
+@pytest.fixture
+def amqp_broker() -> Broker:
+    broker = Broker(Settings(), os.urandom)
+    broker.add_defaults()
+    return broker
+
+
+def test_rabbitmqs_export_survives_an_import_and_export(amqp_broker: Broker, recorded: Seen) -> None:
+    theirs = document_of(recorded[EXPORT][0])
+    import_(amqp_broker, theirs)
+    assert comparable(export(amqp_broker), STEM) == comparable(theirs)
+    assert all(comparable(theirs)[section] for section in SECTIONS)
+
+
+def test_rabbitmqs_export_of_one_vhost_survives_an_import_and_export(amqp_broker: Broker, recorded: Seen) -> None:
+    theirs = document_of(recorded[EXPORT_OF_VHOST][0])
+    amqp_broker.add_vhost("other")
+    import_(amqp_broker, theirs, "other")
+    assert comparable_vhost(export(amqp_broker, "other")) == comparable_vhost(theirs)
+
+
+def test_every_record_is_still_asked(recorded: Seen) -> None:
+    assert recorded.keys() == {*map(question, IMPORTS), EXPORT, EXPORT_OF_VHOST}
+
+
+# A running RabbitMQ, for importing exports and for the command line.
 
 
 @pytest.fixture(scope="module")
 def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
-    broker = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"), plugins=PLUGINS)
+    if not RabbitMQ.is_installed():
+        pytest.skip("RabbitMQ is not installed")
+    broker = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"), plugins=DEFINITIONS.plugins)
     broker.start()
     yield broker
     broker.kill()
@@ -39,77 +108,51 @@ def url(rabbitmq: RabbitMQ) -> str:
     return f"http://guest:guest@127.0.0.1:{rabbitmq.management_port}"
 
 
-@pytest.fixture
-def ours() -> Broker:
-    broker = Broker(Config(), os.urandom)
-    broker.add_defaults()
-    return broker
-
-
-def test_what_we_export_rabbitmq_imports_and_exports_again(ours: Broker, url: str) -> None:
-    assert import_(ours, sample("whole"), actor="guest") == []
-    exported = export(ours)
+@pytest.mark.verify
+def test_an_export_survives_an_import_and_export_by_rabbitmq(amqp_broker: Broker, url: str) -> None:
+    assert import_(amqp_broker, sample("whole"), actor="guest") == []
+    exported = export(amqp_broker)
     call_api(url, None, {**exported, "vhosts": [{"name": vhost["name"]} for vhost in exported["vhosts"]]})
     assert comparable(call_api(url, None), "whole") == comparable(exported, "whole")
 
 
-def test_what_rabbitmq_exports_we_import_and_export_again(ours: Broker, url: str) -> None:
-    call_api(url, None, sample("back"))
-    theirs = call_api(url, None)
-    import_(ours, theirs)
-    assert comparable(export(ours), "back") == comparable(theirs, "back")
-    assert all(comparable(theirs, "back")[section] for section in SECTIONS)
-
-
-def test_both_export_what_they_were_given(ours: Broker, url: str) -> None:
-    given = sample("given")
-    call_api(url, None, given)
-    import_(ours, given, actor="guest")
-    # Who imports a vhost that is new may do everything there.
-    everything = {"user": "guest", "configure": ".*", "write": ".*", "read": ".*"}
-    given["permissions"] += [{**everything, "vhost": vhost["name"]} for vhost in given["vhosts"]]
-    wanted = comparable(given, "given")
-    assert comparable(call_api(url, None), "given") == wanted
-    assert comparable(export(ours), "given") == wanted
-
-
-def test_the_definitions_of_one_vhost_go_there_and_back(ours: Broker, url: str) -> None:
-    for name in ("one", "other"):
-        call_api(url, None, {"vhosts": [{"name": name}]})
-        ours.add_vhost(name)
-    import_(ours, of_vhost(), "one")
-    exported = export(ours, "one")
+@pytest.mark.verify
+def test_an_export_of_one_vhost_survives_an_import_and_export_by_rabbitmq(amqp_broker: Broker, url: str) -> None:
+    call_api(url, None, {"vhosts": [{"name": "one"}]})
+    amqp_broker.add_vhost("one")
+    import_(amqp_broker, of_vhost(), "one")
+    exported = export(amqp_broker, "one")
     call_api(url, "one", exported)
-    theirs = call_api(url, "one")
-    assert comparable_vhost(theirs) == comparable_vhost(exported) == comparable_vhost(of_vhost())
-    import_(ours, theirs, "other")
-    assert comparable_vhost(export(ours, "other")) == comparable_vhost(theirs)
+    assert comparable_vhost(call_api(url, "one")) == comparable_vhost(exported)
 
 
-def test_a_vhost_keeps_its_metadata_on_the_way_to_rabbitmq(ours: Broker, rabbitmq: RabbitMQ, url: str) -> None:
+@pytest.mark.verify
+def test_the_metadata_of_a_vhost_reaches_rabbitmq(amqp_broker: Broker, rabbitmq: RabbitMQ, url: str) -> None:
     vhost = {"name": "noted", "description": "é", "tags": ["a", "b"], "default_queue_type": "quorum"}
-    import_(ours, {"vhosts": [vhost]})
-    call_api(url, None, {"vhosts": [told for told in export(ours)["vhosts"] if told["name"] == "noted"]})
+    import_(amqp_broker, {"vhosts": [vhost]})
+    call_api(url, None, {"vhosts": [told for told in export(amqp_broker)["vhosts"] if told["name"] == "noted"]})
     assert told_of_vhost(rabbitmq, "noted") == vhost
 
 
 def told_of_vhost(rabbitmq: RabbitMQ, name: str) -> Any:
-    """What RabbitMQ says about a vhost: 3.10 does not export it."""
+    """Return RabbitMQ's metadata of a vhost, which 3.10 does not export."""
     columns = ("name", "description", "tags", "default_queue_type")
     done = rabbitmq.run("rabbitmqctl", "-q", "list_vhosts", *columns, "--formatter", "json")
     return next(vhost for vhost in json.loads(done.stdout) if vhost["name"] == name)
 
 
-def test_the_command_line_exports_from_and_imports_into_a_broker_that_runs(url: str, tmp_path: Path) -> None:
+@pytest.mark.verify
+def test_the_command_line_exports_from_and_imports_into_a_running_broker(url: str, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
-    file.write_text(json.dumps(sample("cli")))
+    file.write_text(json.dumps(sample("cli")), "utf-8")
     assert run("definitions", "import", str(file), "--url", url).stderr == ""
     done = run("definitions", "export", "--url", url, "--vhost", "cli/é")
     assert done.stderr == ""
     assert comparable_vhost(json.loads(done.stdout)) == comparable_vhost(of_vhost())
 
 
-def test_what_rabbitmq_refuses_is_told_in_its_words(url: str) -> None:
+@pytest.mark.verify
+def test_rabbitmqs_refusals_are_printed_in_its_words(url: str) -> None:
     reason = r"answers 400: Validation failed\n\ncomponent foo not found\n \(//foo/x\)"
     with pytest.raises(DefinitionsError, match=reason):
         call_api(url, None, {"parameters": [{"vhost": "/", "component": "foo", "name": "x", "value": {}}]})
@@ -119,52 +162,13 @@ def test_what_rabbitmq_refuses_is_told_in_its_words(url: str) -> None:
         call_api(url.replace("guest:guest", "guest:wrong"), None)
 
 
-REFUSED: list[dict[str, Any]] = [
-    {"queues": [{"vhost": "/", "name": "q", "durable": True, "auto_delete": False, "arguments": {"x-expires": 0}}]},
-    {"queues": [{"vhost": "none", "name": "q", "durable": True, "auto_delete": False, "arguments": {}}]},
-    {"queues": [{"name": "q", "durable": True, "auto_delete": False, "arguments": {}}]},
-    {"exchanges": [{"vhost": "/", "name": "e", "type": "foo", "durable": True, "auto_delete": False, "arguments": {}}]},
-    {"permissions": [{"user": "none", "vhost": "/", "configure": "", "write": "", "read": ""}]},
-    {"permissions": [{"user": "guest", "vhost": "none", "configure": "", "write": "", "read": ""}]},
-    {"permissions": [{"user": "guest", "vhost": "/", "configure": "*", "write": "", "read": ""}]},
-    {"users": [{"name": "u", "password": "p"}]},
-    {"users": [{"name": "u", "tags": "", "password_hash": "!"}]},
-    {"policies": [{"vhost": "/", "name": "p", "pattern": "a", "definition": {"foo": 1}}]},
-    {"policies": [{"vhost": "/", "pattern": "a", "definition": {"expires": 1}}]},
-    {"parameters": [{"vhost": "/", "component": "vhost-limits", "name": "limits", "value": {"foo": 1}}]},
-    {"bindings": [{"vhost": "/", "source": "amq.direct", "destination": "q", "destination_type": "foo"}]},
-]
-
-
-@pytest.mark.parametrize("document", REFUSED, ids=lambda document: json.dumps(document)[:60])
-def test_what_rabbitmq_refuses_we_refuse(ours: Broker, url: str, document: dict[str, Any]) -> None:
-    with pytest.raises(DefinitionsError):
-        call_api(url, None, document)
-    with pytest.raises(DefinitionsError):
-        import_(ours, document)
-
-
-BINDING: dict[str, Any] = {"vhost": "/", "destination": "q", "destination_type": "queue", "routing_key": "q"}
-IGNORED: list[dict[str, Any]] = [
-    {},
-    {"no such section": [1], "queues": []},
-    {"exchanges": [{"vhost": "/", "name": "amq.mine", "type": "direct", "durable": True, "auto_delete": False}]},
-    {"bindings": [{**BINDING, "source": "none"}, {**BINDING, "source": ""}]},
-]
-
-
-@pytest.mark.parametrize("document", IGNORED, ids=lambda document: json.dumps(document)[:60])
-def test_what_rabbitmq_passes_over_we_pass_over(ours: Broker, url: str, document: dict[str, Any]) -> None:
-    before = comparable(export(ours)), comparable(call_api(url, None), "/")
-    call_api(url, None, document)
-    import_(ours, document)
-    assert (comparable(export(ours)), comparable(call_api(url, None), "/")) == before
-
-
-def test_the_default_user_is_not_created_where_there_are_definitions_to_load(tmp_path: Path) -> None:
-    """RabbitMQ's rule, whatever the definitions say; ours is tested in tests/server/test_definitions.py."""
+@pytest.mark.verify
+def test_the_default_user_is_not_created_if_there_are_definitions(tmp_path: Path) -> None:
+    """RabbitMQ's rule; tests/server/test_definitions.py tests amqp-broker's."""
+    if not RabbitMQ.is_installed():
+        pytest.skip("RabbitMQ is not installed")
     file = tmp_path / "definitions.json"
-    file.write_text(json.dumps({"vhosts": [{"name": "mine"}]}))
+    file.write_text(json.dumps({"vhosts": [{"name": "mine"}]}), "utf-8")
     broker = RabbitMQ(tmp_path / "rabbitmq", settings=(f"load_definitions = {file}",))
     broker.start()
     try:

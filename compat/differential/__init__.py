@@ -1,7 +1,7 @@
-"""The same scenario, through the same client, against our broker and against a real RabbitMQ: equal transcripts.
+"""The differential suite: scenarios played by one client against both brokers have equal transcripts.
 
-A scenario is a function with a sentence for a name (`scenarios/`). It talks through a raw client of our own
-(`connection.py` and `channel.py` over `wire.py`), because the transcript needs every method with every field. What may
-differ stands in `differences.py` and, for users, in `compat/DIFFERENCES.md`. `python -m compat.differential --help`
-tells how to look at transcripts.
+A scenario is a function whose name is a sentence (`scenarios/`). It uses a raw client (`scenario_connection.py` and
+`scenario_channel.py` over `wire.py`), since a transcript needs every field of every method. `differences.py` lists the
+intended differences, and `compat/DIFFERENCES.md` explains them to users. Read `lab.py` first; `python -m
+compat.differential --help` explains how to print transcripts.
 """

@@ -1,76 +1,69 @@
-"""Play scenarios and print what the brokers say: `python -m compat.differential --only prefetch --show both`."""
+"""Play scenarios and print transcripts: `python -m compat.differential --only prefetch --show both`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from compat.brokers import EXCHANGE_PLUGINS, BrokerProcess, OurBroker, RabbitMQ
-from compat.differential import scenarios  # noqa: F401 (registers them)
+from compat.brokers import EXCHANGE_PLUGINS, AmqpBroker, BrokerProcess, RabbitMQ
 from compat.differential.comparing import problems
-from compat.differential.lab import SCENARIOS, Scenario
-from compat.differential.running import OURS, RABBITMQ, Stage
-
-MAKERS: dict[str, Callable[[Path], BrokerProcess]] = {
-    RABBITMQ: lambda folder: RabbitMQ(folder, plugins=EXCHANGE_PLUGINS),
-    OURS: OurBroker,
-}
+from compat.differential.lab import SCENARIOS, Address, Scenario
+from compat.differential.playing import Playing
+from compat.differential.suite import WIRE
+from compat.oracle.records import Seen, load
 
 
 def main() -> int:
     options = _options()
-    chosen = [scenario for scenario in SCENARIOS.values() if options.only in f"{scenario.area}-{scenario.name}"]
-    wanted = [options.show] if options.show in MAKERS else [RABBITMQ, OURS]
+    chosen = [scenario for scenario in SCENARIOS.values() if options.only in scenario.question]
     with ExitStack() as stack:
-        stage = Stage({name: _address(stack, name, options.ports[name]) for name in wanted})
-        stage.begin(chosen)
-        failed = sum(_play(stage, scenario, options) for scenario in chosen)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if options.live:
+            theirs = _played(stack, RabbitMQ(folder / "rabbitmq", plugins=EXCHANGE_PLUGINS), chosen)
+            recorded: Seen = {question: [lines] for question, lines in theirs.items()}
+        else:
+            recorded = load(WIRE)
+        amqp_broker = _played(stack, AmqpBroker(folder / "amqp-broker"), chosen, options.port)
+        failed = sum(_print(scenario, recorded, amqp_broker[scenario.question], options.show) for scenario in chosen)
     print(f"{len(chosen)} scenarios, {failed} with problems", file=sys.stderr)
     return 1 if failed else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m compat.differential", description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose area-name contains this")
+    parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose area/name contains this")
     parser.add_argument(
         "--show",
-        choices=[RABBITMQ, OURS, "both", "problems"],
+        choices=["rabbitmq", "amqp-broker", "both", "problems"],
         default="problems",
         help="whose transcripts to print, or only what differs and is not listed (the default)",
     )
-    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the transcripts to FOLDER, too")
-    for name in MAKERS:
-        parser.add_argument(f"--{name}-port", type=int, help="use this broker on 127.0.0.1 instead of starting one")
-    options = parser.parse_args()
-    options.ports = {name: getattr(options, f"{name}_port") for name in MAKERS}
-    return options
+    parser.add_argument("--live", action="store_true", help="play at a RabbitMQ, too, instead of reading the records")
+    parser.add_argument("--port", type=int, help="use the broker on 127.0.0.1:PORT instead of starting one")
+    return parser.parse_args()
 
 
-def _address(stack: ExitStack, name: str, port: int | None) -> tuple[str, int]:
-    if port:
-        return "127.0.0.1", port
-    broker = MAKERS[name](Path(stack.enter_context(tempfile.TemporaryDirectory())))
-    stack.callback(broker.kill)
-    broker.start()
-    return broker.host, broker.port
+def _played(stack: ExitStack, broker: BrokerProcess, chosen: list[Scenario], port: int | None = None) -> Playing:
+    address: Address = ("127.0.0.1", port or broker.port)
+    if not port:
+        stack.callback(broker.kill)
+        broker.start()
+    return Playing(address, chosen)
 
 
-def _play(stage: Stage, scenario: Scenario, options: argparse.Namespace) -> bool:
-    """Play and print one; whether it has problems."""
-    transcripts = stage.play(scenario)
-    found = list(problems(scenario, transcripts)) if len(transcripts) == 2 else []
-    if found or options.show != "problems":
-        print(f"# {scenario.area}-{scenario.name}")
-    for name, transcript in transcripts.items():
-        if options.show in ("both", name):
-            print(f"## {name}\n{transcript}")
-        if options.save:
-            (options.save / name).mkdir(parents=True, exist_ok=True)
-            (options.save / name / f"{scenario.name}.txt").write_text(transcript)
+def _print(scenario: Scenario, recorded: Seen, amqp_broker: list[str], show: str) -> bool:
+    """Print the requested transcripts; return whether the scenario has problems."""
+    theirs = recorded.get(scenario.question, [])
+    found = problems(scenario, theirs, amqp_broker)
+    if found or show != "problems":
+        print(f"# {scenario.question}")
+    shown = [("rabbitmq", lines) for lines in theirs] + [("amqp-broker", amqp_broker)]
+    for name, lines in shown:
+        if show in ("both", name):
+            print(f"## {name}", *lines, "", sep="\n")
     print("".join(f"{problem}\n" for problem in found), end="\n" if found else "")
     return bool(found)
 

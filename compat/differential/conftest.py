@@ -1,30 +1,27 @@
-"""Both brokers, started once; those scenarios begun at once that wait for seconds."""
+"""amqp-broker, started once, and its transcripts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from compat.brokers import EXCHANGE_PLUGINS, BrokerProcess, OurBroker, RabbitMQ
-from compat.differential.running import OURS, RABBITMQ, Stage
+from compat.brokers import AmqpBroker
+from compat.differential.lab import SCENARIOS
+from compat.differential.playing import Playing
 
 
 @pytest.fixture(scope="session")
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    if not RabbitMQ.is_installed():
-        pytest.skip("the oracle is not installed: Debian's rabbitmq-server")
-    brokers: dict[str, BrokerProcess] = {
-        RABBITMQ: RabbitMQ(tmp_path_factory.mktemp("oracle"), plugins=EXCHANGE_PLUGINS),
-        OURS: OurBroker(tmp_path_factory.mktemp("ours")),
-    }
-    with ExitStack() as stack:
-        for broker in brokers.values():
-            stack.callback(broker.kill)
-            broker.start()
-        addresses = {name: (broker.host, broker.port) for name, broker in brokers.items()}
-        stage = Stage(addresses, our_log=brokers[OURS].log_path)
-        calls = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-        stage.begin(call["scenario"] for call in calls if "scenario" in call)
-        yield stage
+def amqp_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBroker]:
+    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"))
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture(scope="session")
+def playing(amqp_broker: AmqpBroker, request: pytest.FixtureRequest) -> Playing:
+    """Return amqp-broker's transcripts of the scenarios that this process tests."""
+    names = {item.name for item in request.session.items}
+    tested = [scenario for scenario in SCENARIOS.values() if any(scenario.question in name for name in names)]
+    return Playing((amqp_broker.host, amqp_broker.port), tested)

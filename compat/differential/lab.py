@@ -1,4 +1,4 @@
-"""What a scenario is given, how scenarios are registered, and how one is run against one broker."""
+"""The lab of a scenario, the registry of scenarios, and the run of one against a broker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Exchange, Queue
 
-from compat.differential.channel import Channel
-from compat.differential.connection import Connection
 from compat.differential.received import Stopped
+from compat.differential.scenario_channel import Channel
+from compat.differential.scenario_connection import Connection
 from compat.differential.transcript import Transcript
 
 Address = tuple[str, int]
@@ -20,11 +20,11 @@ STOPPED = "STOPPED:"
 
 
 class Lab:
-    """One run of a scenario: its connections (a, b, c ... in the transcript), its names and its transcript."""
+    """One run of a scenario: its connections (a, b, c … in the transcript), its names and its transcript."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        # Scenarios share a broker, and a broker may be used for many runs.
+        # Scenarios share a broker, which may serve many runs.
         self.prefix = secrets.token_hex(4) + "."
         self.transcript = Transcript(self.prefix)
         self._connections: list[Connection] = []
@@ -32,35 +32,35 @@ class Lab:
         self._feeder: Channel | None = None
 
     def name(self, name: str) -> str:
-        """A queue or exchange name of this run's own; the transcript shows `name`."""
+        """Return a unique queue or exchange name; the transcript shows `name`."""
         self._names.add(self.prefix + name)
         return self.prefix + name
 
     def dial(self) -> Connection:
-        """A socket on which nothing has been said."""
+        """Open a socket without sending anything."""
         label = chr(ord("a") + len(self._connections))
         connection = Connection(self.address, label, self.transcript)
         self._connections.append(connection)
         return connection
 
     def connect(self, *, capabilities: dict[str, bool] | None = None, **tune: int) -> Connection:
-        """An open connection of guest to vhost `/`; its opening is not recorded."""
+        """Open a connection of guest to vhost `/`; its opening is not recorded."""
         with self.transcript.muted():
             return _open(self.dial(), capabilities, **tune)
 
     def channel(self) -> Channel:
-        """A channel of a connection of its own."""
+        """Open a channel on a new connection."""
         return self.connect().channel()
 
     def queue(self, name: str = "q", **flags: Any) -> str:
-        """A queue that is there already: declared on a connection that is not recorded."""
+        """Declare a queue on a connection that is not recorded."""
         queue = self.name(name)
         with self.transcript.muted():
             self._feed().call(Queue.Declare, queue=queue, **flags)
         return queue
 
     def put(self, queue: str, *bodies: bytes, **properties: Any) -> None:
-        """Put messages into a queue and wait until they are in it; from a connection that is not recorded."""
+        """Publish messages to a queue on a connection that is not recorded, and wait for the confirms."""
         self.transcript.record(f"lab> puts {', '.join(map(repr, bodies))} into {queue}")
         with self.transcript.muted():
             for body in bodies:
@@ -75,15 +75,15 @@ class Lab:
         return self._feeder
 
     def finish(self) -> None:
-        """Record what nobody has waited for, and close the connections."""
+        """Record the remaining input and close the connections."""
         for connection in self._connections:
             connection.flush()
-        with self.transcript.muted():  # what one connection leaves unsettled goes to the next: of no interest
+        with self.transcript.muted():  # one connection's unsettled messages go to the next, which is irrelevant
             for connection in self._connections:
                 connection.finish()
 
     def clean_up(self) -> None:
-        """Leave nothing behind in the broker, whatever has happened."""
+        """Delete all objects from the broker, whatever has happened."""
         for connection in self._connections:
             connection.hang_up()
         with self.transcript.muted():
@@ -105,20 +105,25 @@ def _open(connection: Connection, capabilities: dict[str, bool] | None = None, *
 
 @dataclass(frozen=True)
 class Scenario:
-    """A behaviour: its sentence, the area it belongs to, and the function that plays it."""
+    """A behaviour: its sentence, its area, and the function that plays it."""
 
     name: str
     area: str
     play: Callable[[Lab], None]
-    # Waits for seconds (RabbitMQ's silence after a refused login, heartbeats), so it is run beside others.
+    # The scenario waits for seconds (RabbitMQ's silence after a refused login, heartbeats), so it runs beside others.
     is_slow: bool = False
+
+    @property
+    def question(self) -> str:
+        """Return its name in the records."""
+        return f"{self.area}/{self.name}"
 
 
 SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(play: Callable[[Lab], None]) -> Callable[[Lab], None]:
-    """Register a function; its name is the sentence of the behaviour."""
+    """Register a function whose name is the sentence of the behaviour."""
     return _register(play, is_slow=False)
 
 

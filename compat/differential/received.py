@@ -1,4 +1,4 @@
-"""What a client hears: methods with their content, and what is no method."""
+"""Input of a client: methods with their content, and notes of other input."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from compat.differential.wire import Method
 
 
 class Stopped(Exception):
-    """The scenario cannot go on, because the broker did not say what it needs. Recorded as its last line."""
+    """The scenario cannot continue without an expected answer; recorded as its last line."""
 
 
 @dataclass
 class Received:
-    """A method with its content; or, with `method` None, a note of what else arrived."""
+    """A method with its content; if `method` is None, a note of other input."""
 
     method: Method | None = None
     fields: dict[str, Any] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Received:
     note: str = ""
 
     def __getitem__(self, name: str) -> Any:
-        """A field of the method that the scenario goes on with."""
+        """Return a field of the method for use in the scenario."""
         if name not in self.fields:
             raise Stopped(f"no {name} in {show_method(self.method) if self.method else self.note}")
         return self.fields[name]

@@ -1,6 +1,6 @@
-"""What a scenario said and heard, as readable lines in which nothing depends on the machine, the time or the run.
+"""The transcript of a scenario, as lines that do not depend on the machine, the time or the run.
 
-`a1> ` is what connection a sent on channel 1, `a1< ` what it received there, channel 0 is the connection itself.
+`a1> ` marks a method sent by connection a on channel 1, `a1< ` a received one; channel 0 is the connection itself.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from compat.differential.wire import Field, Method, Pairs
 
 BODY_SHOWN_MAX = 64
 
-# Names that a broker makes up, by their exact shape: another shape is not masked and shows as a difference.
+# Generated names by their exact format: another format is not masked and shows as a difference.
 _GENERATED = re.compile(r"amq\.(?:gen|ctag)-[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
-# Where a direct reply goes: the form of this name is every broker's own.
+# Reply-to names of direct replies, whose format differs between brokers.
 _REPLY_TO = re.compile(r"(?<=')amq\.rabbitmq\.reply-to\.(?!nonsense)[^']+")
 _SERVER_PROPERTY = re.compile(r"\b(cluster_name|copyright|information|platform|version): S'[^']*'")
-# When a message died, in x-death.
+# A set as words, which RabbitMQ lists in no fixed order.
+_MECHANISMS = re.compile(r"\bmechanisms='([^']*)'")
+# The time of a death in x-death.
 _TIME_OF_DEATH = re.compile(r"\btime: T\d{10}\b")
 _ERLANG_PID = re.compile(r"<\d+\.\d+\.\d+>")
 
@@ -44,7 +46,7 @@ class Transcript:
 
     @contextmanager
     def muted(self) -> Iterator[None]:
-        """Record nothing meanwhile: for steps that are not what the scenario is about."""
+        """Pause the recording for steps that are irrelevant to the scenario."""
         before, self.is_muted = self.is_muted, True
         try:
             yield
@@ -58,17 +60,18 @@ class Transcript:
         line = _TIME_OF_DEATH.sub("time: T<now>", line)
         if "connection.start " in line:
             line = _SERVER_PROPERTY.sub(r"\1: S<any>", line)
+            line = _MECHANISMS.sub(lambda match: f"mechanisms={{{', '.join(sorted(match[1].split(' ')))}}}", line)
         return line
 
     def _numbered(self, match: re.Match[str]) -> str:
-        """Generated names are numbered, so that the same name twice is seen as the same name."""
+        """Return the text with numbered generated names, so that equal names remain equal."""
         name = match.group()
         kind = "amq.rabbitmq.reply-to" if name.startswith("amq.rabbitmq") else name.split("-")[0]
         return self._generated.setdefault(name, f"{kind}-<{len(self._generated) + 1}>")
 
 
 def show_method(method: Method) -> str:
-    """`Queue.DeclareOk` as the specification spells it: queue.declare-ok."""
+    """Return a method's name as the specification spells it: queue.declare-ok."""
     class_name, name = method.name.split(".")
     return class_name.lower() + "." + re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
@@ -84,7 +87,9 @@ def show_content(properties: Mapping[str, Any], body: bytes) -> str:
 
 
 def show(value: Any) -> str:
-    """A decoded method field, property or table value; table values with their tags: `{n: I5, s: S'x', deep: F{}}`."""
+    """Return a method field, property or table value as text; table values with their tags: `{n: I5, s: S'x', deep:
+    F{}}`.
+    """
     match value:
         case bool():
             return str(value).lower()
@@ -92,7 +97,7 @@ def show(value: Any) -> str:
             return tag + ("" if inner is None else show(inner))
         case Pairs():
             if {"count", "queue", "reason"} <= {key for key, _ in value}:
-                # A death: RabbitMQ sorts its fields when another follows, and not before.
+                # A death: RabbitMQ sorts its fields only if another one follows.
                 value = Pairs(sorted(value, key=itemgetter(0)))
             return "{" + ", ".join(f"{key}: {show(item)}" for key, item in value) + "}"
         case list():

@@ -1,7 +1,7 @@
-"""AMQP 0-9-1 as bytes for a client that may say anything, and that shows everything it hears.
+"""AMQP 0-9-1 as octets, for a client that may send anything and shows everything it receives.
 
-pamqp knows the layout of each method and is asked for that. Its values are not used: it validates (a scenario wants to
-send what is wrong), sorts tables and forgets their type tags (a transcript wants to show them).
+pamqp provides the layout of each method. Its values are not used: it validates (scenarios send invalid values), sorts
+tables, and drops type tags (transcripts show them).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Method = type[base.Frame]
 
 
 class Access:
-    """The class that AMQP 0-9-1 dropped and RabbitMQ still answers; pamqp does not know it."""
+    """The access class, which AMQP 0-9-1 dropped and RabbitMQ still answers; pamqp does not know it."""
 
     class Request(base.Frame):
         __slots__: ClassVar[list[str]] = ["realm", "exclusive", "passive", "active", "write", "read"]  # noqa: RUF023
@@ -47,17 +47,17 @@ METHOD_BY_NAME: dict[str, Method] = {method.name: method for method in METHODS.v
 
 
 class Field(NamedTuple):
-    """A table value with its type tag: `Field("l", 5)`. A bare Python value gets the tag that `tagged` gives it."""
+    """A table value with its type tag: `Field("l", 5)`. A plain Python value gets the tag of `tagged`."""
 
     tag: str
     value: Any
 
 
 class Pairs(list[tuple[str, Field]]):
-    """A table as it was on the wire: in its order, with its repetitions."""
+    """A table as on the wire, in order and with repeated keys."""
 
 
-# A list of pairs where order or repetition of the keys matters.
+# A list of pairs, for tables in which order or repeated keys matter.
 Table = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 
@@ -65,7 +65,7 @@ def frame(kind: int, channel: int, payload: bytes, end: bytes = FRAME_END) -> by
     return struct.pack(">BHI", kind, channel, len(payload)) + payload + end
 
 
-# --- encoding
+# --- Encode
 
 
 def shortstr(value: str | bytes) -> bytes:
@@ -103,7 +103,7 @@ _ENCODE_TAG: dict[str, Callable[[Any], bytes]] = {
 
 
 def tagged(value: Any) -> bytes:
-    """A table value with its tag before it; Python's types get the tags that pika would give them."""
+    """Return a table value with its tag; Python's types get pika's tags."""
     field = value if isinstance(value, Field) else Field(_tag_of(value), value)
     return field.tag.encode() + _ENCODE_TAG[field.tag](field.value)
 
@@ -128,13 +128,13 @@ _ZERO: dict[str, Any] = {"shortstr": "", "longstr": "", "table": {}}
 
 
 def method_payload(method: Method, fields: Mapping[str, Any]) -> bytes:
-    """The payload of a method frame. A field that is not given is zero, empty or false."""
+    """Return the payload of a method frame; missing fields are zero, empty or false."""
     unknown = fields.keys() - set(method.attributes())
     assert not unknown, f"{method.name} has no {unknown}"
     out, bits = bytearray(struct.pack(">I", method.index)), []
     for name in method.attributes():
         kind = method.amqp_type(name)
-        if kind == "bit":  # no method has more than eight of them in a row
+        if kind == "bit":  # no method has more than eight in a row
             bits.append(bool(fields.get(name)))
             continue
         out += _octet_of(bits) + _ENCODE[kind](fields.get(name, _ZERO.get(kind, 0)))
@@ -147,7 +147,7 @@ def _octet_of(bits: list[bool]) -> bytes:
 
 
 def header_payload(body_size: int, properties: Mapping[str, Any], class_id: int = BASIC, weight: int = 0) -> bytes:
-    """The payload of a content header frame."""
+    """Return the payload of a content header frame."""
     flags, values = 0, bytearray()
     for name, flag in commands.Basic.Properties.flags.items():
         if name in properties:
@@ -156,7 +156,7 @@ def header_payload(body_size: int, properties: Mapping[str, Any], class_id: int 
     return struct.pack(">HHQH", class_id, weight, body_size, flags) + bytes(values)
 
 
-# --- decoding
+# --- Decode
 
 
 class Reader:
@@ -239,7 +239,7 @@ def read_method(payload: bytes) -> tuple[Method, dict[str, Any]]:
 
 
 def read_header(payload: bytes) -> tuple[int, dict[str, Any]]:
-    """The body size and the properties that are present."""
+    """Return the body size and the properties that are present."""
     reader = Reader(payload)
     assert reader.unpack("H") == BASIC, "a content header of another class"
     assert reader.unpack("H") == 0, "a weight"

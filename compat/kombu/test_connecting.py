@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError
 from kombu.transport.pyamqp import Channel
 
 from compat.brokers import BrokerProcess, free_port
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 
@@ -42,7 +42,7 @@ def test_unknown_vhost_is_not_allowed(broker: BrokerProcess) -> None:
     assert raised.value.reply_code == 530
 
 
-def test_unreachable_broker_is_tried_as_often_as_the_policy_says() -> None:
+def test_unreachable_broker_is_retried_by_the_policy() -> None:
     attempts: list[Exception] = []
     connection = Connection(f"amqp://127.0.0.1:{free_port()}")
     with pytest.raises(OperationalError):
@@ -95,7 +95,7 @@ def test_autoretry_gives_the_function_a_working_channel(connection: Connection) 
     name = unique_name("autoretry")
 
     def declare(channel: Channel) -> str:
-        return Queue(name, exclusive=True)(channel).declare()
+        return str(Queue(name, exclusive=True)(channel).declare())
 
     _, channel = connection.autoretry(declare)()
     cut(connection)

@@ -21,7 +21,7 @@ from kombu.transport.native_delayed_delivery import (
 from kombu.transport.pyamqp import Channel
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 
@@ -116,7 +116,7 @@ def test_drain_events_times_out_when_nothing_comes(connection: Connection) -> No
         connection.drain_events(timeout=0.1)
 
 
-def test_prefetch_bounds_what_a_consumer_holds_and_grows(connection: Connection) -> None:
+def test_prefetch_limits_a_consumers_messages_and_can_grow(connection: Connection) -> None:
     queue = declared(connection.default_channel)
     publish(queue, *range(10))
     held: list[Message] = []
@@ -124,7 +124,7 @@ def test_prefetch_bounds_what_a_consumer_holds_and_grows(connection: Connection)
     other = connection.channel()
 
     def ready() -> int:
-        return queue(other).queue_declare(passive=True).message_count
+        return int(queue(other).queue_declare(passive=True).message_count)
 
     with consumer:
         wait_until(lambda: len(held) == 3 and ready() == 7, pause=drain(connection))
@@ -160,7 +160,12 @@ def test_eventloop_drains_until_its_limit(connection: Connection) -> None:
     queue = declared(connection.default_channel)
     publish(queue, *range(5))
     received: list[int] = []
-    with connection.Consumer(queue, callbacks=[lambda body, message: (received.append(body), message.ack())]):
+
+    def process(body: int, message: Message) -> None:
+        received.append(body)
+        message.ack()
+
+    with connection.Consumer(queue, callbacks=[process]):
         for _ in eventloop(connection, limit=5, timeout=15):
             pass
     assert received == [0, 1, 2, 3, 4]

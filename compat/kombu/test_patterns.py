@@ -14,7 +14,7 @@ from kombu.mixins import ConsumerMixin, ConsumerProducerMixin
 from kombu.pidbox import Mailbox
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 

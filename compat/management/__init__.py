@@ -1,1 +1,1 @@
-"""RabbitMQ's HTTP API beside ours: the same requests to both, the same answers but for what differences.py names."""
+"""The HTTP API: amqp-broker answers requests as RabbitMQ did, except for differences.py."""

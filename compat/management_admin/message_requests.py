@@ -1,24 +1,22 @@
-"""What the comparison asks about messages; `test_admin.py` has declared the queues."""
+"""The requests about messages; `playing.py` has declared the queues."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from compat.management_admin.requests import Ask, delete, post
+from compat.management.http_asking import Ask, delete, post
 
 
-def _publish(key: str, payload: Any, who: str = "guest", encoding: Any = "string", **properties: Any) -> Ask:
+def _publish(key: str, payload: object, who: str = "guest", encoding: object = "string", **properties: object) -> Ask:
     body = {"routing_key": key, "payload": payload, "payload_encoding": encoding, "properties": properties}
     return post("exchanges/%2F/amq.default/publish", body, who)
 
 
-def _publish_raw(path: str, **given: Any) -> Ask:
-    """A publish that says what is given, and else what is right."""
+def _publish_raw(path: str, **given: object) -> Ask:
+    """Return a publish request with valid defaults."""
     body = {"routing_key": "m", "payload": "x", "payload_encoding": "string", "properties": {}, **given}
     return post(f"exchanges/{path}/publish", {key: value for key, value in body.items() if value is not ...})
 
 
-def _take(queue: str, ackmode: Any, count: Any = 1, encoding: Any = "auto", **more: Any) -> Ask:
+def _take(queue: str, ackmode: object, count: object = 1, encoding: object = "auto", **more: object) -> Ask:
     return post(f"queues/%2F/{queue}/get", {"ackmode": ackmode, "count": count, "encoding": encoding, **more})
 
 

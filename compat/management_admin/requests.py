@@ -1,38 +1,14 @@
-"""What the comparison asks both brokers, in this order: each request finds what those before it have left.
+"""The requests in order: each depends on the effects of those before it.
 
-A body that is `bytes` is sent as it is. `who` names a user of `USERS`, whose password is his name.
+The user of a request is one of `USERS`.
 """
 
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-
-class Ask(NamedTuple):
-    """One request to the HTTP API, below `/api/`."""
-
-    method: str
-    path: str
-    body: Any = None
-    who: str = "guest"
-
-
-def get(path: str, who: str = "guest") -> Ask:
-    return Ask("GET", path, None, who)
-
-
-def put(path: str, body: Any = None, who: str = "guest") -> Ask:
-    return Ask("PUT", path, body, who)
-
-
-def post(path: str, body: Any = None, who: str = "guest") -> Ask:
-    return Ask("POST", path, body, who)
-
-
-def delete(path: str, who: str = "guest") -> Ask:
-    return Ask("DELETE", path, None, who)
-
+from compat.management.http_asking import Ask, delete, get, post, put
 
 HASH: Final = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
 

@@ -1,4 +1,4 @@
-"""What the programs say, and what is kept of it in `results.json`, from which the table is written."""
+"""Outcomes that the programs report, stored in `results.json`, from which the table is written."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-OURS, RABBITMQ = "amqp-broker", "RabbitMQ"
+AMQP_BROKER, RABBITMQ = "amqp-broker", "RabbitMQ"
 
 
 class Kind(StrEnum):
     OK = "ok"
     FAILED = "failed"
-    # The client has no such thing.
+    # The client does not support it.
     UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True)
 class Outcome:
     kind: Kind
-    # Of a failure, or of what is not supported.
+    # The reason of a failure or of missing support.
     reason: str = ""
 
 
 @dataclass
 class ClientResults:
-    """All that is known of one client: by broker, then by scenario."""
+    """All results of one client, by broker and scenario."""
 
     language: str
     version: str
-    # Why it could not be installed; then there are no outcomes.
+    # The reason if it could not be installed; then there are no outcomes.
     absent: str = ""
     outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
 
@@ -50,15 +50,15 @@ def parse_result(line: str) -> tuple[str, Outcome] | None:
 
 
 def differences(results: dict[str, ClientResults], scenarios: list[str]) -> list[str]:
-    """One line for each client and scenario where our broker does not do what RabbitMQ does.
+    """Return a line for each client and scenario whose outcome differs between amqp-broker and RabbitMQ.
 
-    A scenario that fails at both is the client's or its program's matter, and is told by the table.
+    A scenario that fails at both brokers is a matter of the client or its program; the table shows it.
     """
     lines = []
     for name, client in results.items():
-        ours, theirs = client.outcomes.get(OURS, {}), client.outcomes.get(RABBITMQ, {})
+        amqp_broker, rabbitmq = client.outcomes.get(AMQP_BROKER, {}), client.outcomes.get(RABBITMQ, {})
         for scenario in scenarios:
-            mine, its = ours.get(scenario), theirs.get(scenario)
+            mine, its = amqp_broker.get(scenario), rabbitmq.get(scenario)
             if mine is None or (its is None and mine.kind is not Kind.FAILED) or (its and its.kind is mine.kind):
                 continue
             oracle = f"RabbitMQ: {told(its)}" if its else "RabbitMQ was not asked"
@@ -71,7 +71,7 @@ def told(outcome: Outcome) -> str:
 
 
 def load(path: Path) -> dict[str, ClientResults]:
-    """What was kept by `save`, or nothing if there is no such file."""
+    """Load results stored by `save`; none if the file does not exist."""
     if not path.exists():
         return {}
     return {
@@ -84,7 +84,7 @@ def load(path: Path) -> dict[str, ClientResults]:
                 for broker, outcomes in kept["outcomes"].items()
             },
         )
-        for name, kept in json.loads(path.read_text()).items()
+        for name, kept in json.loads(path.read_text("utf-8")).items()
     }
 
 
@@ -101,4 +101,4 @@ def save(path: Path, results: dict[str, ClientResults]) -> None:
         }
         for name, client in sorted(results.items())
     }
-    path.write_text(json.dumps(kept, indent=1) + "\n")
+    path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")

@@ -1,27 +1,46 @@
-"""A broker as the scenarios need it: TLS, the HTTP API, an administrator who closes connections, restarts."""
+"""A broker for the scenarios, with TLS, the HTTP API, closed connections and restarts."""
 
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
-from compat.brokers import BrokerProcess, OurBroker, RabbitMQ, free_port
+from compat.brokers import AmqpBroker, BrokerProcess, RabbitMQ, free_port
 from compat.certificates import Issuer
-from compat.matrix.results import OURS, RABBITMQ
+from compat.matrix.results import AMQP_BROKER, RABBITMQ
 from compat.waiting import wait_until
 
-# For so long RabbitMQ may tell of a connection that is closed, and not of one that is open.
+# For this time RabbitMQ may list a closed connection, or omit an open one.
 SETTLING_S = 1.0
 
 
+class Scene(Protocol):
+    """The requirements of a stage."""
+
+    name: str
+
+    def start(self) -> None: ...
+
+    def environment(self, prefix: str) -> dict[str, str]: ...
+
+    def restart(self) -> None: ...
+
+    def close_connections(self) -> int: ...
+
+    def end(self) -> None: ...
+
+
 class Stage:
-    """One broker that all programs play against, one after the other."""
+    """One broker against which programs play one after the other."""
 
     def __init__(self, broker_name: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -30,15 +49,21 @@ class Stage:
         self.issued = Issuer(folder / "tls").server()
         self.broker = self._broker(folder / "broker")
 
+    def start(self) -> None:
+        self.broker.start()
+
+    def end(self) -> None:
+        self.broker.kill()
+
     def environment(self, prefix: str) -> dict[str, str]:
-        """What the programs are told of the broker; names of theirs begin with the prefix."""
+        """Return the variables for the programs; object names begin with the prefix."""
         return {
-            # For some clients `/` at the end is the vhost of the empty name.
+            # For some clients, a trailing `/` means the vhost with the empty name.
             "AMQP_URL": f"{self.broker.url}%2F",
             "AMQPS_URL": f"amqps://guest:guest@localhost:{self.tls_port}/%2F",
             "CA_FILE": str(self.issued.authority.absolute()),
             "MANAGEMENT_URL": f"http://guest:guest@{self.broker.host}:{self.management_port}",
-            "BROKER": "ours" if self.name == OURS else "rabbitmq",
+            "BROKER": "amqp-broker" if self.name == AMQP_BROKER else "rabbitmq",
             "PREFIX": prefix,
         }
 
@@ -48,9 +73,9 @@ class Stage:
         self.broker.start()
 
     def close_connections(self) -> int:
-        """Close, as an administrator, each connection that is open now, and say how many; waits until there is one.
+        """Close all open connections as an administrator, and return their number; wait until there is one.
 
-        One that is opened again meanwhile stays.
+        A connection that is opened meanwhile stays.
         """
         began = time.time()
         closed: set[str] = set()
@@ -74,14 +99,14 @@ class Stage:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             if error.code == 404 and method == "DELETE":
-                return None  # its client was quicker
+                return None  # the client was faster
             raise
 
     def _broker(self, folder: Path) -> BrokerProcess:
         certificate, key, authority = self.issued.certificate, self.issued.key, self.issued.authority
-        if self.name == OURS:
+        if self.name == AMQP_BROKER:
             tls = ("--tls-port", str(self.tls_port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key))
-            return OurBroker(folder, options=(*tls, "--management-port", str(self.management_port)))
+            return AmqpBroker(folder, options=(*tls, "--management-port", str(self.management_port)))
         assert self.name == RABBITMQ
         oracle = RabbitMQ(
             folder,
@@ -95,3 +120,43 @@ class Stage:
         )
         oracle.management_port = self.management_port
         return oracle
+
+
+class Stages:
+    """Stages in a folder, one for each client that plays: a restart concerns a whole broker.
+
+    A stage that a client has left is reused.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[str, Path], Scene] = Stage) -> None:
+        self._folder = folder
+        self._make = make
+        self._all: list[Scene] = []
+        self._free: list[Scene] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, broker_name: str) -> Iterator[Scene]:
+        """Provide a stage with this broker; after an error it is not reused."""
+        stage = self._left(broker_name) or self._new(broker_name)
+        yield stage
+        with self._lock:
+            self._free.append(stage)
+
+    def end(self) -> None:
+        for stage in self._all:
+            stage.end()
+
+    def _left(self, broker_name: str) -> Scene | None:
+        with self._lock:
+            stage = next((stage for stage in self._free if stage.name == broker_name), None)
+            if stage:
+                self._free.remove(stage)
+            return stage
+
+    def _new(self, broker_name: str) -> Scene:
+        with self._lock:  # one at a time, as ports are given out
+            stage = self._make(broker_name, self._folder / f"{broker_name}-{len(self._all)}")
+            self._all.append(stage)
+        stage.start()
+        return stage

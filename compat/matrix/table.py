@@ -1,11 +1,11 @@
-"""The table of compat/README.md: a row per client, a column per scenario, and what is to be said of the cells."""
+"""The table of compat/README.md: a row per client, a column per scenario, and notes on the cells."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from compat.matrix.results import OURS, RABBITMQ, ClientResults, Kind, Outcome, told
+from compat.matrix.results import AMQP_BROKER, RABBITMQ, ClientResults, Kind, Outcome, told
 
 BEGIN = "<!-- The {}: written by `make compat`. -->"
 END = "<!-- End of the {}. -->"
@@ -15,14 +15,14 @@ NOT_PLAYED = "?"
 
 
 def write(page: Path, results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -> None:
-    """Put the matrix and what its scenarios are between their markers; ValueError if the page has none."""
-    text = put(page.read_text(), "matrix", render(results, scenarios))
+    """Write the matrix and the scenarios between their markers in the page. Raise ValueError for a missing marker."""
+    text = put(page.read_text("utf-8"), "matrix", render(results, scenarios))
     described = "".join(f"- **{name.replace('_', ' ')}**: {sentence}\n" for name, sentence in scenarios.items())
-    page.write_text(put(text, "scenarios", described))
+    page.write_text(put(text, "scenarios", described), "utf-8")
 
 
 def put(text: str, what: str, content: str) -> str:
-    """The text with this content between the two markers of `what`."""
+    """Return the text with this content between two markers."""
     before, begin, rest = text.partition(BEGIN.format(what))
     _, end, after = rest.partition(END.format(what))
     if not begin or not end:
@@ -31,7 +31,7 @@ def put(text: str, what: str, content: str) -> str:
 
 
 def render(results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -> str:
-    """The table as Markdown, with what its signs mean, the reasons, and who could not be installed."""
+    """Return the table as Markdown, with a legend, the reasons, and the clients that failed to install."""
     ordered = sorted(results.items(), key=lambda item: (item[1].language.lower(), item[0]))
     head = ["client", *(f"{name.replace('_', ' ')}" for name in scenarios)]
     lines = [_row(head), _row(["---", *[":-:"] * len(scenarios)])]
@@ -50,8 +50,8 @@ def _row(cells: list[str]) -> str:
 
 
 def _cell(client: ClientResults, scenario: str) -> str:
-    """One sign if both brokers do the same, else ours before RabbitMQ's."""
-    signs = [_sign(client.outcomes.get(broker, {}).get(scenario)) for broker in (OURS, RABBITMQ)]
+    """Return one sign if both brokers agree, else amqp-broker's and RabbitMQ's."""
+    signs = [_sign(client.outcomes.get(broker, {}).get(scenario)) for broker in (AMQP_BROKER, RABBITMQ)]
     return signs[0] if signs[0] == signs[1] else "/".join(signs)
 
 
@@ -62,10 +62,9 @@ def _sign(outcome: Outcome | None) -> str:
 def _notes(results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -> Iterator[str]:
     played = [client for client in results.values() if not client.absent]
     cells = [cell for client in played for cell in (_cell(client, scenario) for scenario in scenarios)]
-    unsupported = cells.count("n/a")
     yield (
-        f"✓: passes ({cells.count('✓')} cells); n/a: the client has no way to do it ({unsupported}); ✗: fails; ?: not "
-        "played. Where the two brokers differ, amqp-broker's sign stands before RabbitMQ's."
+        f"✓: passes ({cells.count('✓')} cells); n/a: the client does not support it ({cells.count('n/a')}); ✗: fails; "
+        "?: not played. Where the two brokers differ, amqp-broker's sign stands before RabbitMQ's."
     )
     absent = [f"- {name}: {client.absent}" for name, client in results.items() if client.absent]
     if absent:
@@ -75,14 +74,14 @@ def _notes(results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -
         yield from ("", "What fails:", "", *failed)
     unsupported = list(_reasons(results, scenarios, Kind.UNSUPPORTED))
     if unsupported:
-        yield from ("", "What the clients have no way to do:", "", *unsupported)
+        yield from ("", "Scenarios that clients do not support:", "", *unsupported)
 
 
 def _reasons(results: Mapping[str, ClientResults], scenarios: Mapping[str, str], kind: Kind) -> Iterator[str]:
-    """One line for each cell in which a broker has this outcome."""
+    """Return a line for each cell in which a broker has this outcome."""
     for name, client in results.items():
         for scenario in scenarios:
-            both = {broker: client.outcomes.get(broker, {}).get(scenario) for broker in (OURS, RABBITMQ)}
+            both = {broker: client.outcomes.get(broker, {}).get(scenario) for broker in (AMQP_BROKER, RABBITMQ)}
             of_kind = {broker: outcome for broker, outcome in both.items() if outcome and outcome.kind is kind}
             if not of_kind:
                 continue

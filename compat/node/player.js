@@ -1,15 +1,15 @@
-// The lines that are spoken with the harness, and what the programs here share.
+// The protocol with the harness, and functions that the programs share.
 import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
 
 export const PATIENCE_MS = 20_000;
 
-/** What this client has no way to do. */
+/** A scenario that this client does not support. */
 export class Unsupported extends Error {}
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-// An error that nobody listens to would end the process, and with it the scenarios that follow.
+// An unhandled error would end the process, and the following scenarios with it.
 process.on("uncaughtException", (error) => console.log("uncaught:", error));
 process.on("unhandledRejection", (error) => console.log("unhandled:", error));
 
@@ -49,7 +49,7 @@ export async function ask(what) {
   assert.equal(value, "DONE");
 }
 
-/** A name of a queue or exchange that nobody else uses. */
+/** Return a unique name of a queue or exchange. */
 export const name = (stem) => `${process.env.PREFIX}.${stem}`;
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -61,7 +61,7 @@ export const largeBody = () => Buffer.alloc(16 * 1024 * 1024, "0123456789abcdef-
 /** The deaths of a message, newest first, as "reason queue count". */
 export const deaths = (headers) => headers["x-death"].map((death) => `${death.reason} ${death.queue} ${death.count}`);
 
-/** What came in, for whoever waits for it. */
+/** Received messages, for those who wait. */
 export class Inbox {
   #items = [];
   #waiting = [];

@@ -48,7 +48,7 @@ const send = (broker, queue, message, options) => publish(broker, `/${queue}`, m
 /** Subscribe to a queue; each message comes with its content and the function that settles it. */
 async function consume(broker, queue, overrides) {
   const inbox = new Inbox();
-  // At its end a broker would else wait for the messages that nobody has settled.
+  // Otherwise the broker's shutdown waits for unsettled messages.
   const subscription = await broker.subscribe(`/${queue}`, { retry, closeTimeout: 100, ...overrides });
   subscription.on("error", (error) => console.log(String(error)));
   subscription.on("message", (message, parsed, ackOrNack) => inbox.push({ message, content: parsed, ackOrNack }));

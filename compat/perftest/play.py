@@ -11,8 +11,9 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, urlsplit
 
-# As a shell script of its distribution starts it, with a heap that leaves room for others.
-JAVA = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+# As a shell script of its distribution starts it, but for short runs on a machine that has other work.
+FRUGAL = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA = ("java", *FRUGAL, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 MAIN = ("-cp", "target/lib/*", "com.rabbitmq.perf.PerfTest")
 URL = os.environ["AMQP_URL"]
 TIMEOUT_S = 60
@@ -21,7 +22,7 @@ RATE = 100
 
 
 class Unsupported(Exception):
-    """What PerfTest has no option for."""
+    """Scenarios for which PerfTest has no option."""
 
 
 def name(stem: str) -> str:
@@ -32,7 +33,7 @@ def start(*options: str, url: str = URL, java: tuple[str, ...] = ()) -> subproce
     """PerfTest with these options, and its output as lines."""
     command = [*JAVA, *java, *MAIN, "--uri", url, "--shutdown-timeout", "1", *options]
     print(" ".join(options), flush=True)
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
 
 
 def perf_test(*options: str, url: str = URL, java: tuple[str, ...] = (), exit_code: int = 0) -> str:
@@ -48,7 +49,7 @@ def perf_test(*options: str, url: str = URL, java: tuple[str, ...] = (), exit_co
 
 
 def rates(line: str) -> dict[str, float]:
-    """Messages per second by what is told of them, of one line of the output."""
+    """Return the rates in a line of the output, by name."""
     return {what: float(rate) for what, rate in re.findall(r"(\w+): ([\d.]+) msg/s", line)}
 
 

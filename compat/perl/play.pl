@@ -1,4 +1,4 @@
-# AnyEvent::RabbitMQ. What is said to the harness stands in compat/matrix/playing.py.
+# AnyEvent::RabbitMQ. compat/matrix/playing.py describes the protocol with the harness.
 
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ $| = 1;
 my $PATIENCE_S = 15;
 AnyEvent::RabbitMQ->load_xml_spec();
 
-# A name of a queue or exchange that nobody else uses.
+# Return a unique name of a queue or exchange.
 sub name { "$ENV{PREFIX}.$_[0]" }
 
 sub same {
@@ -126,7 +126,7 @@ sub confirmed {
     await($cv, 'confirms');
 }
 
-# Have the broker restarted ("RESTART") or all connections closed ("CLOSE").
+# Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE").
 sub ask {
     print "$_[0]\n";
     same(scalar(<STDIN>), "DONE\n");

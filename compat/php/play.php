@@ -1,5 +1,5 @@
 <?php
-// php-amqplib, as its users write it. What is said to the harness stands in compat/matrix/playing.py.
+// php-amqplib, as its users write it. compat/matrix/playing.py describes the protocol with the harness.
 
 require_once 'PhpAmqpLib/autoload.php';
 
@@ -16,10 +16,10 @@ use PhpAmqpLib\Message\AMQPMessage;
 use PhpAmqpLib\Wire\AMQPTable;
 
 const PATIENCE_S = 15;
-// How long nothing has to happen for it to be taken for nothing.
+// Silence after which nothing more is expected.
 const QUIET_S = 0.3;
 
-// A name of a queue or exchange that nobody else uses.
+// Return a unique name of a queue or exchange.
 function name(string $stem): string
 {
     return getenv('PREFIX') . ".$stem";
@@ -62,7 +62,7 @@ function consume(AMQPChannel $channel, string $queue, ArrayObject $inbox, bool $
     return $channel->basic_consume($queue, no_ack: $noAck, callback: $taken, arguments: new AMQPTable($arguments));
 }
 
-// Wait until so many messages are in the list, and return them.
+// Wait until the list has this number of messages, and return them.
 function take(AMQPChannel $channel, ArrayObject $inbox, int $count): array
 {
     while (count($inbox) < $count) {
@@ -87,7 +87,7 @@ function refused(int $code, callable $work): void
     check(false, "not refused with $code");
 }
 
-// Have the broker restarted ("RESTART") or all connections closed ("CLOSE").
+// Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE").
 function ask(string $what): void
 {
     echo "$what\n";
@@ -290,7 +290,7 @@ $scenarios = [
         try {
             AMQPConnectionFactory::create($config);
         } catch (AMQPIOException $error) {
-            // All that PHP tells of it.
+            // All that PHP reports.
             check(str_contains($error->getMessage(), 'Unable to connect to ssl:'), $error->getMessage());
             return;
         }

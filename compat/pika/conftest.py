@@ -10,12 +10,12 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 
 @pytest.fixture
 def connect(broker: BrokerProcess) -> Iterator[Callable[..., pika.BlockingConnection]]:
-    """Opens connections, with pika's parameters, that are closed at the end of the test."""
+    """Return a function that opens connections with pika's parameters; the test's end closes them."""
     opened: list[pika.BlockingConnection] = []
 
     def connect(**parameters: Any) -> pika.BlockingConnection:
@@ -41,7 +41,7 @@ def channel(connection: pika.BlockingConnection) -> BlockingChannel:
 
 @pytest.fixture
 def queue(channel: BlockingChannel) -> str:
-    """Name of an empty queue, declared with pika's defaults."""
+    """The name of an empty queue, declared with pika's defaults."""
     name = unique_name("queue")
     channel.queue_declare(name)
     return name

@@ -16,7 +16,7 @@ from pika.exceptions import (
 )
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 Connect = Callable[..., pika.BlockingConnection]
@@ -29,13 +29,13 @@ def test_wrong_credentials_raise_probable_authentication_error(connect: Connect,
     assert "(403) 'ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN." in str(raised.value)
 
 
-def test_unknown_vhost_is_not_allowed(connect: Connect) -> None:
+def test_an_unknown_vhost_is_not_allowed(connect: Connect) -> None:
     with pytest.raises(ProbableAccessDeniedError) as raised:
         connect(virtual_host="nowhere")
     assert "(530) 'NOT_ALLOWED - vhost nowhere not found'" in str(raised.value)
 
 
-def test_the_broker_is_rabbitmq_to_its_clients(connection: pika.BlockingConnection) -> None:
+def test_the_broker_reports_rabbitmqs_properties(connection: pika.BlockingConnection) -> None:
     properties = connection._impl.server_properties
     assert properties["product"] == "RabbitMQ"
     assert connection.publisher_confirms_supported
@@ -60,7 +60,7 @@ def test_fifty_channels_share_a_connection(connection: pika.BlockingConnection) 
     assert connection.is_open
 
 
-def test_channel_limit_of_the_client_is_accepted_and_kept(connect: Connect) -> None:
+def test_the_channel_limit_of_the_client_is_negotiated(connect: Connect) -> None:
     connection = connect(channel_max=3)
     for _ in range(3):
         connection.channel()
@@ -68,7 +68,7 @@ def test_channel_limit_of_the_client_is_accepted_and_kept(connect: Connect) -> N
         connection.channel()
 
 
-def test_silent_client_is_dropped_and_its_message_redelivered_to_one_that_keeps_its_heartbeats(
+def test_a_client_without_heartbeats_is_disconnected_and_its_message_redelivered(
     connect: Connect,
 ) -> None:
     queue = unique_name("heartbeat")
@@ -86,7 +86,7 @@ def test_silent_client_is_dropped_and_its_message_redelivered_to_one_that_keeps_
         hanging.queue_declare(queue, passive=True)
 
 
-def test_clients_of_a_broker_that_is_told_to_end_see_connection_forced(own_broker: BrokerProcess) -> None:
+def test_clients_of_a_stopping_broker_see_connection_forced(own_broker: BrokerProcess) -> None:
     connection = pika.BlockingConnection(pika.URLParameters(own_broker.url))
     channel = connection.channel()
     channel.basic_consume(channel.queue_declare("", exclusive=True).method.queue, lambda *_: None)

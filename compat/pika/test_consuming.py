@@ -12,7 +12,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 Connect = Callable[..., pika.BlockingConnection]
@@ -42,11 +42,11 @@ def publish(channel: BlockingChannel, queue: str, *bodies: str) -> None:
 
 
 def wait_for_ready(channel: BlockingChannel, queue: str, count: int) -> None:
-    """Wait, because RabbitMQ may count before it has handled what this channel sent without asking for a reply."""
+    """Wait for the count: RabbitMQ may count before it has processed this channel's asynchronous methods."""
     wait_until(lambda: channel.queue_declare(queue, passive=True).method.message_count == count)
 
 
-def test_consumer_gets_no_more_unacked_messages_than_its_prefetch(channel: BlockingChannel, queue: str) -> None:
+def test_a_consumer_gets_no_more_unacked_messages_than_its_prefetch(channel: BlockingChannel, queue: str) -> None:
     publish(channel, queue, *"abcdefghij")
     channel.basic_qos(prefetch_count=2)
     inbox = Inbox(channel, queue)
@@ -76,7 +76,7 @@ def test_global_prefetch_is_shared_by_the_consumers_of_a_channel(channel: Blocki
     wait_for_ready(channel, second, 2)
 
 
-def test_acked_messages_do_not_come_back(connect: Connect, channel: BlockingChannel, queue: str) -> None:
+def test_acked_messages_are_not_redelivered(connect: Connect, channel: BlockingChannel, queue: str) -> None:
     publish(channel, queue, "a", "b", "c")
     inbox = Inbox(channel, queue)
     inbox.wait_for(3)
@@ -99,7 +99,7 @@ def test_nacked_messages_are_redelivered_in_their_order(channel: BlockingChannel
     assert all(method.redelivered for method in inbox.methods[3:])
 
 
-def test_rejected_message_goes_back_to_its_original_position(channel: BlockingChannel, queue: str) -> None:
+def test_a_rejected_message_returns_to_its_original_position(channel: BlockingChannel, queue: str) -> None:
     publish(channel, queue, "a", "b", "c")
     first, _, _ = channel.basic_get(queue)
     second, _, _ = channel.basic_get(queue)
@@ -109,14 +109,14 @@ def test_rejected_message_goes_back_to_its_original_position(channel: BlockingCh
     assert [(body, method.redelivered) for method, _, body in got] == [(b"a", True), (b"b", True), (b"c", False)]
 
 
-def test_message_rejected_without_requeue_is_gone(channel: BlockingChannel, queue: str) -> None:
+def test_a_message_rejected_without_requeue_is_removed(channel: BlockingChannel, queue: str) -> None:
     publish(channel, queue, "a")
     method, _, _ = channel.basic_get(queue)
     channel.basic_reject(method.delivery_tag, requeue=False)
     assert channel.basic_get(queue) == (None, None, None)
 
 
-def test_get_tells_how_many_messages_are_left(channel: BlockingChannel, queue: str) -> None:
+def test_get_returns_the_number_of_remaining_messages(channel: BlockingChannel, queue: str) -> None:
     publish(channel, queue, "a", "b", "c")
     for left in (2, 1, 0):
         method, _, _ = channel.basic_get(queue, auto_ack=True)
@@ -135,7 +135,7 @@ def test_unacked_messages_of_a_closed_connection_are_redelivered(connect: Connec
     assert all(method.redelivered for method in inbox.methods)
 
 
-def test_recover_redelivers_what_is_unacked(channel: BlockingChannel, queue: str) -> None:
+def test_recover_redelivers_unacked_messages(channel: BlockingChannel, queue: str) -> None:
     publish(channel, queue, "a")
     inbox = Inbox(channel, queue)
     inbox.wait_for(1)
@@ -211,7 +211,7 @@ def test_two_consumers_take_turns(connect: Connect, queue: str) -> None:
     assert sorted(first.bodies + second.bodies) == [bytes([letter]) for letter in b"abcdefgh"]
 
 
-def test_consumer_of_higher_priority_is_served_until_it_is_full(connect: Connect, queue: str) -> None:
+def test_a_consumer_of_higher_priority_is_served_until_it_is_full(connect: Connect, queue: str) -> None:
     low_channel, high_channel = connect().channel(), connect().channel()
     low = Inbox(low_channel, queue)
     high_channel.basic_qos(prefetch_count=3)
@@ -222,7 +222,7 @@ def test_consumer_of_higher_priority_is_served_until_it_is_full(connect: Connect
     assert (high.bodies, low.bodies) == ([b"a", b"b", b"c"], [b"d", b"e"])
 
 
-def test_single_active_consumer_hands_over_when_it_is_cancelled(connect: Connect) -> None:
+def test_cancelling_the_single_active_consumer_activates_the_next(connect: Connect) -> None:
     first_channel, second_channel = connect().channel(), connect().channel()
     queue = unique_name("single")
     first_channel.queue_declare(queue, arguments={"x-single-active-consumer": True})
@@ -236,7 +236,7 @@ def test_single_active_consumer_hands_over_when_it_is_cancelled(connect: Connect
     assert second.bodies == [b"c"]
 
 
-def test_exclusive_consumer_refuses_another(connect: Connect, channel: BlockingChannel, queue: str) -> None:
+def test_an_exclusive_consumer_excludes_others(connect: Connect, channel: BlockingChannel, queue: str) -> None:
     Inbox(channel, queue, exclusive=True)
     with pytest.raises(ChannelClosedByBroker) as raised:
         Inbox(connect().channel(), queue)
@@ -263,7 +263,7 @@ def test_consuming_from_a_missing_queue_closes_the_channel(channel: BlockingChan
     assert raised.value.reply_text == f"NOT_FOUND - no queue '{missing}' in vhost '/'"
 
 
-def test_auto_delete_queue_goes_with_its_last_consumer(connect: Connect, channel: BlockingChannel) -> None:
+def test_an_auto_delete_queue_is_deleted_with_its_last_consumer(connect: Connect, channel: BlockingChannel) -> None:
     queue = unique_name("auto-delete")
     channel.queue_declare(queue, auto_delete=True)
     first, second = Inbox(channel, queue), Inbox(channel, queue)

@@ -1,4 +1,4 @@
-"""pika under each fault: what its user sees."""
+"""pika under each fault."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ready(running: RunningServer) -> int:
     return running.ask(lambda server: server.broker.vhosts["/"].queues["q"].ready_count)
 
 
-def test_a_nack_raises_and_nothing_is_stored(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_nack_raises_and_the_message_is_not_stored(running: RunningServer, channel: BlockingChannel) -> None:
     rule = running.faults.add("confirm_nack", routing_key="q", times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.NackError):
@@ -56,7 +56,7 @@ def test_a_nack_raises_and_nothing_is_stored(running: RunningServer, channel: Bl
     assert (ready(running), rule.hits) == (1, 1)
 
 
-def test_a_confirm_is_late(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_late_confirm_is_waited_for(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("confirm_delay", delay_ms=300, times=1)
     channel.confirm_delivery()
     began = time.monotonic()
@@ -81,7 +81,7 @@ def test_a_lost_confirm_is_waited_for(running: RunningServer, channel: BlockingC
     assert done.wait(5)
 
 
-def test_a_routable_message_is_unroutable(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_routable_message_is_returned(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("return", times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.UnroutableError):
@@ -91,7 +91,7 @@ def test_a_routable_message_is_unroutable(running: RunningServer, channel: Block
 
 
 @pytest.mark.parametrize("on", ["publish", "confirm"])
-def test_a_channel_is_closed(running: RunningServer, channel: BlockingChannel, on: str) -> None:
+def test_a_closed_channel_raises(running: RunningServer, channel: BlockingChannel, on: str) -> None:
     running.faults.add("close_channel", on=on, code=404, text="NOT_FOUND - no exchange 'x' in vhost '/'", times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
@@ -100,7 +100,7 @@ def test_a_channel_is_closed(running: RunningServer, channel: BlockingChannel, o
     assert (ready(running), channel.connection.is_open) == (on == "confirm", True)
 
 
-def test_a_connection_is_closed(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_closed_connection_raises(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("close_connection", vhost="/")
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as caught:
         channel.queue_declare("q")
@@ -109,7 +109,9 @@ def test_a_connection_is_closed(running: RunningServer, channel: BlockingChannel
 
 @pytest.mark.parametrize("action", ["cut", "reset"])
 @pytest.mark.parametrize("is_mid_frame", [True, False])
-def test_a_socket_is_lost(running: RunningServer, channel: BlockingChannel, action: str, is_mid_frame: bool) -> None:
+def test_a_lost_socket_raises(
+    running: RunningServer, channel: BlockingChannel, action: str, is_mid_frame: bool
+) -> None:
     running.faults.add(action, on="confirm", is_mid_frame=is_mid_frame, times=1)
     channel.confirm_delivery()
     with pytest.raises(pika.exceptions.AMQPConnectionError) as caught:
@@ -142,7 +144,7 @@ def test_a_black_hole_ends_when_its_rule_is_removed(running: RunningServer, chan
     running.until(lambda server: not server.transports)
 
 
-def test_connections_are_refused_for_a_while(running: RunningServer) -> None:
+def test_connecting_succeeds_after_refused_connections(running: RunningServer) -> None:
     running.faults.add("refuse", times=2)
     for _ in range(2):
         with pytest.raises(pika.exceptions.AMQPConnectionError):
@@ -150,7 +152,7 @@ def test_connections_are_refused_for_a_while(running: RunningServer) -> None:
     connect(running, connection_attempts=2).close()
 
 
-def test_a_login_fails(running: RunningServer) -> None:
+def test_a_refused_login_raises(running: RunningServer) -> None:
     running.faults.add("refuse_login", user="gu*", times=1)
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         connect(running)
@@ -164,7 +166,7 @@ def test_a_blocked_connection_times_out(running: RunningServer) -> None:
         connection.sleep(20)
 
 
-def test_a_blocked_connection_goes_on(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_blocked_connection_continues(running: RunningServer, channel: BlockingChannel) -> None:
     heard: list[str] = []
     channel.connection.add_on_connection_blocked_callback(lambda _, frame: heard.append(frame.method.reason))
     channel.connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
@@ -188,7 +190,7 @@ def test_a_blocked_connection_is_unblocked(running: RunningServer, channel: Bloc
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path, kill: bool) -> None:
+def test_confirmed_messages_survive_a_restart(tmp_path: Path, kill: bool) -> None:
     with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
         channel = connect(running).channel()
         channel.queue_declare("q", durable=True)
@@ -221,7 +223,7 @@ def test_missing_heartbeats_are_noticed(running: RunningServer) -> None:
         connection.sleep(20)
 
 
-def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channel: BlockingChannel) -> None:
+def test_deliveries_are_duplicated_and_delayed(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("duplicate", times=1)
     running.faults.add("delay_delivery", delay_ms=60_000, after=1, times=1)
     channel.basic_qos(prefetch_count=3)
@@ -240,7 +242,7 @@ def test_a_delivery_is_duplicated_and_one_is_late(running: RunningServer, channe
     assert got == [(b"1", False), (b"1", True), (b"3", False), (b"2", False)]
 
 
-def test_a_lost_ack_brings_the_message_again(running: RunningServer, channel: BlockingChannel) -> None:
+def test_a_message_whose_ack_was_lost_is_redelivered(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("drop_ack", times=1)
     publish(channel)
     method, _, _ = channel.basic_get("q")
@@ -252,7 +254,7 @@ def test_a_lost_ack_brings_the_message_again(running: RunningServer, channel: Bl
     assert again.redelivered
 
 
-def test_replies_are_late(running: RunningServer, channel: BlockingChannel) -> None:
+def test_late_replies_are_waited_for(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("latency", delay_ms=100)
     began = time.monotonic()
     for _ in range(3):
@@ -262,7 +264,7 @@ def test_replies_are_late(running: RunningServer, channel: BlockingChannel) -> N
 
 def test_a_persistent_message_whose_confirm_was_lost_is_on_disk_and_a_nacked_one_is_not(tmp_path: Path) -> None:
     persistent = pika.BasicProperties(delivery_mode=2, expiration="60000")
-    store = {"ephemeral": False, "data_dir": str(tmp_path)}
+    store: dict[str, Any] = {"ephemeral": False, "data_dir": str(tmp_path)}
     with RunningServer(**store) as running:
         running.faults.add("confirm_nack", times=1)
         running.faults.add("confirm_delay", after=1, times=1, delay_ms=100)

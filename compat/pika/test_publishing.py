@@ -13,7 +13,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker, NackError, UnroutableError
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 Connect = Callable[..., pika.BlockingConnection]
@@ -22,17 +22,17 @@ FRAME_MAX = 131072
 
 
 def ready_count(channel: BlockingChannel, queue: str) -> int:
-    return channel.queue_declare(queue, passive=True).method.message_count
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
-def test_confirmed_message_is_in_the_queue_when_publish_returns(channel: BlockingChannel, queue: str) -> None:
+def test_a_confirmed_message_is_in_the_queue_when_publish_returns(channel: BlockingChannel, queue: str) -> None:
     channel.confirm_delivery()
     for expected in (1, 2, 3):
         channel.basic_publish("", queue, b"work")
         assert ready_count(channel, queue) == expected
 
 
-def test_unroutable_mandatory_message_raises_unroutable_error_with_the_message(channel: BlockingChannel) -> None:
+def test_an_unroutable_mandatory_message_raises_unroutable_error_with_the_message(channel: BlockingChannel) -> None:
     channel.confirm_delivery()
     nowhere = unique_name("nowhere")
     properties = pika.BasicProperties(message_id="m1", headers={"k": "v"})
@@ -45,13 +45,13 @@ def test_unroutable_mandatory_message_raises_unroutable_error_with_the_message(c
     assert returned.body == b"lost letter"
 
 
-def test_unroutable_message_without_mandatory_is_confirmed(channel: BlockingChannel) -> None:
+def test_an_unroutable_message_without_mandatory_is_confirmed(channel: BlockingChannel) -> None:
     channel.confirm_delivery()
     channel.basic_publish("", unique_name("nowhere"), b"into the void")
     assert channel.is_open
 
 
-def test_returned_message_reaches_the_callback_of_a_channel_without_confirms(
+def test_a_returned_message_reaches_the_callback_of_a_channel_without_confirms(
     connection: pika.BlockingConnection, channel: BlockingChannel
 ) -> None:
     returned: list[bytes] = []
@@ -60,7 +60,7 @@ def test_returned_message_reaches_the_callback_of_a_channel_without_confirms(
     wait_until(lambda: returned == [b"come back"], pause=connection.process_data_events)
 
 
-def test_full_queue_that_rejects_publishes_raises_nack_error(channel: BlockingChannel) -> None:
+def test_a_full_queue_that_rejects_publishes_raises_nack_error(channel: BlockingChannel) -> None:
     queue = unique_name("bounded")
     channel.queue_declare(queue, arguments={"x-max-length": 2, "x-overflow": "reject-publish"})
     channel.confirm_delivery()
@@ -72,7 +72,7 @@ def test_full_queue_that_rejects_publishes_raises_nack_error(channel: BlockingCh
     channel.basic_publish("", queue, b"4")
 
 
-def test_full_queue_drops_its_oldest_message_by_default(channel: BlockingChannel) -> None:
+def test_a_full_queue_drops_its_oldest_message_by_default(channel: BlockingChannel) -> None:
     queue = unique_name("bounded")
     channel.queue_declare(queue, arguments={"x-max-length": 2})
     channel.confirm_delivery()
@@ -128,7 +128,7 @@ def test_all_properties_round_trip(channel: BlockingChannel, queue: str) -> None
     assert vars(received) == vars(sent)
 
 
-def test_message_without_properties_arrives_without_properties(channel: BlockingChannel, queue: str) -> None:
+def test_a_message_without_properties_arrives_without_properties(channel: BlockingChannel, queue: str) -> None:
     channel.basic_publish("", queue, b"bare")
     _, received, _ = channel.basic_get(queue, auto_ack=True)
     assert vars(received) == vars(pika.BasicProperties())
@@ -144,7 +144,7 @@ def test_headers_of_a_hundred_kilobytes_round_trip(channel: BlockingChannel, que
 @pytest.mark.parametrize(
     "size", [0, 1, FRAME_MAX - 8, FRAME_MAX - 8 + 1, FRAME_MAX, FRAME_MAX + 1, 3 * (FRAME_MAX - 8), 16 * 2**20]
 )
-def test_body_round_trips_whatever_its_size(channel: BlockingChannel, queue: str, size: int) -> None:
+def test_bodies_of_all_sizes_round_trip(channel: BlockingChannel, queue: str, size: int) -> None:
     body = (bytes(range(251)) * (size // 251 + 1))[:size]
     channel.confirm_delivery()
     channel.basic_publish("", queue, body)
@@ -152,7 +152,7 @@ def test_body_round_trips_whatever_its_size(channel: BlockingChannel, queue: str
     assert received == body
 
 
-def test_body_crosses_between_connections_with_different_frame_sizes(connect: Connect, queue: str) -> None:
+def test_a_body_passes_between_connections_with_different_frame_sizes(connect: Connect, queue: str) -> None:
     body = bytes(range(256)) * 400
     large, small = connect(frame_max=FRAME_MAX).channel(), connect(frame_max=8192).channel()
     for sender, receiver in ((large, small), (small, large)):
@@ -161,7 +161,7 @@ def test_body_crosses_between_connections_with_different_frame_sizes(connect: Co
         assert receiver.basic_get(queue, auto_ack=True)[2] == body
 
 
-def test_publishers_at_once_each_keep_their_own_order(broker: BrokerProcess, channel: BlockingChannel) -> None:
+def test_concurrent_publishers_keep_their_own_order(broker: BrokerProcess, channel: BlockingChannel) -> None:
     queue = unique_name("many")
     channel.queue_declare(queue)
 
@@ -187,7 +187,7 @@ def test_publishers_at_once_each_keep_their_own_order(broker: BrokerProcess, cha
     assert all(numbers == list(range(100)) for numbers in received.values())
 
 
-def test_committed_transaction_publishes_and_acks_together(connect: Connect, channel: BlockingChannel) -> None:
+def test_a_committed_transaction_publishes_and_acks_together(connect: Connect, channel: BlockingChannel) -> None:
     source, target = unique_name("source"), unique_name("target")
     channel.queue_declare(source)
     channel.queue_declare(target)
@@ -205,7 +205,7 @@ def test_committed_transaction_publishes_and_acks_together(connect: Connect, cha
     assert ready_count(observer, source) == 0
 
 
-def test_rolled_back_transaction_publishes_nothing_and_leaves_the_message_unacked(
+def test_a_rolled_back_transaction_publishes_nothing_and_leaves_the_message_unacked(
     connect: Connect, channel: BlockingChannel, queue: str
 ) -> None:
     channel.basic_publish("", queue, b"in")
@@ -229,7 +229,7 @@ def test_confirms_on_a_transactional_channel_are_refused(channel: BlockingChanne
     assert raised.value.reply_code == 406
 
 
-def test_user_id_of_somebody_else_is_refused(channel: BlockingChannel, queue: str) -> None:
+def test_a_user_id_of_another_user_is_refused(channel: BlockingChannel, queue: str) -> None:
     channel.confirm_delivery()
     with pytest.raises(ChannelClosedByBroker) as raised:
         channel.basic_publish("", queue, b"", pika.BasicProperties(user_id="somebody"))

@@ -8,7 +8,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 
 def bound_queue(channel: BlockingChannel, exchange: str, *keys: str, **options: Any) -> str:
@@ -26,7 +26,7 @@ def drain(channel: BlockingChannel, queue: str) -> list[bytes]:
 
 
 def next_messages(channel: BlockingChannel, queue: str, count: int, auto_ack: bool = True) -> list[Any]:
-    """The next messages of a queue, waiting for them."""
+    """Wait for the next messages of a queue, and return them."""
     messages = []
     for method, properties, body in channel.consume(queue, auto_ack=auto_ack, inactivity_timeout=15):
         assert method is not None, "no message for 15 seconds"
@@ -51,13 +51,13 @@ def test_fanout_copies_to_every_queue(confirmed: BlockingChannel) -> None:
     assert [drain(confirmed, queue) for queue in queues] == [[b"news"]] * 3
 
 
-def test_server_names_queues_and_each_name_once(channel: BlockingChannel) -> None:
+def test_generated_queue_names_are_unique(channel: BlockingChannel) -> None:
     names = [channel.queue_declare("", exclusive=True).method.queue for _ in range(2)]
     assert all(name.startswith("amq.gen-") for name in names)
     assert len(set(names)) == 2
 
 
-def test_direct_exchange_routes_by_the_whole_key(confirmed: BlockingChannel) -> None:
+def test_a_direct_exchange_routes_by_the_whole_key(confirmed: BlockingChannel) -> None:
     logs = unique_name("direct-logs")
     confirmed.exchange_declare(logs, exchange_type="direct")
     everything = bound_queue(confirmed, logs, "info", "warning", "error")
@@ -68,7 +68,7 @@ def test_direct_exchange_routes_by_the_whole_key(confirmed: BlockingChannel) -> 
     assert drain(confirmed, errors) == [b"error"]
 
 
-def test_topic_exchange_routes_by_patterns_and_one_copy_for_each_queue(confirmed: BlockingChannel) -> None:
+def test_a_topic_exchange_routes_by_patterns_and_one_copy_for_each_queue(confirmed: BlockingChannel) -> None:
     animals = unique_name("animals")
     confirmed.exchange_declare(animals, "topic")
     orange = bound_queue(confirmed, animals, "*.orange.*")
@@ -82,7 +82,7 @@ def test_topic_exchange_routes_by_patterns_and_one_copy_for_each_queue(confirmed
     assert drain(confirmed, everything) == keys
 
 
-def test_headers_exchange_matches_all_or_any(confirmed: BlockingChannel) -> None:
+def test_a_headers_exchange_matches_all_or_any(confirmed: BlockingChannel) -> None:
     exchange = unique_name("headers")
     confirmed.exchange_declare(exchange, "headers")
     match = {"format": "pdf", "pages": 3}
@@ -94,7 +94,7 @@ def test_headers_exchange_matches_all_or_any(confirmed: BlockingChannel) -> None
     assert drain(confirmed, either) == [b"1", b"2", b"4"]
 
 
-def test_unbound_queue_gets_nothing_more(confirmed: BlockingChannel) -> None:
+def test_an_unbound_queue_gets_no_more_messages(confirmed: BlockingChannel) -> None:
     queue = bound_queue(confirmed, "amq.fanout", "")
     confirmed.basic_publish("amq.fanout", "", b"before")
     confirmed.queue_unbind(queue, "amq.fanout", "")
@@ -102,7 +102,7 @@ def test_unbound_queue_gets_nothing_more(confirmed: BlockingChannel) -> None:
     assert drain(confirmed, queue) == [b"before"]
 
 
-def test_exchange_bound_to_an_exchange_passes_messages_on(confirmed: BlockingChannel) -> None:
+def test_an_exchange_bound_to_an_exchange_passes_messages_on(confirmed: BlockingChannel) -> None:
     source, target = unique_name("source"), unique_name("target")
     confirmed.exchange_declare(source, "topic")
     confirmed.exchange_declare(target, "fanout")
@@ -115,7 +115,7 @@ def test_exchange_bound_to_an_exchange_passes_messages_on(confirmed: BlockingCha
     assert drain(confirmed, queue) == [b"order"]
 
 
-def test_alternate_exchange_takes_what_is_unroutable(confirmed: BlockingChannel) -> None:
+def test_an_alternate_exchange_takes_unroutable_messages(confirmed: BlockingChannel) -> None:
     main, alternate = unique_name("main"), unique_name("alternate")
     confirmed.exchange_declare(alternate, "fanout")
     confirmed.exchange_declare(main, "direct", arguments={"alternate-exchange": alternate})
@@ -135,7 +135,7 @@ def test_cc_and_bcc_headers_are_further_routing_keys_and_bcc_is_removed(confirme
         assert received.headers == {"CC": [cc], "kept": 1}
 
 
-def test_rejected_message_is_dead_lettered_with_its_history(confirmed: BlockingChannel) -> None:
+def test_a_rejected_message_is_dead_lettered_with_its_history(confirmed: BlockingChannel) -> None:
     dead_letters, work = unique_name("dead-letters"), unique_name("work")
     confirmed.exchange_declare(dead_letters, "fanout")
     morgue = bound_queue(confirmed, dead_letters, "")
@@ -154,7 +154,7 @@ def test_rejected_message_is_dead_lettered_with_its_history(confirmed: BlockingC
     assert death["routing-keys"] == [work]
 
 
-def test_retry_queue_sends_messages_back_and_counts_their_deaths(confirmed: BlockingChannel) -> None:
+def test_a_retry_queue_sends_messages_back_and_counts_their_deaths(confirmed: BlockingChannel) -> None:
     work, retry = unique_name("work"), unique_name("retry")
     confirmed.queue_declare(work, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": retry})
     confirmed.queue_declare(
@@ -170,7 +170,7 @@ def test_retry_queue_sends_messages_back_and_counts_their_deaths(confirmed: Bloc
         confirmed.basic_reject(method.delivery_tag, requeue=False)
 
 
-def test_expired_message_is_dead_lettered_without_its_expiration(confirmed: BlockingChannel) -> None:
+def test_an_expired_message_is_dead_lettered_without_its_expiration(confirmed: BlockingChannel) -> None:
     waiting, done = unique_name("waiting"), unique_name("done")
     confirmed.queue_declare(done)
     confirmed.queue_declare(waiting, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": done})
@@ -181,7 +181,7 @@ def test_expired_message_is_dead_lettered_without_its_expiration(confirmed: Bloc
     assert (death["reason"], death["original-expiration"]) == ("expired", "30")
 
 
-def test_priority_queue_delivers_higher_priorities_first(confirmed: BlockingChannel) -> None:
+def test_a_priority_queue_delivers_higher_priorities_first(confirmed: BlockingChannel) -> None:
     queue = unique_name("priorities")
     confirmed.queue_declare(queue, arguments={"x-max-priority": 5})
     for body, priority in ((b"low", 1), (b"none", None), (b"high", 5), (b"above", 9), (b"low again", 1)):

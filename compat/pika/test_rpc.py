@@ -14,7 +14,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 SERVER = Path(__file__).with_name("rpc_server.py")

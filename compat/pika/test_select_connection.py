@@ -1,4 +1,4 @@
-"""SelectConnection: a publisher and a consumer made of callbacks, as in pika's asynchronous examples."""
+"""SelectConnection: a publisher and a consumer with callbacks, as in pika's asynchronous examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pika.channel import Channel
 from pika.exceptions import ConnectionClosedByClient, ProbableAuthenticationError
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 
 MESSAGES = 300
 
@@ -107,7 +107,7 @@ def run_until(loop: IOLoop, condition: Callable[[], object], timeout_s: float = 
     assert condition(), f"not within {timeout_s} seconds"
 
 
-def test_asynchronous_publisher_and_consumer_exchange_all_messages_in_order(
+def test_an_asynchronous_publisher_and_a_consumer_exchange_all_messages_in_order(
     broker: BrokerProcess, loop: IOLoop
 ) -> None:
     queue = unique_name("asynchronous")
@@ -119,7 +119,7 @@ def test_asynchronous_publisher_and_consumer_exchange_all_messages_in_order(
     assert publisher.confirmed == set(range(1, MESSAGES + 1))
 
 
-def test_wrong_password_reaches_the_open_error_callback(broker: BrokerProcess, loop: IOLoop) -> None:
+def test_a_wrong_password_reaches_the_open_error_callback(broker: BrokerProcess, loop: IOLoop) -> None:
     program = Program(loop, broker.url.replace("guest:guest", "guest:wrong"), "unused")
     run_until(loop, lambda: program.close_reason)
     assert isinstance(program.close_reason, ProbableAuthenticationError)

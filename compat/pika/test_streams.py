@@ -1,4 +1,4 @@
-"""Streams with pika: append with confirms, read from an offset, come back later, filter."""
+"""Streams with pika: append with confirms, read from an offset, resume, filter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
 from compat.brokers import BrokerProcess
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 Connect = Callable[..., pika.BlockingConnection]
@@ -19,7 +19,7 @@ STREAM = {"x-queue-type": "stream"}
 
 
 class Reader:
-    """A consumer of a stream that acks what it gets, and keeps it with its offset."""
+    """A consumer of a stream that acks each message, and keeps it with its offset."""
 
     def __init__(self, connection: pika.BlockingConnection, stream: str, offset: Any, **arguments: Any) -> None:
         self.channel = connection.channel()
@@ -56,7 +56,7 @@ def numbered(count: int) -> list[bytes]:
     return [str(number).encode() for number in range(count)]
 
 
-def test_each_reader_reads_all_from_where_it_says(
+def test_each_reader_reads_all_from_its_offset(
     connection: pika.BlockingConnection, channel: BlockingChannel, stream: str
 ) -> None:
     append(channel, stream, *numbered(100))
@@ -68,9 +68,7 @@ def test_each_reader_reads_all_from_where_it_says(
     assert rest.offsets == list(range(90, 100))
 
 
-def test_a_reader_that_was_away_goes_on_where_it_stopped(
-    connect: Connect, channel: BlockingChannel, stream: str
-) -> None:
+def test_a_reader_resumes_at_its_last_offset(connect: Connect, channel: BlockingChannel, stream: str) -> None:
     append(channel, stream, b"one", b"two")
     away = connect()
     reader = Reader(away, stream, "first")
@@ -83,7 +81,7 @@ def test_a_reader_that_was_away_goes_on_where_it_stopped(
     assert again.bodies == [b"three", b"four"]
 
 
-def test_a_reader_of_the_last_hour_and_one_of_what_comes_next(
+def test_a_reader_of_the_last_hour_and_one_of_new_messages(
     connection: pika.BlockingConnection, channel: BlockingChannel, stream: str
 ) -> None:
     append(channel, stream, b"old")
@@ -118,7 +116,7 @@ def test_a_reader_without_a_prefetch_is_refused(channel: BlockingChannel, stream
     assert caught.value.reply_code == 406
 
 
-def test_a_filter_leaves_out_what_does_not_match(
+def test_a_filter_skips_other_messages(
     connection: pika.BlockingConnection, channel: BlockingChannel, stream: str
 ) -> None:
     append(channel, stream, b"a", **{"x-stream-filter-value": "a"})

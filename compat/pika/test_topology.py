@@ -1,4 +1,4 @@
-"""Declare, check and delete queues and exchanges with pika, and what the broker refuses."""
+"""Declare, check and delete queues and exchanges with pika, including refusals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
-from compat.names import unique_name
+from compat.unique_names import unique_name
 from compat.waiting import wait_until
 
 Connect = Callable[..., pika.BlockingConnection]
 
 
-def test_declaring_again_tells_the_counts(channel: BlockingChannel, queue: str) -> None:
+def test_declaring_again_returns_the_counts(channel: BlockingChannel, queue: str) -> None:
     channel.confirm_delivery()
     for _ in range(3):
         channel.basic_publish("", queue, b"")
@@ -27,7 +27,7 @@ def test_declaring_again_tells_the_counts(channel: BlockingChannel, queue: str) 
 
 
 @pytest.mark.parametrize("kind", ["queue", "exchange"])
-def test_passive_declare_of_a_missing_name_closes_the_channel_with_not_found(
+def test_a_passive_declare_of_a_missing_name_closes_the_channel_with_not_found(
     channel: BlockingChannel, kind: str
 ) -> None:
     missing = unique_name("missing")
@@ -38,7 +38,7 @@ def test_passive_declare_of_a_missing_name_closes_the_channel_with_not_found(
     assert raised.value.reply_text == f"NOT_FOUND - no {kind} '{missing}' in vhost '/'"
 
 
-def test_declaring_a_queue_otherwise_is_a_failed_precondition(channel: BlockingChannel, queue: str) -> None:
+def test_declaring_a_queue_with_other_properties_is_a_failed_precondition(channel: BlockingChannel, queue: str) -> None:
     with pytest.raises(ChannelClosedByBroker) as raised:
         channel.queue_declare(queue, durable=True)
     assert raised.value.reply_code == 406
@@ -76,7 +76,7 @@ def test_declaring_an_exchange_of_another_type_is_a_failed_precondition(channel:
     )
 
 
-def test_argument_of_the_wrong_type_is_a_failed_precondition(channel: BlockingChannel) -> None:
+def test_an_argument_of_the_wrong_type_is_a_failed_precondition(channel: BlockingChannel) -> None:
     with pytest.raises(ChannelClosedByBroker) as raised:
         channel.queue_declare(unique_name("q"), arguments={"x-message-ttl": -1})
     assert raised.value.reply_code == 406
@@ -84,18 +84,19 @@ def test_argument_of_the_wrong_type_is_a_failed_precondition(channel: BlockingCh
 
 
 def test_reserved_names_are_refused(connect: Connect) -> None:
-    for refused in (
+    refused_ones: tuple[Callable[[BlockingChannel], object], ...] = (
         lambda channel: channel.queue_declare("amq.mine"),
         lambda channel: channel.exchange_declare("amq.mine"),
         lambda channel: channel.exchange_delete("amq.direct"),
         lambda channel: channel.queue_bind(channel.queue_declare("", exclusive=True).method.queue, "", "key"),
-    ):
+    )
+    for refused in refused_ones:
         with pytest.raises(ChannelClosedByBroker) as raised:
             refused(connect().channel())
         assert raised.value.reply_code == 403
 
 
-def test_channel_works_again_when_it_is_opened_anew(connection: pika.BlockingConnection) -> None:
+def test_a_reopened_channel_works(connection: pika.BlockingConnection) -> None:
     for _ in range(3):
         channel = connection.channel(channel_number=7)
         with pytest.raises(ChannelClosedByBroker):
@@ -103,10 +104,10 @@ def test_channel_works_again_when_it_is_opened_anew(connection: pika.BlockingCon
     assert connection.channel(channel_number=7).queue_declare("", exclusive=True).method.queue
 
 
-def test_exclusive_queue_is_locked_for_other_connections(connect: Connect, channel: BlockingChannel) -> None:
+def test_an_exclusive_queue_is_locked_for_other_connections(connect: Connect, channel: BlockingChannel) -> None:
     queue = unique_name("exclusive")
     channel.queue_declare(queue, exclusive=True)
-    for use in (
+    uses: tuple[Callable[[BlockingChannel], object], ...] = (
         lambda other: other.queue_declare(queue, exclusive=True),
         lambda other: other.queue_declare(queue, passive=True),
         lambda other: other.basic_consume(queue, lambda *_: None),
@@ -114,7 +115,8 @@ def test_exclusive_queue_is_locked_for_other_connections(connect: Connect, chann
         lambda other: other.queue_bind(queue, "amq.fanout"),
         lambda other: other.queue_purge(queue),
         lambda other: other.queue_delete(queue),
-    ):
+    )
+    for use in uses:
         with pytest.raises(ChannelClosedByBroker) as raised:
             use(connect().channel())
         assert raised.value.reply_code == 405
@@ -123,14 +125,14 @@ def test_exclusive_queue_is_locked_for_other_connections(connect: Connect, chann
         )
 
 
-def test_exclusive_queue_is_gone_when_its_connection_is_closed(connect: Connect, channel: BlockingChannel) -> None:
+def test_an_exclusive_queue_is_deleted_with_its_connection(connect: Connect, channel: BlockingChannel) -> None:
     queue, owner = unique_name("exclusive"), connect()
     owner.channel().queue_declare(queue, exclusive=True)
     owner.close()
     channel.queue_declare(queue, exclusive=True)
 
 
-def test_queue_is_not_deleted_if_it_is_used_or_not_empty(connect: Connect, queue: str) -> None:
+def test_a_queue_is_not_deleted_if_it_is_used_or_not_empty(connect: Connect, queue: str) -> None:
     user = connect().channel()
     user.confirm_delivery()
     user.basic_publish("", queue, b"")
@@ -143,14 +145,14 @@ def test_queue_is_not_deleted_if_it_is_used_or_not_empty(connect: Connect, queue
     assert in_use.value.reply_text == f"PRECONDITION_FAILED - queue '{queue}' in vhost '/' in use"
 
 
-def test_deleting_tells_the_number_of_messages_and_is_idempotent(channel: BlockingChannel, queue: str) -> None:
+def test_deleting_returns_the_number_of_messages_and_is_idempotent(channel: BlockingChannel, queue: str) -> None:
     channel.confirm_delivery()
     channel.basic_publish("", queue, b"")
     assert channel.queue_delete(queue).method.message_count == 1
     assert channel.queue_delete(queue).method.message_count == 0
 
 
-def test_exchange_is_not_deleted_while_it_is_bound(connect: Connect, channel: BlockingChannel, queue: str) -> None:
+def test_an_exchange_is_not_deleted_while_it_is_bound(connect: Connect, channel: BlockingChannel, queue: str) -> None:
     exchange = unique_name("exchange")
     channel.exchange_declare(exchange)
     channel.queue_bind(queue, exchange, "key")
@@ -161,7 +163,7 @@ def test_exchange_is_not_deleted_while_it_is_bound(connect: Connect, channel: Bl
     channel.exchange_delete(exchange, if_unused=True)
 
 
-def test_auto_delete_exchange_goes_with_its_last_binding(channel: BlockingChannel, queue: str) -> None:
+def test_an_auto_delete_exchange_is_deleted_with_its_last_binding(channel: BlockingChannel, queue: str) -> None:
     exchange = unique_name("auto-delete")
     channel.exchange_declare(exchange, "fanout", auto_delete=True)
     channel.queue_bind(queue, exchange)
@@ -171,14 +173,14 @@ def test_auto_delete_exchange_goes_with_its_last_binding(channel: BlockingChanne
     assert raised.value.reply_code == 404
 
 
-def test_unused_queue_expires(connect: Connect, connection: pika.BlockingConnection) -> None:
+def test_an_unused_queue_expires(connect: Connect, connection: pika.BlockingConnection) -> None:
     queue = unique_name("expiring")
     connection.channel().queue_declare(queue, arguments={"x-expires": 50})
     exchange = unique_name("watch")
     connection.channel().exchange_declare(exchange, "fanout", auto_delete=True)
     connection.channel().queue_bind(queue, exchange)
 
-    # Asking for the queue itself would count as use, so its only exchange is asked for instead.
+    # A passive declare of the queue would count as use, so its only exchange is checked instead.
     def is_gone() -> bool:
         try:
             connection.channel().exchange_declare(exchange, passive=True)

@@ -13,7 +13,7 @@ from aio_pika import DeliveryMode, ExchangeType, Message
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, ProbableAuthenticationError
 from aiormq.exceptions import ChannelLockedResource
-from protocol import CA_FILE, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, main, name, unsupported
+from protocol import CA_FILE, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, deaths, main, name, unsupported
 
 
 @asynccontextmanager
@@ -137,8 +137,8 @@ async def dead_letter() -> None:
         await send(channel, work.name, b"try")
         await (await inbox.next()).reject()
         again = await inbox.next()
-        deaths = [(death["queue"], death["reason"], death["count"]) for death in again.headers["x-death"]]
-        assert deaths == [(name("wait"), "expired", 1), (name("work"), "rejected", 1)], deaths
+        history = deaths(again.headers)
+        assert history == [(name("wait"), "expired", 1), (name("work"), "rejected", 1)], history
 
 
 async def ttl() -> None:
@@ -184,7 +184,7 @@ async def server_named() -> None:
         q = await channel.declare_queue(exclusive=True)
         async with opened() as other:
             try:
-                await (await other.get_queue(q.name, ensure=False)).consume(lambda _: None)  # type: ignore[arg-type]
+                await consume_into_inbox(await other.get_queue(q.name, ensure=False))
             except ChannelLockedResource:
                 pass
             else:
@@ -273,5 +273,5 @@ SCENARIOS = (
 
 main(
     {scenario.__name__: run(scenario) for scenario in SCENARIOS}
-    | {"cancel": unsupported("it tells nobody that the broker has cancelled a consumer")}
+    | {"cancel": unsupported("it does not report that the broker has cancelled a consumer")}
 )

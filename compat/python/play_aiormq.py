@@ -17,7 +17,7 @@ from aiormq.exceptions import (
     ProbableAuthenticationError,
 )
 from pamqp.commands import Basic
-from protocol import CA_FILE, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, main, name, unsupported
+from protocol import CA_FILE, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, deaths, main, name, unsupported
 
 
 @asynccontextmanager
@@ -44,6 +44,11 @@ class Inbox(asyncio.Queue[DeliveredMessage]):
 
     async def bodies(self, count: int) -> list[bytes]:
         return [(await self.next()).body for _ in range(count)]
+
+
+def tag_of(message: DeliveredMessage) -> int:
+    assert message.delivery_tag is not None
+    return message.delivery_tag
 
 
 async def consume_into_inbox(channel: AbstractChannel, queue: str, **options: Any) -> Inbox:
@@ -105,6 +110,8 @@ async def returns() -> None:
         try:
             await channel.basic_publish(b"lost", routing_key=name("nobody"), mandatory=True)
         except aiormq.exceptions.PublishError as error:
+            assert error.message is not None
+            assert isinstance(error.message.delivery, Basic.Return), error
             assert error.message.delivery.reply_code == 312, error
         else:
             raise AssertionError("not returned")
@@ -120,7 +127,7 @@ async def consume() -> None:
         await asyncio.sleep(QUIET_S)
         assert inbox.qsize() == 3
         messages = [await inbox.next() for _ in range(3)]
-        await channel.basic_ack(messages[-1].delivery_tag, multiple=True)
+        await channel.basic_ack(tag_of(messages[-1]), multiple=True)
         assert await inbox.bodies(3) == [b"3", b"4", b"5"]
 
 
@@ -130,7 +137,7 @@ async def requeue() -> None:
         inbox = await consume_into_inbox(channel, q)
         await send(channel, q, b"again")
         first = await inbox.next()
-        await channel.basic_nack(first.delivery_tag)
+        await channel.basic_nack(tag_of(first))
         second = await inbox.next()
         assert (first.redelivered, second.redelivered) == (False, True)
 
@@ -142,10 +149,9 @@ async def dead_letter() -> None:
         await queue(channel, "wait", **{"x-dead-letter-exchange": "", to: work, "x-message-ttl": 200})
         inbox = await consume_into_inbox(channel, work)
         await send(channel, work, b"try")
-        await channel.basic_reject((await inbox.next()).delivery_tag, requeue=False)
-        headers = (await inbox.next()).header.properties.headers
-        deaths = [(death["queue"], death["reason"], death["count"]) for death in headers["x-death"]]
-        assert deaths == [(name("wait"), "expired", 1), (work, "rejected", 1)], deaths
+        await channel.basic_reject(tag_of(await inbox.next()), requeue=False)
+        history = deaths((await inbox.next()).header.properties.headers)
+        assert history == [(name("wait"), "expired", 1), (work, "rejected", 1)], history
 
 
 async def ttl() -> None:
@@ -186,6 +192,7 @@ async def rpc() -> None:
 async def server_named() -> None:
     async with opened() as channel, opened() as other:
         q = (await channel.queue_declare(exclusive=True)).queue
+        assert q is not None
         assert q.startswith("amq.gen-"), q
         try:
             await consume_into_inbox(other, q)
@@ -280,5 +287,5 @@ SCENARIOS = (
 
 main(
     {scenario.__name__: run(scenario) for scenario in SCENARIOS}
-    | {"cancel": unsupported("it tells nobody that the broker has cancelled a consumer")}
+    | {"cancel": unsupported("it does not report that the broker has cancelled a consumer")}
 )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from amqpstorm import AMQPChannelError, AMQPConnectionError, Channel, Connection, Message, UriConnection
 from amqpstorm.management import ManagementApi
-from protocol import CA_FILE, MANAGEMENT_URL, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, main, name
+from protocol import CA_FILE, MANAGEMENT_URL, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, deaths, main, name
 
 
 @contextmanager
@@ -138,10 +138,8 @@ def dead_letter() -> None:
         channel.basic.publish("try", work)
         inbox.take()[0].reject(requeue=False)
         [second] = inbox.take()
-        deaths = [
-            (death["queue"], death["reason"], death["count"]) for death in second.properties["headers"]["x-death"]
-        ]
-        assert deaths == [(name("wait"), "expired", 1), (work, "rejected", 1)], deaths
+        history = deaths(second.properties["headers"])
+        assert history == [(name("wait"), "expired", 1), (work, "rejected", 1)], history
 
 
 def ttl() -> None:
@@ -242,7 +240,7 @@ def wrong_password() -> None:
 
 
 def forced_close() -> None:
-    """Seen, and told, by its own client of the management API, too."""
+    """The client's own management API sees it as well."""
     with opened() as channel:
         address = urlsplit(MANAGEMENT_URL)
         api = ManagementApi(f"http://{address.hostname}:{address.port}", "guest", "guest")

@@ -58,7 +58,7 @@ def total(numbers: list[int]) -> int:
 
 @app.task
 def note(text: str) -> str:
-    with NOTES.open("a") as notes:
+    with NOTES.open("a", encoding="utf-8") as notes:
         notes.write(text + "\n")
     return text
 
@@ -176,7 +176,7 @@ def ttl() -> None:
 
 
 def priority() -> None:
-    """The worker is told of the queue when all are there."""
+    """The worker learns of the queue once all messages are there."""
     for number in (1, 5, 3):
         note.apply_async((f"p{number}",), queue=PRIORITY, priority=number)
     [answer] = app.control.add_consumer(PRIORITY, reply=True, timeout=PATIENCE_S, limit=1)
@@ -186,11 +186,11 @@ def priority() -> None:
 
 
 def notes(prefix: str) -> list[str]:
-    return [line for line in NOTES.read_text().splitlines() if line.startswith(prefix)] if NOTES.exists() else []
+    return [line for line in NOTES.read_text("utf-8").splitlines() if line.startswith(prefix)] if NOTES.exists() else []
 
 
 def rpc() -> None:
-    """A result comes back, and the worker's events tell of it."""
+    """A result comes back, and the worker sends events."""
     seen: list[str] = []
     with app.connection_for_read() as first:
         receiver = app.events.Receiver(first, handlers={"*": lambda event: seen.append(event["type"])})
@@ -227,7 +227,7 @@ def wrong_password() -> None:
 
 
 def recovers(what: str) -> None:
-    """The worker finds back, and does what is asked of it afterwards."""
+    """The worker reconnects and runs later tasks."""
     wait(answers)
     # The worker acks behind the result, and may not live through an ack that finds the connection closed.
     time.sleep(0.5)
@@ -236,7 +236,7 @@ def recovers(what: str) -> None:
 
 
 def answers() -> bool:
-    """Whether a sender of its own gets a result now."""
+    """Return whether a new sender gets a result."""
     try:
         fresh = Celery("play_celery", broker=URL, backend="rpc://")
         fresh.conf.update(task_default_queue=QUEUE, task_queues=app.conf.task_queues)

@@ -78,7 +78,7 @@ def requeue() -> None:
 
 
 def dead_letter() -> None:
-    """What fails for good is rejected, and in the dead-letter queue (`.XQ`)."""
+    """A message that fails finally is rejected, and goes to the dead-letter queue (`.XQ`)."""
     with working():
         failing.send()
         wait(lambda: broker.get_queue_message_counts(name("dramatiq"))[2])

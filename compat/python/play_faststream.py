@@ -65,7 +65,7 @@ async def confirms() -> None:
 
 
 async def returns() -> None:
-    """What nobody takes is told of with the connection's channel set so."""
+    """Unroutable messages are reported with this setting of the connection's channel."""
     async with RabbitBroker(URL, default_channel=Channel(on_return_raises=True)) as broker:
         try:
             await broker.publish("lost", name("nobody"), mandatory=True)

@@ -70,7 +70,7 @@ def call(path: str, body: Any = None, **query: str) -> Any:
 
 
 def wait(is_so: Callable[[], Any], patience_s: float = 2 * PATIENCE_S) -> Any:
-    """What it returns as soon as that is true; what fails meanwhile is no answer yet."""
+    """Return the result as soon as it is true; errors in between are ignored."""
     end = time.monotonic() + patience_s
     while True:
         try:
@@ -92,7 +92,7 @@ def connect() -> None:
 
 
 def inspected() -> Any:
-    """What Flower has of the worker from asking it anew, once all that is looked at here has come."""
+    """Return Flower's data of the worker after a refresh, once all fields used here are present."""
     worker = call("workers", refresh="1").get(WORKER, {})
     return worker if {"registered", "active_queues"} <= worker.keys() else None
 
@@ -124,7 +124,7 @@ def lengths() -> dict[str, int | None]:
 
 
 def rpc() -> None:
-    """A task is applied and its result told; the worker's events tell of it, too."""
+    """A task runs and its result arrives, as do the worker's events."""
     applied = call(f"task/apply/{add.name}", {"args": [4, 4]})
     assert (applied["state"], applied["result"]) == ("SUCCESS", 8), applied
     seen = wait(lambda: succeeded(applied["task-id"]))
@@ -132,13 +132,13 @@ def rpc() -> None:
 
 
 def succeeded(task_id: str) -> Any:
-    """What Flower knows of the task from events, once it has succeeded."""
+    """Return Flower's data of the task from events, once it has succeeded."""
     task = call(f"task/info/{task_id}")
     return task if task["state"] == "SUCCESS" else None
 
 
 def recovers(what: str) -> None:
-    """Flower and the worker find back: a task is applied, the queue's length is told, and events come."""
+    """Flower and the worker reconnect: a task runs, the length of the queue is known, and events arrive."""
     wait(inspected)
     ask(what)
     wait(is_back, 3 * PATIENCE_S)
@@ -147,7 +147,7 @@ def recovers(what: str) -> None:
 
 
 def is_back() -> bool:
-    """Whether a task that is applied now succeeds, and events tell of it."""
+    """Return whether a new task succeeds, with events."""
     applied = call(f"task/apply/{add.name}", {"args": [5, 5], "timeout": 2})
     end = time.monotonic() + 3
     while applied.get("result") == 10 and time.monotonic() < end:

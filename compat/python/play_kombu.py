@@ -10,7 +10,7 @@ from typing import Any
 
 import amqp
 from kombu import Connection, Consumer, Exchange, Message, Producer, Queue
-from protocol import CA_FILE, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, main, name
+from protocol import CA_FILE, PATIENCE_S, QUIET_S, TLS_URL, URL, WRONG_URL, ask, deaths, main, name
 
 
 @contextmanager
@@ -142,8 +142,8 @@ def dead_letter() -> None:
         [first] = inbox.take()
         first.reject()
         [second] = inbox.take()
-        deaths = [(death["queue"], death["reason"], death["count"]) for death in second.headers["x-death"]]
-        assert deaths == [(name("wait"), "expired", 1), (work.name, "rejected", 1)], deaths
+        history = deaths(second.headers)
+        assert history == [(name("wait"), "expired", 1), (work.name, "rejected", 1)], history
 
 
 def ttl() -> None:

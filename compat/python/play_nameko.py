@@ -16,7 +16,7 @@ from nameko.standalone.events import event_dispatcher  # noqa: E402
 from nameko.standalone.rpc import ClusterRpcProxy  # noqa: E402
 from protocol import PATIENCE_S, URL, WRONG_URL, main, name  # noqa: E402
 
-CONFIG = {"AMQP_URI": URL, "rpc_exchange": name("rpc"), "serializer": "json"}
+SETTINGS = {"AMQP_URI": URL, "rpc_exchange": name("rpc"), "serializer": "json"}
 SERVICE = name("service").replace(".", "_").replace("-", "_")
 heard: list[Any] = []
 
@@ -44,9 +44,9 @@ class Service:
 
 class Running:
     def __enter__(self) -> Any:
-        self.container = ServiceContainer(Service, CONFIG)
+        self.container = ServiceContainer(Service, SETTINGS)
         self.container.start()
-        self.proxy = ClusterRpcProxy(CONFIG, timeout=PATIENCE_S)
+        self.proxy = ClusterRpcProxy(SETTINGS, timeout=PATIENCE_S)
         return getattr(self.proxy.start(), SERVICE)
 
     def __exit__(self, *_: object) -> None:
@@ -76,7 +76,7 @@ def topology() -> None:
     heard.clear()
     with Running() as service:
         service.tell("one")
-        event_dispatcher(CONFIG)(SERVICE, "told", "two")
+        event_dispatcher(SETTINGS)(SERVICE, "told", "two")
         with eventlet.Timeout(PATIENCE_S):
             while len(heard) < 2:
                 eventlet.sleep(0.02)
@@ -91,7 +91,7 @@ def large() -> None:
 
 def wrong_password() -> None:
     try:
-        ClusterRpcProxy({**CONFIG, "AMQP_URI": WRONG_URL}).start()
+        ClusterRpcProxy({**SETTINGS, "AMQP_URI": WRONG_URL}).start()
     except Exception as error:
         assert "403" in str(error) or "ACCESS_REFUSED" in str(error) or "Login" in str(error), repr(error)
     else:

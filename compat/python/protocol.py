@@ -1,25 +1,26 @@
-"""What all programs here say to the harness: see `compat/matrix/playing.py` for the other side of it."""
+"""The programs' protocol with the harness, whose other side is `compat/matrix/playing.py`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
 URL, TLS_URL, CA_FILE = os.environ["AMQP_URL"], os.environ["AMQPS_URL"], os.environ["CA_FILE"]
 WRONG_URL = URL.replace("guest:guest@", "guest:wrong@")
 MANAGEMENT_URL = os.environ["MANAGEMENT_URL"]
 PATIENCE_S = 15.0
-# How long nothing has to happen for it to be taken for nothing.
+# Silence after which nothing more is expected.
 QUIET_S = 0.3
 
 
 class Unsupported(Exception):
-    """Why this client has no way to do that."""
+    """This client does not support a scenario; the text is the reason."""
 
 
 def main(scenarios: Mapping[str, Callable[[], object]]) -> None:
-    """Play those that are asked for; one that is not among `scenarios` is not the client's business."""
+    """Play the requested scenarios; those missing from `scenarios` are unsupported."""
     for scenario in sys.argv[1:]:
         try:
             if scenario not in scenarios:
@@ -34,7 +35,7 @@ def main(scenarios: Mapping[str, Callable[[], object]]) -> None:
 
 
 def unsupported(reason: str) -> Callable[[], None]:
-    """A scenario that the client cannot play."""
+    """Return a scenario that the client does not support."""
 
     def refuse() -> None:
         raise Unsupported(reason)
@@ -43,11 +44,16 @@ def unsupported(reason: str) -> Callable[[], None]:
 
 
 def ask(what: str) -> None:
-    """Have the broker restarted ("RESTART") or all connections closed ("CLOSE")."""
+    """Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE")."""
     print(what, flush=True)
     assert sys.stdin.readline() == "DONE\n", f"the harness did not {what}"
 
 
+def deaths(headers: Mapping[str, Any] | None) -> list[tuple[str, str, int]]:
+    """Return the history of a dead-lettered message: queue, reason and count, the newest first."""
+    return [(death["queue"], death["reason"], death["count"]) for death in (headers or {})["x-death"]]
+
+
 def name(stem: str) -> str:
-    """A name of a queue or exchange that nobody else uses."""
+    """Return a unique name of a queue or exchange."""
     return f"{os.environ['PREFIX']}.{stem}"

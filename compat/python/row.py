@@ -1,4 +1,4 @@
-"""The clients of Python: a program each, and an environment each, since they need different versions of one another.
+"""Python's clients, each with a program and a virtual environment, since their versions conflict.
 
 Those that the project's own environment has need no other.
 """
@@ -8,7 +8,7 @@ from importlib import metadata
 
 from compat.matrix.rows import Row
 
-# What is installed for each; the first is the client, and its version the row's.
+# Packages of each client; the first is the client, whose version is the row's.
 REQUIREMENTS = {
     "pika": ["pika==1.4.4"],
     "aio-pika": ["aio-pika==10.2.1"],
@@ -22,6 +22,8 @@ REQUIREMENTS = {
     "faststream": ["faststream[rabbit]==0.7.8"],
     "nameko": ["nameko==2.14.1", "setuptools<81"],
 }
+# This environment's, for all others.
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 def _row(name: str, requirements: list[str]) -> Row:
@@ -30,14 +32,14 @@ def _row(name: str, requirements: list[str]) -> Row:
         return Row(name, "Python", version, (sys.executable, program))
     environment = f"venv-{name}"
     install = (
-        (sys.executable, "-m", "venv", environment),
-        (f"{environment}/bin/pip", "install", "--quiet", "--disable-pip-version-check", *requirements),
+        (sys.executable, "-m", "venv", "--without-pip", environment),
+        (*PIP, "--python", f"{environment}/bin/python", "install", "--quiet", *requirements),
     )
     return Row(name, "Python", version, (f"{environment}/bin/python", program), install)
 
 
 def _is_here(requirements: list[str]) -> bool:
-    """Whether this environment has just that: extras cannot be looked up, so who needs one gets his own."""
+    """Return whether this environment has exactly these packages; those with extras get a new environment."""
     try:
         return all(metadata.version(name) == version for name, version in (r.split("==") for r in requirements))
     except (metadata.PackageNotFoundError, ValueError):

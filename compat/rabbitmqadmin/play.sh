@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rabbitmqadmin, as operators and scripts use it. What is said to the harness stands in compat/matrix/playing.py.
+# rabbitmqadmin, as operators and scripts use it. compat/matrix/playing.py describes the protocol with the harness.
 set -uo pipefail
 
 address=${MANAGEMENT_URL##*@}

@@ -1,4 +1,4 @@
-"""What was recorded here is replayed to the real RabbitMQ: the same messages, and the same time between them."""
+"""A capture is replayed to the real RabbitMQ: the same messages, with the same time between them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def channel_of(url: str) -> Any:
     return channel
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(not RabbitMQ.is_installed(), reason="RabbitMQ is not installed")
-def test_rabbitmq_gets_what_was_published_here_when_it_was(tmp_path: Path) -> None:
+def test_rabbitmq_receives_the_captured_messages_with_their_timing(tmp_path: Path) -> None:
     properties = pika.BasicProperties(
         content_type="text/plain",
         headers={"n": 1, "big": 1 << 40, "octets": b"\xff", "nested": {"list": [1, "a", None, True]}},
@@ -38,13 +39,13 @@ def test_rabbitmq_gets_what_was_published_here_when_it_was(tmp_path: Path) -> No
     file = tmp_path / "run.jsonl"
     with RunningServer() as here, here.vhost() as vhost:
         channel = channel_of(vhost.url)
-        with vhost.recording() as recording:
+        with vhost.capture() as capture:
             for body in bodies:
                 channel.basic_publish("events", "order.new", body, properties)
             time.sleep(PAUSE_S)
             channel.basic_publish("", "orders", b"last")
         channel.connection.close()
-        recording.save(file)
+        capture.save(file)
     rabbitmq = RabbitMQ(tmp_path / "rabbitmq")
     rabbitmq.start()
     try:

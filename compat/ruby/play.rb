@@ -1,15 +1,15 @@
-# bunny, as its users write it. What is said to the harness stands in compat/matrix/playing.py.
+# bunny, as its users write it. compat/matrix/playing.py describes the protocol with the harness.
 
 require "bunny"
 require "timeout"
 
 PATIENCE_S = 15
-# How long nothing has to happen for it to be taken for nothing.
+# Silence after which nothing more is expected.
 QUIET_S = 0.3
 
 $stdout.sync = true
 
-# A name of a queue or exchange that nobody else uses.
+# Return a unique name of a queue or exchange.
 def name(stem)
   "#{ENV.fetch('PREFIX')}.#{stem}"
 end
@@ -55,7 +55,7 @@ else
   raise "not refused with #{error}"
 end
 
-# Have the broker restarted ("RESTART") or all connections closed ("CLOSE").
+# Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE").
 def ask(what)
   puts what
   same $stdin.gets, "DONE\n"

@@ -6,7 +6,7 @@ ROWS = (
         language="Ruby",
         version="2.19.0",  # Debian's
         command=("ruby", "play.rb"),
-        # Another version is not to be told under this one's name.
+        # Results of another version must not appear under this one.
         install=(("ruby", "-e", 'gem "bunny", "2.19.0"; require "bunny"'),),
         programs=(("ruby", "ruby"), ("bunny", "ruby-bunny")),
     ),

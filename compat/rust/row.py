@@ -4,7 +4,7 @@ from compat.matrix.rows import Row
 
 
 def _row(name: str, version: str) -> Row:
-    install = (("bash", "cargo.sh", "build", "--quiet", "--bin", f"play_{name}"),)
+    install = (("bash", "cargo.sh", "build", "--quiet", "--bins"),)
     programs = (("cc", "gcc"),)
     return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, programs, timeout_s=90)
 

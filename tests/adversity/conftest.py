@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat.brokers import OurBroker
+from compat.brokers import AmqpBroker
 from tests.client import Client
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    process = OurBroker(tmp_path_factory.mktemp("broker"))
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBroker]:
+    process = AmqpBroker(tmp_path_factory.mktemp("broker"))
     process.start()
     yield process
     process.kill()
 
 
 @pytest.fixture
-def client(broker: OurBroker) -> Iterator[Client]:
-    """A client that behaves, whatever the others do."""
+def client(broker: AmqpBroker) -> Iterator[Client]:
+    """Provide a well-behaved client."""
     with Client(broker.port).open() as client:
         yield client

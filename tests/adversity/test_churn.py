@@ -1,4 +1,4 @@
-"""Clients that come and go, in numbers and by force."""
+"""Many clients that connect, disconnect or are killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pamqp import commands
 
-from compat.brokers import OurBroker
+from compat.brokers import AmqpBroker
 from compat.waiting import wait_until
 from tests.adversity.watching import MIB, memory_bytes, needs_proc, open_files
 from tests.client import Client
@@ -39,7 +39,7 @@ def close_properly(client: Client) -> None:
     client.close()
 
 
-def test_a_thousand_clients_at_once_come_and_go() -> None:
+def test_a_thousand_clients_connect_at_once() -> None:
     with RunningServer() as running:
         clients = [Client(running.port).open() for _ in range(CONNECTIONS)]
         assert running.ask(lambda server: len(server.broker.connections)) == CONNECTIONS
@@ -47,7 +47,7 @@ def test_a_thousand_clients_at_once_come_and_go() -> None:
             client.send(commands.Queue.Declare(queue=f"q{number}", exclusive=True))
         for client in clients:
             client.expect(commands.Queue.DeclareOk)
-        # Some say goodbye, some hang up, some are cut off.
+        # Some send connection.close, some close the socket, some reset it.
         for number, client in enumerate(clients):
             [close_properly, Client.close, Client.reset][number % 3](client)
         running.until(lambda server: not server.transports)
@@ -55,7 +55,7 @@ def test_a_thousand_clients_at_once_come_and_go() -> None:
 
 
 @needs_proc
-def test_clients_that_come_and_go_leave_nothing_behind(broker: OurBroker) -> None:
+def test_clients_that_come_and_go_leak_nothing(broker: AmqpBroker) -> None:
     def come_and_go(count: int) -> None:
         for _ in range(count):
             client = Client(broker.port).open()
@@ -72,7 +72,7 @@ def test_clients_that_come_and_go_leave_nothing_behind(broker: OurBroker) -> Non
     assert memory_bytes(broker.pid) < memory + 32 * MIB
 
 
-def test_a_killed_client_gives_back_what_it_has_not_settled(broker: OurBroker) -> None:
+def test_unsettled_messages_of_a_killed_client_are_requeued(broker: AmqpBroker) -> None:
     with Client(broker.port).open() as client:
         client.declare("killed")
         for number in range(20):
@@ -93,7 +93,7 @@ def test_a_killed_client_gives_back_what_it_has_not_settled(broker: OurBroker) -
 
 @needs_proc
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits other processes")
-def test_more_clients_than_files_are_turned_away(broker: OurBroker) -> None:
+def test_clients_beyond_the_limit_of_files_are_refused(broker: AmqpBroker) -> None:
     client = Client(broker.port).open()
     before = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)
     files = open_files(broker.pid)
@@ -101,7 +101,7 @@ def test_more_clients_than_files_are_turned_away(broker: OurBroker) -> None:
         resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (files + 20, before[1]))
         crowd = [Client(broker.port) for _ in range(100)]
         wait_until(lambda: open_files(broker.pid) >= files + 20)
-        # Those who are in are served.
+        # Connected clients are still served.
         client.sync()
         for peer in crowd:
             peer.close()

@@ -1,4 +1,4 @@
-"""Peers that say nothing, half of something, or something else."""
+"""Peers that send nothing, incomplete frames or another protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 from pamqp import commands, frame
 
-from compat.brokers import OurBroker
+from compat.brokers import AmqpBroker
 from compat.waiting import wait_until
 from tests.adversity.watching import MIB, memory_bytes, needs_proc, open_files
 from tests.client import PROTOCOL_HEADER, Client
@@ -18,7 +18,7 @@ from tests.peer import publish_bytes
 
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(range(190))
 HTTP_GET = b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: scanner\r\n\r\n"
-# What others say first on a port that they take for their own.
+# First octets of other protocols.
 GREETINGS = {
     "nothing": b"",
     "one octet": b"A",
@@ -39,19 +39,19 @@ GREETINGS = {
 def greet_and_go(port: int, greetings: Iterable[bytes], *, with_reset: bool) -> None:
     for greeting in greetings:
         peer = Client(port)
-        with contextlib.suppress(ConnectionError):  # the broker has heard enough
+        with contextlib.suppress(ConnectionError):  # the broker has closed the connection
             peer.send_bytes(greeting)
         if with_reset:
             peer.reset()
         else:
             peer.close()
-    # Connections are accepted in their order, so all of these have been when this one is answered.
+    # Connections are accepted in order, so all others are accepted before this one is answered.
     Client(port).open().close()
 
 
 @needs_proc
 @pytest.mark.parametrize("with_reset", [False, True], ids=["closed", "reset"])
-def test_port_scans_leave_nothing_behind(broker: OurBroker, client: Client, with_reset: bool) -> None:
+def test_port_scans_leak_nothing(broker: AmqpBroker, client: Client, with_reset: bool) -> None:
     files = open_files(broker.pid)
     greet_and_go(broker.port, GREETINGS.values(), with_reset=with_reset)
     wait_until(lambda: open_files(broker.pid) <= files)
@@ -64,7 +64,7 @@ def test_port_scans_leave_nothing_behind(broker: OurBroker, client: Client, with
 
 
 @pytest.mark.parametrize("greeting", GREETINGS)
-def test_a_stranger_is_told_little_and_let_go(broker: OurBroker, client: Client, greeting: str) -> None:
+def test_an_invalid_greeting_gets_a_short_answer_and_a_close(broker: AmqpBroker, client: Client, greeting: str) -> None:
     with Client(broker.port) as stranger:
         stranger.send_bytes(GREETINGS[greeting])
         stranger.socket.shutdown(1)
@@ -72,14 +72,14 @@ def test_a_stranger_is_told_little_and_let_go(broker: OurBroker, client: Client,
     client.sync()
 
 
-def test_a_stranger_who_waits_for_an_answer_is_let_go(broker: OurBroker) -> None:
+def test_an_http_client_gets_the_protocol_header_and_a_close(broker: AmqpBroker) -> None:
     with Client(broker.port) as browser:
         browser.send_bytes(HTTP_GET)
         assert browser.expect_end() == PROTOCOL_HEADER
 
 
 @needs_proc
-def test_a_conversation_may_be_cut_anywhere(broker: OurBroker, client: Client) -> None:
+def test_a_connection_may_be_cut_after_any_octet(broker: AmqpBroker, client: Client) -> None:
     client.declare("cut")
     conversation = b"".join(
         [
@@ -102,7 +102,7 @@ def test_a_conversation_may_be_cut_anywhere(broker: OurBroker, client: Client) -
 
 
 @needs_proc
-def test_a_connection_cut_in_a_large_body_harms_nobody(broker: OurBroker, client: Client) -> None:
+def test_a_connection_cut_in_a_large_body_disturbs_no_other_client(broker: AmqpBroker, client: Client) -> None:
     client.declare("large")
     client.consume("large", no_ack=True)
     files, memory = open_files(broker.pid), memory_bytes(broker.pid)
@@ -117,7 +117,7 @@ def test_a_connection_cut_in_a_large_body_harms_nobody(broker: OurBroker, client
     assert client.expect_delivery()[1] == b"the only whole one"
 
 
-def test_garbage_in_an_open_connection_ends_that_one_only(broker: OurBroker, client: Client) -> None:
+def test_garbage_in_an_open_connection_ends_only_that_connection(broker: AmqpBroker, client: Client) -> None:
     chance = random.Random(3)
     for _ in range(50):
         with Client(broker.port).open() as peer:
@@ -128,7 +128,7 @@ def test_garbage_in_an_open_connection_ends_that_one_only(broker: OurBroker, cli
 
 
 @needs_proc
-def test_a_peer_that_sends_on_after_its_connection_is_over_is_not_kept(broker: OurBroker, client: Client) -> None:
+def test_a_peer_that_sends_after_the_end_of_its_connection_is_disconnected(broker: AmqpBroker, client: Client) -> None:
     files, memory = open_files(broker.pid), memory_bytes(broker.pid)
     with Client(broker.port).open() as peer:
         peer.send_bytes(b"\x01\x00\x00\x00\x00\x00\x00\x00")

@@ -1,4 +1,4 @@
-"""Peers that do not read: what waits for them is kept once, in their queues, and nobody else waits."""
+"""Peers that do not read: their messages stay in the queues, once, and other clients do not wait."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections.abc import Iterator
 import pytest
 from pamqp import commands, frame
 
-from compat.brokers import OurBroker
+from compat.brokers import AmqpBroker
 from compat.waiting import wait_until
 from tests.adversity.watching import MIB, memory_bytes, needs_proc, open_files
 from tests.client import READ_BYTES, TIMEOUT_S, Client
 from tests.peer import publish_bytes
 
 SMALL_BUFFER = 16 * 1024
-# What a socket and the session behind it may hold, and what the allocator may keep for itself.
+# Memory that a socket with its session may use, and memory that the allocator may keep.
 PER_CONNECTION_BYTES = 1 * MIB
 SLACK_BYTES = 48 * MIB
 
 
 @pytest.fixture(scope="module")
-def stalled(broker: OurBroker) -> Iterator[list[Client]]:
-    """Clients that read nothing any more; they stay until the end of the module."""
+def stalled(broker: AmqpBroker) -> Iterator[list[Client]]:
+    """Provide clients that have stopped reading; they stay until the end of the module."""
     clients: list[Client] = []
     yield clients
     for client in clients:
         client.close()
 
 
-def stall_consumer(broker: OurBroker, queue: str, stalled: list[Client]) -> None:
+def stall_consumer(broker: AmqpBroker, queue: str, stalled: list[Client]) -> None:
     consumer = Client(broker.port, receive_bytes=SMALL_BUFFER).open()
     stalled.append(consumer)
     consumer.declare(queue)
@@ -38,7 +38,7 @@ def stall_consumer(broker: OurBroker, queue: str, stalled: list[Client]) -> None
 
 
 def publish_much(client: Client, queue: str, *, exchange: str = "", count: int, body_bytes: int) -> None:
-    """Publish `count` messages and wait until the broker has taken them."""
+    """Publish `count` messages and wait until the broker has processed them."""
     one = publish_bytes(queue, bytes(body_bytes), exchange=exchange)
     portion = max(1, MIB // len(one))
     for start in range(0, count, portion):
@@ -47,13 +47,13 @@ def publish_much(client: Client, queue: str, *, exchange: str = "", count: int, 
 
 
 def has_room(client: Client, timeout_s: float = 1.0) -> bool:
-    """Whether the client's socket takes more within the time."""
+    """Return whether the client's socket becomes writable within the time."""
     _, writable, _ = select.select([], [client.socket], [], timeout_s)
     return bool(writable)
 
 
 def send_without_reading(client: Client, requests: bytes, bytes_max: int) -> int:
-    """Send the same requests until nobody takes them any more; returns how many octets were sent."""
+    """Send the same requests until the broker reads no more; return the number of octets sent."""
     sent = 0
     client.socket.setblocking(False)
     while sent < bytes_max and has_room(client):
@@ -68,13 +68,13 @@ def send_without_reading(client: Client, requests: bytes, bytes_max: int) -> int
 @needs_proc
 @pytest.mark.parametrize("body_bytes", [1000, 100_000])
 def test_a_backlog_for_a_consumer_that_does_not_read_is_kept_once(
-    broker: OurBroker, client: Client, stalled: list[Client], body_bytes: int
+    broker: AmqpBroker, client: Client, stalled: list[Client], body_bytes: int
 ) -> None:
     queue = f"slow-{body_bytes}"
     stall_consumer(broker, queue, stalled)
     before, volume = memory_bytes(broker.pid), 64 * MIB
     publish_much(client, queue, count=volume // body_bytes, body_bytes=body_bytes)
-    # A message of 1000 octets has its frames and its object beside its body.
+    # A message of 1000 octets also needs memory for its frames and its object.
     assert memory_bytes(broker.pid) - before < volume * 3 // 2 + SLACK_BYTES
     client.call(commands.Queue.Purge(queue=queue))
 
@@ -82,7 +82,7 @@ def test_a_backlog_for_a_consumer_that_does_not_read_is_kept_once(
 @needs_proc
 @pytest.mark.parametrize("body_bytes", [4000, 64 * 1024])
 def test_fifty_consumers_that_do_not_read_share_one_copy(
-    broker: OurBroker, client: Client, stalled: list[Client], body_bytes: int
+    broker: AmqpBroker, client: Client, stalled: list[Client], body_bytes: int
 ) -> None:
     count, exchange = 50, f"fan-{body_bytes}"
     client.call(commands.Exchange.Declare(exchange=exchange, exchange_type="fanout"))
@@ -92,7 +92,7 @@ def test_fifty_consumers_that_do_not_read_share_one_copy(
     before, volume = memory_bytes(broker.pid), 64 * MIB
     publish_much(client, "", exchange=exchange, count=volume // body_bytes, body_bytes=body_bytes)
     assert memory_bytes(broker.pid) - before < volume + count * PER_CONNECTION_BYTES + SLACK_BYTES
-    # All have theirs, and so do clients that do read.
+    # All have their messages, and so do clients that read.
     assert client.ready_count(f"{exchange}-{count - 1}") > 0
     reader = Client(broker.port).open()
     for number in range(count):
@@ -101,7 +101,7 @@ def test_fifty_consumers_that_do_not_read_share_one_copy(
     reader.close()
 
 
-def test_others_are_answered_meanwhile(broker: OurBroker, client: Client, stalled: list[Client]) -> None:
+def test_other_clients_are_answered_meanwhile(broker: AmqpBroker, client: Client, stalled: list[Client]) -> None:
     stall_consumer(broker, "slow", stalled)
     flooding = threading.Event()
 
@@ -126,7 +126,7 @@ def test_others_are_answered_meanwhile(broker: OurBroker, client: Client, stalle
 
 
 @needs_proc
-def test_a_peer_that_asks_and_never_reads_is_not_read_for_ever(broker: OurBroker, client: Client) -> None:
+def test_a_peer_that_never_reads_its_replies_is_no_longer_read(broker: AmqpBroker, client: Client) -> None:
     name = "q" * 250
     client.declare(name)
     before = memory_bytes(broker.pid)
@@ -136,19 +136,19 @@ def test_a_peer_that_asks_and_never_reads_is_not_read_for_ever(broker: OurBroker
         assert sent < 64 * MIB
         assert memory_bytes(broker.pid) - before < SLACK_BYTES
         client.sync()
-        # When it does read, each request is answered.
+        # Once it reads, each request is answered.
         answers = sent // len(request)
         for _ in range(min(answers, 1000)):
             assert asker.expect(commands.Queue.DeclareOk).queue == name
 
 
 @needs_proc
-def test_a_peer_that_gets_and_never_reads_is_not_read_for_ever(broker: OurBroker, client: Client) -> None:
+def test_a_peer_that_never_reads_its_gets_is_no_longer_read(broker: AmqpBroker, client: Client) -> None:
     client.declare("got")
     publish_much(client, "got", count=1000, body_bytes=64 * 1024)
     before = memory_bytes(broker.pid)
     with Client(broker.port, receive_bytes=SMALL_BUFFER).open() as getter:
-        # They are small: one read brings the broker many. The messages are shared with the queue.
+        # Gets are small, so one read has many of them. The messages are shared with the queue.
         getter.send_bytes(frame.marshal(commands.Basic.Get(queue="got"), 1) * 1000)
         wait_until(lambda: client.ready_count("got") < 1000)
         assert memory_bytes(broker.pid) - before < SLACK_BYTES
@@ -157,7 +157,7 @@ def test_a_peer_that_gets_and_never_reads_is_not_read_for_ever(broker: OurBroker
 
 
 @needs_proc
-def test_a_flood_that_is_consumed_does_not_grow_the_broker(broker: OurBroker, client: Client) -> None:
+def test_a_flood_that_is_consumed_does_not_grow_the_broker(broker: AmqpBroker, client: Client) -> None:
     volume, sent, received = 256 * MIB, 0, 0
     client.declare("river")
     flood = memoryview(publish_bytes("river", bytes(50_000)) * 5)
@@ -165,9 +165,10 @@ def test_a_flood_that_is_consumed_does_not_grow_the_broker(broker: OurBroker, cl
     with Client(broker.port).open() as consumer, Client(broker.port).open() as publisher:
         consumer.consume("river", no_ack=True)
         publisher.socket.setblocking(False)
-        # One thread does both, so that a machine busy elsewhere holds up both.
+        # No more is in flight than a delayed broker may hold.
         while received < volume:
-            readable, writable, _ = select.select([consumer.socket], [publisher.socket], [], TIMEOUT_S)
+            senders = [publisher.socket] if sent - received < volume // 16 else []
+            readable, writable, _ = select.select([consumer.socket], senders, [], TIMEOUT_S)
             assert readable or writable
             if writable:
                 sent += publisher.socket.send(flood[sent % len(flood) :])
@@ -178,7 +179,7 @@ def test_a_flood_that_is_consumed_does_not_grow_the_broker(broker: OurBroker, cl
 
 
 @needs_proc
-def test_stalled_peers_that_go_leave_nothing_behind(broker: OurBroker, client: Client) -> None:
+def test_disconnected_stalled_peers_leak_nothing(broker: AmqpBroker, client: Client) -> None:
     files = open_files(broker.pid)
     peers: list[Client] = []
     for number in range(10):

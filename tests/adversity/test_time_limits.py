@@ -17,7 +17,7 @@ def test_unfinished_handshakes_do_not_pile_up() -> None:
     with RunningServer(handshake_timeout_ms=1500) as running, Client(running.port).open() as client:
         waiting = [Client(running.port) for _ in range(200)]
         for number, peer in enumerate(waiting):
-            # How far each of them gets. Some are gone already, where this machine is slow.
+            # Steps of the handshake for each client. On a slow machine some are disconnected already.
             with contextlib.suppress(ConnectionError):
                 if number % 3 == 1:
                     peer.send_bytes(PROTOCOL_HEADER)
@@ -26,11 +26,11 @@ def test_unfinished_handshakes_do_not_pile_up() -> None:
         running.until(lambda server: len(server.transports) == 1)
         for peer in waiting:
             peer.expect_end()
-        # Who had finished stays.
+        # The finished client stays.
         client.sync()
 
 
-def test_a_handshake_cannot_be_drawn_out_octet_by_octet() -> None:
+def test_sending_octet_by_octet_does_not_extend_a_handshake() -> None:
     with RunningServer(handshake_timeout_ms=1500) as running:
         peer, octets = Client(running.port), 0
         with contextlib.suppress(ConnectionError):
@@ -44,7 +44,7 @@ def test_a_handshake_cannot_be_drawn_out_octet_by_octet() -> None:
         running.until(lambda server: not server.transports)
 
 
-def test_heartbeats_tell_the_living_from_the_dead() -> None:
+def test_heartbeats_detect_dead_clients() -> None:
     with RunningServer() as running:
         client = Client(running.port).open(heartbeat=0)
         client.declare("q")
@@ -59,16 +59,16 @@ def test_heartbeats_tell_the_living_from_the_dead() -> None:
             talking.sync()
             with contextlib.suppress(TimeoutError):
                 heard += beating.socket.recv(1000)
-        # What the dead one had not settled is there for others.
+        # Unsettled messages of the dead client are requeued.
         assert client.ready_count("q") == 1
         assert dead.expect_end().replace(HEARTBEAT_FRAME, b"") == b""
-        # An idle client is sent heartbeats, and nothing else.
+        # An idle client receives only heartbeats.
         assert heard
         assert heard.replace(HEARTBEAT_FRAME, b"") == b""
         talking.sync()
 
 
-def test_a_dead_peer_with_a_full_socket_is_given_up_too() -> None:
+def test_a_dead_peer_with_a_full_socket_is_disconnected() -> None:
     with RunningServer() as running, Client(running.port).open() as client:
         dead = Client(running.port, receive_bytes=16 * 1024).open(heartbeat=1)
         dead.declare("q")
@@ -78,6 +78,6 @@ def test_a_dead_peer_with_a_full_socket_is_given_up_too() -> None:
         client.sync()
         running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 16)
         assert running.ask(lambda server: len(server.broker.connections)) == 1
-        # Its socket is closed a while later, though it never empties.
+        # Its socket never empties, but is closed later.
         running.live_through(60_000)
         running.until(lambda server: len(server.transports) == 1)

@@ -1,4 +1,4 @@
-"""The load generator says what happened, and fails when it is not all."""
+"""The load generator reports its results, and fails if messages are missing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from bench.generator import Load, LoadError, build_generator, run_load
-from compat.brokers import OurBroker, RabbitMQ
+from compat.brokers import AmqpBroker, RabbitMQ
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    process = OurBroker(tmp_path_factory.mktemp("broker"))
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBroker]:
+    process = AmqpBroker(tmp_path_factory.mktemp("broker"))
     process.start()
     yield process
     process.kill()
@@ -63,7 +63,7 @@ CONFIRMED = Load(messages=2000, window=100, ack=1, prefetch=50, seconds=20)
     ],
     ids=lambda value: " ".join(value.options()) if isinstance(value, Load) else None,
 )
-def test_all_messages_arrive(broker: OurBroker, load: Load, received: int) -> None:
+def test_all_messages_arrive(broker: AmqpBroker, load: Load, received: int) -> None:
     outcome = run_load(load, broker, broker.pid)
     assert outcome.is_complete
     assert outcome.sent == load.messages * load.publishers
@@ -72,34 +72,32 @@ def test_all_messages_arrive(broker: OurBroker, load: Load, received: int) -> No
 
 
 @pytest.fixture
-def channel(broker: OurBroker) -> Iterator[BlockingChannel]:
+def channel(broker: AmqpBroker) -> Iterator[BlockingChannel]:
     with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
         yield connection.channel()
 
 
 def messages_of(channel: BlockingChannel, queue: str) -> list[tuple[str, pika.BasicProperties]]:
-    """Routing key and properties of all messages in a queue."""
+    """Return routing key and properties of all messages in a queue."""
     found = []
     while (message := channel.basic_get(queue, auto_ack=True))[0] is not None:
         found.append((message[0].routing_key, message[1]))
     return found
 
 
-def test_queues_have_the_argument_asked_for(broker: OurBroker, channel: BlockingChannel) -> None:
+def test_queues_have_the_requested_argument(broker: AmqpBroker, channel: BlockingChannel) -> None:
     load = Load(messages=50, consumers=0, window=10, prefix="short", argument="x-max-length=7", keep=True)
     run_load(load, broker, broker.pid)
     assert len(messages_of(channel, "short.queue.00000")) == 7
 
 
-def test_priorities_come_in_turn(broker: OurBroker, channel: BlockingChannel) -> None:
+def test_priorities_rotate(broker: AmqpBroker, channel: BlockingChannel) -> None:
     run_load(Load(messages=7, consumers=0, window=7, priorities=3, prefix="high", keep=True), broker, broker.pid)
     found = messages_of(channel, "high.queue.00000")
     assert [properties.priority for _, properties in found] == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_messages_that_expire_are_consumed_from_where_they_are_dead_lettered(
-    broker: OurBroker, channel: BlockingChannel
-) -> None:
+def test_expired_messages_are_consumed_from_the_dead_letter_queue(broker: AmqpBroker, channel: BlockingChannel) -> None:
     load = Load(
         messages=5, publishers=1, consumers=0, window=5, expiration=1, dead_letter=True, prefix="late", keep=True
     )
@@ -113,6 +111,7 @@ def test_messages_that_expire_are_consumed_from_where_they_are_dead_lettered(
         assert (death["reason"], death["queue"], death["original-expiration"]) == ("expired", "late.queue.00000", "1")
 
 
+@pytest.mark.verify
 def test_keys_are_hashed_over_all_queues(rabbitmq: RabbitMQ) -> None:
     load = Load(messages=2000, queues=5, consumers=5, hash_keys=1000)
     assert run_load(load, rabbitmq, rabbitmq.pid).received == 2000
@@ -123,7 +122,7 @@ def test_keys_are_hashed_over_all_queues(rabbitmq: RabbitMQ) -> None:
     assert len({key for messages in found for key, _ in messages}) == 1000
 
 
-def test_latency_needs_room_for_the_time_in_the_body(broker: OurBroker) -> None:
+def test_latency_needs_space_for_the_time_in_the_body(broker: AmqpBroker) -> None:
     outcome = run_load(Load(messages=100, body=8), broker, broker.pid)
     assert outcome.latency_p50_us is not None
     assert outcome.latency_p99_us is not None
@@ -133,45 +132,45 @@ def test_latency_needs_room_for_the_time_in_the_body(broker: OurBroker) -> None:
     assert run_load(Load(messages=100, body=7), broker, broker.pid).latency_p50_us is None
 
 
-def test_work_of_other_programs_is_seen(broker: OurBroker) -> None:
+def test_the_cpu_time_of_other_programs_is_measured(broker: AmqpBroker) -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         outcome = run_load(Load(messages=500, rate=1000), broker, broker.pid)
         other.kill()
     assert outcome.elsewhere_share > 0.3
 
 
-def test_a_wanted_rate_is_not_exceeded(broker: OurBroker) -> None:
+def test_a_requested_rate_is_not_exceeded(broker: AmqpBroker) -> None:
     assert run_load(Load(messages=500, rate=1000), broker, broker.pid).publish_rate < 1050
 
 
-def test_a_backlog_stays_as_long_as_it_is(broker: OurBroker) -> None:
+def test_a_backlog_keeps_its_size(broker: AmqpBroker) -> None:
     filled = Load(messages=3000, consumers=0, window=100, prefix="backlog", keep=True)
     run_load(filled, broker, broker.pid)
     through = run_load(replace(CONFIRMED, prefix="backlog", receive=2000, keep=True), broker, broker.pid)
     assert 2000 <= through.received <= 2000 + CONFIRMED.prefetch
-    # All of it is still there: 3000 and nothing published now.
+    # All 3000 messages are still there, and none was published now.
     rest = run_load(replace(CONFIRMED, publishers=0, prefix="backlog", receive=2900), broker, broker.pid)
     assert rest.received >= 2900
 
 
-def test_a_run_that_is_too_slow_is_an_error_with_its_counts(broker: OurBroker) -> None:
+def test_a_slow_run_is_an_error_with_its_counts(broker: AmqpBroker) -> None:
     with pytest.raises(LoadError, match=r"after 0.2 s: \d+ sent"):
         run_load(Load(messages=5000, rate=1000, seconds=0.2), broker, broker.pid)
 
 
-def test_what_the_broker_says_is_in_the_error(broker: OurBroker) -> None:
+def test_the_error_contains_the_brokers_text(broker: AmqpBroker) -> None:
     run_load(Load(messages=1, consumers=0, prefix="taken", topic_bindings=1, keep=True), broker, broker.pid)
     with pytest.raises(LoadError, match="PRECONDITION_FAILED"):
         run_load(Load(messages=1, prefix="taken", fanout=True), broker, broker.pid)
 
 
-def test_a_broker_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="not running"):
-        run_load(Load(), OurBroker(tmp_path), pid=2**30)
+        run_load(Load(), AmqpBroker(tmp_path), pid=2**30)
     with pytest.raises(LoadError, match="connecting"):
-        run_load(Load(), OurBroker(tmp_path), pid=os.getpid())
+        run_load(Load(), AmqpBroker(tmp_path), pid=os.getpid())
 
 
-def test_it_is_built_only_when_its_sources_are_newer() -> None:
+def test_it_is_built_only_if_its_sources_are_newer() -> None:
     before = build_generator().stat().st_mtime_ns
     assert build_generator().stat().st_mtime_ns == before

@@ -1,4 +1,4 @@
-"""What management costs and how fast it answers, on real brokers."""
+"""The cost and speed of management, on real brokers."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from pathlib import Path
 
 import pytest
 
-from bench.compare import BROKERS, Effort, Figures
+from bench.benchmarks import ROWS
 from bench.managed import MANAGED, SCRAPED, TOOLS, measure_managed
-from bench.rows import ROWS
-from compat.brokers import OurBroker
+from bench.side_by_side import BROKERS, Effort, Figures
+from compat.brokers import AmqpBroker
 
 MANAGED_ROWS = [row for row in ROWS if row.is_managed]
 
 
-def test_management_is_measured_of_the_same_brokers_as_the_rest() -> None:
+def test_management_is_measured_for_the_same_brokers() -> None:
     assert MANAGED.keys() == TOOLS.keys() == SCRAPED.keys() == BROKERS.keys()
 
 
-def test_rows_of_management_have_loads_of_their_own() -> None:
+def test_rows_of_management_have_separate_loads() -> None:
     assert [row.name for row in MANAGED_ROWS if row.load or row.beside or row.before] == []
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
-def test_each_row_of_management_has_a_figure_of_each_new_process(tmp_path: Path) -> None:
+def test_each_row_of_management_has_a_figure_per_process(tmp_path: Path) -> None:
     figures, said = Figures(), list[str]()
-    measure_managed(MANAGED_ROWS, ["ours"], Effort(repeats=2, divisor=20), tmp_path, figures, said.append)
+    measure_managed(MANAGED_ROWS, ["amqp-broker"], Effort(repeats=2, divisor=20), tmp_path, figures, said.append)
     assert figures.failures == []
-    assert {name: len(samples["ours"]) for name, samples in figures.samples.items()} == {
+    assert {name: len(samples["amqp-broker"]) for name, samples in figures.samples.items()} == {
         row.name: 2 for row in MANAGED_ROWS
     }
-    ready, listed = figures.median(MANAGED_ROWS[0], "ours"), figures.median(MANAGED_ROWS[3], "ours")
+    ready, listed = figures.median(MANAGED_ROWS[0], "amqp-broker"), figures.median(MANAGED_ROWS[3], "amqp-broker")
     assert ready is not None
     assert listed is not None
     assert 0.05 < ready.value < 30
     assert 1 < listed.value < 3000
 
 
-def test_a_broker_that_does_not_answer_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = lambda folder: OurBroker(folder, options=("--no-control",))  # noqa: E731
-    monkeypatch.setitem(MANAGED, "ours", silent)
+def test_a_silent_broker_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = lambda folder: AmqpBroker(folder, options=("--no-control",))  # noqa: E731
+    monkeypatch.setitem(MANAGED, "amqp-broker", silent)
     figures = Figures()
     rows = [row for row in MANAGED_ROWS if row.name == "ping"]
-    measure_managed(rows, ["ours"], Effort(repeats=1), tmp_path, figures, lambda text: None)
+    measure_managed(rows, ["amqp-broker"], Effort(repeats=1), tmp_path, figures, lambda text: None)
     assert figures.samples == {}
-    assert [failure.partition(":")[0] for failure in figures.failures] == ["management, ours"]
+    assert [failure.partition(":")[0] for failure in figures.failures] == ["management, amqp-broker"]

@@ -1,4 +1,4 @@
-"""Clients with habits, and what the broker says of them."""
+"""Clients with habits, and the broker's advice about them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from pamqp import commands
 
-from amqp_broker.broker.advice import Advice
+from amqp_broker.lab.advice import Advice
 from tests.peer import Lab, Peer
 
 MINUTE_MS = 60_000
@@ -15,7 +15,7 @@ DAY_MS = 86_400_000
 
 def advice_in(lab: Lab) -> list[Advice]:
     lab.broker.now = lab.now
-    lab.broker.advice.look_at_all()
+    lab.broker.advice.scan_all()
     return list(lab.broker.advice)
 
 

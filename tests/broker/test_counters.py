@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from pamqp import commands
 
 from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
@@ -7,7 +8,7 @@ from tests.peer import Lab, Peer
 
 
 def stats(lab: Lab) -> dict[str, int]:
-    lab.broker.counters.collect()
+    lab.broker.collect_counts()
     return {name: count for name, count in lab.broker.counters.message_stats().items() if count}
 
 
@@ -18,11 +19,11 @@ def published(lab: Lab, *bodies: bytes, to: str = "q") -> Peer:
     return peer
 
 
-def test_what_has_never_happened_is_not_told() -> None:
+def test_counts_that_are_0_are_omitted() -> None:
     assert PublishCounts().stats() == PublishCounts().exchange_stats() == DeliveryCounts().stats() == {}
 
 
-def test_an_exchange_tells_what_came_in_and_what_went_out_of_it() -> None:
+def test_the_stats_of_an_exchange_have_messages_in_and_out() -> None:
     counts = PublishCounts()
     counts.count(2, queues=3, mandatory=False)
     counts.count(1, queues=0, mandatory=True)
@@ -30,23 +31,30 @@ def test_an_exchange_tells_what_came_in_and_what_went_out_of_it() -> None:
     assert counts.stats() == {"publish": 3, "confirm": 0, "return_unroutable": 1, "drop_unroutable": 0}
 
 
-def test_deliver_get_is_the_sum_of_all_that_left() -> None:
+def test_deliver_get_is_the_sum_of_all_deliveries_and_gets() -> None:
     counts = DeliveryCounts()
     counts.deliver, counts.deliver_no_ack, counts.get, counts.get_no_ack, counts.ack = 1, 2, 4, 8, 1
     assert counts.stats()["deliver_get"] == 15
 
 
-def test_counts_are_up_to_date_after_collect_and_are_not_told_twice() -> None:
+@pytest.mark.parametrize("name", ["deliver_no_ack", "ack", "get_empty"])
+def test_the_first_count_of_deliveries_brings_all_others(name: str) -> None:
+    counts = DeliveryCounts()
+    setattr(counts, name, 1)
+    assert (counts.stats()[name], len(counts.stats())) == (1, 8)
+
+
+def test_counts_are_up_to_date_after_collect_and_count_once() -> None:
     lab = Lab()
     lab.connect().declare("q")
     published(lab, b"one", b"two")
     assert stats(lab) == stats(lab) == {"publish": 2}
     queue = lab.vhost.queues["q"]
-    assert queue.message_stats() == {"publish": 2}
-    assert queue.published_from == {lab.vhost.default_exchange: 2}
+    assert queue.statistics.message_stats() == {"publish": 2}
+    assert queue.statistics.published_from == {lab.vhost.default_exchange: 2}
 
 
-def test_what_a_lost_connection_has_counted_stays() -> None:
+def test_the_counts_of_a_lost_connection_remain() -> None:
     lab = Lab()
     receiver = lab.connect()
     receiver.declare("q")
@@ -54,10 +62,10 @@ def test_what_a_lost_connection_has_counted_stays() -> None:
     published(lab, b"one", b"two").disconnect()
     receiver.disconnect()
     assert stats(lab) == {"publish": 2, "deliver_no_ack": 2, "deliver_get": 2}
-    assert lab.vhost.queues["q"].message_stats()["deliver_no_ack"] == 2
+    assert lab.vhost.queues["q"].statistics.message_stats()["deliver_no_ack"] == 2
 
 
-def test_what_a_deleted_queue_has_counted_stays_in_the_totals() -> None:
+def test_the_counts_of_a_deleted_queue_remain_in_the_totals() -> None:
     lab = Lab()
     peer = published(lab)
     peer.declare("q")
@@ -66,11 +74,11 @@ def test_what_a_deleted_queue_has_counted_stays_in_the_totals() -> None:
     peer.call(commands.Queue.Delete(queue="q"))
     peer.declare("q")
     assert stats(lab) == {"publish": 1, "get_no_ack": 1, "deliver_get": 1}
-    assert lab.vhost.message_stats()["publish"] == 1
-    assert lab.vhost.queues["q"].message_stats() == {}
+    assert lab.vhost.counts.message_stats()["publish"] == 1
+    assert lab.vhost.queues["q"].statistics.message_stats() == {}
 
 
-def test_what_a_deleted_vhost_has_counted_stays_in_the_totals() -> None:
+def test_the_counts_of_a_deleted_vhost_remain_in_the_totals() -> None:
     lab = Lab()
     lab.broker.add_vhost("other")
     from_guest = lab.broker.users["guest"]
@@ -80,7 +88,7 @@ def test_what_a_deleted_vhost_has_counted_stays_in_the_totals() -> None:
     assert stats(lab) == {"publish": 1, "drop_unroutable": 1}
 
 
-def test_deliveries_are_told_by_type_of_queue() -> None:
+def test_deliveries_are_counted_by_type_of_queue() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("classic")
@@ -92,7 +100,7 @@ def test_deliveries_are_told_by_type_of_queue() -> None:
     assert counted == {"classic": 1, "quorum": 2, "stream": 0}
 
 
-def test_a_stream_counts_what_each_of_its_readers_got() -> None:
+def test_a_stream_counts_the_deliveries_to_each_of_its_readers() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("log", durable=True, arguments={"x-queue-type": "stream"})
@@ -105,7 +113,7 @@ def test_a_stream_counts_what_each_of_its_readers_got() -> None:
     assert stats(lab) == {"publish": 1, "deliver": 2, "deliver_get": 2, "ack": 2}
 
 
-def test_what_dies_is_told_by_reason_and_by_whether_it_goes_on() -> None:
+def test_dead_messages_are_counted_by_reason_and_strategy() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("dead")
@@ -119,12 +127,12 @@ def test_what_dies_is_told_by_reason_and_by_whether_it_goes_on() -> None:
     peer.call(commands.Queue.Purge(queue="kept"))
     counted = {key: count for key, count in lab.broker.counters.dead_lettered.items() if count}
     assert counted == {("classic", "at_most_once", "maxlen"): 1, ("classic", "disabled", "expired"): 1}
-    assert lab.vhost.queues["kept"].given_up == {"maxlen": 1, "purged": 1}
-    # What a queue publishes anew nobody has published.
+    assert lab.vhost.queues["kept"].statistics.given_up == {"maxlen": 1, "purged": 1}
+    # A dead letter does not count as published by a client.
     assert stats(lab) == {"publish": 3}
 
 
-def test_what_comes_and_goes_is_counted() -> None:
+def test_created_and_deleted_objects_are_counted() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("q")

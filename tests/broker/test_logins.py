@@ -1,4 +1,4 @@
-"""Who gets in, what is counted, and how guessing is slowed down."""
+"""Logins are checked and counted, and guessing is slowed down."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 import pytest
 
+from amqp_broker.amqp.errors import BadCredentials
 from amqp_broker.broker import logins
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.logins import ADDRESSES_MAX, FAILURE_COST_MS, FAILURES_MAX, HTTP, Attempts
-from amqp_broker.errors import BadCredentials
-from tests.taker import new_broker
+from tests.broker_parts import new_broker
 
 LOCAL, REMOTE = "127.0.0.1", "192.0.2.1"
 
@@ -18,13 +18,13 @@ LOCAL, REMOTE = "127.0.0.1", "192.0.2.1"
 @pytest.fixture
 def broker() -> Broker:
     broker = new_broker(now=1_700_000_000_000)
-    broker.add_user("anna", "secret")
+    broker.users.add("anna", "secret")
     return broker
 
 
 def refusal(broker: Broker, name: str, password: str, host: str = REMOTE) -> str:
     with pytest.raises(BadCredentials) as caught:
-        broker.login(name, password.encode(), host)
+        broker.logins.check(name, password.encode(), host)
     return str(caught.value)
 
 
@@ -33,11 +33,11 @@ def fail(broker: Broker, count: int, host: str = REMOTE) -> None:
         assert refusal(broker, "anna", "wrong", host) == "user 'anna' - invalid credentials"
 
 
-# Who gets in
+# Checking
 
 
-def test_a_user_logs_in_with_his_password(broker: Broker) -> None:
-    assert broker.login("anna", b"secret", REMOTE) is broker.users["anna"]
+def test_a_user_logs_in_with_the_right_password(broker: Broker) -> None:
+    assert broker.logins.check("anna", b"secret", REMOTE) is broker.users["anna"]
 
 
 @pytest.mark.parametrize(("name", "password"), [("anna", "wrong"), ("anna", ""), ("nobody", "secret"), ("", "")])
@@ -45,21 +45,21 @@ def test_others_are_refused(broker: Broker, name: str, password: str) -> None:
     assert refusal(broker, name, password) == f"user '{name}' - invalid credentials"
 
 
-def test_the_password_that_stands_in_for_strangers_lets_nobody_in(broker: Broker) -> None:
+def test_the_password_of_unknown_users_is_refused(broker: Broker) -> None:
     refusal(broker, "nobody", "nobody has this password")
 
 
 def test_an_unknown_user_takes_as_long_as_a_wrong_password(broker: Broker) -> None:
-    """With a password of a megabyte hashing is what takes the time."""
+    """With a password of 1 MB, hashing takes most of the time."""
     password = b"x" * 1_000_000
-    broker.set_password_hash(broker.add_user("no password", "x"), b"")
+    broker.users.set_password_hash(broker.users.add("no password", "x"), b"")
 
     def duration(name: str) -> float:
         taken = []
         for _ in range(9):
             start = time.perf_counter()
             with pytest.raises(BadCredentials):
-                broker.login(name, password, LOCAL)
+                broker.logins.check(name, password, LOCAL)
             taken.append(time.perf_counter() - start)
         return min(taken)
 
@@ -68,49 +68,49 @@ def test_an_unknown_user_takes_as_long_as_a_wrong_password(broker: Broker) -> No
     assert 0.5 < without / known < 2
 
 
-def test_guest_from_elsewhere_is_refused_though_his_password_is_right(broker: Broker) -> None:
-    assert broker.login("guest", b"guest", LOCAL).name == "guest"
+def test_guest_is_refused_from_elsewhere_even_with_the_right_password(broker: Broker) -> None:
+    assert broker.logins.check("guest", b"guest", LOCAL).name == "guest"
     with pytest.raises(BadCredentials, match="user 'guest' can only connect via localhost") as caught:
-        broker.login("guest", b"guest", REMOTE)
+        broker.logins.check("guest", b"guest", REMOTE)
     assert caught.value.is_remote
     with pytest.raises(BadCredentials, match="invalid credentials") as caught:
-        broker.login("guest", b"wrong", REMOTE)
+        broker.logins.check("guest", b"wrong", REMOTE)
     assert not caught.value.is_remote
 
 
-def test_guest_from_elsewhere_gets_in_where_that_is_allowed() -> None:
-    assert new_broker(remote_guest=True).login("guest", b"guest", REMOTE).name == "guest"
+def test_guest_may_log_in_from_elsewhere_if_that_is_allowed() -> None:
+    assert new_broker(remote_guest=True).logins.check("guest", b"guest", REMOTE).name == "guest"
 
 
-def test_a_certificate_stands_for_a_password_but_not_for_the_user(broker: Broker) -> None:
-    assert broker.login_by_certificate("anna", REMOTE).name == "anna"
+def test_a_certificate_replaces_the_password_but_not_the_user(broker: Broker) -> None:
+    assert broker.logins.check_certificate("anna", REMOTE).name == "anna"
     for name in ("guest", "CN=nobody"):
         with pytest.raises(BadCredentials):
-            broker.login_by_certificate(name, REMOTE)
+            broker.logins.check_certificate(name, REMOTE)
 
 
 # Counting
 
 
 def test_logins_are_counted_by_protocol(broker: Broker) -> None:
-    broker.login("anna", b"secret", REMOTE)
-    broker.login_by_certificate("anna", REMOTE)
+    broker.logins.check("anna", b"secret", REMOTE)
+    broker.logins.check_certificate("anna", REMOTE)
     fail(broker, 2)
-    broker.login("anna", b"secret", REMOTE, HTTP)
+    broker.logins.check("anna", b"secret", REMOTE, HTTP)
     assert broker.logins.attempts == {"amqp091": Attempts(succeeded=2, failed=2), "http": Attempts(succeeded=1)}
 
 
 # Guessing
 
 
-def test_an_address_that_has_failed_too_often_is_refused_for_a_moment_whatever_it_says(broker: Broker) -> None:
+def test_after_too_many_failures_an_address_is_refused_even_with_the_right_password(broker: Broker) -> None:
     fail(broker, FAILURES_MAX)
     assert refusal(broker, "anna", "secret") == f"user 'anna' - too many failed logins from {REMOTE}"
     broker.now += FAILURE_COST_MS
-    assert broker.login("anna", b"secret", REMOTE).name == "anna"
+    assert broker.logins.check("anna", b"secret", REMOTE).name == "anna"
 
 
-def test_after_that_it_may_guess_once_a_second(broker: Broker) -> None:
+def test_after_that_one_guess_per_second_is_allowed(broker: Broker) -> None:
     fail(broker, FAILURES_MAX)
     for _ in range(5):
         broker.now += FAILURE_COST_MS - 1
@@ -119,37 +119,37 @@ def test_after_that_it_may_guess_once_a_second(broker: Broker) -> None:
         fail(broker, 1)
 
 
-def test_who_was_refused_unchecked_does_not_wait_longer_for_that(broker: Broker) -> None:
+def test_unchecked_refusals_do_not_prolong_the_wait(broker: Broker) -> None:
     fail(broker, FAILURES_MAX)
     for _ in range(100):
         refusal(broker, "anna", "secret")
     broker.now += FAILURE_COST_MS
-    broker.login("anna", b"secret", REMOTE)
+    broker.logins.check("anna", b"secret", REMOTE)
 
 
-def test_a_client_that_tries_in_vain_once_a_second_keeps_nobody_else_out(broker: Broker) -> None:
+def test_a_client_that_fails_once_a_second_does_not_lock_out_others(broker: Broker) -> None:
     for _ in range(10 * FAILURES_MAX):
         fail(broker, 1)
         broker.now += FAILURE_COST_MS
-    broker.login("anna", b"secret", REMOTE)
+    broker.logins.check("anna", b"secret", REMOTE)
 
 
-def test_other_addresses_are_not_held_back(broker: Broker) -> None:
+def test_other_addresses_are_not_refused(broker: Broker) -> None:
     fail(broker, FAILURES_MAX)
-    assert broker.login("anna", b"secret", "192.0.2.2").name == "anna"
+    assert broker.logins.check("anna", b"secret", "192.0.2.2").name == "anna"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "unix"])
-def test_peers_on_this_machine_are_never_held_back(broker: Broker, host: str) -> None:
+def test_peers_on_this_machine_are_never_refused_unchecked(broker: Broker, host: str) -> None:
     fail(broker, 3 * FAILURES_MAX, host)
-    broker.login("anna", b"secret", host)
+    broker.logins.check("anna", b"secret", host)
 
 
 def test_a_network_of_ipv6_addresses_counts_as_one(broker: Broker) -> None:
     for number in range(FAILURES_MAX):
         fail(broker, 1, f"2001:db8::{number:x}")
     assert "too many" in refusal(broker, "anna", "secret", "2001:db8::ffff:ffff:ffff:ffff")
-    broker.login("anna", b"secret", "2001:db8:0:1::1")
+    broker.logins.check("anna", b"secret", "2001:db8:0:1::1")
 
 
 def test_an_ipv4_address_is_the_same_through_ipv6(broker: Broker) -> None:
@@ -157,7 +157,7 @@ def test_an_ipv4_address_is_the_same_through_ipv6(broker: Broker) -> None:
     assert "too many" in refusal(broker, "anna", "secret")
 
 
-def test_only_so_many_addresses_are_remembered_and_the_oldest_is_forgotten(
+def test_a_limited_number_of_addresses_is_remembered_and_the_oldest_is_forgotten(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ADDRESSES_MAX == 10_000
@@ -167,21 +167,21 @@ def test_only_so_many_addresses_are_remembered_and_the_oldest_is_forgotten(
     fail(broker, 1, "192.0.2.3")
     assert "too many" in refusal(broker, "anna", "wrong", "192.0.2.1")
     fail(broker, 1, "192.0.2.4")
-    broker.login("anna", b"secret", "192.0.2.1")
+    broker.logins.check("anna", b"secret", "192.0.2.1")
     assert list(broker.logins._debts) == ["192.0.2.2", "192.0.2.3", "192.0.2.4"]
 
 
-def test_right_passwords_leave_no_trace(broker: Broker) -> None:
+def test_right_passwords_leave_no_debt(broker: Broker) -> None:
     for number in range(100):
-        broker.login("anna", b"secret", f"192.0.2.{number}")
+        broker.logins.check("anna", b"secret", f"192.0.2.{number}")
     assert broker.logins._debts == {}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "unix socket", ""])
-def test_what_is_on_this_machine(host: str) -> None:
+def test_peers_on_this_machine_are_loopback(host: str) -> None:
     assert logins.is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "::ffff:192.0.2.1", "fe80::1%eth0", "2001:db8::1", "0.0.0.0", "::"])
-def test_what_is_elsewhere(host: str) -> None:
+def test_other_peers_are_not_loopback(host: str) -> None:
     assert not logins.is_loopback(host)

@@ -4,7 +4,7 @@ from amqp_broker.broker.timers import SWEEP_MIN, Timers
 
 
 class Record:
-    """What ran, as (name, now)."""
+    """A list of timers that have run, as (name, now)."""
 
     def __init__(self) -> None:
         self.timers = Timers()
@@ -37,7 +37,7 @@ def test_a_timer_runs_once() -> None:
     assert record.ran == [("a", 100)]
 
 
-def test_a_late_timer_is_told_the_real_time() -> None:
+def test_a_late_timer_gets_the_real_time() -> None:
     record = Record()
     record.at(100, "a")
     record.timers.run_due(5000)
@@ -52,7 +52,7 @@ def test_timers_run_in_the_order_of_their_deadlines() -> None:
     assert [name for name, _ in record.ran] == ["10", "20", "30"]
 
 
-def test_equal_deadlines_run_in_the_order_they_were_set() -> None:
+def test_timers_with_equal_deadlines_run_in_the_order_they_were_set() -> None:
     record = Record()
     for name in "abcdef":
         record.at(10, name)
@@ -79,7 +79,7 @@ def test_cancelling_twice_or_late_does_nothing() -> None:
     assert timer.callback is None
 
 
-def test_the_next_deadline_is_that_of_the_first_timer_that_was_not_cancelled() -> None:
+def test_the_next_deadline_is_that_of_the_first_live_timer() -> None:
     timers = Timers()
     first = timers.at(10, lambda now: None)
     timers.at(20, lambda now: None)
@@ -88,7 +88,7 @@ def test_the_next_deadline_is_that_of_the_first_timer_that_was_not_cancelled() -
     assert timers.next_deadline() == 20
 
 
-def test_the_earliest_time_to_look_may_be_too_early_but_never_too_late() -> None:
+def test_the_earliest_time_may_be_too_early_but_never_too_late() -> None:
     timers = Timers()
     assert timers.earliest_ms is None
     late = timers.at(20, lambda now: None)
@@ -111,7 +111,7 @@ def test_a_timer_may_set_one_that_is_due_at_once() -> None:
     assert record.ran == [("second", 10)]
 
 
-def test_a_timer_may_set_itself_anew() -> None:
+def test_a_timer_may_set_itself_again() -> None:
     record = Record()
 
     def tick(now: int) -> None:
@@ -141,7 +141,7 @@ def test_cancelled_timers_do_not_stay_until_their_deadline() -> None:
     assert timers.next_deadline() == kept[0].deadline_ms
 
 
-def test_a_sweep_while_timers_run_loses_none() -> None:
+def test_a_sweep_while_timers_run_loses_no_timer() -> None:
     record = Record()
 
     def set_many(now: int) -> None:

@@ -4,11 +4,20 @@ from typing import Any
 
 import pytest
 
-from amqp_broker import fields
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import AccessRefused, InternalError, NotFound, PreconditionFailed, ResourceLocked
 from amqp_broker.broker.vhost import VHost, check_reserved
-from amqp_broker.config import Config
-from amqp_broker.errors import AccessRefused, InternalError, NotFound, PreconditionFailed, ResourceLocked
-from tests.taker import Taker, bind, new_broker, new_connection, new_exchange, new_message, new_queue, new_vhost
+from amqp_broker.settings.settings import Settings
+from tests.broker_parts import (
+    CollectingConsumer,
+    bind,
+    new_broker,
+    new_connection,
+    new_exchange,
+    new_message,
+    new_queue,
+    new_vhost,
+)
 
 
 @pytest.fixture
@@ -42,7 +51,7 @@ def test_an_exchange_is_found_by_its_name(vhost: VHost) -> None:
     assert vhost.exchange("x") is exchange
 
 
-def test_an_exchange_that_is_missing_is_not_found(vhost: VHost) -> None:
+def test_a_missing_exchange_is_not_found(vhost: VHost) -> None:
     with pytest.raises(NotFound) as caught:
         vhost.exchange("x")
     assert str(caught.value) == "no exchange 'x' in vhost '/'"
@@ -68,7 +77,9 @@ def test_declaring_an_exchange_again_gives_the_same_one(vhost: VHost) -> None:
         ),
     ],
 )
-def test_the_first_difference_of_an_exchange_is_told(vhost: VHost, attributes: dict[str, Any], difference: str) -> None:
+def test_the_first_difference_of_an_exchange_is_reported(
+    vhost: VHost, attributes: dict[str, Any], difference: str
+) -> None:
     new_exchange(vhost, "x")
     with pytest.raises(PreconditionFailed) as caught:
         new_exchange(vhost, "x", **attributes)
@@ -92,10 +103,10 @@ def test_the_name_of_an_alternate_exchange_is_a_string(vhost: VHost) -> None:
     assert "x" not in vhost.exchanges
 
 
-def test_exchanges_may_be_limited_in_all_vhosts_together_predeclared_ones_too(vhost: VHost) -> None:
+def test_the_exchange_limit_includes_all_vhosts_and_predeclared_exchanges(vhost: VHost) -> None:
     other = vhost.broker.add_vhost("other")
     limit = len(vhost.exchanges) + len(other.exchanges) + 1
-    vhost.broker.config = Config(exchange_max=limit)
+    vhost.broker.settings = Settings(exchange_max=limit)
     new_exchange(vhost, "x")
     new_exchange(vhost, "x")
     with pytest.raises(PreconditionFailed) as caught:
@@ -103,7 +114,7 @@ def test_exchanges_may_be_limited_in_all_vhosts_together_predeclared_ones_too(vh
     assert str(caught.value) == f"cannot declare exchange 'y' in vhost '/': exchange limit of {limit} is reached"
 
 
-def test_deleting_an_exchange_that_is_missing_is_as_good_as_done(vhost: VHost) -> None:
+def test_deleting_a_missing_exchange_does_nothing(vhost: VHost) -> None:
     vhost.delete_exchange("x", if_unused=True)
 
 
@@ -140,13 +151,13 @@ def test_a_queue_is_found_by_its_name(vhost: VHost) -> None:
     assert vhost.queue("q") is queue
 
 
-def test_a_queue_that_is_missing_is_not_found(vhost: VHost) -> None:
+def test_a_missing_queue_is_not_found(vhost: VHost) -> None:
     with pytest.raises(NotFound) as caught:
         vhost.queue("q")
     assert str(caught.value) == "no queue 'q' in vhost '/'"
 
 
-def test_an_exclusive_queue_is_found_by_its_owner_only(vhost: VHost) -> None:
+def test_an_exclusive_queue_is_found_only_by_its_owner(vhost: VHost) -> None:
     owner = new_connection()
     queue = new_queue(vhost, owner=owner, connection=owner)
     assert vhost.queue("q", owner) is queue
@@ -174,7 +185,7 @@ def test_declaring_a_queue_again_gives_the_same_one(vhost: VHost) -> None:
         ),
     ],
 )
-def test_the_first_difference_of_a_queue_is_told(vhost: VHost, attributes: dict[str, Any], difference: str) -> None:
+def test_the_first_difference_of_a_queue_is_reported(vhost: VHost, attributes: dict[str, Any], difference: str) -> None:
     new_queue(vhost)
     with pytest.raises(PreconditionFailed) as caught:
         new_queue(vhost, **attributes)
@@ -204,7 +215,7 @@ def test_a_queue_does_not_become_exclusive(vhost: VHost) -> None:
     assert not connection.exclusive_queues
 
 
-def test_an_exclusive_queue_is_locked_before_anything_is_compared(vhost: VHost) -> None:
+def test_the_lock_of_an_exclusive_queue_is_checked_before_its_arguments(vhost: VHost) -> None:
     owner, other = new_connection(), new_connection()
     new_queue(vhost, owner=owner, connection=owner)
     with pytest.raises(ResourceLocked):
@@ -226,20 +237,20 @@ def test_a_queue_with_a_bad_argument_is_not_declared(vhost: VHost) -> None:
     assert vhost.queues == {}
 
 
-def test_a_queue_with_an_argument_of_another_type_of_queue_is_not_declared(vhost: VHost) -> None:
+def test_an_argument_of_another_queue_type_is_refused(vhost: VHost) -> None:
     with pytest.raises(PreconditionFailed, match="of queue type rabbit_classic_queue"):
         new_queue(vhost, arguments_={"x-delivery-limit": 3})
     assert vhost.queues == {}
 
 
-def test_the_arguments_of_a_queue_that_exists_are_compared_not_checked(vhost: VHost) -> None:
+def test_the_arguments_of_an_existing_queue_are_compared_and_not_checked(vhost: VHost) -> None:
     new_queue(vhost)
     with pytest.raises(PreconditionFailed, match="inequivalent arg"):
         new_queue(vhost, arguments_={"x-expires": 0})
 
 
-def test_queues_may_be_limited(vhost: VHost) -> None:
-    vhost.set_limit("max-queues", 1)
+def test_the_queue_limit_of_a_vhost_is_enforced(vhost: VHost) -> None:
+    vhost.limits.set("max-queues", 1)
     new_queue(vhost, "a")
     new_queue(vhost, "a")
     with pytest.raises(PreconditionFailed) as caught:
@@ -259,46 +270,46 @@ def test_a_queue_that_must_be_empty_is_not_deleted_with_ready_messages(vhost: VH
 
 def test_a_queue_that_must_be_unused_is_not_deleted_with_consumers(vhost: VHost) -> None:
     queue = new_queue(vhost)
-    Taker(queue).start()
+    CollectingConsumer(queue).start()
     with pytest.raises(PreconditionFailed) as caught:
         queue.check_deletable(if_unused=True, if_empty=False)
     assert str(caught.value) == "queue 'q' in vhost '/' in use"
     queue.check_deletable(if_unused=False, if_empty=True)
 
 
-def test_a_queue_goes_with_its_messages_bindings_and_consumers(vhost: VHost) -> None:
+def test_deleting_a_queue_removes_its_messages_bindings_and_consumers(vhost: VHost) -> None:
     queue, exchange = new_queue(vhost), vhost.exchange("amq.fanout")
     bind(exchange, queue, vhost)
-    taker = Taker(queue, prefetch=1).start()
+    collector = CollectingConsumer(queue, prefetch=1).start()
     queue.push(new_message())
     queue.push(new_message())
     vhost.remove_queue(queue)
     assert queue.is_deleted
-    assert taker.is_bereft
+    assert collector.has_lost_queue
     assert (vhost.queues, exchange.bindings, queue.consumers, queue.ready_count) == ({}, {}, [], 0)
 
 
 def test_an_auto_delete_queue_that_is_deleted_is_deleted_once(vhost: VHost) -> None:
     queue = new_queue(vhost, is_auto_delete=True)
-    taker = Taker(queue).start()
+    collector = CollectingConsumer(queue).start()
     vhost.remove_queue(queue)
-    assert taker.is_bereft
+    assert collector.has_lost_queue
     assert new_queue(vhost) is not queue
 
 
 @pytest.mark.parametrize("name", ["amq.", "amq.anything"])
-def test_names_with_the_reserved_prefix_are_the_brokers(name: str) -> None:
+def test_names_with_the_reserved_prefix_are_refused(name: str) -> None:
     with pytest.raises(AccessRefused) as caught:
         check_reserved("queue", name)
     assert str(caught.value) == f"queue name '{name}' contains reserved prefix 'amq.*'"
 
 
 @pytest.mark.parametrize("name", ["", "amq", "amqp.x", "AMQ.x", "my.amq.x"])
-def test_other_names_are_everybodys(name: str) -> None:
+def test_other_names_are_allowed(name: str) -> None:
     check_reserved("queue", name)
 
 
-def test_a_queue_of_a_deleted_name_is_a_new_one(vhost: VHost) -> None:
+def test_a_queue_with_the_name_of_a_deleted_queue_is_new(vhost: VHost) -> None:
     old = new_queue(vhost)
     old.push(new_message())
     vhost.remove_queue(old)
@@ -308,11 +319,11 @@ def test_a_queue_of_a_deleted_name_is_a_new_one(vhost: VHost) -> None:
 
 
 @pytest.mark.parametrize("queue_type", ["quorum", "stream"])
-def test_a_queue_without_a_type_is_of_the_default_one_where_it_can_be(queue_type: str) -> None:
+def test_a_queue_without_a_type_gets_the_default_type_if_possible(queue_type: str) -> None:
     """rabbit_amqqueue.erl, augment_declare_args."""
     broker = new_broker(default_queue_type=queue_type)
     vhost = broker.vhosts["/"]
-    for _ in range(2):  # declaring it again is no difference
+    for _ in range(2):  # declaring it again is equivalent
         assert new_queue(vhost, "q", is_durable=True).type == queue_type
     assert new_queue(vhost, "q", is_durable=True, arguments_={"x-queue-type": queue_type}) is vhost.queues["q"]
     assert new_queue(vhost, "named", is_durable=True, arguments_={"x-queue-type": "classic"}).type == "classic"
@@ -322,7 +333,7 @@ def test_a_queue_without_a_type_is_of_the_default_one_where_it_can_be(queue_type
     assert new_queue(vhost, "exclusive", is_durable=True, owner=owner, connection=owner).type == "classic"
 
 
-def test_what_is_deprecated_may_be_forbidden() -> None:
+def test_deprecated_features_may_be_forbidden() -> None:
     vhost = new_broker(denied_features="transient_nonexcl_queues").vhosts["/"]
     with pytest.raises(InternalError, match=r"^Feature `transient_nonexcl_queues` is deprecated"):
         new_queue(vhost, "q")

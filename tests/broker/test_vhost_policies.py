@@ -1,9 +1,12 @@
-"""What happens to queues and exchanges when policies are set and cleared, and limits to what a vhost holds.
+"""Effects on queues and exchanges of setting and clearing policies.
 
-Seen in RabbitMQ 3.10, classic queues: lowering max-length drops at once; a max-length that comes together with overflow
-reject-publish drops, too, but not where the queue rejected before; messages keep the time to live that they were
-stamped with, whether a policy comes or goes; expires counts from when the policy was set; the default exchange and
-those of the broker have policies as all others.
+Seen in RabbitMQ 3.10 with classic queues:
+
+- Lowering max-length drops messages at once.
+- A max-length that is set together with overflow reject-publish drops messages, unless the queue rejected before.
+- A message keeps its time to live when a policy is set or cleared.
+- `expires` counts from the time when the policy was set.
+- Policies also apply to the default exchange and the other exchanges of the broker.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.policies import Policy, effective_definition
-from amqp_broker.broker.queue import Queue
+from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.broker.admin.policies import Policy, effective_definition
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.errors import DoesNotExist, InvalidParameter, PreconditionFailed
-from tests.taker import Taker, bind, new_exchange, new_message, new_queue, new_vhost, pulled, push
+from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_route, new_vhost, pulled, push
 
 
 @pytest.fixture
@@ -25,11 +28,11 @@ def vhost() -> VHost:
 
 
 def set_policy(vhost: VHost, name: str = "p", pattern: str = ".*", priority: int = 0, **keys: Any) -> None:
-    vhost.set_policy(Policy(name, pattern, {key.replace("_", "-"): value for key, value in keys.items()}, priority))
+    vhost.policies.set(Policy(name, pattern, {key.replace("_", "-"): value for key, value in keys.items()}, priority))
 
 
 def set_operator_policy(vhost: VHost, name: str = "op", **keys: Any) -> None:
-    vhost.set_operator_policy(Policy(name, ".*", {key.replace("_", "-"): value for key, value in keys.items()}))
+    vhost.operator_policies.set(Policy(name, ".*", {key.replace("_", "-"): value for key, value in keys.items()}))
 
 
 def bodies(queue: Queue) -> list[bytes]:
@@ -40,10 +43,10 @@ def advance(vhost: VHost, duration_ms: int) -> None:
     vhost.broker.tick(vhost.broker.now + duration_ms)
 
 
-# Which is in force
+# Policies in force
 
 
-def test_a_policy_is_in_force_for_queues_that_are_there_and_those_that_come(vhost: VHost) -> None:
+def test_a_policy_applies_to_existing_and_new_queues(vhost: VHost) -> None:
     before = new_queue(vhost, "before")
     set_policy(vhost, max_length=2)
     after = new_queue(vhost, "after")
@@ -51,14 +54,14 @@ def test_a_policy_is_in_force_for_queues_that_are_there_and_those_that_come(vhos
     assert before.policy is after.policy is vhost.policies["p"]
 
 
-def test_a_cleared_policy_gives_way_to_the_next(vhost: VHost) -> None:
+def test_after_clearing_a_policy_the_next_one_applies(vhost: VHost) -> None:
     queue = new_queue(vhost)
     set_policy(vhost, "low", max_length=2)
     set_policy(vhost, "high", priority=1, max_length=9)
     assert queue.settings.length_max == 9
-    vhost.clear_policy("high")
+    vhost.policies.clear("high")
     assert queue.settings.length_max == 2
-    vhost.clear_policy("low")
+    vhost.policies.clear("low")
     assert queue.policy is None
     assert queue.settings.length_max is None
 
@@ -69,7 +72,7 @@ def test_a_policy_and_an_operator_policy_apply_together(vhost: VHost) -> None:
     set_operator_policy(vhost, max_length=1, expires=3_600_000)
     assert (queue.policy, queue.operator_policy) == (vhost.policies["p"], vhost.operator_policies["op"])
     assert effective_definition(queue) == {"expires": 3_600_000, "max-length": 1, "message-ttl": 600_000}
-    vhost.clear_operator_policy("op")
+    vhost.operator_policies.clear("op")
     assert queue.operator_policy is None
     assert effective_definition(queue) == {"max-length": 2, "message-ttl": 600_000}
 
@@ -80,7 +83,7 @@ def test_an_operator_policy_can_only_tighten(vhost: VHost) -> None:
     assert queue.settings.length_max == 3
 
 
-def test_a_policy_that_cannot_be_changes_nothing(vhost: VHost) -> None:
+def test_an_invalid_policy_changes_nothing(vhost: VHost) -> None:
     queue = new_queue(vhost)
     set_policy(vhost, max_length=2)
     with pytest.raises(InvalidParameter):
@@ -91,14 +94,14 @@ def test_a_policy_that_cannot_be_changes_nothing(vhost: VHost) -> None:
     assert len(vhost.operator_policies) == 0
 
 
-def test_what_is_not_set_cannot_be_cleared(vhost: VHost) -> None:
+def test_a_missing_policy_cannot_be_cleared(vhost: VHost) -> None:
     with pytest.raises(DoesNotExist):
-        vhost.clear_policy("nope")
+        vhost.policies.clear("nope")
     with pytest.raises(DoesNotExist):
-        vhost.clear_operator_policy("nope")
+        vhost.operator_policies.clear("nope")
 
 
-def test_exclusive_queues_have_policies_too(vhost: VHost) -> None:
+def test_policies_apply_to_exclusive_queues(vhost: VHost) -> None:
     set_policy(vhost, max_length=2)
     queue = new_queue(vhost, "amq.gen-1", is_auto_delete=True)
     assert queue.policy is not None
@@ -121,21 +124,21 @@ def test_a_lower_max_length_bytes_drops_from_the_head_at_once(vhost: VHost) -> N
     assert bodies(queue) == [b"34", b"56"]
 
 
-def test_what_a_policy_drops_is_dead_lettered_as_the_same_policy_says(vhost: VHost) -> None:
+def test_messages_dropped_by_a_policy_are_dead_lettered_by_the_same_policy(vhost: VHost) -> None:
     queue, dead = new_queue(vhost, "q"), new_queue(vhost, "dead")
     push(queue, b"1", b"2")
     set_policy(vhost, pattern="^q$", max_length=1, dead_letter_exchange="", dead_letter_routing_key="dead")
     assert bodies(dead) == [b"1"]
 
 
-def test_a_limit_that_comes_together_with_a_refusal_still_drops(vhost: VHost) -> None:
+def test_a_limit_set_together_with_reject_publish_drops_messages(vhost: VHost) -> None:
     queue = new_queue(vhost)
     push(queue, b"1", b"2", b"3")
     set_policy(vhost, max_length=2, overflow="reject-publish")
     assert bodies(queue) == [b"2", b"3"]
 
 
-def test_a_queue_that_refuses_before_and_after_drops_nothing(vhost: VHost) -> None:
+def test_a_queue_that_keeps_refusing_drops_nothing(vhost: VHost) -> None:
     queue = new_queue(vhost, arguments_={"x-overflow": "reject-publish"})
     push(queue, b"1", b"2", b"3")
     set_policy(vhost, max_length=2)
@@ -171,7 +174,7 @@ def test_a_quorum_queue_has_its_delivery_limit_from_a_policy(vhost: VHost) -> No
 # Time
 
 
-def test_a_time_to_live_counts_for_what_comes_after_it(vhost: VHost) -> None:
+def test_a_time_to_live_applies_to_later_messages(vhost: VHost) -> None:
     queue = new_queue(vhost)
     push(queue, b"old")
     set_policy(vhost, message_ttl=300)
@@ -182,11 +185,11 @@ def test_a_time_to_live_counts_for_what_comes_after_it(vhost: VHost) -> None:
     assert queue.ready_count == 0
 
 
-def test_what_came_with_a_time_to_live_keeps_it_when_the_policy_goes(vhost: VHost) -> None:
+def test_messages_keep_their_time_to_live_when_the_policy_is_cleared(vhost: VHost) -> None:
     queue = new_queue(vhost)
     set_policy(vhost, message_ttl=3000)
     push(queue, b"stamped")
-    vhost.clear_policy("p")
+    vhost.policies.clear("p")
     push(queue, b"not stamped")
     advance(vhost, 2999)
     assert queue.ready_count == 2
@@ -194,7 +197,7 @@ def test_what_came_with_a_time_to_live_keeps_it_when_the_policy_goes(vhost: VHos
     assert bodies(queue) == [b"not stamped"]
 
 
-def test_a_queue_is_unused_from_when_the_policy_says_so(vhost: VHost) -> None:
+def test_the_expiry_of_a_queue_counts_from_the_policy(vhost: VHost) -> None:
     new_queue(vhost)
     advance(vhost, 2500)
     set_policy(vhost, expires=2000)
@@ -204,22 +207,22 @@ def test_a_queue_is_unused_from_when_the_policy_says_so(vhost: VHost) -> None:
     assert "q" not in vhost.queues
 
 
-def test_a_queue_does_not_expire_when_the_policy_has_gone(vhost: VHost) -> None:
+def test_a_queue_does_not_expire_after_the_policy_is_cleared(vhost: VHost) -> None:
     new_queue(vhost)
     set_policy(vhost, expires=2000)
     advance(vhost, 1000)
-    vhost.clear_policy("p")
+    vhost.policies.clear("p")
     advance(vhost, 5000)
     assert "q" in vhost.queues
 
 
 def test_a_queue_with_a_consumer_does_not_expire(vhost: VHost) -> None:
     queue = new_queue(vhost)
-    taker = Taker(queue).start()
+    collector = CollectingConsumer(queue).start()
     set_policy(vhost, expires=2000)
     advance(vhost, 5000)
     assert "q" in vhost.queues
-    taker.stop()
+    collector.stop()
     advance(vhost, 2000)
     assert "q" not in vhost.queues
 
@@ -232,49 +235,23 @@ def test_a_policy_gives_an_exchange_its_alternate(vhost: VHost) -> None:
     bind(alternate, queue, vhost)
     set_policy(vhost, pattern="^x$", alternate_exchange="ae")
     assert vhost.route(exchange, ("nowhere",), {}, None)[0] == [queue]
-    vhost.clear_policy("p")
+    vhost.policies.clear("p")
     assert vhost.route(exchange, ("nowhere",), {}, None)[0] == []
 
 
-def test_the_alternate_of_the_argument_counts_before_that_of_the_policy(vhost: VHost) -> None:
+def test_the_alternate_exchange_of_the_argument_has_priority_over_the_policy(vhost: VHost) -> None:
     set_policy(vhost, alternate_exchange="policy")
     exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "argument"})
     assert exchange.alternate == "argument"
     assert new_exchange(vhost, "y").alternate == "policy"
 
 
-def test_the_exchanges_of_the_broker_have_policies_too(vhost: VHost) -> None:
+def test_policies_apply_to_the_exchanges_of_the_broker(vhost: VHost) -> None:
     set_policy(vhost, alternate_exchange="ae")
     assert vhost.default_exchange.policy is vhost.exchanges["amq.topic"].policy is vhost.policies["p"]
 
 
 def test_a_change_of_policies_empties_the_route_caches(vhost: VHost) -> None:
-    cache = vhost.route_caches.setdefault("guest", {b"method": "route"})
+    cache = vhost.route_caches["guest"] = {b"method": new_route(vhost)}
     set_policy(vhost, max_length=1)
     assert cache == {}
-
-
-# Limits
-
-
-def test_a_vhost_has_so_many_queues_and_declares_those_that_are_there(vhost: VHost) -> None:
-    queue = new_queue(vhost)
-    vhost.set_limit("max-queues", 1)
-    with pytest.raises(PreconditionFailed) as caught:
-        new_queue(vhost, "other")
-    assert str(caught.value) == "cannot declare queue 'other': queue limit in vhost '/' (1) is reached"
-    assert new_queue(vhost) is queue
-    vhost.clear_limit("max-queues")
-    new_queue(vhost, "other")
-
-
-def test_a_vhost_without_any_queues_by_limit(vhost: VHost) -> None:
-    vhost.set_limit("max-queues", 0)
-    with pytest.raises(PreconditionFailed, match=r"queue limit in vhost '/' \(0\) is reached"):
-        new_queue(vhost)
-
-
-def test_a_negative_limit_of_queues_is_none(vhost: VHost) -> None:
-    vhost.set_limit("max-queues", -1)
-    push(new_queue(vhost), b"")
-    assert new_queue(vhost).push(new_message()) is None

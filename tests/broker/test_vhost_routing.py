@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from amqp_broker import fields
-from amqp_broker.broker.exchange import Destination, Exchange
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.exchanges.exchange import Destination, Exchange
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.errors import PreconditionFailed
-from tests.taker import Taker, bind, new_exchange, new_queue, new_vhost
+from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_vhost
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_binding_twice_makes_one_binding(vhost: VHost) -> None:
     assert routed(vhost, exchange, "key") == []
 
 
-def test_bindings_with_other_arguments_are_others(vhost: VHost) -> None:
+def test_bindings_with_different_arguments_are_different(vhost: VHost) -> None:
     exchange, queue = vhost.exchange("amq.direct"), new_queue(vhost)
     bind(exchange, queue, vhost, "key", a=1)
     bind(exchange, queue, vhost, "key", a=2)
@@ -47,7 +47,7 @@ def test_bindings_with_other_arguments_are_others(vhost: VHost) -> None:
     assert routed(vhost, exchange, "key") == ["q"]
 
 
-def test_a_binding_that_the_exchange_cannot_have_is_not_made(vhost: VHost) -> None:
+def test_an_invalid_binding_is_not_added(vhost: VHost) -> None:
     exchange, queue = vhost.exchange("amq.headers"), new_queue(vhost)
     with pytest.raises(PreconditionFailed, match="Invalid x-match"):
         vhost.bind(exchange, queue, "", {"x-match": "some"})
@@ -64,7 +64,7 @@ def test_an_auto_delete_exchange_goes_with_its_last_binding(vhost: VHost) -> Non
     assert "x" not in vhost.exchanges
 
 
-def test_an_auto_delete_exchange_goes_with_the_last_queue_bound_to_it(vhost: VHost) -> None:
+def test_an_auto_delete_exchange_is_deleted_with_its_last_queue(vhost: VHost) -> None:
     exchange, queue = new_exchange(vhost, "x", is_auto_delete=True), new_queue(vhost)
     bind(exchange, queue, vhost, "a")
     bind(exchange, queue, vhost, "b")
@@ -79,7 +79,7 @@ def test_an_auto_delete_exchange_that_was_never_bound_stays(vhost: VHost) -> Non
     assert "x" in vhost.exchanges
 
 
-def test_a_chain_of_auto_delete_exchanges_goes_with_its_end(vhost: VHost) -> None:
+def test_a_chain_of_auto_delete_exchanges_is_deleted_with_its_end(vhost: VHost) -> None:
     chain = [new_exchange(vhost, f"x{number}", is_auto_delete=True) for number in range(3)]
     queue = new_queue(vhost)
     bind(chain[0], chain[1], vhost)
@@ -101,7 +101,7 @@ def test_a_ring_of_auto_delete_exchanges_can_be_deleted(vhost: VHost) -> None:
 # Routing
 
 
-def test_the_default_exchange_goes_to_the_queue_of_that_name(vhost: VHost) -> None:
+def test_the_default_exchange_routes_to_the_queue_of_that_name(vhost: VHost) -> None:
     new_queue(vhost, "a")
     new_queue(vhost, "b")
     assert routed(vhost, vhost.default_exchange, "a") == ["a"]
@@ -109,7 +109,7 @@ def test_the_default_exchange_goes_to_the_queue_of_that_name(vhost: VHost) -> No
     assert routed(vhost, vhost.default_exchange, "a", "b", "a", "c") == ["a", "b"]
 
 
-def test_a_queue_gets_one_copy_however_many_ways_lead_to_it(vhost: VHost) -> None:
+def test_a_queue_gets_one_copy_by_any_number_of_bindings(vhost: VHost) -> None:
     queue, direct, fanout = new_queue(vhost), vhost.exchange("amq.direct"), vhost.exchange("amq.fanout")
     bind(direct, queue, vhost, "a")
     bind(direct, queue, vhost, "b")
@@ -119,7 +119,7 @@ def test_a_queue_gets_one_copy_however_many_ways_lead_to_it(vhost: VHost) -> Non
     assert queues == [queue]
 
 
-def test_exchanges_may_lead_in_a_circle(vhost: VHost) -> None:
+def test_exchanges_may_be_bound_in_a_circle(vhost: VHost) -> None:
     one, other, queue = new_exchange(vhost, "one"), new_exchange(vhost, "other"), new_queue(vhost)
     bind(one, other, vhost)
     bind(other, one, vhost)
@@ -128,7 +128,7 @@ def test_exchanges_may_lead_in_a_circle(vhost: VHost) -> None:
     assert routed(vhost, one) == ["q"]
 
 
-def test_what_matches_nothing_goes_to_the_alternate_exchange(vhost: VHost) -> None:
+def test_messages_without_a_match_go_to_the_alternate_exchange(vhost: VHost) -> None:
     exchange = new_exchange(vhost, "x", "direct", arguments_={"alternate-exchange": "amq.fanout"})
     bound, unrouted = new_queue(vhost, "bound"), new_queue(vhost, "unrouted")
     bind(exchange, bound, vhost, "key")
@@ -137,14 +137,14 @@ def test_what_matches_nothing_goes_to_the_alternate_exchange(vhost: VHost) -> No
     assert routed(vhost, exchange, "other") == ["unrouted"]
 
 
-def test_one_match_among_several_keys_is_enough_to_bypass_the_alternate_exchange(vhost: VHost) -> None:
+def test_one_match_among_several_keys_bypasses_the_alternate_exchange(vhost: VHost) -> None:
     exchange = new_exchange(vhost, "x", "direct", arguments_={"alternate-exchange": "amq.fanout"})
     bind(exchange, new_queue(vhost, "bound"), vhost, "key")
     bind(vhost.exchange("amq.fanout"), new_queue(vhost, "unrouted"), vhost)
     assert routed(vhost, exchange, "other", "key") == ["bound"]
 
 
-def test_alternate_exchanges_may_lead_on_and_in_a_circle(vhost: VHost) -> None:
+def test_alternate_exchanges_may_form_a_chain_or_a_circle(vhost: VHost) -> None:
     first = new_exchange(vhost, "first", "direct", arguments_={"alternate-exchange": "second"})
     second = new_exchange(vhost, "second", "direct", arguments_={"alternate-exchange": "first"})
     assert routed(vhost, first, "key") == []
@@ -152,7 +152,7 @@ def test_alternate_exchanges_may_lead_on_and_in_a_circle(vhost: VHost) -> None:
     assert routed(vhost, first, "key") == ["q"]
 
 
-def test_an_alternate_exchange_that_is_missing_takes_nothing(vhost: VHost) -> None:
+def test_a_missing_alternate_exchange_takes_nothing(vhost: VHost) -> None:
     exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "missing"})
     assert routed(vhost, exchange, "key") == []
 
@@ -163,14 +163,14 @@ def test_the_default_exchange_as_an_alternate_takes_nothing(vhost: VHost) -> Non
     assert routed(vhost, exchange, "key") == []
 
 
-def test_a_match_that_leads_nowhere_is_a_match(vhost: VHost) -> None:
+def test_a_match_without_a_queue_is_still_a_match(vhost: VHost) -> None:
     exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "amq.direct"})
     bind(exchange, new_exchange(vhost, "dead end"), vhost)
     bind(vhost.exchange("amq.direct"), new_queue(vhost), vhost, "key")
     assert routed(vhost, exchange, "key") == []
 
 
-def test_routing_tells_whether_headers_had_a_say(vhost: VHost) -> None:
+def test_routing_reports_if_headers_decided(vhost: VHost) -> None:
     direct, headers, queue = vhost.exchange("amq.direct"), vhost.exchange("amq.headers"), new_queue(vhost)
     bind(direct, headers, vhost, "key")
     bind(headers, queue, vhost, a=1)
@@ -184,7 +184,7 @@ def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None
     vhost.route_caches["guest"] = cache
     exchange = vhost.exchange("amq.fanout")
     auto_delete = new_queue(vhost, "auto", is_auto_delete=True)
-    taker = Taker(auto_delete).start()
+    collector = CollectingConsumer(auto_delete).start()
 
     def delete_queue() -> None:
         vhost.remove_queue(vhost.queues["q"])
@@ -196,7 +196,7 @@ def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None
         lambda: unbind(exchange, vhost.queues["q"], vhost),
         lambda: vhost.delete_exchange("x", if_unused=True),
         delete_queue,
-        taker.stop,
+        collector.stop,
     ]
     for change in changes:
         cache[b"route"] = object()
@@ -204,7 +204,7 @@ def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None
         assert cache == {}, change
 
 
-def test_what_changes_nothing_leaves_the_route_caches_alone(vhost: VHost) -> None:
+def test_a_change_without_effect_keeps_the_route_caches(vhost: VHost) -> None:
     queue, exchange = new_queue(vhost), vhost.exchange("amq.fanout")
     bind(exchange, queue, vhost)
     cache: dict[bytes, Any] = {b"route": object()}

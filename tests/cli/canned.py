@@ -1,4 +1,4 @@
-"""An HTTP API that answers what a test says, and remembers what it was asked: what commands make of answers."""
+"""An HTTP API with canned answers that records requests, for tests of commands."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from amqp_broker.cli import tool
-from amqp_broker.cli.api import Place
-from amqp_broker.cli.nodes import NotRunning, Running
-from amqp_broker.cli.tools import commands_of
+from amqp_broker.cli.http_api import Place
+from amqp_broker.cli.node_finder import NotRunning, Running
+from amqp_broker.cli.rabbitmq import tool
+from amqp_broker.cli.rabbitmq.tool_main import commands_of
 
 NODE = "rabbit@test"
 NODE_STATE = {"name": NODE, "state": "running", "is_started": True, "problem": "", "version": "4.2.1", "pid": 1}

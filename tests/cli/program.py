@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from compat.waiting import wait_until
@@ -29,14 +29,19 @@ def environment(**variables: str) -> dict[str, str]:
     return {**inherited, "AMQP_BROKER_EPHEMERAL": "true", **ports, **variables}
 
 
-def run(*arguments: str, program: tuple[str, ...] = MODULE, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the program to its end."""
+    return run_as(MODULE, *arguments, **variables)
+
+
+def run_as(program: tuple[str, ...], *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the program, started by this command, to its end."""
     return subprocess.run(
         [*program, *arguments],
         env=environment(**variables),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=TIMEOUT_S,
         check=False,
     )
@@ -61,7 +66,7 @@ class Serving:
 
     @property
     def ports(self) -> dict[str, int]:
-        ports: dict[str, int] = json.loads(self.ports_file.read_text())
+        ports: dict[str, int] = json.loads(self.ports_file.read_text("utf-8"))
         return ports
 
     @property
@@ -70,7 +75,7 @@ class Serving:
 
     @property
     def output(self) -> str:
-        return self._output.read_text()
+        return self._output.read_text("utf-8")
 
     def client(self, host: str = "127.0.0.1") -> Client:
         return Client(self.port, host)
@@ -81,9 +86,14 @@ class Serving:
         return self.process.wait(TIMEOUT_S)
 
 
-@contextmanager
-def serving(folder: Path, *options: str, program: tuple[str, ...] = MODULE, **variables: str) -> Iterator[Serving]:
+def serving(folder: Path, *options: str, **variables: str) -> AbstractContextManager[Serving]:
     """A broker that runs, on a free port unless the options say another."""
+    return serving_as(MODULE, folder, *options, **variables)
+
+
+@contextmanager
+def serving_as(program: tuple[str, ...], folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
+    """A broker that runs, started by this command."""
     port = () if "--port" in options or any(name.endswith("_PORT") for name in variables) else ("--port", "0")
     broker = Serving((*program, "serve", *port, *options), folder, variables)
     try:

@@ -1,4 +1,4 @@
-"""What a node that is well tells of itself."""
+"""Status of a healthy node."""
 
 from __future__ import annotations
 

@@ -7,15 +7,14 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from amqp_broker.config import Config, options_of
+from amqp_broker.settings.settings import SETTINGS
 from compat.brokers import free_port
-from tests.cli.program import MODULE, SCRIPT, TIMEOUT_S, environment, run
+from tests.cli.program import MODULE, SCRIPT, TIMEOUT_S, environment, run, run_as
 
 both_programs = pytest.mark.parametrize("program", [MODULE, SCRIPT], ids=["module", "script"])
 
@@ -34,12 +33,12 @@ def assert_fails(done: subprocess.CompletedProcess[str], code: int, sentence: st
     assert done.returncode == code
 
 
-# What works
+# Success
 
 
 @both_programs
-def test_the_program_says_which_version_it_is(program: tuple[str, ...]) -> None:
-    done = run("--version", program=program)
+def test_the_version_is_printed(program: tuple[str, ...]) -> None:
+    done = run_as(program, "--version")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"amqp-broker, version {metadata.version('amqp-minibroker')}\n"
 
@@ -47,7 +46,7 @@ def test_the_program_says_which_version_it_is(program: tuple[str, ...]) -> None:
 @both_programs
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_the_commands(program: tuple[str, ...], flag: str) -> None:
-    done = run(flag, program=program)
+    done = run_as(program, flag)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: amqp-broker ")
     assert re.search(r"^  serve +\w", done.stdout, re.MULTILINE)
@@ -58,12 +57,12 @@ def test_help_of_serve_lists_every_flag_with_its_default(flag: str) -> None:
     done = run("serve", flag, COLUMNS="1000")
     assert (done.returncode, done.stderr) == (0, "")
     text = re.sub(r"\s+", " ", done.stdout)
-    for declared in fields(Config):
-        for option in options_of(declared):
+    for declared in SETTINGS:
+        for option in declared.options:
             assert f" {option.partition('/')[0]}" in text
-            assert declared.metadata["help"] in text
-            assert all(name in text for name in declared.metadata["env"])
-        if not declared.metadata["flag"]:
+            assert declared.help in text
+            assert all(name in text for name in declared.env)
+        if not declared.options:
             assert f" --{declared.name.replace('_', '-')} " not in text
     assert "[default: 5672]" in text
 
@@ -80,16 +79,16 @@ def test_without_a_command_there_is_help_and_a_failure() -> None:
     assert "Usage: amqp-broker " in done.stdout + done.stderr
 
 
-# What does not: one sentence and an exit code of sysexits.h
+# Errors: one sentence and an exit code of sysexits.h
 
 
 @both_programs
 def test_an_unknown_option_is_refused(program: tuple[str, ...]) -> None:
-    assert_fails(run("serve", "--bogus-option", program=program), os.EX_USAGE, "No such option '--bogus-option'.")
+    assert_fails(run_as(program, "serve", "--bogus-option"), os.EX_USAGE, "No such option '--bogus-option'.")
 
 
 @pytest.mark.parametrize("arguments", [["bogus"], ["serve", "extra"], ["serve", "--port"], ["serve", "--port", "amqp"]])
-def test_what_cannot_be_understood_is_refused(arguments: list[str]) -> None:
+def test_an_invalid_command_line_is_refused(arguments: list[str]) -> None:
     done = run(*arguments)
     assert_fails(done, os.EX_USAGE, done.stderr.removeprefix("amqp-broker: ").removesuffix("\n"))
     assert re.fullmatch(r"amqp-broker: [A-Z'].*\.\n", done.stderr)
@@ -103,7 +102,7 @@ def test_what_cannot_be_understood_is_refused(arguments: list[str]) -> None:
         ({"AMQP_BROKER_EPHEMERAL": "maybe"}, "AMQP_BROKER_EPHEMERAL is 'maybe', which is neither true nor false."),
         (
             {"AMQP_BROKER_LOG_LEVEL": "loud"},
-            "AMQP_BROKER_LOG_LEVEL is 'loud', which is none of debug, info, warning, error.",
+            "AMQP_BROKER_LOG_LEVEL is 'loud', which is not one of debug, info, warning, error.",
         ),
     ],
 )
@@ -115,40 +114,40 @@ def test_a_value_out_of_range_is_refused() -> None:
     assert_fails(run("serve", "--port", "70000"), os.EX_CONFIG, "--port is '70000', which is not between 0 and 65535.")
 
 
-def test_a_port_in_use_is_said_to_be(taken_port: int) -> None:
+def test_a_port_in_use_is_reported(taken_port: int) -> None:
     done = run("serve", "--host", "127.0.0.1", "--port", str(taken_port))
     assert_fails(done, os.EX_UNAVAILABLE, f"port {taken_port} of '127.0.0.1' is in use by another program.")
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "..", "256.1.1.1"])
-def test_what_is_no_host_is_said_to_be_none(host: str) -> None:
+def test_an_invalid_host_is_reported(host: str) -> None:
     done = run("serve", "--host", host, "--port", "0")
     assert_fails(done, os.EX_NOHOST, done.stderr.removeprefix("amqp-broker: ").removesuffix("\n"))
     assert re.fullmatch(rf"amqp-broker: cannot listen on '{re.escape(host)}': [A-Z][\w ]+\.\n", done.stderr)
 
 
-def test_an_address_of_another_machine_is_said_to_be_none_of_this_one() -> None:
+def test_an_address_of_another_machine_is_reported() -> None:
     done = run("serve", "--host", "192.0.2.1", "--port", "0")
     reason = os.strerror(errno.EADDRNOTAVAIL)
     assert_fails(done, os.EX_NOHOST, f"cannot listen on port 0 of '192.0.2.1': {reason}.")
 
 
-def test_a_port_that_is_not_for_this_user_is_said_to_be() -> None:
+def test_a_port_that_the_user_may_not_use_is_reported() -> None:
     first_for_all = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
-    if not first_for_all.exists() or int(first_for_all.read_text()) <= 1:
+    if not first_for_all.exists() or int(first_for_all.read_text("utf-8")) <= 1:
         pytest.skip("every user may listen on any port here")
-    program = MODULE
+    program: tuple[str, ...] = MODULE
     if os.geteuid() == 0:
         setpriv = shutil.which("setpriv")
         if setpriv is None:
             pytest.skip("no setpriv here, to be root without root's rights")
         program = (setpriv, "--bounding-set=-net_bind_service", *MODULE)
-    done = run("serve", "--host", "127.0.0.1", "--port", "1", program=program)
-    assert_fails(done, os.EX_NOPERM, "port 1 of '127.0.0.1' is not for this user to listen on.")
+    done = run_as(program, "serve", "--host", "127.0.0.1", "--port", "1")
+    assert_fails(done, os.EX_NOPERM, "this user may not listen on port 1 of '127.0.0.1'.")
 
 
 @pytest.mark.parametrize(("name", "number"), [("missing/ports.json", errno.ENOENT), ("", errno.EISDIR)])
-def test_a_ports_file_that_cannot_be_written_is_said_to_be(tmp_path: Path, name: str, number: int) -> None:
+def test_a_ports_file_that_cannot_be_written_is_reported(tmp_path: Path, name: str, number: int) -> None:
     path = f"{tmp_path}/{name}"
     done = run("serve", "--host", "127.0.0.1", "--port", "0", "--ports-file", path)
     assert done.stderr == f"amqp-broker: cannot write the ports file '{path}': {os.strerror(number)}.\n"
@@ -158,11 +157,11 @@ def test_a_ports_file_that_cannot_be_written_is_said_to_be(tmp_path: Path, name:
     assert not list(tmp_path.iterdir())
 
 
-def test_nobody_to_read_the_output_is_nothing_to_complain_about() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with subprocess.Popen(
-        [*MODULE, "serve", "--help"], env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True
+        [*MODULE, "serve", "--help"], env=environment(), stdout=writing, stderr=subprocess.PIPE, encoding="utf-8"
     ) as process:
         os.close(writing)
         _, complaints = process.communicate(timeout=TIMEOUT_S)

@@ -8,11 +8,11 @@ from pamqp import commands
 from amqp_broker.compare import follower
 from compat.waiting import wait_until
 from tests.client import Client
-from tests.compare.running import RunningProxy
+from tests.compare.proxy_run import RunningProxy
 from tests.running import RunningServer
 
 
-def test_ours_delivers_no_more_while_it_is_far_ahead_and_goes_on_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deliveries_pause_while_the_local_broker_is_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "AHEAD_MAX", 50)
     with RunningServer() as upstream, RunningProxy(upstream) as proxy:
         slow = Client(proxy.port, receive_bytes=4096).open()
@@ -22,15 +22,15 @@ def test_ours_delivers_no_more_while_it_is_far_ahead_and_goes_on_then(monkeypatc
             for _ in range(200):
                 client.publish("q", bytes(100_000))
             client.sync()
-        proxy.until(lambda: any(link.follower.session.is_paused for link in proxy.proxy.links.values()))
+        proxy.until(lambda: any(link.follower.session.is_backpressured for link in proxy.proxy.links.values()))
         for _ in range(200):
             slow.expect_delivery()
         slow.sync()
-        assert not any(link.follower.session.is_paused for link in proxy.proxy.links.values())
+        assert not any(link.follower.session.is_backpressured for link in proxy.proxy.links.values())
     assert proxy.found == []
 
 
-def test_what_ours_does_unasked_is_heard() -> None:
+def test_unsolicited_local_output_is_compared() -> None:
     with RunningServer() as upstream, RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
         arguments: dict[str, Any] = {
@@ -47,8 +47,8 @@ def test_what_ours_does_unasked_is_heard() -> None:
     assert proxy.found == []
 
 
-def test_a_connection_that_ours_forces_shut_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("amqp_broker.compare.connection.PATIENCE_MS", 100)
+def test_a_connection_that_the_local_broker_closes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amqp_broker.compare.connection_pair.PATIENCE_MS", 100)
     with RunningServer() as upstream, RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
 
@@ -60,6 +60,6 @@ def test_a_connection_that_ours_forces_shut_is_told(monkeypatch: pytest.MonkeyPa
         proxy.ask(force)
         wait_until(lambda: proxy.report.differences)
         client.call(commands.Basic.Qos())
-    ((said, ours),) = proxy.found
+    ((said, local),) = proxy.found
     assert said == "nothing"
-    assert ours.startswith("connection.close reply_code=320")
+    assert local.startswith("connection.close reply_code=320")

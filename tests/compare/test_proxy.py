@@ -1,4 +1,4 @@
-"""The proxy over sockets; the upstream is a broker of ours that listens, which differs only as the test has it."""
+"""The proxy over sockets; the upstream is another amqp-broker, which differs only as the test decides."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.fault_rules import Rule
+from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.server.server import Server
 from compat.certificates import Issuer
 from compat.waiting import wait_until
 from tests.client import Client
-from tests.compare.running import RunningProxy
+from tests.compare.proxy_run import RunningProxy
+from tests.present import present
 from tests.running import RunningServer
 
 
@@ -35,12 +36,12 @@ def work(client: Client, queue: str, count: int, message: bytes = b"m") -> None:
     confirmed = 0
     while confirmed < count:
         ack = client.expect(commands.Basic.Ack)
-        confirmed = ack.delivery_tag
+        confirmed = present(ack.delivery_tag)
     client.consume(queue)
     for _ in range(count):
         delivered, body = client.expect_delivery()
         assert body == message
-        client.send(commands.Basic.Ack(delivered.delivery_tag))
+        client.send(commands.Basic.Ack(present(delivered.delivery_tag)))
     client.sync()
 
 
@@ -49,7 +50,7 @@ def leave(client: Client) -> None:
     client.close()
 
 
-def test_the_same_answers_are_no_difference_and_all_are_compared(upstream: RunningServer) -> None:
+def test_equal_brokers_have_no_differences(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
         work(client, "q", 50)
@@ -59,7 +60,7 @@ def test_the_same_answers_are_no_difference_and_all_are_compared(upstream: Runni
     assert proxy.report.connections_count == 1
 
 
-def test_a_fault_of_ours_is_told_with_its_place(upstream: RunningServer) -> None:
+def test_a_fault_of_the_local_broker_is_reported_with_its_place(upstream: RunningServer) -> None:
     def fault(server: Server) -> None:
         server.broker.faults.add(Rule("confirm_nack", routing_key="q", after=2, times=1))
 
@@ -74,13 +75,13 @@ def test_a_fault_of_ours_is_told_with_its_place(upstream: RunningServer) -> None
     (difference,) = proxy.report.differences
     assert (difference.connection, difference.channel) == (1, 1)
     assert difference.asked == "basic.publish routing_key='q'"
-    assert (difference.upstream, difference.ours) == (
+    assert (difference.upstream, difference.amqp_broker) == (
         "basic.ack delivery_tag=3",
         "basic.nack delivery_tag=3 multiple requeue",
     )
 
 
-def test_a_queue_that_is_another_at_ours_is_told_and_the_client_goes_on(upstream: RunningServer) -> None:
+def test_a_queue_with_other_properties_is_reported_and_the_client_is_undisturbed(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         with Client(proxy.ask(lambda server: server.ports["amqp"])).open() as beside:
             beside.declare("q", durable=True)
@@ -88,9 +89,9 @@ def test_a_queue_that_is_another_at_ours_is_told_and_the_client_goes_on(upstream
         work(client, "q", 3)
         client.send(commands.Channel.Open(), channel=2)
         client.expect(commands.Channel.OpenOk, channel=2)
-    ((said, ours),) = proxy.found
+    ((said, local),) = proxy.found
     assert said.startswith("queue.declare-ok queue='q'")
-    assert ours.startswith("channel.close reply_code=406")
+    assert local.startswith("channel.close reply_code=406")
 
 
 def test_a_large_message_is_compared(upstream: RunningServer) -> None:
@@ -117,7 +118,7 @@ def test_frames_in_tiny_pieces_are_compared(upstream: RunningServer) -> None:
     assert proxy.found == []
 
 
-def test_many_clients_at_once_that_share_a_queue_are_no_difference(upstream: RunningServer) -> None:
+def test_many_concurrent_clients_of_one_queue_have_no_differences(upstream: RunningServer) -> None:
     count = 300
     with RunningProxy(upstream) as proxy:
         got: list[bytes] = []
@@ -128,7 +129,7 @@ def test_many_clients_at_once_that_share_a_queue_are_no_difference(upstream: Run
                 client.consume("shared")
                 while True:
                     delivered, body = client.expect_delivery()
-                    client.send(commands.Basic.Ack(delivered.delivery_tag))
+                    client.send(commands.Basic.Ack(present(delivered.delivery_tag)))
                     if body == b"end":
                         return
                     got.append(body)
@@ -161,7 +162,7 @@ def test_many_clients_at_once_that_share_a_queue_are_no_difference(upstream: Run
     assert proxy.report.connections_count == 10
 
 
-def test_a_client_that_does_not_read_holds_up_only_itself(upstream: RunningServer) -> None:
+def test_a_client_that_does_not_read_delays_only_itself(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         slow = Client(proxy.port, receive_bytes=4096).open()
         slow.declare("q")
@@ -187,13 +188,13 @@ def test_a_wrong_password_is_refused_by_both(upstream: RunningServer) -> None:
     assert proxy.found == []
 
 
-def test_users_and_vhosts_of_the_upstream_are_made_as_they_come(upstream: RunningServer) -> None:
+def test_users_and_vhosts_of_the_upstream_are_created_on_login(upstream: RunningServer) -> None:
     def prepare(server: Server) -> None:
-        from amqp_broker.broker.access import Permission
+        from amqp_broker.broker.admin.access import Permission
 
         broker = server.broker
         broker.add_vhost("shop")
-        broker.set_permission(broker.add_user("anna", "secret"), "shop", Permission())
+        broker.users.set_permission(broker.users.add("anna", "secret"), "shop", Permission())
 
     upstream.ask(prepare)
     with RunningProxy(upstream) as proxy:
@@ -204,7 +205,7 @@ def test_users_and_vhosts_of_the_upstream_are_made_as_they_come(upstream: Runnin
     assert proxy.found == []
 
 
-def test_an_upstream_that_dies_ends_the_client_and_is_no_difference() -> None:
+def test_an_upstream_that_dies_is_noted_and_is_not_a_difference() -> None:
     with RunningServer() as upstream, RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
         client.declare("q")
@@ -214,11 +215,11 @@ def test_an_upstream_that_dies_ends_the_client_and_is_no_difference() -> None:
         turned_away = Client(proxy.port)
         assert turned_away.expect_end() == b""
     assert proxy.found == []
-    assert proxy.report.notes[0] == "connection 1: the upstream has closed it without a word"
-    assert proxy.report.notes[1].startswith("a client was turned away, as there is no connection to amqp://")
+    assert proxy.report.notes[0] == "connection 1: the upstream closed the socket without notice"
+    assert proxy.report.notes[1].startswith("a client was disconnected: cannot connect to amqp://")
 
 
-def test_what_a_client_had_that_was_cut_is_there_for_the_next_at_both(upstream: RunningServer) -> None:
+def test_messages_of_a_lost_client_go_to_the_next_at_both_brokers(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
         client.declare("q")
@@ -232,14 +233,14 @@ def test_what_a_client_had_that_was_cut_is_there_for_the_next_at_both(upstream: 
         again.consume("q")
         delivered, _ = again.expect_delivery()
         assert delivered.redelivered
-        again.send(commands.Basic.Ack(delivered.delivery_tag))
+        again.send(commands.Basic.Ack(present(delivered.delivery_tag)))
         again.sync()
         leave(again)
         assert proxy.ask(lambda server: server.broker.vhosts["/"].queues["q"].unacked_count) == 0
     assert proxy.found == []
 
 
-def test_nonsense_is_answered_by_the_upstream_and_harms_nobody(upstream: RunningServer) -> None:
+def test_the_upstream_answers_octets_that_are_not_amqp(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         with socket.create_connection(("127.0.0.1", proxy.port), 10) as nonsense:
             nonsense.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -253,7 +254,7 @@ def test_nonsense_is_answered_by_the_upstream_and_harms_nobody(upstream: Running
     assert proxy.found == []
 
 
-def test_an_upstream_over_tls(tmp_path: Path) -> None:
+def test_the_upstream_may_use_tls(tmp_path: Path) -> None:
     served = Issuer(tmp_path).server()
     with RunningServer(
         tls_port=0,
@@ -269,7 +270,7 @@ def test_an_upstream_over_tls(tmp_path: Path) -> None:
     assert proxy.found == []
 
 
-def test_nobody_waits_for_a_client_that_stays_when_it_ends(upstream: RunningServer) -> None:
+def test_stopping_disconnects_clients(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
         started = time.monotonic()

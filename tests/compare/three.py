@@ -1,4 +1,4 @@
-"""A comparison without brokers: the test says what the client, the upstream and ours say, and looks at what follows."""
+"""A comparison without brokers: the test plays the client, the upstream and the local broker."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any
 
 from pamqp import base, commands
 
-from amqp_broker.compare.connection import PATIENCE_MS, Book, Connection
+from amqp_broker.amqp.frames import PROTOCOL_HEADER, method_frame
+from amqp_broker.amqp.message import CONTENT, FRAME_METHOD, Properties, content_frames
+from amqp_broker.amqp.methods import encode_method
+from amqp_broker.compare.connection_pair import PATIENCE_MS, Book, ConnectionPair
 from amqp_broker.compare.deliveries import Deliveries
-from amqp_broker.compare.report import Report
-from amqp_broker.compare.speech import Frames, method_of
-from amqp_broker.message import CONTENT, FRAME_METHOD, Properties, content_frames
-from amqp_broker.protocol.methods import encode_method
-from amqp_broker.protocol.wire import PROTOCOL_HEADER, method_frame
-from amqp_broker.shovel.client import call
+from amqp_broker.compare.difference_report import DifferenceReport
+from amqp_broker.compare.method_reader import FrameSplitter, method_of
+from amqp_broker.shovel.amqp_client import call
 
 FRAME_MAX = 131072
 TUNE = call(commands.Connection.Tune, channel_max=2047, frame_max=FRAME_MAX, heartbeat=60)
 
 
 def said(method: type[base.Frame], channel: int = 1, body: bytes | None = None, **values: Any) -> bytes:
-    """A method's frame, and those of a content if it has a body; keywords may be properties, too."""
+    """Return the frames of a method and its content, if any; keywords are fields or properties."""
     properties = Properties(**values.pop("properties", {}))
     frames = method_frame(channel, encode_method(call(method, **values)))
     if body is not None:
@@ -30,26 +30,26 @@ def said(method: type[base.Frame], channel: int = 1, body: bytes | None = None, 
 
 
 class Three:
-    """One connection of a book that several may share; `now` is the test's to move."""
+    """One connection; several may share a book. The test advances `now`."""
 
     def __init__(self, book: Book | None = None, user: str = "guest", number: int = 1) -> None:
         self.lines: list[str] = []
-        self.book = book or Book(Report(self.lines.append))
+        self.book = book or Book(DifferenceReport(self.lines.append))
         self.now = 1_000_000
         self.let_in_users: list[str] = []
         self.furnished: list[tuple[str, str]] = []
-        self.connection = Connection(self.book, self, number)
+        self.connection = ConnectionPair(self.book, self, number)
         self.user = user
 
-    # What a stage does
+    # connection_pair.Stage
 
-    def let_in(self, connection: Connection, user: str) -> None:
+    def let_in(self, connection: ConnectionPair, user: str) -> None:
         self.let_in_users.append(user)
 
-    def furnish(self, connection: Connection, user: str, vhost: str) -> None:
+    def furnish(self, connection: ConnectionPair, user: str, vhost: str) -> None:
         self.furnished.append((user, vhost))
 
-    # Who speaks
+    # Sending
 
     def client(self, *pieces: bytes) -> None:
         for piece in pieces:
@@ -59,16 +59,16 @@ class Three:
         for piece in pieces:
             self.connection.from_upstream(piece, self.now)
 
-    def ours(self, *pieces: bytes) -> None:
+    def local(self, *pieces: bytes) -> None:
         for piece in pieces:
-            self.connection.from_ours(piece, self.now)
+            self.connection.from_local(piece, self.now)
 
     def both(self, *pieces: bytes) -> None:
-        self.ours(*pieces)
+        self.local(*pieces)
         self.upstream(*pieces)
 
     def wait(self, duration_ms: int = PATIENCE_MS) -> None:
-        """Nobody says anything for so long."""
+        """Let time pass in silence."""
         self.now += duration_ms
         self.connection.tick(self.now)
         self.deliveries.tick(self.now, PATIENCE_MS)
@@ -78,8 +78,8 @@ class Three:
         return self.book.deliveries
 
     def open(self, **tune_ok: int) -> Three:
-        """Get through the handshake, and have channel 1."""
-        limits = {"channel_max": 2047, "frame_max": FRAME_MAX, "heartbeat": 60, **tune_ok}
+        """Complete the handshake and open channel 1."""
+        limits: dict[str, Any] = {"channel_max": 2047, "frame_max": FRAME_MAX, "heartbeat": 60, **tune_ok}
         start_ok = said(
             commands.Connection.StartOk,
             0,
@@ -102,18 +102,18 @@ class Three:
         self.played()
         return self
 
-    # What follows
+    # Results
 
     def octets(self) -> bytes:
-        pieces, self.connection.to_ours = self.connection.to_ours, []
+        pieces, self.connection.to_local = self.connection.to_local, []
         return b"".join(pieces)
 
     def played(self) -> list[Any]:
-        """The methods that ours has heard since this was last asked."""
+        """Return the methods played to the local broker since the last call."""
         octets = self.octets().removeprefix(PROTOCOL_HEADER)
-        return [method_of(frame) for frame in Frames().cut(octets) if frame.kind == FRAME_METHOD]
+        return [method_of(frame) for frame in FrameSplitter().cut(octets) if frame.kind == FRAME_METHOD]
 
     @property
     def found(self) -> list[tuple[str, str]]:
-        """What upstream and ours have said where they differ."""
-        return [(difference.upstream, difference.ours) for difference in self.book.report.differences]
+        """Return the differing answers as (upstream, local)."""
+        return [(difference.upstream, difference.amqp_broker) for difference in self.book.report.differences]

@@ -1,4 +1,4 @@
-"""The image without a container engine: container/install.sh in a root file system of its own, and containers of it.
+"""The image without a container engine: container/install.sh in a root file system of its own.
 
 The system's /usr stands in for the base image's, under an overlay; Python and the packages are those that run the
 tests. Namespaces do the rest: a container's broker is process 1, alone on its ports, and sees its own files only.
@@ -16,6 +16,7 @@ import sysconfig
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from compat.waiting import wait_until
 
@@ -34,7 +35,7 @@ ACCOUNTS = {
 }
 FROM_SYSTEM = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "login.defs", "nsswitch.conf", "ssl")
 
-# What runs the tests, in the place of what pip installs. $1: the root, $2: Python's own folder, $3: its packages
+# Mount the Python of the tests instead of an installation by pip. $1: the root, $2: Python's folder, $3: its packages
 MOUNTS = """
 set -e
 mkdir -p "$1/usr" "$1/proc" "$1/packages" "$1/$2"
@@ -76,13 +77,13 @@ class Image:
         self.root = folder / "image"
         self.count = 0
         self._holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sleep", "infinity"])
-        wait_until(lambda: Path(f"/proc/{self._holder.pid}/comm").read_text() == "sleep\n")
+        wait_until(lambda: Path(f"/proc/{self._holder.pid}/comm").read_text("utf-8") == "sleep\n")
         self._prepare()
         self.environment = environment_of_dockerfile()
         self.run("/opt/amqp-broker/container/install.sh")
 
     def _prepare(self) -> None:
-        """What the Dockerfile has before it runs install.sh."""
+        """Do the steps of the Dockerfile that precede install.sh."""
         mounted = self.inside(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(self.folder)], check=False)
         if mounted.returncode:
             raise CannotBuild(mounted.stderr)
@@ -95,7 +96,7 @@ class Image:
         for name in ("bin", "lib", "lib64", "sbin"):
             (root / name).symlink_to(f"usr/{name}")
         for name, text in ACCOUNTS.items():
-            (root / "etc" / name).write_text(text)
+            (root / "etc" / name).write_text(text, "utf-8")
         for name in FROM_SYSTEM:
             subprocess.run(["cp", "-a", f"/etc/{name}", root / "etc"], stderr=subprocess.DEVNULL, check=False)
         places = [str(self.root), sys.base_prefix, sysconfig.get_path("purelib")]
@@ -107,20 +108,20 @@ class Image:
         self.run(python, "-m", "venv", "--without-pip", "/opt/amqp-broker")
         packages = next((root / "opt/amqp-broker/lib").glob("python3.*")) / "site-packages"
         shutil.copytree(PROJECT / "amqp_broker", packages / "amqp_broker")
-        (packages / "packages.pth").write_text("/packages\n")
+        (packages / "packages.pth").write_text("/packages\n", "utf-8")
         program = root / "opt/amqp-broker/bin/amqp-broker"
-        program.write_text("#!/opt/amqp-broker/bin/python\nfrom amqp_broker.cli.main import main\nmain()\n")
+        program.write_text("#!/opt/amqp-broker/bin/python\nfrom amqp_broker.cli.main import main\nmain()\n", "utf-8")
         program.chmod(0o755)
         self.run("/opt/amqp-broker/bin/python", "-m", "compileall", "-q", "/opt/amqp-broker/lib")
         shutil.copytree(CONTAINER, root / "opt/amqp-broker/container")
 
     def seen(self, path: Path) -> Path:
-        """A path of the namespace as processes outside of it can open it."""
+        """Return the path by which processes outside the namespace can open a file inside."""
         return Path(f"/proc/{self._holder.pid}/root{path}")
 
     def inside(self, command: Sequence[str], check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run something in the namespace, not in the root."""
-        return subprocess.run([*self.entering(), *command], capture_output=True, text=True, check=check)
+        return subprocess.run([*self.entering(), *command], capture_output=True, encoding="utf-8", check=check)
 
     def entering(self) -> list[str]:
         return ["nsenter", "--target", str(self._holder.pid), "--mount"]
@@ -132,10 +133,10 @@ class Image:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def container(self, *command: str, **options: object) -> Container:
+    def container(self, *command: str, **options: Any) -> Container:
         """`docker run IMAGE command`."""
         self.count += 1
-        return Container(self, f"container{self.count}", command, **options)  # type: ignore[arg-type]
+        return Container(self, f"container{self.count}", command, **options)
 
     def volume(self, name: str) -> Path:
         """A named volume, which begins with what the image has in its place."""
@@ -182,9 +183,9 @@ class Container:
         if not sys.base_prefix.startswith("/usr"):
             binds[sys.base_prefix] = sys.base_prefix.lstrip("/")
         image.inside(["mount", "--bind", str(self.root), str(self.root)])
-        for original, place in binds.items():
-            image.seen(self.root / place).mkdir(parents=True, exist_ok=True)
-            image.inside(["mount", "--rbind", original, str(self.root / place)])
+        for original, target in binds.items():
+            image.seen(self.root / target).mkdir(parents=True, exist_ok=True)
+            image.inside(["mount", "--rbind", original, str(self.root / target)])
         image.seen(self.root / "proc").mkdir()
         for path, text in (files or {}).items():
             self.write(path, text)
@@ -204,7 +205,7 @@ class Container:
         """Mount a file into the container."""
         file = self.image.seen(self.root / path.lstrip("/"))
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        file.write_text(text, "utf-8")
         file.chmod(0o755 if text.startswith("#!") else 0o644)
 
     def command(self, user: str, *words: str) -> list[str]:
@@ -220,7 +221,7 @@ class Container:
         self.kill()
 
     def text(self) -> str:
-        return self.log.read_text()
+        return self.log.read_text("utf-8")
 
     def until(self, text: str) -> Container:
         """Wait until the log has this."""
@@ -236,8 +237,8 @@ class Container:
         """Process 1, by its number outside."""
         parent = self._process.pid
         children = Path(f"/proc/{parent}/task/{parent}/children")
-        wait_until(lambda: children.read_text().strip())
-        return int(children.read_text().split()[0])
+        wait_until(lambda: children.read_text("utf-8").strip())
+        return int(children.read_text("utf-8").split()[0])
 
     def execute(self, *command: str, user: str = "") -> subprocess.CompletedProcess[str]:
         """`docker exec`."""
@@ -245,7 +246,7 @@ class Container:
         return subprocess.run(
             [*namespaces, *self.command(user or self.user, *command)],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=30,
             check=False,
         )
@@ -254,7 +255,7 @@ class Container:
         """Run a client beside the container, from an address that is not loopback. Returns what it prints."""
         target = ["nsenter", "--target", str(self.first_process), "--net"]
         done = subprocess.run(
-            [*target, sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+            [*target, sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=False
         )
         assert done.returncode == 0, done.stderr + self.text()
         return done.stdout
@@ -278,7 +279,7 @@ class Container:
 
 def environment_of_dockerfile() -> dict[str, str]:
     """The variables that the Dockerfile sets."""
-    text = (PROJECT / "Dockerfile").read_text()
+    text = (PROJECT / "Dockerfile").read_text("utf-8")
     block = re.search(r"^ENV (.*?[^\\])$", text, re.DOTALL | re.MULTILINE)
     assert block
     found = dict(pair.split("=", 1) for pair in block[1].replace("\\\n", "").split())

@@ -1,4 +1,4 @@
-"""The files of the container are what their readers take; snippets of docs/container.md are checked by tests/docs."""
+"""The container's files are valid. tests/docs checks the snippets of docs/container.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.container.image import CONTAINER, PROJECT
 
 def check(schema: str, path: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
 
 
 def test_the_compose_file_is_one() -> None:
@@ -23,18 +23,18 @@ def test_the_compose_file_is_one() -> None:
 
 
 def test_a_wrong_compose_file_is_found(tmp_path: Path) -> None:
-    text = (PROJECT / "docker-compose.yml").read_text()
-    (tmp_path / "docker-compose.yml").write_text(text.replace("interval:", "intervall:"))
+    text = (PROJECT / "docker-compose.yml").read_text("utf-8")
+    (tmp_path / "docker-compose.yml").write_text(text.replace("interval:", "intervall:"), "utf-8")
     assert check("compose-spec", tmp_path / "docker-compose.yml").returncode == 1
 
 
 def test_the_shell_scripts_are_clean() -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("there is no shellcheck")
-    done = subprocess.run(["shellcheck", *CONTAINER.glob("*.sh")], capture_output=True, text=True, check=False)
+    done = subprocess.run(["shellcheck", *CONTAINER.glob("*.sh")], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout
 
 
 def test_the_folders_that_the_dockerfile_copies_are_not_ignored() -> None:
-    kept = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    kept = {line[1:] for line in (PROJECT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
     assert {"amqp_broker", "container", "constraints.txt", "pyproject.toml", "README.md", "LICENSE"} <= kept

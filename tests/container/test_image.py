@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from compat.waiting import wait_until
-from tests.container.image import ADDRESS, Image
+from tests.container.image import ADDRESS, Container, Image
 
 # Clients come from an address that is not loopback.
 LOGIN = f"""
@@ -89,7 +90,7 @@ def test_definitions_of_the_init_folder_are_there_when_the_port_opens(image: Ima
         container.python(passive)
 
 
-def test_the_init_folder_is_what_the_broker_is_told_to_import(image: Image) -> None:
+def test_the_broker_imports_the_init_folder(image: Image) -> None:
     files = {"/docker-entrypoint-init.d/a.json": "{}"}
     container = image.container("rabbitmq-server", "--check-config", files=files)
     assert container.wait() == 0
@@ -104,7 +105,7 @@ def test_enabled_plugins_without_management_has_no_http_api(image: Image) -> Non
 
 
 @pytest.fixture(scope="module")
-def running(image: Image):  # type: ignore[no-untyped-def]
+def running(image: Image) -> Iterator[Container]:
     with image.container() as container:
         yield container
 
@@ -138,13 +139,13 @@ def running(image: Image):  # type: ignore[no-untyped-def]
     ],
 )
 @pytest.mark.parametrize("user", ["", "999:999"], ids=["root", "rabbitmq"])
-def test_every_health_check_in_use_succeeds(running, command: str, user: str) -> None:  # type: ignore[no-untyped-def]
+def test_every_health_check_in_use_succeeds(running: Container, command: str, user: str) -> None:
     words = command.split(maxsplit=2) if command.startswith("bash") else command.split()
     done = running.execute(*words, user=user)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_health_checks_fail_where_nobody_serves(image: Image) -> None:
+def test_health_checks_fail_without_a_broker(image: Image) -> None:
     container = image.container("sleep", "60")
     wait_until(lambda: "sleep" in container.execute("cat", "/proc/1/comm").stdout)
     assert container.execute("docker-healthcheck.sh").returncode == 1
@@ -174,7 +175,7 @@ def test_the_volume_keeps_messages_whatever_the_host_name(image: Image) -> None:
         assert container.python(GET) == "kept\n"
 
 
-def test_a_volume_of_somebody_else_becomes_rabbitmqs(image: Image) -> None:
+def test_a_volume_of_another_user_becomes_rabbitmqs(image: Image) -> None:
     volume = image.volume("foreign")
     image.inside(["chown", "-R", "0:0", str(volume)])
     image.inside(["chmod", "700", str(volume)])
@@ -209,7 +210,7 @@ def test_a_folder_for_the_control_socket_that_cannot_be_is_a_sentence(image: Ima
     assert "give the container --tmpfs /tmp" in container.text()
 
 
-def test_what_is_wrong_in_a_file_is_a_warning_or_a_refusal(image: Image) -> None:
+def test_an_invalid_line_of_a_file_is_a_warning_or_a_refusal(image: Image) -> None:
     files = {"/etc/rabbitmq/rabbitmq.conf": "heartbeat = often\n"}
     with image.container(files=files) as container:
         assert "[warning] <0.1.0> /etc/rabbitmq/rabbitmq.conf:1" in container.text()
@@ -239,10 +240,10 @@ def test_an_image_made_from_it_may_enable_plugins(image: Image) -> None:
     assert all(name in enabled for name in names)
     with image.container() as container:
         assert container.execute("curl", "-s", "http://localhost:15672/").returncode == 0
-    (image.seen(image.root) / "etc/rabbitmq/enabled_plugins").write_text(before)
+    (image.seen(image.root) / "etc/rabbitmq/enabled_plugins").write_text(before, "utf-8")
 
 
-def test_plugins_for_erlang_are_told_to_have_no_effect(image: Image) -> None:
+def test_the_log_says_that_plugins_for_erlang_have_no_effect(image: Image) -> None:
     with image.container(files={"/opt/rabbitmq/plugins/rabbitmq_delayed_message_exchange-3.13.0.ez": ""}) as container:
         assert "not loaded: rabbitmq_delayed_message_exchange-3.13.0.ez" in container.text()
 

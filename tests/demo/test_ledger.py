@@ -32,7 +32,7 @@ def test_a_nack_confirms_nothing() -> None:
     assert (ledger.confirmed, ledger.latency_ms(0.5)) == (set(), None)
 
 
-def test_the_ack_of_what_was_returned_does_not_confirm_it() -> None:
+def test_the_ack_of_a_returned_message_does_not_confirm_it() -> None:
     ledger = Ledger()
     ledger.sent(1, 0)
     ledger.answered(1, 1, RETURNED, 5)
@@ -53,10 +53,10 @@ def test_outcomes_are_counted_as_they_change() -> None:
 @pytest.mark.parametrize(
     ("share", "latency_ms"), [(0.0, 1), (0.5, 50), (0.501, 51), (0.99, 99), (0.991, 100), (1.0, 100)]
 )
-def test_a_share_of_the_acks_comes_within_its_latency(share: float, latency_ms: float) -> None:
+def test_latencies_are_nearest_ranks(share: float, latency_ms: float) -> None:
     ledger = ledger_of(*(float(latency) for latency in reversed(range(1, 101))))
     assert ledger.latency_ms(share) == latency_ms
 
 
-def test_of_one_ack_every_share_is_that_one() -> None:
+def test_one_ack_has_every_percentile() -> None:
     assert [ledger_of(3).latency_ms(share) for share in (0.0, 0.5, 0.99, 1.0)] == [3, 3, 3, 3]

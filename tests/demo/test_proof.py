@@ -10,7 +10,7 @@ from amqp_broker.demo.strategies import STRATEGIES
 
 
 def proof_of(name: str, outcomes: dict[int, list[str]], queued: list[tuple[int, int]]) -> Proof:
-    """What comes out for attempts that ended so, with these (number, attempt) in the queue."""
+    """Return the proof for attempts with these outcomes and these (number, attempt) in the queue."""
     ledger = Ledger()
     for number, ends in outcomes.items():
         for end in ends:
@@ -18,14 +18,14 @@ def proof_of(name: str, outcomes: dict[int, list[str]], queued: list[tuple[int, 
     return prove(STRATEGIES[name], len(outcomes), ledger, Counter(queued))
 
 
-def test_a_message_that_is_there_once_for_its_confirm_is_as_promised() -> None:
+def test_a_confirmed_message_is_in_the_queue_once() -> None:
     proof = proof_of("async", {1: [ACKED], 2: [NACKED, RETURNED, ACKED]}, [(1, 1), (2, 3)])
     assert proof.is_held
     assert (proof.sent, proof.confirmed, proof.queued, proof.duplicates, proof.lost) == (4, 2, 2, 0, {})
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_nobody_knows_of_what_was_not_answered(is_there: bool) -> None:
+def test_an_unanswered_message_may_be_in_the_queue(is_there: bool) -> None:
     proof = proof_of("async", {1: [UNANSWERED, ACKED]}, [(1, 2), *[(1, 1)] * is_there])
     assert proof.is_held
     assert (proof.distinct, proof.duplicates) == (1, int(is_there))
@@ -44,7 +44,7 @@ def test_nobody_knows_of_what_was_not_answered(is_there: bool) -> None:
         (ACKED, [(1, 1), (1, 2)]),
     ],
 )
-def test_what_cannot_be_breaks_the_promise_of_every_strategy(
+def test_contradictions_break_the_promise_of_every_strategy(
     name: str, outcome: str, queued: list[tuple[int, int]]
 ) -> None:
     proof = proof_of(name, {1: [outcome]}, queued)
@@ -52,17 +52,17 @@ def test_what_cannot_be_breaks_the_promise_of_every_strategy(
     assert "message" in proof.breaches[0]
 
 
-def test_who_promises_at_least_once_must_have_all_confirmed() -> None:
+def test_at_least_once_requires_all_confirms() -> None:
     proof = proof_of("sync", {1: [ACKED], 2: [UNANSWERED]}, [(1, 1), (2, 1)])
     assert proof.breaches == ("1 of 2 messages were never confirmed",)
 
 
-def test_messages_that_were_never_published_are_missing() -> None:
+def test_unpublished_messages_are_missing() -> None:
     proof = prove(STRATEGIES["sync"], 3, Ledger(), {})
     assert proof.breaches == ("3 of 3 messages were never confirmed",)
 
 
-def test_what_naive_loses_is_told_with_its_reason_and_no_breach() -> None:
+def test_losses_of_naive_have_reasons_and_are_no_breach() -> None:
     outcomes = {1: [ACKED], 2: [NACKED], 3: [RETURNED], 4: [UNANSWERED], 5: [UNANSWERED]}
     proof = proof_of("naive", outcomes, [(1, 1), (5, 1)])
     assert proof.is_held
@@ -70,6 +70,6 @@ def test_what_naive_loses_is_told_with_its_reason_and_no_breach() -> None:
     assert proof.as_dict()["is_held"] is True
 
 
-def test_no_more_breaches_are_told_than_anybody_reads() -> None:
+def test_the_number_of_breaches_is_limited() -> None:
     proof = proof_of("async", {number: [ACKED] for number in range(1, 100)}, [])
     assert len(proof.breaches) == BREACHES_MAX

@@ -22,11 +22,11 @@ def published(one: Publisher, now_ms: float = 0) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("name", "count"), [("sync", 1), ("window", 4), ("async", 4), ("naive", 10)])
-def test_each_style_publishes_so_many_before_it_waits(name: str, count: int) -> None:
+def test_each_strategy_publishes_its_window(name: str, count: int) -> None:
     assert published(publisher(name)) == [(number, 1) for number in range(1, count + 1)]
 
 
-def test_async_publishes_on_for_each_confirm() -> None:
+def test_async_publishes_one_message_per_confirm() -> None:
     one = publisher("async")
     published(one)
     one.acked(2, multiple=False, now_ms=1)
@@ -42,7 +42,7 @@ def test_window_waits_for_all_of_its_confirms() -> None:
     assert published(one) == [(5, 1), (6, 1), (7, 1), (8, 1)]
 
 
-def test_a_multiple_ack_stands_for_all_before_it() -> None:
+def test_a_multiple_ack_confirms_all_earlier_messages() -> None:
     one = publisher("async")
     published(one)
     one.acked(3, multiple=True, now_ms=1)
@@ -51,7 +51,7 @@ def test_a_multiple_ack_stands_for_all_before_it() -> None:
 
 
 @pytest.mark.parametrize("name", RESENDING)
-def test_what_was_nacked_is_published_again(name: str) -> None:
+def test_a_nacked_message_is_published_again(name: str) -> None:
     one = publisher(name, messages=1)
     published(one)
     one.nacked(1, multiple=False, now_ms=1)
@@ -62,7 +62,7 @@ def test_what_was_nacked_is_published_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RESENDING)
-def test_what_was_returned_is_published_again_although_it_is_acked(name: str) -> None:
+def test_a_returned_message_is_published_again(name: str) -> None:
     one = publisher(name, messages=1)
     published(one)
     one.returned(1, 1, now_ms=1)
@@ -73,7 +73,7 @@ def test_what_was_returned_is_published_again_although_it_is_acked(name: str) ->
 
 
 @pytest.mark.parametrize("name", RESENDING)
-def test_what_is_not_answered_in_time_is_published_again(name: str) -> None:
+def test_an_unanswered_message_is_published_again(name: str) -> None:
     one = publisher(name, messages=1)
     published(one)
     one.give_up_late(499)
@@ -84,7 +84,7 @@ def test_what_is_not_answered_in_time_is_published_again(name: str) -> None:
     assert one.retried == {"no answer in time": 1}
 
 
-def test_an_answer_that_comes_too_late_still_counts() -> None:
+def test_a_late_answer_counts() -> None:
     one = publisher("async", messages=2)
     published(one)
     one.give_up_late(500)
@@ -96,7 +96,7 @@ def test_an_answer_that_comes_too_late_still_counts() -> None:
 
 
 @pytest.mark.parametrize("name", RESENDING)
-def test_what_was_on_its_way_when_the_connection_broke_is_published_again(name: str) -> None:
+def test_messages_in_flight_on_a_lost_connection_are_published_again(name: str) -> None:
     one = publisher(name)
     before = published(one)
     one.disconnected(1)
@@ -108,7 +108,7 @@ def test_what_was_on_its_way_when_the_connection_broke_is_published_again(name: 
     assert one.ledger.confirmed == {number for number, _ in before}
 
 
-def test_nobody_who_listens_publishes_or_loses_patience_while_blocked() -> None:
+def test_a_blocked_publisher_neither_publishes_nor_times_out() -> None:
     one = publisher("async", messages=6)
     published(one)
     one.blocked()
@@ -121,7 +121,7 @@ def test_nobody_who_listens_publishes_or_loses_patience_while_blocked() -> None:
     assert not one.retried
 
 
-def test_naive_publishes_each_once_whatever_the_broker_says() -> None:
+def test_naive_publishes_each_message_once() -> None:
     one = publisher("naive", messages=3)
     assert published(one) == [(1, 1), (2, 1), (3, 1)]
     one.blocked()
@@ -133,7 +133,7 @@ def test_naive_publishes_each_once_whatever_the_broker_says() -> None:
     assert not one.retried
 
 
-def test_an_answer_to_nothing_changes_nothing() -> None:
+def test_an_answer_to_an_unknown_tag_is_ignored() -> None:
     one = publisher("async")
     published(one)
     one.acked(99, multiple=False, now_ms=1)

@@ -6,7 +6,7 @@ import pytest
 
 from amqp_broker.demo import screen
 
-GUSTS = [
+EVENTS = [
     {"at": 10, "sentence": "is killed", "hits": 1, "times": 1, "state": "over"},
     {"at": 20, "sentence": "nacks 6 messages", "hits": 2, "times": 6, "state": "now"},
     {"at": 30, "sentence": "loses 3 confirms", "hits": 0, "times": 3, "state": "to come"},
@@ -23,7 +23,7 @@ TOLD: dict[str, Any] = {
     "retries": {"nacked": 2, "returned": 1},
     "connection": "open",
     "connects": 2,
-    "storm": GUSTS,
+    "plan": EVENTS,
 }
 RESULT: dict[str, Any] = {
     "strategy": "naive",
@@ -44,7 +44,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def test_all_is_told_at_a_glance() -> None:
+def test_the_live_view_shows_all_figures() -> None:
     assert screen.live(TOLD, 100, 40) == [
         "async: publishes on",
         "confirmed   [###############...............] 50 of 100",
@@ -60,25 +60,25 @@ def test_all_is_told_at_a_glance() -> None:
 
 @pytest.mark.parametrize("height", [1, 3, 7, 8, 9, 100])
 @pytest.mark.parametrize("width", [1, 10, 32, 40, 200])
-def test_it_fits_into_any_terminal(width: int, height: int) -> None:
+def test_the_live_view_fits_any_terminal(width: int, height: int) -> None:
     lines = screen.live(TOLD, width, height)
     assert 1 <= len(lines) <= height
     assert all(len(line) <= width for line in lines)
 
 
-def test_a_low_terminal_shows_what_the_storm_does_now() -> None:
+def test_a_low_terminal_shows_the_current_event() -> None:
     assert screen.live(TOLD, 100, 7)[-1] == "> the broker nacks 6 messages: 2 of 6"
 
 
-def test_a_narrow_terminal_has_numbers_instead_of_bars() -> None:
+def test_a_narrow_terminal_shows_numbers_without_bars() -> None:
     assert screen.live(TOLD, 30, 40)[1] == "confirmed   50 of 100"
 
 
-def test_who_has_no_window_has_no_bar_of_it() -> None:
-    assert screen.live({**TOLD, "window": None}, 100, 40)[2] == "in flight   5, which nobody looks at"
+def test_without_a_window_there_is_no_bar() -> None:
+    assert screen.live({**TOLD, "window": None}, 100, 40)[2] == "in flight   5, not waited for"
 
 
-def test_what_begins_is_told_once() -> None:
+def test_each_event_is_a_line_once() -> None:
     first = list(screen.new_lines(TOLD, None))
     assert first == [
         "async publishes on.",
@@ -91,7 +91,7 @@ def test_what_begins_is_told_once() -> None:
     assert next(screen.new_lines({**TOLD, "strategy": "sync"}, TOLD)) == "sync publishes on."
 
 
-def test_the_verdict_tells_what_is_lost_and_why() -> None:
+def test_the_verdict_gives_the_reasons_of_losses() -> None:
     assert screen.verdict(RESULT) == [
         "naive: 10 messages, published 10 times, 7 confirmed; median 1.0 ms, p99 -.",
         "  In the queue: 8 of them, and 0 duplicates.",
@@ -100,7 +100,7 @@ def test_the_verdict_tells_what_is_lost_and_why() -> None:
     ]
 
 
-def test_a_broken_promise_is_told_with_what_is_wrong() -> None:
+def test_the_verdict_names_the_breaches() -> None:
     broken = {**RESULT, "is_held": False, "breaches": ("message 3 was acked, and is in the queue 0 times",)}
     assert screen.verdict(broken)[-2:] == [
         "  Wrong: message 3 was acked, and is in the queue 0 times.",
@@ -108,7 +108,7 @@ def test_a_broken_promise_is_told_with_what_is_wrong() -> None:
     ]
 
 
-def test_strategies_stand_beside_each_other() -> None:
+def test_the_table_compares_the_strategies() -> None:
     head, row = screen.table([RESULT])
     assert " ".join(head.split()) == (
         "strategy took sent confirmed retries in queue duplicates lost median p99 promise"

@@ -1,7 +1,7 @@
-"""The fenced blocks of a page, and what a comment before one says of it.
+"""The fenced blocks of a page, with the comments before them.
 
-<!-- not run: needs Docker -->     it cannot be run here; tests/docs/test_pages.py lists all of these
-<!-- file: rabbitmq.conf -->       it is written to this file, for the blocks after it
+<!-- not run: needs Docker -->     not run; tests/docs/test_pages.py lists all of these
+<!-- file: rabbitmq.conf -->       written to this file, for the following blocks
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[2]
-# Generated, or about other machines only.
-# Pages that have a test of their own beside this.
+# Generated pages, and pages about other machines only.
 APART = ("testing.md", "clock.md", "messages.md", "cookbook.md")
 PAGES = (
     PROJECT / "README.md",
@@ -25,7 +24,7 @@ _COMMENT = re.compile(r"<!-- (not run|file): (.+?) -->\n+\Z")
 
 
 class Block(NamedTuple):
-    """`language` as its fence says; `reason` why it is not run, `file` what it is written to, or nothing."""
+    """A block: `language` of its fence, `reason` why it is not run, and `file` to write it to."""
 
     page: str
     line: int
@@ -40,8 +39,8 @@ class Block(NamedTuple):
 
 
 def blocks_of(page: Path) -> Iterator[Block]:
-    """All blocks of a page in their order."""
-    text = page.read_text()
+    """Return all blocks of a page in order."""
+    text = page.read_text("utf-8")
     assert text.count("\n```") % 2 == 0, f"{page}: a block does not end, or is indented"
     for found in _FENCE.finditer(text):
         before = text[: found.start()]
@@ -58,16 +57,16 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 class Step(NamedTuple):
-    """A command, and what it prints; None: that is not told."""
+    """A command and its output; None if the page does not show the output."""
 
     command: str
     output: str | None
 
 
 def steps_of(block: Block) -> list[Step]:
-    """The commands of a block: of `sh` each line, of `console` what follows `$ `, with its output.
+    """Return the commands of a block: each line of `sh`, or the text after `$ ` of `console`, with its output.
 
-    A command goes on in lines that are indented (`sh`) or follow `> ` (`console`), and behind a backslash.
+    A command continues in lines that are indented (`sh`) or start with `> ` (`console`), and after a backslash.
     """
     lines = block.text.rstrip("\n").split("\n")
     if block.language == "sh":
@@ -84,7 +83,7 @@ def steps_of(block: Block) -> list[Step]:
 
 
 def _joined(lines: list[str], goes_on: str, begins: str) -> Iterator[str]:
-    """Lines, a command of several as one; `begins` is how a command begins."""
+    """Join the lines of each command; `begins` matches the first line of one."""
     whole: list[str] = []
     for line in lines:
         is_more = whole and whole[0].startswith(begins) and (whole[-1].endswith("\\") or line.startswith(goes_on))
@@ -99,7 +98,7 @@ def _joined(lines: list[str], goes_on: str, begins: str) -> Iterator[str]:
 
 
 def fits(printed: str, shown: str) -> bool:
-    """Whether this was printed, where `…` stands for anything: within a line, or, alone on it, for lines."""
+    """Return whether the output matches; `…` stands for text in a line, or alone for any lines."""
     pattern = ""
     for line in _plain(shown):
         if line == "…":
@@ -110,6 +109,6 @@ def fits(printed: str, shown: str) -> bool:
 
 
 def _plain(text: str) -> list[str]:
-    """Lines without colours, spaces at their ends, and empty lines."""
+    """Return the lines without colours, trailing spaces and empty lines."""
     lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
     return [line.rstrip() for line in lines if line.strip()]

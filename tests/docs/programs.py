@@ -1,4 +1,4 @@
-"""The program that a page of docs/ shows, run against a broker."""
+"""Runs the example programs of pages against a broker."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tests.cli.program import TIMEOUT_S, Serving
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The blocks of a page in a language."""
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+    """Return the blocks of a page in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
 def run_program(page: Path, broker: Serving) -> str:
-    """The output of the page's one program, which is told the ports of this broker."""
+    """Run the only program of a page with the ports of this broker, and return its output."""
     [program] = blocks(page, "python")
     ports = broker.ports
     program = program.replace("= 5672, 15672", f"= {ports['amqp']}, {ports['management']}")
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=TIMEOUT_S, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -1,8 +1,8 @@
-"""A terminal in which a page's commands are typed: one shell, an empty home, and ports of its own.
+"""A terminal for a page's commands: one shell, an empty home, and separate ports.
 
-The pages say 5672, 15672 and the like. What is typed here has free ports instead (`Names`), and what is printed is read
-with the former again, so that pages can run while brokers of others do. A broker that is told no port gets one from the
-program `amqp-broker` that is first on the path.
+Pages use 5672, 15672 and so on. Commands are run with free ports instead (`Names`), and the output is read with the
+original ones, so that pages can run beside other brokers. A program `amqp-broker`, first in PATH, gives a broker these
+ports if the page names none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from typing import Final
 from compat.brokers import free_port
 from tests.docs.blocks import PROJECT
 
-TIMEOUT_S: Final = 100.0
+# Only a hanging command is interrupted, before the timeout of the test: a page may start Spark, which is slow beside
+# other work.
+TIMEOUT_S: Final = 280.0
 END: Final = "end of command"
 READY: Final = "Server startup complete"
 WELL_KNOWN: Final = ("5671", "5672", "5673", "15672", "15673", "15692", "15693")
 
-# Options and variables that a user gives are stronger than what is set here, but for what `run` takes.
+# Options and variables of the user take precedence over those set here, except for those of `run`.
 PROGRAM: Final = """\
 #!/bin/bash
 case "$1" in
@@ -37,7 +39,7 @@ case "$1" in
       check* | *" --url "* | *" --data-dir "*) ;;
       *) set -- "$@" --url http://guest:guest@localhost:{management} ;;
     esac ;;
-  # As RabbitMQ's, it would write to /etc/rabbitmq of this machine.
+  # Like RabbitMQ's, it would otherwise write to /etc/rabbitmq of this machine.
   plugins) export RABBITMQ_ENABLED_PLUGINS_FILE="${{RABBITMQ_ENABLED_PLUGINS_FILE:-{plugins}}}" ;;
   admin) shift; exec "{python}" -m amqp_broker admin -P {management} "$@" ;;
   *)
@@ -52,12 +54,12 @@ _SERVE: Final = re.compile(r"(\w+=\S* )*amqp-broker serve\b(?!.*--check-config)"
 
 
 class Names:
-    """What pages call a port or a machine, and what stands for it here."""
+    """Names of ports and machines in pages, and their replacements."""
 
     def __init__(self) -> None:
         self.ports: dict[str, str] = {}
         while len(self.ports) < len(WELL_KNOWN):
-            # A port that is free may be found twice.
+            # A free port may be found twice.
             if (port := str(free_port())) not in self.ports.values():
                 self.ports[WELL_KNOWN[len(self.ports)]] = port
         self.machines: dict[str, str] = {}
@@ -75,12 +77,12 @@ class Names:
 
 
 class Terminal:
-    """Runs commands one after the other, as a reader does; a new broker takes the place of the one before it."""
+    """Runs commands in order, like a reader; a new broker replaces the previous one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.names = Names()
-        # A socket's path may not be long.
+        # The path of a socket must be short.
         self._runtime = Path(tempfile.mkdtemp(prefix="docs-"))
         for name in ("home", "bin", "work"):
             (folder / name).mkdir()
@@ -108,16 +110,19 @@ class Terminal:
                 management=ports["15672"],
                 prometheus=ports["15692"],
                 tls=ports["5671"],
-            )
+            ),
+            "utf-8",
         )
         program.chmod(0o755)
         for name in ("python", "pytest"):
             script = self.folder / "bin" / name
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {"-m pytest" if name == "pytest" else ""} "$@"\n')
+            script.write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" {"-m pytest" if name == "pytest" else ""} "$@"\n', "utf-8"
+            )
             script.chmod(0o755)
 
     def _environment(self) -> dict[str, str]:
-        # Not its parent's settings, nor its home: what a page needs, it says.
+        # No settings or home of the parent process: a page states what it needs.
         kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
         return {
             **kept,
@@ -130,13 +135,13 @@ class Terminal:
         }
 
     def write(self, name: str, text: str) -> None:
-        """Write a file as a reader would, where the commands run."""
+        """Write a file where the commands run."""
         path = self.work / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.names.here(text))
+        path.write_text(self.names.here(text), "utf-8")
 
     def run(self, command: str) -> tuple[int, str]:
-        """Type a command; returns its exit code and all that it printed, in the names of the pages."""
+        """Run a command; return its exit code and its output with the names of the pages."""
         typed = self.names.here(command)
         if _SERVE.match(command) and not command.rstrip().endswith("&"):
             typed = self._served(typed)
@@ -149,7 +154,7 @@ class Terminal:
         return code, self.names.there(printed.rsplit(f"\n{END}", 1)[0])
 
     def _served(self, typed: str) -> str:
-        """A broker in the background, when it is ready or has ended: its log is what it printed."""
+        """Start a broker in the background; once it is ready or has ended, return its log as output."""
         self._serves += 1
         log = self.folder / f"serve-{self._serves}.log"
         without_comment = re.sub(r"\s+#.*", "", typed)
@@ -174,7 +179,7 @@ class Terminal:
         return printed.decode()
 
     def close(self) -> None:
-        """End the shell and all that it started."""
+        """End the shell and all its processes."""
         os.killpg(self._shell.pid, signal.SIGKILL)
         self._shell.wait()
         for stream in (self._shell.stdin, self._shell.stdout):

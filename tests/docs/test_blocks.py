@@ -11,11 +11,12 @@ def block(text: str, language: str = "console") -> Block:
     return Block("page.md", 1, language, text, "", "")
 
 
-def test_blocks_are_found_with_what_a_comment_says(tmp_path: Path) -> None:
+def test_blocks_are_found_with_their_comments(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# A\n\n```sh\nls\n```\n<!-- not run: needs Docker -->\n```sh\ndocker\n```\n"
-        "text\n\n<!-- file: a.json -->\n\n```json\n{}\n```\n"
+        "text\n\n<!-- file: a.json -->\n\n```json\n{}\n```\n",
+        "utf-8",
     )
     assert list(blocks_of(page)) == [
         Block("page.md", 3, "sh", "ls\n", "", ""),
@@ -24,13 +25,13 @@ def test_blocks_are_found_with_what_a_comment_says(tmp_path: Path) -> None:
     ]
 
 
-def test_a_block_without_an_end_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("# A\n\n```sh\nls\n")
+def test_an_unclosed_block_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# A\n\n```sh\nls\n", "utf-8")
     with pytest.raises(AssertionError, match="does not end"):
         list(blocks_of(tmp_path / "page.md"))
 
 
-def test_commands_have_the_output_that_follows_them() -> None:
+def test_commands_have_the_output_that_follows() -> None:
     assert steps_of(block("$ a\n1\n2\n$ b \\\n> c\n3\n$ d\n")) == [
         Step("a", "1\n2\n"),
         Step("b \\\nc", "3\n"),
@@ -59,5 +60,5 @@ def test_output_without_a_command_is_refused() -> None:
         ("abc\n", "a.c\n", False),
     ],
 )
-def test_what_was_printed_fits_what_is_shown(printed: str, shown: str, does: bool) -> None:
+def test_output_matches_with_placeholders(printed: str, shown: str, does: bool) -> None:
     assert fits(printed, shown) is does

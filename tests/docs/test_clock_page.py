@@ -1,4 +1,4 @@
-"""What docs/clock.md shows is run."""
+"""The examples of docs/clock.md work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.docs.programs import blocks, run_program
 PAGE = Path(__file__).parents[2] / "docs" / "clock.md"
 
 
-def test_a_retry_of_half_an_hour_takes_no_time(tmp_path: Path) -> None:
+def test_the_program_of_the_page_runs_without_waiting(tmp_path: Path) -> None:
     with serving(tmp_path, "--host", "127.0.0.1") as broker:
         assert run_program(PAGE, broker) == ""
 

@@ -1,4 +1,4 @@
-"""What docs/cookbook.md shows is run."""
+"""The examples of docs/cookbook.md work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_each_recipe_of_the_page_passes(pytester: pytest.Pytester, monkeypatch: 
     assert len(recipes) >= 20
     for number, recipe in enumerate(recipes):
         pytester.makepyfile(**{f"test_recipe_{number:02}": recipe})
-    # One recipe has two rows.
+    # One recipe has two rows in the table.
     suite.run("", "-W", "ignore::amqp_broker.testing.LeakWarning").assert_outcomes(passed=len(recipes) + 1)
 
 
@@ -35,8 +35,8 @@ def test_a_recipe_is_short() -> None:
         assert len([line for line in recipe.splitlines() if line.strip()]) <= 28, recipe
 
 
-def test_each_recipe_says_in_bold_what_it_is_for() -> None:
-    text = PAGE.read_text()
+def test_each_recipe_states_its_purpose_in_bold() -> None:
+    text = PAGE.read_text("utf-8")
     assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(blocks(PAGE, "python")) + len(blocks(PAGE, "go"))
 
 
@@ -46,14 +46,14 @@ def test_the_recipe_in_go_passes(tmp_path: Path) -> None:
     for name in ("go.mod", "go.sum"):
         shutil.copy(ROOT / "compat" / "go" / name, tmp_path)
     [recipe] = blocks(PAGE, "go")
-    (tmp_path / "recipe_test.go").write_text(recipe)
+    (tmp_path / "recipe_test.go").write_text(recipe, "utf-8")
     command = [sys.executable, "-m", "amqp_broker", "run", "--", GO, "test", "-count=1", "./..."]
     done = subprocess.run(
         command,
         cwd=tmp_path,
         env=environment(PYTHONPATH=str(ROOT)),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=10 * TIMEOUT_S,
         check=False,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amqp_broker.pipeline.report import TABLES
+from amqp_broker.pipeline.report_tables import TABLES
 from tests.spark_session import spark
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def test_the_example_ends_with_a_report(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLE))
-    # 300 orders leave at least a publish, a confirm, a delivery and an ack or a nack each.
+    # At least a publish, a confirm, a delivery and an ack or nack for each of 300 orders.
     counts = [int(line.split()[0]) for line in capsys.readouterr().out.splitlines() if line.endswith("poisoned")]
     assert len(counts) == 1
     assert counts[0] >= 1200
-    assert "Dead letters" in (tmp_path / "trace" / "report.html").read_text()
+    assert "Dead letters" in (tmp_path / "trace" / "report.html").read_text("utf-8")
     assert {path.name for path in (tmp_path / "trace" / "report").iterdir()} == set(TABLES)

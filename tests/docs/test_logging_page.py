@@ -1,4 +1,4 @@
-"""What docs/logging.md shows is run."""
+"""The examples of docs/logging.md work."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ PAGE = Path(__file__).parents[2] / "docs" / "logging.md"
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
 def like(text: str) -> str:
-    """A text with all that is another each time left out."""
+    """Return a text without its variable parts."""
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d", "TIME", text)
     return re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", re.sub(r"duration: '\d+ms'", "duration: 'D'", text))
 
 
 def live(broker: Serving) -> None:
-    """A client with a name comes and goes."""
+    """Connect and disconnect a client with a name."""
     client = broker.client()
     client.send_bytes(PROTOCOL_HEADER)
     client.expect(commands.Connection.Start, channel=0)
@@ -52,21 +52,23 @@ def test_the_lines_that_the_page_shows_are_logged(tmp_path: Path) -> None:
 
 def test_the_file_that_the_page_configures_is_written(tmp_path: Path) -> None:
     folder, conf = tmp_path / "logs", tmp_path / "rabbitmq.conf"
-    conf.write_text(blocks("ini")[0].replace("log.dir = logs", f"log.dir = {folder}"))
+    conf.write_text(blocks("ini")[0].replace("log.dir = logs", f"log.dir = {folder}"), "utf-8")
     with serving(tmp_path, "--host", "127.0.0.1", "--config", str(conf)) as broker:
         live(broker)
-        wait_until(lambda: "closing AMQP" in (folder / "broker.log").read_text())
+        wait_until(lambda: "closing AMQP" in (folder / "broker.log").read_text("utf-8"))
         assert broker.output == ""
         (folder / "broker.log").rename(folder / "broker.log.1")
         assert broker.end() == 0
-    lines = (folder / "broker.log.1").read_text().splitlines()
+    lines = (folder / "broker.log.1").read_text("utf-8").splitlines()
     [shown] = blocks("json")
     [told] = [line for line in lines if "accepting AMQP" in line]
     assert like(told) == like(shown).strip()
     assert {*json.loads(lines[0])} == {*json.loads(shown)}
 
 
-def test_what_an_embedding_program_configures_is_valid() -> None:
+def test_the_configuration_for_an_embedding_program_is_valid() -> None:
     [program] = blocks("python")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

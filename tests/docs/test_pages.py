@@ -1,4 +1,4 @@
-"""What README.md and docs/ show is run, page by page, in the order in which it is read."""
+"""The examples of README.md and docs/ are run, page by page, from top to bottom."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 from compat.brokers import RabbitMQ
 from tests.docs.blocks import PAGES, PROJECT, Block, blocks_of, fits, steps_of
-from tests.docs.consumers import consume
+from tests.docs.file_readers import consume
 from tests.docs.terminal import Terminal
 
-# What cannot be run here, by page; each stands behind a comment with that reason.
+# Blocks that cannot be run, by page; a comment before each has this reason.
 NOT_RUN = {
     "README.md": ["builds .venv and takes the well-known ports"],
     "docs/container.md": ["needs Docker"],
@@ -23,7 +23,7 @@ NOT_RUN = {
     "docs/spark.md": ["installs packages"],
 }
 
-# A machine that pages name: a real RabbitMQ.
+# The machine in pages that stands for a real RabbitMQ.
 RABBITMQ_MACHINE = "rabbit.example.com"
 
 
@@ -35,7 +35,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def run_block(terminal: Terminal, block: Block) -> None:
-    """Do with a block what its reader would."""
+    """Run or write a block as a reader of the page would."""
     if block.reason or block.language == "text":
         return
     if block.file and (block.language == "python" or "wrong" in block.file):
@@ -58,7 +58,7 @@ def run_commands(terminal: Terminal, block: Block) -> None:
         code, printed = terminal.run(command)
         position += 1
         assert shown is None or fits(printed, shown), f"{block.place}: {command!r} printed:\n{printed}"
-        # A page says that a command fails by asking for its exit code.
+        # A page marks a failing command by asking for its exit code.
         if position < len(steps) and steps[position].command == "echo $?":
             assert steps[position].output == f"{code}\n", f"{block.place}: {command!r} ended with {code}:\n{printed}"
             position += 1
@@ -67,7 +67,7 @@ def run_commands(terminal: Terminal, block: Block) -> None:
 
 
 def a_rabbitmq(folder: Path) -> RabbitMQ:
-    """The one that pages name: with an administrator, a queue and a message."""
+    """Provide the RabbitMQ of the pages: with an administrator, a queue and a message."""
     folder.mkdir()
     rabbitmq = RabbitMQ(folder, plugins=("rabbitmq_management",))
     rabbitmq.start()
@@ -81,12 +81,26 @@ def a_rabbitmq(folder: Path) -> RabbitMQ:
     return rabbitmq
 
 
+def needs(text: str, page: Path) -> bool:
+    """Return whether a block that is run contains the text."""
+    return any(text in block.text and not block.reason for block in blocks_of(page))
+
+
+def marks(page: Path) -> list[pytest.MarkDecorator]:
+    # curl may be missing.
+    return [pytest.mark.verify] if needs(RABBITMQ_MACHINE, page) or needs("curl ", page) else []
+
+
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_a_page_shows_is_true(page: Path, terminal: Terminal, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=marks(page)) for page in PAGES],
+    ids=lambda page: page.stem,
+)
+def test_examples_of_a_page_work(page: Path, terminal: Terminal, tmp_path: Path) -> None:
     blocks = list(blocks_of(page))
     rabbitmq: RabbitMQ | None = None
-    if any(RABBITMQ_MACHINE in block.text and not block.reason for block in blocks):
+    if needs(RABBITMQ_MACHINE, page):
         if not RabbitMQ.is_installed():
             pytest.skip("needs RabbitMQ")
         rabbitmq = a_rabbitmq(tmp_path / "rabbitmq")
@@ -102,7 +116,7 @@ def test_what_a_page_shows_is_true(page: Path, terminal: Terminal, tmp_path: Pat
             rabbitmq.stop()
 
 
-def test_what_is_not_run_is_listed() -> None:
+def test_every_block_that_is_not_run_is_listed() -> None:
     found: dict[str, list[str]] = {}
     for block in (block for page in PAGES for block in blocks_of(page)):
         if block.reason:
@@ -111,7 +125,7 @@ def test_what_is_not_run_is_listed() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_command_hides_in_a_block_of_text(page: Path) -> None:
+def test_no_command_is_in_a_block_of_text(page: Path) -> None:
     for block in blocks_of(page):
         assert block.language, f"{block.place}: a block must say what it is"
         if block.language == "text":
@@ -119,7 +133,7 @@ def test_no_command_hides_in_a_block_of_text(page: Path) -> None:
             assert not [line for line in block.text.splitlines() if line.startswith(commands)], block.place
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_are_valid() -> None:
     for page in (*PAGES, PROJECT / "ARCHITECTURE.md", PROJECT / "CONTRIBUTING.md", PROJECT / "compat/DIFFERENCES.md"):
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"

@@ -15,21 +15,21 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     terminal.close()
 
 
-def test_a_command_gives_its_exit_code_and_output(terminal: Terminal) -> None:
+def test_a_command_returns_exit_code_and_output(terminal: Terminal) -> None:
     assert terminal.run("echo a; echo b >&2; exit_with() { return 3; }; exit_with") == (3, "a\nb\n")
 
 
-def test_folder_and_variables_last_and_home_is_empty(terminal: Terminal) -> None:
+def test_folder_and_variables_persist_and_home_is_empty(terminal: Terminal) -> None:
     terminal.run("mkdir x; cd x; export A=1")
     assert terminal.run('echo "$A $(basename "$PWD") $(ls -A "$HOME")"') == (0, "1 x \n")
 
 
-def test_ports_are_read_with_the_names_of_the_pages(terminal: Terminal) -> None:
+def test_output_has_the_ports_of_the_pages(terminal: Terminal) -> None:
     assert terminal.run("echo localhost:15672") == (0, "localhost:15672\n")
     assert terminal.run("test localhost:15672 = localhost:$((15600 + 72))")[0] == 1
 
 
-def test_a_broker_serves_until_the_next_one(terminal: Terminal) -> None:
+def test_a_new_broker_replaces_the_previous_one(terminal: Terminal) -> None:
     code, printed = terminal.run("amqp-broker serve --ephemeral   # a comment")
     assert code == 0
     assert "started TCP listener on 127.0.0.1:5672" in printed
@@ -40,5 +40,5 @@ def test_a_broker_serves_until_the_next_one(terminal: Terminal) -> None:
     assert first != second
 
 
-def test_a_broker_that_does_not_start_gives_its_exit_code(terminal: Terminal) -> None:
+def test_a_broker_that_does_not_start_returns_its_exit_code(terminal: Terminal) -> None:
     assert terminal.run("amqp-broker serve --compat 1.0")[0] == 78

@@ -1,4 +1,4 @@
-"""What docs/testing.md shows is run."""
+"""The examples of docs/testing.md work."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PAGE = ROOT / "docs" / "testing.md"
 
 def test_the_recipes_of_the_page_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = Suite(pytester, monkeypatch)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     for number, block in enumerate(blocks):
         pytester.makepyfile(**{f"test_recipe_{number}": block})
-    # The first one is five lines, and leaves its connection open; a snapshot is taken three times.
+    # The first recipe is five lines long and leaves its connection open; a snapshot is taken three times.
     suite.run().assert_outcomes(passed=len(blocks) + 2, warnings=1)

@@ -1,4 +1,4 @@
-"""Asking handlers of the management API as its shell does, without HTTP: a broker in memory and values."""
+"""Calls of the handlers of the management API as the application makes them, without HTTP."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Any
 import msgspec
 from pamqp import commands
 
-from amqp_broker.broker.access import Permission, User
-from amqp_broker.management import json
-from amqp_broker.management.access import may
-from amqp_broker.management.listing import selected
+from amqp_broker.broker.admin.access import Permission, User
+from amqp_broker.management.all_endpoints import all_endpoints
+from amqp_broker.management.http import json
+from amqp_broker.management.http.answers import Answer, Deferred, refusal_of
+from amqp_broker.management.http.auth import require_tag
+from amqp_broker.management.http.columns import selected
+from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.paths import Paths
+from amqp_broker.management.http.request import Request
 from amqp_broker.management.node import Listener, Node, ShovelStatus
-from amqp_broker.management.paths import Paths
 from amqp_broker.management.rates import Rates
-from amqp_broker.management.request import Answer, Deferred, Request, Resource, refusal_of
-from amqp_broker.management.resources import RESOURCES
 from tests.peer import Lab
 
 NOW = 1_700_000_000_000
+NO_COMMANDS = "a test that commands the node implements the method"
 
 
 class StillNode(Node):
@@ -70,9 +73,48 @@ class StillNode(Node):
     def descriptors(self) -> tuple[int, int]:
         return 10, 1024
 
+    def data_folder(self) -> str:
+        return ""
+
+    def restart_shovel(self, vhost: str, name: str) -> bool:
+        return False
+
+    def freeze(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def resume(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def stop(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def stop_app(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def start_app(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def suspend_listeners(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def resume_listeners(self) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def advance(self, duration_ms: int) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def set_memory_limit(self, text: str) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def set_disk_free_limit(self, text: str) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def set_log_level(self, level: str) -> None:
+        raise AssertionError(NO_COMMANDS)
+
 
 class Desk:
-    """A broker and who asks it: `desk.get("/api/queues/%2F/q")` is status and value.
+    """A broker and a user who asks it: `desk.get("/api/queues/%2F/q")` is status and value.
 
     `lab.connect()` is a client of that broker.
     """
@@ -87,21 +129,24 @@ class Desk:
 
     def be(self, *tags: str, **permission: str) -> User:
         """Ask as another user from now on, with these tags and, if any, permissions in vhost "/"."""
-        self.user = self.broker.add_user("other", "other", tags=frozenset(tags))
+        self.user = self.broker.users.add("other", "other", tags=tags)
         if permission:
-            self.broker.set_permission(self.user, "/", Permission(**permission))
+            self.broker.users.set_permission(self.user, "/", Permission(**permission))
         return self.user
 
     def get(self, path: str, **query: str) -> tuple[int, Any]:
         return self.ask("GET", path, query=query)
 
     def ask(
-        self, method: str, path: str, body: Any = b"", query: dict[str, str] | None = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        body: Any = b"",
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> tuple[int, Any]:
         """Status and JSON value of an answer; the value of an error is its reason."""
-        resource, parts = find(path)
-        if not may(self.user, resource.needs):
-            return 401, "Not " + resource.needs
+        endpoint, parts = find(method, path)
         request = Request(
             self.broker,
             self.node,
@@ -109,14 +154,15 @@ class Desk:
             method,
             parts,
             query or {},
-            headers,
+            headers or {},
             body if isinstance(body, bytes) else msgspec.json.encode(body),
         )
-        self.broker.counters.collect()
+        self.broker.collect_counts()
         try:
-            value = resource.handlers[method](request)
+            require_tag(self.user, endpoint.tag)
+            value = endpoint.handler(request)
             if isinstance(value, Deferred):
-                # As if its time were over.
+                # As after its timeout.
                 value = value.answer()
         except Exception as error:
             refusal = refusal_of(error)
@@ -126,21 +172,24 @@ class Desk:
         if method == "GET":
             value = selected(request.query, value)
         answer = value if isinstance(value, Answer) else Answer(200, value)
+        assert answer.status in endpoint.statuses or answer.status == 503, (
+            f"{endpoint} does not declare {answer.status}"
+        )
         return answer.status, msgspec.json.decode(json.encode(answer.value))
 
 
-PATHS = Paths(RESOURCES)
+PATHS = Paths(all_endpoints())
 
 
-def find(path: str) -> tuple[Resource, dict[str, str]]:
-    """The resource of a path, and its named parts."""
+def find(method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+    """Return the endpoint of a path, and the names in it."""
     found = PATHS.find(path)
-    assert found is not None, f"no resource {path}"
-    return found
+    assert found is not None, f"no endpoint {path}"
+    return found[0][method], found[1]
 
 
 def declared_anew(desk: Desk) -> Iterator[None]:
-    """Twice: one channel publishes to an exchange x and gets from a queue q, which are gone at the next step."""
+    """Twice publish to an exchange x and get from a queue q, which are deleted at the next step."""
     peer = desk.lab.connect()
     for _ in range(2):
         peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))

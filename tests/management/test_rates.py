@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.queue import Queue
-from amqp_broker.errors import InvalidParameter
+from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.management.rates import FORGET_MS, INTERVAL_MS, KEEP_MS, Range, Rates
+from tests.broker_parts import new_queue
 from tests.peer import Lab
-from tests.taker import new_queue
 
 
 class Page:
-    """Somebody who looks at the statistics of one queue, whose counters are what the test says."""
+    """A page that shows the statistics of one queue, whose counters the test sets."""
 
     def __init__(self) -> None:
         self.lab = Lab()
@@ -58,7 +58,7 @@ def test_the_first_question_gets_the_counters_and_a_rate_of_zero(page: Page) -> 
 def test_a_rate_is_that_of_the_last_five_seconds(page: Page) -> None:
     page.ask()
     page.publish_each_second(60, 10)
-    # What happened in the second of a look may fall on either side of it.
+    # Events in the second of a sample may fall on either side.
     assert page.rate() == pytest.approx(10, abs=2)
     page.lab.advance(5000)
     assert page.rate() == pytest.approx(0, abs=2)
@@ -79,7 +79,7 @@ def test_a_burst_after_a_long_rest_is_not_spread_over_the_rest(page: Page) -> No
     assert page.rate() == 100.0
 
 
-def test_samples_are_told_newest_first_at_multiples_of_their_distance(page: Page) -> None:
+def test_samples_are_newest_first_at_multiples_of_their_distance(page: Page) -> None:
     page.ask(Range(60_000, 5_000))
     page.publish_each_second(30, 10)
     details = page.ask(Range(60_000, 5_000))["publish_details"]
@@ -94,7 +94,7 @@ def test_samples_are_told_newest_first_at_multiples_of_their_distance(page: Page
     assert details["avg_rate"] == values[0] / 60
 
 
-def test_a_history_that_nobody_asks_for_is_short_and_forgotten_in_the_end(page: Page) -> None:
+def test_a_history_without_requests_is_short_and_dropped_in_the_end(page: Page) -> None:
     page.ask()
     page.publish_each_second(60, 1)
     history = page.rates._histories[page.queue]["stats"]
@@ -103,14 +103,14 @@ def test_a_history_that_nobody_asks_for_is_short_and_forgotten_in_the_end(page: 
     assert not page.rates._histories
 
 
-def test_what_is_kept_is_there_when_the_first_page_asks(page: Page) -> None:
+def test_kept_samples_are_available_to_the_first_request(page: Page) -> None:
     page.rates.keep(page.queue, "stats", page.read)
     page.publish_each_second(FORGET_MS // 1000 + 60, 1)
     samples = page.ask(Range(FORGET_MS, 60_000))["publish_details"]["samples"]
     assert samples[0]["sample"] - samples[-1]["sample"] == pytest.approx(FORGET_MS / 1000, abs=5)
 
 
-def test_what_does_not_change_takes_no_memory(page: Page) -> None:
+def test_unchanged_counters_take_no_memory(page: Page) -> None:
     page.rates.keep(page.queue, "stats", page.read)
     page.lab.advance(1_000_000)
     assert len(page.rates._histories[page.queue]["stats"]._times) == 1

@@ -1,4 +1,4 @@
-"""Which clients there are, and which of them a command line means."""
+"""The clients, and their selection on the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.matrix.rows import Client, Row, chosen, clients, of_the_day
+from compat.matrix.rows import Client, Row, chosen, clients
 
 IMPORT = "from compat.matrix.rows import Row\n"
 
@@ -31,21 +31,15 @@ def test_clients_are_chosen_by_name_language_or_folder(words: list[str], names: 
     assert [client.row.name for client in chosen(THREE, words)] == names
 
 
-def test_a_word_that_means_no_client_is_told_with_those_there_are() -> None:
+def test_an_unknown_word_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="there is no client cobol; there are amqplib node pika python rascal"):
         chosen(THREE, ["pika", "cobol"])
-
-
-def test_all_have_their_turn_within_some_days() -> None:
-    days = [[client.row.name for client in of_the_day(THREE, day, 2)] for day in range(3)]
-    assert days == [["amqplib", "rascal"], ["pika", "amqplib"], ["rascal", "pika"]]
-    assert of_the_day([], 7, 2) == []
 
 
 def test_each_folder_with_rows_declares_its_clients(tmp_path: Path) -> None:
     for folder, rows in {"b": "Row('two', 'Go', '2', ('x',)), Row('one', 'C', '1', ('x',))", "a": ""}.items():
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "row.py").write_text(f"{IMPORT}ROWS = [{rows}]\n")
+        (tmp_path / folder / "row.py").write_text(f"{IMPORT}ROWS = [{rows}]\n", "utf-8")
     found = clients(tmp_path)
     assert [(client.row.name, client.folder.name) for client in found] == [("one", "b"), ("two", "b")]
 
@@ -53,7 +47,7 @@ def test_each_folder_with_rows_declares_its_clients(tmp_path: Path) -> None:
 def test_two_clients_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "go").mkdir()
     row = "Row('one', 'Go', '1', ('x',))"
-    (tmp_path / "go" / "row.py").write_text(f"{IMPORT}ROWS = ({row}, {row})\n")
+    (tmp_path / "go" / "row.py").write_text(f"{IMPORT}ROWS = ({row}, {row})\n", "utf-8")
     with pytest.raises(ValueError, match="two rows have one name: \\['one', 'one'\\]"):
         clients(tmp_path)
 

@@ -1,4 +1,4 @@
-"""The table of the client matrix as readers see it."""
+"""The table of the client matrix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.matrix.results import OURS, RABBITMQ, ClientResults, Kind, Outcome
+from compat.matrix.results import AMQP_BROKER, RABBITMQ, ClientResults, Kind, Outcome
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.table import put, render, write
 
@@ -16,8 +16,8 @@ UNSUPPORTED = Outcome(Kind.UNSUPPORTED, "no streams")
 TWO = {"ttl": "messages expire", "dead_letter": "messages come back"}
 
 
-def client(language: str, ours: dict[str, Outcome], theirs: dict[str, Outcome]) -> ClientResults:
-    return ClientResults(language, "1.0", outcomes={OURS: ours, RABBITMQ: theirs})
+def client(language: str, amqp_broker: dict[str, Outcome], rabbitmq: dict[str, Outcome]) -> ClientResults:
+    return ClientResults(language, "1.0", outcomes={AMQP_BROKER: amqp_broker, RABBITMQ: rabbitmq})
 
 
 def lines(results: dict[str, ClientResults]) -> list[str]:
@@ -33,26 +33,26 @@ def test_a_cell_has_one_sign_where_both_brokers_do_the_same() -> None:
     ]
 
 
-def test_a_cell_has_our_sign_before_rabbitmqs_where_they_differ() -> None:
+def test_a_cell_has_both_signs_where_the_brokers_differ() -> None:
     table = lines({"pika": client("Python", {"ttl": FAILED}, {"ttl": OK, "dead_letter": OK})})
     assert table[2] == "| Python: pika 1.0 | ✗/✓ | ?/✓ |"
     assert "- pika, ttl: amqp-broker: failed, nothing came" in table
 
 
-def test_a_reason_that_both_brokers_give_is_told_once() -> None:
+def test_a_reason_of_both_brokers_is_listed_once() -> None:
     both = {"ttl": FAILED, "dead_letter": OK}
     assert [line for line in lines({"pika": client("Python", both, both)}) if "nothing came" in line] == [
         "- pika, ttl: nothing came"
     ]
 
 
-def test_who_could_not_be_installed_stands_in_the_table_with_the_reason() -> None:
+def test_a_client_that_could_not_be_installed_is_listed_with_the_reason() -> None:
     table = lines({"bunny": ClientResults("Ruby", "2.23", absent="no Ruby here")})
     assert table[2] == "| Ruby: bunny 2.23, not installed |  |  |"
     assert "- bunny: no Ruby here" in table
 
 
-def test_clients_stand_by_language_and_then_by_name() -> None:
+def test_clients_are_sorted_by_language_and_name() -> None:
     results = {name: client(language, {}, {}) for name, language in [("b", "Go"), ("c", "C"), ("a", "Go")]}
     assert [line.split("|")[1].strip() for line in lines(results)[2:5]] == ["C: c 1.0", "Go: a 1.0", "Go: b 1.0"]
 
@@ -64,13 +64,13 @@ def test_a_line_of_a_reason_does_not_break_the_list() -> None:
     assert "- pika, ttl: a | b" in table
 
 
-def test_a_page_keeps_what_stands_around_its_table(tmp_path: Path) -> None:
+def test_the_text_around_the_table_is_kept(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     parts = [f"<!-- The {what}: written by `make compat`. -->\nold\n<!-- End of the {what}. -->" for what in PLACES]
-    page.write_text("above\n" + "\nbetween\n".join(parts) + "\nbelow\n")
+    page.write_text("above\n" + "\nbetween\n".join(parts) + "\nbelow\n", "utf-8")
     for _ in range(2):
         write(page, {"pika": client("Python", {}, {})}, TWO)
-        text = page.read_text()
+        text = page.read_text("utf-8")
         assert text.startswith("above\n<!-- The matrix")
         assert "\nbetween\n" in text
         assert text.endswith("-->\nbelow\n")
@@ -81,13 +81,13 @@ def test_a_page_keeps_what_stands_around_its_table(tmp_path: Path) -> None:
 PLACES = ("matrix", "scenarios")
 
 
-def test_a_page_without_a_place_for_the_table_is_refused() -> None:
+def test_a_page_without_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="no place for the matrix"):
         put("nothing here", "matrix", "table")
 
 
-def test_the_projects_page_has_a_place_for_both() -> None:
-    text = (Path(__file__).parents[2] / "compat" / "README.md").read_text()
+def test_the_projects_page_has_both_markers() -> None:
+    text = (Path(__file__).parents[2] / "compat" / "README.md").read_text("utf-8")
     for what in PLACES:
         assert "content" in put(text, what, "content")
 

@@ -1,4 +1,4 @@
-"""A user of the page: Chromium without a window, driven by what stands on the page."""
+"""Drives the page in headless Chromium by its visible text."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from selenium.webdriver.remote.webelement import WebElement
 from compat.waiting import wait_until
 
 T = TypeVar("T")
-# Elements that are shown and have a text in them, and their text.
+# Visible elements that contain a text, and their text.
 VISIBLE = (
     "const textOf = (one) => (one.innerText ?? one.textContent).trim();"
     "const visible = (css, text = '') => [...document.querySelectorAll(css)]"
     "  .filter((one) => one.checkVisibility() && textOf(one).includes(text));"
 )
-# What passes while the page is being built.
+# Errors that may occur while the page is being built.
 PASSING = (
     AssertionError,
     IndexError,
@@ -50,16 +50,16 @@ def start(chromium: str, chromedriver: str) -> webdriver.Chrome:
 
 
 class Browser:
-    """The page in a browser; what is looked for is waited for."""
+    """The page in a browser. Methods wait until elements appear."""
 
     def __init__(self, driver: webdriver.Chrome, port: int) -> None:
         self.driver = driver
         self.url = f"http://127.0.0.1:{port}/"
 
-    # Where one is
+    # Navigation
 
     def open(self, authorization: str = "", route: str = "") -> None:
-        """Open the page as one who was never here, or who has logged in in this tab."""
+        """Open the page with empty storage; with `authorization`, logged in in this tab."""
         self.driver.get(self.url + "favicon.svg")
         self.script("sessionStorage.clear(); localStorage.clear()")
         if authorization:
@@ -84,10 +84,10 @@ class Browser:
     def route(self) -> str:
         return str(self.driver.current_url).partition("#/")[2]
 
-    # What is there
+    # Content
 
     def until(self, question: Callable[[], T]) -> T:
-        """What the question returns when it is true at last."""
+        """Wait until the question returns a true value; return the value."""
         found: list[T] = []
 
         def ask() -> bool:
@@ -101,33 +101,34 @@ class Browser:
         return found[-1]
 
     def all(self, css: str, text: str = "") -> list[WebElement]:
-        """The elements of a kind that are shown and have a text in them; asked for at once, whatever their number."""
-        return self.script(VISIBLE + "return visible(...arguments)", css, text)  # type: ignore[no-any-return]
+        """Return the visible elements that match and contain the text, without waiting."""
+        found: list[WebElement] = self.script(VISIBLE + "return visible(...arguments)", css, text)
+        return found
 
     def find(self, css: str, text: str = "") -> WebElement:
-        """The first of them."""
+        """Return the first visible element that matches and contains the text."""
         return self.until(lambda: self.all(css, text))[0]
 
     def texts(self, css: str) -> list[str]:
-        """What stands in all elements of a kind, as soon as there is one."""
+        """Return the texts of all visible elements that match, as soon as there is one."""
         return self.until(lambda: self.script(VISIBLE + "return visible(arguments[0]).map(textOf)", css))
 
     def shows(self, text: str, css: str = "main") -> bool:
-        """Whether a text comes to stand there."""
+        """Wait until the element shows the text."""
         return self.until(lambda: text in self.driver.find_element(By.CSS_SELECTOR, css).text)
 
     def row(self, text: str) -> list[str]:
-        """The cells of the row that has a text."""
+        """Return the cells of the first row that contains the text."""
         row = "visible('tbody tr', arguments[0])[0]"
         return self.until(lambda: self.script(VISIBLE + f"return [...({row}?.cells ?? [])].map(textOf)", text))
 
     def script(self, source: str, *arguments: Any) -> Any:
         return self.driver.execute_script(source, *arguments)
 
-    # What one does
+    # Actions
 
     def press(self, label: str, within: str = "body") -> None:
-        """Press the button with just this label."""
+        """Press the last button with exactly this label."""
         exact = "visible(arguments[0], arguments[1]).filter((one) => textOf(one) === arguments[1]).at(-1)"
 
         def pressed() -> bool:
@@ -146,13 +147,14 @@ class Browser:
         self.until(clicked)
 
     def field(self, label: str, within: str = "body") -> WebElement:
-        """The control with a label."""
+        """Return the control with this label."""
 
         control = (
             "return visible(arguments[0], arguments[1])"
             ".find((one) => textOf(one).replace(/ [*]$/, '') === arguments[1])?.control"
         )
-        return self.until(lambda: self.script(VISIBLE + control, f"{within} label.label", label))
+        found: WebElement = self.until(lambda: self.script(VISIBLE + control, f"{within} label.label", label))
+        return found
 
     def fill(self, label: str, value: str, within: str = "body") -> None:
         control = self.field(label, within)
@@ -169,17 +171,17 @@ class Browser:
             control.send_keys(value)
 
     def type(self, *keys: str) -> None:
-        """Press keys, whatever has the focus then."""
+        """Press keys in the element that has the focus."""
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
 
     @property
     def focused(self) -> str:
-        """What stands in the element that has the focus."""
-        return self.script("return document.activeElement.innerText")  # type: ignore[no-any-return]
+        """The text of the element that has the focus."""
+        return str(self.script("return document.activeElement.innerText"))
 
     def tab_to(self, text: str) -> None:
-        """Press Tab until what says just this has the focus."""
+        """Press Tab until the element with exactly this text has the focus."""
 
         def tabbed() -> bool:
             if self.focused == text:
@@ -192,14 +194,14 @@ class Browser:
     def toast(self, text: str) -> None:
         self.shows(text, "#toasts")
 
-    # What it looks like
+    # Looks
 
     def is_dark(self) -> bool:
         colour = self.script("return getComputedStyle(document.documentElement).backgroundColor")
         return sum(int(one) for one in colour.strip("rgba()").split(",")[:3]) < 200
 
     def colours(self, canvas: str) -> int:
-        """How many colours a canvas has, apart from nothing."""
+        """Return the number of colours of a canvas, without transparent pixels."""
         return int(
             self.script(
                 "const canvas = document.querySelector(arguments[0]);"
@@ -213,7 +215,7 @@ class Browser:
         )
 
     def screenshot_colours(self) -> list[tuple[float, tuple[int, int, int]]]:
-        """The most frequent colours of what is on the screen, each with its share."""
+        """Return the most frequent colours of the screen, each with its share."""
         png = self.driver.get_screenshot_as_png()
         found = self.driver.execute_async_script(
             "const [png, done] = arguments;"
@@ -232,5 +234,5 @@ class Browser:
         return [(share, tuple(colour)) for share, colour in json.loads(found)]
 
     def complaints(self) -> list[str]:
-        """What the browser has logged as errors."""
+        """Return the errors that the browser has logged."""
         return [one["message"] for one in self.driver.get_log("browser") if one["level"] == "SEVERE"]

@@ -1,4 +1,4 @@
-"""A client of AMQP beside the browser."""
+"""An AMQP client beside the browser."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def driver() -> Iterator[webdriver.Chrome]:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     chromedriver = shutil.which("chromedriver")
     if chromium is None or chromedriver is None:
-        # Where the project is checked as a whole, nothing may be left out.
+        # CI must not skip these tests.
         assert not os.environ.get("CI"), "Chromium and chromedriver are not installed"
         pytest.skip("needs Chromium and chromedriver (Debian: chromium, chromium-driver)")
     driver = start(chromium, chromedriver)
@@ -32,11 +32,11 @@ def running() -> Iterator[RunningServer]:
 
 @pytest.fixture
 def browser(driver: webdriver.Chrome, running: RunningServer) -> Iterator[Browser]:
-    """A browser that has not been here; it must not have complained at the end."""
+    """Provide a browser; fail if it has logged errors at the end."""
     browser = Browser(driver, running.server.ports["management"])
     browser.complaints()
     yield browser
-    # That something is not there, or not allowed, is an answer.
+    # Expected answers, such as 404 or 403.
     assert [one for one in browser.complaints() if "Failed to load resource" not in one] == []
-    # Nobody listens any more.
+    # Disconnect the live updates.
     driver.get("about:blank")

@@ -28,7 +28,7 @@ def test_a_policy_is_added_and_applies(browser: Browser, running: RunningServer)
     browser.until(lambda: len(list(running.server.broker.vhosts["/"].policies)) == 0)
 
 
-def test_a_user_a_vhost_and_permissions_are_added(browser: Browser, running: RunningServer) -> None:
+def test_a_user_a_virtual_host_and_permissions_are_added(browser: Browser, running: RunningServer) -> None:
     browser.start("vhosts")
     browser.press("Add virtual host")
     browser.fill("Name", "shop", "dialog")
@@ -48,15 +48,15 @@ def test_a_user_a_vhost_and_permissions_are_added(browser: Browser, running: Run
     browser.until(lambda: browser.row("shop")[:4] == ["shop", "^anna", ".*", ".*"])
     user = running.server.broker.users["anna"]
     assert user.can_open("shop")
-    assert user.tags == {"management"}
-    # The selector of virtual hosts knows the new one.
+    assert user.tags == ("management",)
+    # The selector of virtual hosts has the new one.
     browser.until(lambda: "shop" in browser.find("#vhost").text)
     browser.press("Delete")
     browser.press("Delete user", "dialog")
     browser.until(lambda: "anna" not in running.server.broker.users)
 
 
-def test_the_virtual_host_chosen_cuts_the_lists(browser: Browser, running: RunningServer) -> None:
+def test_lists_show_the_selected_virtual_host_only(browser: Browser, running: RunningServer) -> None:
     running.ask(lambda server: server.broker.add_vhost("other"))
     browser.start("exchanges")
     browser.until(lambda: {"/", "other"} <= {one.text for one in browser.all("tbody td:first-child")})
@@ -66,7 +66,7 @@ def test_the_virtual_host_chosen_cuts_the_lists(browser: Browser, running: Runni
     browser.until(lambda: {one.text for one in browser.all("tbody td:first-child")} == {"other"})
 
 
-def test_a_connection_is_closed_by_force(browser: Browser, running: RunningServer) -> None:
+def test_a_connection_is_force_closed(browser: Browser, running: RunningServer) -> None:
     with channel(running.port, "victim") as client:
         browser.start("connections")
         browser.click("tbody a", "victim")
@@ -74,7 +74,7 @@ def test_a_connection_is_closed_by_force(browser: Browser, running: RunningServe
         browser.press("Force close")
         browser.press("Close connection", "dialog")
         running.until(lambda server: not server.broker.connections)
-        assert client.connection.is_open  # it has not looked yet
+        assert client.connection.is_open  # it has not read the close yet
 
 
 def test_a_limit_is_set(browser: Browser, running: RunningServer) -> None:
@@ -95,12 +95,12 @@ def test_definitions_are_exported_and_imported(browser: Browser, running: Runnin
     browser.fill("File name", "mine.json")
     browser.press("Export")
     browser.until(lambda: (tmp_path / "mine.json").exists())
-    definitions = json.loads((tmp_path / "mine.json").read_text())
+    definitions = json.loads((tmp_path / "mine.json").read_text("utf-8"))
     definitions["queues"].append(
         {"name": "imported", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
     )
     changed = tmp_path / "changed.json"
-    changed.write_text(json.dumps(definitions))
+    changed.write_text(json.dumps(definitions), "utf-8")
     browser.field("File").send_keys(str(changed))
     browser.shows("changed.json has")
     browser.press("Import")

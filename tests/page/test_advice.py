@@ -5,14 +5,14 @@ from tests.page.client import channel
 from tests.running import RunningServer
 
 
-def test_a_habit_appears_with_its_place_and_is_forgotten(browser: Browser, running: RunningServer) -> None:
+def test_advice_appears_with_its_place_and_is_cleared(browser: Browser, running: RunningServer) -> None:
     browser.start("advice")
     browser.find("main", "No advice.")
     with channel(running.port) as client:
         client.basic_publish("", "nowhere", b"m")
         browser.until(lambda: "(default)" in browser.row("unroutable")[4])
         assert "mandatory" in browser.row("unroutable")[2]
-    browser.press("Forget all")
+    browser.press("Clear all")
     browser.press("Forget", "dialog")
-    browser.toast("All advice was forgotten")
+    browser.toast("All advice was cleared")
     browser.find("main", "No advice.")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from selenium import webdriver
 
-from amqp_broker.cli.demo import Plain, Shown
+from amqp_broker.cli.own.demo import Plain, Shown
 from amqp_broker.demo.strategies import STRATEGIES
 from amqp_broker.testing import EmbeddedBroker
 from tests.page.browser import Browser
@@ -15,33 +15,33 @@ from tests.page.browser import Browser
 
 @pytest.fixture
 def demo(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[tuple[Browser, EmbeddedBroker]]:
-    """A broker that is killed by its demo, and a browser that may complain of that."""
+    """Provide a broker that the demo kills, and a browser that may log errors about that."""
     with EmbeddedBroker(data_dir=tmp_path / "data") as broker:
         port = int(broker.management_url.rpartition(":")[2])
         yield Browser(driver, port), broker
         driver.get("about:blank")
 
 
-def test_where_no_demo_runs_it_says_how_to_start_one(browser: Browser) -> None:
+def test_without_a_demo_the_page_shows_how_to_start_one(browser: Browser) -> None:
     browser.start("demo")
-    browser.shows("No demo runs at this broker")
+    browser.shows("No demo is running")
     browser.shows("amqp-broker demo confirms")
 
 
-def test_a_storm_is_watched_to_its_proof(demo: tuple[Browser, EmbeddedBroker]) -> None:
+def test_a_demo_is_shown_until_its_proof(demo: tuple[Browser, EmbeddedBroker]) -> None:
     browser, broker = demo
     shown = Shown(broker, Plain(), has_page=True)
     browser.start("demo")
-    browser.shows("No demo runs at this broker")
+    browser.shows("No demo is running")
     seen: list[str] = []
 
-    # The page is looked at while the publisher waits.
-    def look(told: dict[str, Any]) -> None:
-        if told["connection"] == "blocked" and not seen:
+    # The publisher waits while this reads the page.
+    def look(figures: dict[str, Any]) -> None:
+        if figures["connection"] == "blocked" and not seen:
             browser.shows("blocked")
             seen.append(browser.row("blocks the connection")[2])
 
-    shown._show = type("Look", (Plain,), {"tell": lambda _, told: look(told)})()
+    shown._view = type("Look", (Plain,), {"show": lambda _, figures: look(figures)})()
     shown.run(STRATEGIES["async"], 300, 1, 20, 0)
     assert seen == ["now"]
     browser.shows("closed")
@@ -52,7 +52,7 @@ def test_a_storm_is_watched_to_its_proof(demo: tuple[Browser, EmbeddedBroker]) -
     assert gauges[0].split("\n")[1:] == ["300", "of 300"]
 
 
-def test_what_naive_loses_is_told_with_the_reasons(demo: tuple[Browser, EmbeddedBroker]) -> None:
+def test_losses_of_the_naive_strategy_are_shown_with_reasons(demo: tuple[Browser, EmbeddedBroker]) -> None:
     browser, broker = demo
     shown = Shown(broker, Plain(), has_page=True)
     shown.run(STRATEGIES["naive"], 200, 2, 20, 500)
@@ -61,4 +61,4 @@ def test_what_naive_loses_is_told_with_the_reasons(demo: tuple[Browser, Embedded
     row = browser.until(lambda: browser.row("at most once"))
     assert row[6] == ", ".join(f"{count} {reason}" for reason, count in shown.results[0]["lost"].items())
     assert row[7] == "held"
-    browser.shows("nobody looks")
+    browser.shows("not waited for")

@@ -8,7 +8,7 @@ from tests.page.client import channel
 from tests.running import RunningServer
 
 
-def test_a_fault_is_added_hits_and_is_removed(browser: Browser, running: RunningServer) -> None:
+def test_a_fault_is_added_counts_hits_and_is_removed(browser: Browser, running: RunningServer) -> None:
     browser.start("faults")
     browser.press("Add fault")
     browser.fill("Routing key", "orders.*", "dialog")
@@ -26,7 +26,7 @@ def test_a_fault_is_added_hits_and_is_removed(browser: Browser, running: Running
     browser.until(lambda: len(running.server.broker.faults) == 0)
 
 
-def test_what_the_broker_refuses_is_told_in_the_dialog(browser: Browser, running: RunningServer) -> None:
+def test_a_refused_fault_is_explained_in_the_dialog(browser: Browser, running: RunningServer) -> None:
     browser.start("faults")
     browser.press("Add fault")
     browser.fill("Probability", "2", "dialog")

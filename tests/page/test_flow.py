@@ -5,9 +5,9 @@ from tests.page.client import channel
 from tests.running import RunningServer
 
 
-def test_what_happens_to_a_message_is_seen_as_it_happens(browser: Browser, running: RunningServer) -> None:
+def test_events_of_a_message_appear_live(browser: Browser, running: RunningServer) -> None:
     browser.start("messages")
-    browser.shows("Nothing has happened yet")
+    browser.shows("No events yet")
     running.until(lambda server: server.broker.vhosts["/"].trace is not None)
     with channel(running.port) as client:
         client.queue_declare("flow")
@@ -21,24 +21,24 @@ def test_what_happens_to_a_message_is_seen_as_it_happens(browser: Browser, runni
     kinds = [one.split("\n")[1] for one in browser.texts(".flow .event")]
     assert kinds == ["return", "publish", "ack", "deliver", "nack", "deliver", "publish"]
     browser.click(".event.nack")
-    browser.press("Its whole way")
+    browser.press("Show all its events")
     assert len(browser.texts(".trail-list li")) == 5
     browser.click(".event.deliver")
     assert browser.find(".inspector pre.json").text == '{\n  "a": 1\n}'
     browser.click(".switch.publish")
     browser.until(lambda: not browser.all(".event.publish"))
     browser.find("main input[type=search]").send_keys("nothing like it")
-    browser.shows("Nothing of this is shown")
+    browser.shows("No event matches the filter")
 
 
-def test_nothing_is_traced_when_the_page_is_left(browser: Browser, running: RunningServer) -> None:
+def test_leaving_the_page_ends_the_trace(browser: Browser, running: RunningServer) -> None:
     browser.start("messages")
     running.until(lambda server: server.broker.vhosts["/"].trace is not None)
     browser.go("queues")
     running.until(lambda server: server.broker.vhosts["/"].trace is None)
 
 
-def test_a_flood_is_cut_and_the_page_says_by_how_much(browser: Browser, running: RunningServer) -> None:
+def test_skipped_events_of_a_flood_are_counted(browser: Browser, running: RunningServer) -> None:
     browser.start("messages")
     browser.shows("Listening")
     with channel(running.port) as client:

@@ -1,4 +1,4 @@
-"""All without a mouse."""
+"""The page without a mouse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.page.browser import Browser
 from tests.running import RunningServer
 
 
-def test_a_queue_is_added_found_and_deleted_with_keys_alone(browser: Browser, running: RunningServer) -> None:
+def test_a_queue_is_added_found_and_deleted_by_keyboard(browser: Browser, running: RunningServer) -> None:
     browser.open()
     browser.find(".login")
     browser.type("guest", Keys.TAB, "guest", Keys.ENTER)
@@ -17,7 +17,7 @@ def test_a_queue_is_added_found_and_deleted_with_keys_alone(browser: Browser, ru
     browser.shows("Queues and Streams", "main h1")
     browser.type("n")
     browser.find("dialog")
-    # The name has the focus: it is what must be entered.
+    # The name has the focus because it is required.
     browser.type("typed", Keys.ENTER)
     browser.toast("Queue typed was added")
     browser.find("tbody a", "typed")
@@ -33,7 +33,7 @@ def test_a_queue_is_added_found_and_deleted_with_keys_alone(browser: Browser, ru
     running.until(lambda server: "typed" not in server.broker.vhosts["/"].queues)
 
 
-def test_arrows_go_from_row_to_row(browser: Browser) -> None:
+def test_arrow_keys_move_from_row_to_row(browser: Browser) -> None:
     browser.start("exchanges")
     browser.find("tbody a")
     browser.type("j", Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
@@ -41,7 +41,7 @@ def test_arrows_go_from_row_to_row(browser: Browser) -> None:
     browser.until(lambda: browser.focused == names[1])
 
 
-def test_the_keys_are_told_and_escape_closes(browser: Browser) -> None:
+def test_the_list_of_keys_opens_and_escape_closes_it(browser: Browser) -> None:
     browser.start()
     browser.type("?")
     browser.shows("Light or dark", "dialog")
@@ -51,7 +51,7 @@ def test_the_keys_are_told_and_escape_closes(browser: Browser) -> None:
     browser.until(browser.is_dark)
 
 
-def test_everything_that_can_be_pressed_has_a_name(browser: Browser) -> None:
+def test_every_control_has_an_accessible_name(browser: Browser) -> None:
     browser.start()
     for route in ("", "queues", "exchanges/%2F/amq.topic", "messages", "users/guest", "policies", "definitions"):
         browser.go(route)

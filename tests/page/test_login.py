@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from tests.page.browser import Browser
+from tests.running import RunningServer
 
 
-def test_a_wrong_password_is_refused_and_the_right_one_lets_in(browser: Browser) -> None:
+def test_a_wrong_password_is_refused_and_the_right_one_accepted(browser: Browser) -> None:
     browser.open()
     browser.log_in(password="wrong")
     browser.shows("Login failed", ".login .problem")
@@ -12,7 +13,7 @@ def test_a_wrong_password_is_refused_and_the_right_one_lets_in(browser: Browser)
     assert "guest" not in browser.driver.current_url
 
 
-def test_who_logs_out_is_forgotten(browser: Browser) -> None:
+def test_logging_out_removes_the_login(browser: Browser) -> None:
     browser.start("queues")
     browser.click("#logout")
     browser.find(".login")
@@ -21,15 +22,15 @@ def test_who_logs_out_is_forgotten(browser: Browser) -> None:
     browser.find(".login")
 
 
-def test_a_user_without_tags_is_not_let_in(browser: Browser, running) -> None:
-    running.ask(lambda server: server.broker.add_user("nobody", "secret"))
+def test_a_user_without_tags_is_refused(browser: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.users.add("nobody", "secret"))
     browser.open()
     browser.log_in("nobody", "secret")
     browser.shows("Not", ".login .problem")
 
 
-def test_a_user_who_is_no_administrator_is_not_offered_what_he_may_not(browser: Browser, running) -> None:
-    running.ask(lambda server: server.broker.add_user("watcher", "secret", tags=frozenset({"monitoring"})))
+def test_only_administrators_see_administrative_pages(browser: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.users.add("watcher", "secret", tags=("monitoring",)))
     browser.open()
     browser.log_in("watcher", "secret")
     browser.find("nav a", "Overview")
@@ -39,8 +40,8 @@ def test_a_user_who_is_no_administrator_is_not_offered_what_he_may_not(browser: 
     assert "Policies" in labels
 
 
-def test_the_address_of_what_he_may_not_see_says_so(browser: Browser, running) -> None:
-    running.ask(lambda server: server.broker.add_user("reader", "secret", tags=frozenset({"management"})))
+def test_the_address_of_a_forbidden_page_shows_the_required_tag(browser: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.users.add("reader", "secret", tags=("management",)))
     browser.open()
     browser.log_in("reader", "secret")
     browser.find("nav a", "Overview")

@@ -19,7 +19,7 @@ def many(running: RunningServer) -> Iterator[None]:
         yield
 
 
-def test_a_thousand_queues_are_shown_in_pages_and_filtered_by_the_broker(browser: Browser) -> None:
+def test_a_thousand_queues_are_paged_and_filtered_by_the_broker(browser: Browser) -> None:
     browser.start("queues")
     browser.until(lambda: browser.find(".count").text == "1,000")
     assert len(browser.all("tbody tr")) == 100
@@ -35,8 +35,8 @@ def test_a_thousand_queues_are_shown_in_pages_and_filtered_by_the_broker(browser
     browser.until(lambda: browser.texts("tbody a")[0] == "many.0429")
 
 
-def test_a_row_whose_numbers_change_is_not_built_anew(browser: Browser, running: RunningServer) -> None:
-    """A page with a thousand queues stays quick: what it does is to write the numbers that have changed."""
+def test_new_numbers_do_not_rebuild_a_row(browser: Browser, running: RunningServer) -> None:
+    """Only changed numbers are written, so a page with a thousand queues stays fast."""
     browser.start("queues")
     browser.find("tbody a", "many.0000")
     browser.script(

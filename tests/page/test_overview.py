@@ -18,13 +18,13 @@ def test_numbers_and_charts_move_while_a_client_publishes(browser: Browser, runn
         browser.until(lambda: re.search(r"in [1-9]", browser.find(".tile.wide").text))
         assert browser.find(".tile", "Connections").text.endswith("1")
     browser.until(lambda: browser.find(".tile", "Connections").text.endswith("0"))
-    # Lines in two colours and their areas, not just the grid and its labels.
+    # Lines and areas in two colours, besides the grid and its labels.
     assert browser.colours(".chart canvas") > 3
     assert browser.shows("Memory")
     assert browser.row("http") == ["http", "127.0.0.1", str(running.server.ports["management"])]
 
 
-def test_dark_is_dark_and_the_charts_follow(browser: Browser) -> None:
+def test_the_dark_theme_applies_to_charts(browser: Browser) -> None:
     browser.start()
     browser.find(".chart canvas")
     assert not browser.is_dark()
@@ -33,14 +33,14 @@ def test_dark_is_dark_and_the_charts_follow(browser: Browser) -> None:
     browser.click("#theme")
     browser.until(browser.is_dark)
     browser.until(lambda: sum(browser.screenshot_colours()[0][1]) < 150)
-    # What is written is light then: the page is not just black.
+    # The text is light: the page is not just black.
     assert any(sum(colour) > 450 for _, colour in browser.screenshot_colours())
     browser.driver.refresh()
     browser.find("nav")
     assert browser.is_dark()
 
 
-def test_the_systems_dark_is_followed(browser: Browser) -> None:
+def test_the_theme_follows_the_system(browser: Browser) -> None:
     browser.driver.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     )
@@ -52,7 +52,7 @@ def test_the_systems_dark_is_followed(browser: Browser) -> None:
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_a_narrow_screen_has_nothing_beyond_its_edge(browser: Browser) -> None:
+def test_a_narrow_screen_needs_no_horizontal_scrolling(browser: Browser) -> None:
     narrow = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
     try:
@@ -64,11 +64,11 @@ def test_a_narrow_screen_has_nothing_beyond_its_edge(browser: Browser) -> None:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_charts_begin_with_what_was_before_the_login(browser: Browser, running: RunningServer) -> None:
+def test_charts_show_samples_from_before_the_login(browser: Browser, running: RunningServer) -> None:
     browser.open()
     browser.log_in()
     browser.find(".chart canvas")
-    # Five minutes in steps of five seconds, of which the page itself has not seen any.
+    # Five minutes in steps of five seconds, all before the page was opened.
     times = browser.driver.execute_async_script(
         "import('/js/live.js').then((module) => arguments[0](module.live.queued.times))"
     )

@@ -1,9 +1,11 @@
-"""The life of a queue, by hand."""
+"""Queues and their messages on the page."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
+from compat.waiting import wait_until
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer
@@ -13,6 +15,10 @@ ORDER = json.dumps({"id": 7, "customer": {"name": "Zoë"}, "paid": True}, ensure
 
 def ready(running: RunningServer, name: str) -> int:
     return running.ask(lambda server: server.broker.vhosts["/"].queues[name].ready_count)
+
+
+def has_ready(running: RunningServer, name: str, count: int) -> bool:
+    return ready(running, name) == count
 
 
 def add_queue(browser: Browser, name: str) -> None:
@@ -47,7 +53,7 @@ def test_a_queue_an_exchange_and_a_binding_are_added(browser: Browser, running: 
     assert ready(running, "orders") == 1
 
 
-def test_a_message_is_peeked_at_and_stays(browser: Browser, running: RunningServer) -> None:
+def test_peeking_does_not_consume_a_message(browser: Browser, running: RunningServer) -> None:
     with channel(running.port) as client:
         client.queue_declare("peeked")
         for number in range(3):
@@ -56,7 +62,7 @@ def test_a_message_is_peeked_at_and_stays(browser: Browser, running: RunningServ
     browser.until(lambda: len(browser.all(".messages summary")) == 3)
     browser.click(".messages summary", '"id": 1')
     assert browser.find("pre.json").text == '{\n  "id": 1,\n  "text": "<b>1"\n}'
-    browser.press("As sent")
+    browser.press("Raw")
     assert browser.find(".payload pre").text == '{"id": 1, "text": "<b>1"}'
     browser.find("input[name=search]").send_keys("<b>2")
     browser.until(lambda: len(browser.all(".messages summary")) == 1)
@@ -76,7 +82,7 @@ def test_messages_are_published_got_moved_and_purged(browser: Browser, running: 
     browser.fill("Payload", ORDER, "#panel-publish")
     for count in (1, 2, 3):
         browser.press("Publish message", "#panel-publish")
-        browser.until(lambda count=count: ready(running, "here") == count)
+        wait_until(partial(has_ready, running, "here", count))
     browser.until(lambda: browser.find(".facts").text.startswith("Ready\n3\n"))
 
     browser.click("#tab-get")
@@ -107,7 +113,7 @@ def test_messages_are_published_got_moved_and_purged(browser: Browser, running: 
     assert "there" not in running.ask(lambda server: server.broker.vhosts["/"].queues)
 
 
-def test_a_refusal_is_shown_in_the_dialog_with_what_was_entered(browser: Browser) -> None:
+def test_a_refusal_is_shown_in_the_dialog_and_keeps_the_input(browser: Browser) -> None:
     browser.start("queues")
     browser.press("Add queue")
     browser.fill("Name", "amq.mine", "dialog")
@@ -117,7 +123,7 @@ def test_a_refusal_is_shown_in_the_dialog_with_what_was_entered(browser: Browser
     browser.press("Cancel", "dialog")
 
 
-def test_what_others_do_shows_up_by_itself(browser: Browser, running: RunningServer) -> None:
+def test_changes_by_others_appear_without_a_refresh(browser: Browser, running: RunningServer) -> None:
     browser.start("queues")
     with channel(running.port) as client:
         client.queue_declare("sudden")
@@ -128,16 +134,16 @@ def test_what_others_do_shows_up_by_itself(browser: Browser, running: RunningSer
         browser.until(lambda: "sudden" not in browser.find("main").text)
 
 
-def test_a_queue_that_is_gone_is_said_to_be(browser: Browser, running: RunningServer) -> None:
+def test_a_deleted_queue_is_reported(browser: Browser, running: RunningServer) -> None:
     with channel(running.port) as client:
         client.queue_declare("short")
         browser.start("queues/%2F/short")
         browser.find("#tab-peek")
         client.queue_delete("short")
-        browser.shows("does not exist, or no longer")
+        browser.shows("does not exist (any more)")
 
 
-def test_streams_are_looked_at_where_they_are(browser: Browser, running: RunningServer) -> None:
+def test_messages_of_a_stream_are_peeked_at(browser: Browser, running: RunningServer) -> None:
     with channel(running.port) as client:
         client.queue_declare("log", durable=True, arguments={"x-queue-type": "stream"})
         client.basic_publish("", "log", b"first")

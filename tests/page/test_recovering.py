@@ -1,4 +1,4 @@
-"""The page while the broker goes away and comes back: on ports of its own, so that it does."""
+"""The page while the broker restarts, on fixed ports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.page.client import channel
 from tests.running import RunningServer
 
 
-def test_the_page_goes_on_when_the_broker_is_back(driver: webdriver.Chrome) -> None:
+def test_the_page_continues_after_a_restart(driver: webdriver.Chrome) -> None:
     with RunningServer(management=True) as first:
         port, management_port = first.port, first.server.ports["management"]
         browser = Browser(driver, management_port)
@@ -24,7 +24,7 @@ def test_the_page_goes_on_when_the_broker_is_back(driver: webdriver.Chrome) -> N
         driver.get("about:blank")
 
 
-def test_who_is_unknown_to_the_broker_that_comes_back_logs_in_anew(driver: webdriver.Chrome) -> None:
+def test_a_password_changed_by_a_restart_leads_to_the_login(driver: webdriver.Chrome) -> None:
     with RunningServer(management=True) as first:
         port, management_port = first.port, first.server.ports["management"]
         browser = Browser(driver, management_port)

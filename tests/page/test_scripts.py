@@ -1,4 +1,4 @@
-"""Names and payloads of others are shown, and never run."""
+"""Names and payloads from clients are shown as text, and never run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pika
 import pytest
 
+from amqp_broker.server.server import Server
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer
@@ -54,7 +55,7 @@ def test_a_hostile_queue_is_shown_as_text(browser: Browser, text: str) -> None:
     assert is_unhurt(browser)
 
 
-def test_a_hostile_message_is_shown_as_text_as_it_passes(browser: Browser, running: RunningServer) -> None:
+def test_a_hostile_live_message_is_shown_as_text(browser: Browser, running: RunningServer) -> None:
     browser.start("messages")
     running.until(lambda server: server.broker.vhosts["/"].trace is not None)
     with channel(running.port, HOSTILE[0]) as client:
@@ -66,10 +67,10 @@ def test_a_hostile_message_is_shown_as_text_as_it_passes(browser: Browser, runni
         assert is_unhurt(browser)
 
 
-def test_hostile_names_of_users_vhosts_and_policies_are_text(browser: Browser, running: RunningServer) -> None:
-    def add(server) -> None:
+def test_hostile_names_of_users_vhosts_and_policies_are_shown_as_text(browser: Browser, running: RunningServer) -> None:
+    def add(server: Server) -> None:
         for text in HOSTILE:
-            server.broker.add_user(text, text)
+            server.broker.users.add(text, text)
             server.broker.add_vhost(text)
 
     running.ask(add)
@@ -84,17 +85,17 @@ def test_hostile_names_of_users_vhosts_and_policies_are_text(browser: Browser, r
     assert is_unhurt(browser)
 
 
-def test_an_address_with_a_script_in_it_is_no_page(browser: Browser) -> None:
+def test_an_address_with_a_script_does_not_exist(browser: Browser) -> None:
     browser.start()
     browser.script("location.hash = arguments[0]", "#/queues/%2F/<img src=y onerror=window.hit=1>")
     browser.shows("does not exist")
     browser.script("location.hash = '#/%E0%A4%A'")
-    browser.shows("There is no such page")
+    browser.shows("This page does not exist")
     assert is_unhurt(browser)
 
 
-def test_the_browser_would_run_no_script_that_got_in(browser: Browser) -> None:
-    """What the policy is for, should the page ever fail."""
+def test_the_content_security_policy_blocks_inline_scripts(browser: Browser) -> None:
+    """The policy protects users if the page ever inserts markup."""
     browser.start()
     browser.script(
         "const one = document.createElement('img'); one.setAttribute('onerror', 'window.hit=1'); one.src = '/x';"

@@ -1,4 +1,4 @@
-"""What several tests of the pipeline have in common, since it takes its time: the session, a lake, its report."""
+"""Slow fixtures shared by tests of the pipeline: the session, a lake and its report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amqp_broker.pipeline import report
+from amqp_broker.pipeline import report_tables
 from amqp_broker.pipeline.lake import Lake
 from tests.pipeline import generated
 from tests.pipeline.generated import EVENTS, Event
@@ -32,7 +32,7 @@ def lake(spark: SparkSession, events: list[Event], tmp_path_factory: pytest.Temp
 
 @pytest.fixture(scope="package")
 def written(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
-    """The tables of the report of all these events, as they were written."""
+    """Return the tables of the report of all events, as written."""
     folder = tmp_path_factory.mktemp("report")
-    with report.computed(spark, report.slice_of(lake, None, None, None)) as computed:
-        return report.write(computed, str(folder))
+    with report_tables.computed(spark, report_tables.slice_of(lake, None, None, None)) as computed:
+        return report_tables.write(computed, str(folder))

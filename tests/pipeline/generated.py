@@ -1,4 +1,4 @@
-"""A log of a trace that is made up: the same for the same seed, and with everything in it that a report tells of."""
+"""A generated trace: the same for the same seed, with events for each part of a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from amqp_broker.pipeline.events import FIELDS
+from amqp_broker.pipeline.event_rows import FIELDS
 
 Event = dict[str, Any]
 
@@ -19,7 +19,7 @@ EVENTS = 200_000
 START_US = 1_790_000_000_000_000
 NODE = "rabbit@here"
 QUEUES = ("orders", "mail", "slow", "loop", "audit", "stream")
-# How long a consumer of a queue takes (µs, mean).
+# Mean handling time (µs) by queue.
 HANDLING_US = {"orders": 2_000, "mail": 8_000, "slow": 90_000, "loop": 5_000, "audit": 500, "stream": 1_000}
 
 _TYPES = {
@@ -35,7 +35,7 @@ ARROW = pa.schema([pa.field(field.name, _TYPES[field.type]) for field in FIELDS]
 
 
 class Log:
-    """Events in the order in which a broker would tell them."""
+    """Events in the order of a broker's trace."""
 
     def __init__(self, seed: int, run: int = 1) -> None:
         self.random = random.Random(seed)
@@ -52,7 +52,7 @@ class Log:
         return 1 + int(self.random.expovariate(1 / mean_us))
 
     def message(self) -> None:
-        """A message, from its publish to its end, or nearly so."""
+        """Add the events of a message, from its publish to its end, or until shortly before."""
         draw = self.random
         self.now_us += self.soon(12_000)
         self.number += 1
@@ -82,12 +82,12 @@ class Log:
         elif fate < 0.03:
             self.tell(at, "drop", number, **of, reason=draw.choice(("maxlen", "purged")))
         elif fate < 0.05:
-            pass  # nobody has asked for it yet
+            pass  # no consumer yet
         else:
             self.deliver(queue, number, at, of, deaths)
 
     def be_read(self, number: int, at: int, of: Event) -> None:
-        """A stream's consumers get each message, and ack it when they like."""
+        """Add deliveries to all consumers of a stream, and their acks."""
         for reader in range(2):
             at += self.soon(100)
             consumer = {"connection": f"reader {reader}", "channel": 1, "user": "reader"}
@@ -107,7 +107,7 @@ class Log:
                 self.tell(at, "nack", number, **of, **consumer, requeue=True)
                 at += self.soon(300)
                 redelivered += 1
-                # The next one's turn.
+                # The next consumer.
                 consumer = consumer | {"connection": f"{queue} {draw.randrange(3)}"}
                 self.tell(at, "deliver", number, **of, **consumer, redelivered=True, no_ack=False, body_bytes=100)
             elif fate < 0.07:
@@ -115,7 +115,7 @@ class Log:
                 self.die(queue, number, at, "rejected", deaths)
                 return
             elif fate < 0.08:
-                return  # still at it
+                return  # not acked yet
             else:
                 self.tell(at, "ack", number, **of, **consumer)
                 return
@@ -132,7 +132,7 @@ class Log:
             self.in_queue(target, dead, at + 2, "dead", deaths + 1)
 
     def firehose(self) -> None:
-        """A publish and its delivery as a plain RabbitMQ tells them."""
+        """Add a publish and its delivery as in RabbitMQ's firehose."""
         self.now_us += 700
         both = {"vhost": "plain", "numbered_since_us": None, "exchange": "", "time_source": "archive"}
         self.tell(self.now_us, "publish", None, **both, routed_queues=["q"], body_bytes=10)
@@ -140,9 +140,9 @@ class Log:
 
 
 def log(count: int, seed: int = 1) -> Iterator[Event]:
-    """At least `count` events, in order, with their times and offsets."""
+    """Return at least `count` events in order, with times and offsets."""
     story = Log(seed)
-    # The same numbers again, of a broker that was restarted.
+    # The same numbers again, from a restarted broker.
     again = Log(seed + 1, run=2)
     while len(story.events) + len(again.events) < count:
         story.message()
@@ -157,7 +157,7 @@ def log(count: int, seed: int = 1) -> Iterator[Event]:
 
 
 def write(events: list[Event], lake: Path) -> None:
-    """Put events into the lake at that path, each into its hour."""
+    """Write events into the lake at that path, each into its hour."""
     by_hour: dict[datetime, list[Event]] = {}
     for event in events:
         hour = datetime.fromtimestamp(event["time_us"] // 3_600_000_000 * 3600, UTC)

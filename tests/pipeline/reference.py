@@ -1,4 +1,4 @@
-"""The figures of a report, computed in plain Python: loops and dicts, no Spark, and none of its SQL."""
+"""The figures of a report, computed in plain Python, without Spark and SQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTE_US = 60_000_000
 
 
 def percentile(values: list[int], quantile: float) -> float:
-    """Linear interpolation between the two values next to it."""
+    """Return a percentile by linear interpolation."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * quantile
     low = int(place)
@@ -29,7 +29,7 @@ def latencies(name: str, values: list[int]) -> Row:
 
 
 class Reference:
-    """Reads events once, in order, and remembers what the tables need."""
+    """Reads events once, in order, and keeps the figures for the tables."""
 
     def __init__(self, events: list[Event]) -> None:
         self.queues: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
@@ -114,7 +114,7 @@ class Reference:
             counts[{"deliver": "delivered", "ack": "acked", "nack": "nacked"}[kind]].append(event)
             counts["last_us"] = at
 
-    # The tables, by their keys
+    # The tables by their keys
 
     def table_of_queues(self) -> dict[Any, Row]:
         counted = ("arrived", "delivered", "redelivered", "acked", "requeued", "rejected", "expired", "dropped")

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import pika
 import pytest
 
+from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.pipeline.archive import Archive, Progress
-from amqp_broker.pipeline.events import FIELDS
+from amqp_broker.pipeline.event_rows import FIELDS
 from amqp_broker.pipeline.lake import Lake, Piece
+from amqp_broker.server.server import Server
 from tests.pipeline.tracing import bind_trace, channel_at, work
 from tests.running import RunningServer
 
@@ -24,17 +26,23 @@ def broker() -> Iterator[RunningServer]:
     with RunningServer() as running:
         with channel_at(running.url) as channel:
             bind_trace(channel)
-        running.ask(lambda server: server.broker.vhosts["/"].start_trace(extended=True))
+        running.ask(lambda server: server.broker.vhosts["/"].tracing.start(extended=True))
         yield running
 
 
 def length_of(broker: RunningServer) -> int:
-    """How many events the stream has, by its next offset."""
-    return broker.ask(lambda server: server.broker.vhosts["/"].queues["trace"].log.next)
+    """Return the number of events in the stream, from its next offset."""
+
+    def look(server: Server) -> int:
+        queue = server.broker.vhosts["/"].queues["trace"]
+        assert isinstance(queue, StreamQueue)
+        return queue.log.next
+
+    return broker.ask(look)
 
 
 class Failing(Lake):
-    """Fails behind the write of a batch, when its files are there but Spark does not know."""
+    """Fails after the write of a batch, before Spark commits it."""
 
     def write(self, table: str, rows: DataFrame, time: str, piece: Piece) -> None:
         super().write(table, rows, time, piece)
@@ -44,7 +52,7 @@ class Failing(Lake):
 
 @pytest.fixture(scope="module")
 def archived(spark: SparkSession, broker: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Four runs: one fails behind its second batch, one goes on, one has what came later, one has nothing to do."""
+    """Run four times: fail after the second batch, continue, archive later events, and find nothing new."""
     folder = str(tmp_path_factory.mktemp("lake"))
     lake, options = Lake(spark, folder), {"url": broker.url, "queue": "trace", "maxOffsetsPerTrigger": "300"}
     with channel_at(broker.url) as channel:
@@ -64,25 +72,25 @@ def archived(spark: SparkSession, broker: RunningServer, tmp_path_factory: pytes
     return lake
 
 
-def test_each_event_is_there_once_whatever_failed(archived: Lake, broker: RunningServer) -> None:
+def test_each_event_is_archived_once_despite_failures(archived: Lake, broker: RunningServer) -> None:
     found = [row.trace_offset for row in archived.read().select("trace_offset").collect()]
     [poisoned] = archived.read("poisoned").collect()
     assert sorted([*found, poisoned.trace_offset]) == list(range(length_of(broker)))
     assert len(found) > 4 * 225
 
 
-def test_what_is_no_event_is_kept_with_its_reason(archived: Lake) -> None:
+def test_a_poisoned_message_is_kept_with_its_reason(archived: Lake) -> None:
     [row] = archived.read("poisoned").collect()
-    assert row.reason == "it has no header 'vhost'"
+    assert row.reason == "header 'vhost' is missing"
     assert (row.routing_key, bytes(row.body), row.trace_queue) == ("publish.x", b"poison", "trace")
 
 
-def test_an_hour_has_one_piece_when_a_run_is_over(archived: Lake) -> None:
+def test_an_hour_has_one_piece_after_a_run(archived: Lake) -> None:
     for hour in archived.hours("events"):
         assert len(archived.pieces("events", hour)) == 1
 
 
-def test_an_event_has_what_the_trace_said(archived: Lake, broker: RunningServer) -> None:
+def test_an_event_has_the_data_of_the_trace(archived: Lake, broker: RunningServer) -> None:
     story = archived.read().where("message_number = 1").orderBy("trace_offset").collect()
     assert [row.event for row in story] == ["publish", "confirm", "deliver", "ack"]
     publish, confirm, deliver, ack = story
@@ -99,12 +107,12 @@ def test_an_event_has_what_the_trace_said(archived: Lake, broker: RunningServer)
     assert publish.numbered_since_us == ack.numbered_since_us > 0
 
 
-def test_a_lake_is_as_its_schema_says(archived: Lake) -> None:
+def test_a_lake_has_its_schema(archived: Lake) -> None:
     columns = archived.spark.read.parquet(f"{archived.path}/events").drop("date", "hour", "piece").dtypes
     assert columns == [(field.name, field.type) for field in FIELDS]
 
 
-def test_an_archive_that_follows_takes_what_comes(spark: SparkSession, broker: RunningServer, tmp_path: Path) -> None:
+def test_a_following_archive_takes_new_events(spark: SparkSession, broker: RunningServer, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
     seen: list[Progress] = []
 
@@ -124,10 +132,10 @@ def test_an_archive_that_follows_takes_what_comes(spark: SparkSession, broker: R
     assert lake.read().where("body IS NOT NULL").count() == 0
 
 
-def test_a_classic_queue_that_failed_is_emptied_into_the_lake_once(
+def test_a_classic_queue_is_archived_once_despite_a_failure(
     spark: SparkSession, broker: RunningServer, tmp_path: Path
 ) -> None:
-    """RabbitMQ's firehose goes to one. Here these are made by hand, so that the trace tells nothing of the archive."""
+    """RabbitMQ's firehose goes to a classic queue. The test publishes the events itself."""
     with channel_at(broker.url) as channel:
         channel.queue_declare("copies")
         channel.queue_bind("copies", "amq.direct", "publish.x")

@@ -1,4 +1,4 @@
-"""Pieces: which of them count, and that nothing is lost or doubled whoever dies when."""
+"""Pieces cover each other, and no crash loses or duplicates rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amqp_broker.pipeline.events import SCHEMA
+from amqp_broker.pipeline.event_rows import SCHEMA
 from amqp_broker.pipeline.lake import PIECES_MAX, Hour, Lake, Piece, uncovered
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def offsets_in(lake: Lake, since: datetime | None = None, until: datetime | None
         (["a-0-3", "b-0-0"], ["a-0-3", "b-0-0"]),
     ],
 )
-def test_a_piece_that_another_covers_does_not_count(pieces: list[str], expected: list[str]) -> None:
+def test_a_covered_piece_does_not_count(pieces: list[str], expected: list[str]) -> None:
     def piece(text: str) -> Piece:
         job, first, last = text.split("-")
         return Piece(job, int(first), int(last))
@@ -47,7 +47,7 @@ def test_a_piece_that_another_covers_does_not_count(pieces: list[str], expected:
     assert uncovered(map(piece, pieces)) == [piece(text) for text in expected]
 
 
-def test_a_batch_that_is_written_again_replaces_itself_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_repeated_batch_replaces_only_itself(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
     assert offsets_in(lake) == []
     lake.write("events", rows(spark, range(5)), "time", Piece("job", 0, 0))
@@ -61,7 +61,7 @@ def test_a_batch_that_is_written_again_replaces_itself_and_nothing_else(spark: S
     assert offsets_in(lake, until=NOON + timedelta(minutes=59)) == [*range(8), 50, 51]
 
 
-def test_compacting_keeps_every_row_once_also_when_it_was_cut_short(spark: SparkSession, tmp_path: Path) -> None:
+def test_compacting_keeps_each_row_once_even_if_interrupted(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
     hour = Hour.of(NOON)
     for number in range(3):
@@ -72,14 +72,14 @@ def test_compacting_keeps_every_row_once_also_when_it_was_cut_short(spark: Spark
     assert lake.compact("events", "job", 2, is_over=True) == 1
     assert sorted(lake.pieces("events", hour)) == [Piece("job", 0, 1), Piece("job", 2, 2)]
     assert offsets_in(lake) == list(range(6))
-    # As if the process had been killed before it removed what it had joined.
+    # As if the process had been killed before it removed the joined pieces.
     shutil.copytree(kept, folder / "piece=job-1-1")
     assert offsets_in(lake) == list(range(6))
     lake.compact("events", "job", 2)
     assert sorted(lake.pieces("events", hour)) == [Piece("job", 0, 1), Piece("job", 2, 2)]
 
 
-def test_the_newest_hour_is_left_alone_until_its_pieces_are_many(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_newest_hour_is_compacted_only_if_it_has_many_pieces(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
     hour = Hour.of(NOON)
     lake.write("events", rows(spark, range(1)), "time", Piece("job", 0, 0))

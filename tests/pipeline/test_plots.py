@@ -18,7 +18,7 @@ def test_a_chart_is_well_formed_and_names_its_lines() -> None:
     assert len(figure.findall("svg/path")) == 2
 
 
-def test_a_chart_of_nothing_says_so() -> None:
+def test_an_empty_chart_says_so() -> None:
     assert "nothing" in Chart("t", "ms", {"a": {}}).svg()
 
 
@@ -31,7 +31,7 @@ def test_a_minute_without_a_value_is_a_gap_or_a_zero() -> None:
     assert path_of([1.0, 0.0, 2.0], 2.0).count("M") == 1
 
 
-def test_a_long_time_has_the_largest_values_of_fewer_places() -> None:
+def test_a_long_time_span_keeps_the_largest_values() -> None:
     line = {MINUTE + 60 * number: float(number == 777) for number in range(10_000)}
     svg = Chart("t", "ms", {"a": line}).svg()
     assert svg.count("L") <= POINTS_MAX
@@ -46,5 +46,5 @@ def test_an_axis_ends_with_a_round_number(value: float, top: float) -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.1234567, "0.1235"), (9999, "9999"), (25_000, "25k"), (2e6, "2M")])
-def test_a_number_is_shown_shortly(value: float, text: str) -> None:
+def test_a_number_is_shown_with_few_digits(value: float, text: str) -> None:
     assert shown(value) == text

@@ -1,4 +1,4 @@
-"""A broker whose trace goes to a stream, and messages that leave one."""
+"""A broker whose trace goes to a stream, and messages for the trace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bind_trace(channel: BlockingChannel, queue: str = "trace") -> None:
 
 
 def work(channel: BlockingChannel, count: int, queue: str = "q") -> None:
-    """Publish so many messages, get and ack each: four events, with confirms."""
+    """Publish `count` messages with confirms, get and ack each: four events per message."""
     channel.queue_declare(queue)
     channel.confirm_delivery()
     for number in range(count):
@@ -33,5 +33,5 @@ def work(channel: BlockingChannel, count: int, queue: str = "q") -> None:
     for _ in range(count):
         method, _, _ = channel.basic_get(queue)
         channel.basic_ack(method.delivery_tag)
-    # Nothing comes back for the last ack but this.
+    # Wait for the last ack, which has no answer.
     channel.queue_declare(queue, passive=True)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from amqp_broker.fields import (
+from amqp_broker.amqp.fields import (
     Byte,
     Decimal,
     Float32,
@@ -104,7 +104,7 @@ PAMQP_TABLES = st.dictionaries(
 
 
 def to_pamqp(value: Any) -> Any:
-    """A value of ours in the Python types that pamqp takes."""
+    """Return a value of the broker in the Python types that pamqp takes."""
     match value:
         case Timestamp():
             return datetime.datetime.fromtimestamp(value, datetime.UTC)

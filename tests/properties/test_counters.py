@@ -1,4 +1,4 @@
-"""Whatever clients do, the counts add up: what came in is there, or left for a reason that was counted."""
+"""Counts add up, whatever clients do: each message is in a queue, or left it for a counted reason."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ class Clients:
         self.lab.advance(number % 7)
 
     def collect(self, number: int) -> None:
-        self.lab.broker.counters.collect()
+        self.lab.broker.collect_counts()
 
     def check(self, before: dict[str, int]) -> dict[str, int]:
         broker, vhost = self.lab.broker, self.lab.vhost
-        broker.counters.collect()
+        broker.collect_counts()
         stats, publishes = broker.counters.message_stats(), broker.counters.publishes
         assert all(stats.get(name, 0) >= count for name, count in before.items()), "a counter went back"
         exchanges = vhost.exchanges.values()
         assert publishes.publish == sum(exchange.publishes.publish for exchange in exchanges)
-        assert publishes.routed == sum(queue.published for queue in vhost.queues.values())
+        assert publishes.routed == sum(queue.statistics.published for queue in vhost.queues.values())
         assert publishes.confirm <= broker.counters.received_confirm <= publishes.publish
         for queue in vhost.queues.values():
-            assert queue.published == sum(queue.published_from.values())
-            counts = queue.deliveries
-            # All that was delivered came back, is acked, refused, with somebody, or needed no ack.
-            settled = counts.ack + counts.deliver_no_ack + counts.get_no_ack + queue.given_up.total()
+            assert queue.statistics.published == sum(queue.statistics.published_from.values())
+            counts = queue.statistics.deliveries
+            # Every delivery was returned, acked, rejected, is with a consumer, or needed no ack.
+            settled = counts.ack + counts.deliver_no_ack + counts.get_no_ack + queue.statistics.given_up.total()
             arrived = queue.ready_count + queue.unacked_count + settled
             if queue.name in ("plain", "short", "ranked"):
-                assert queue.published == arrived - self.dead_letters(queue.name)
+                assert queue.statistics.published == arrived - self.dead_letters(queue.name)
         return stats
 
     def dead_letters(self, queue: str) -> int:
-        """How many the queue got from `brief`, which nobody published."""
-        died = self.lab.vhost.queues["brief"].given_up
+        """Return the number of dead letters that the queue got from `brief`."""
+        died = self.lab.vhost.queues["brief"].statistics.given_up
         return sum(died[reason] for reason in ("expired", "rejected"))
 
 

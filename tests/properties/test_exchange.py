@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker import fields
-from amqp_broker.broker.exchange import Exchange, header_matcher
-from amqp_broker.broker.exchange_types import EXCHANGE_TYPES
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.fields import Byte, Float32, Long, Timestamp
+from amqp_broker.broker.exchanges.exchange import Exchange, header_matcher
+from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.fields import Byte, Float32, Long, Timestamp
+from tests.broker_parts import new_queue, new_vhost
 from tests.properties.strategies import examples
 from tests.properties.test_topic import matches
-from tests.taker import new_queue, new_vhost
 
 KEYS = st.sampled_from(["a", "b", "x-a", "x-b", "x"])
 SCALARS = [None, True, False, 0, 1, Byte(1), Long(1), Timestamp(1), 1.0, Float32(1.0), "1", b"1", ""]

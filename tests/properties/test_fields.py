@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pamqp import decode, encode
 
-from amqp_broker.fields import Decimal, MalformedTable, decode_table, encode_table
+from amqp_broker.amqp.fields import Decimal, MalformedTable, decode_table, encode_table
 from tests.properties.strategies import KEYS, PAMQP_TABLES, TABLES, VALUES, damaged, examples, shape, to_pamqp
 
 
@@ -50,7 +50,7 @@ RAW_TABLES = sized(b"", raw_entries(RAW_VALUES))
 
 
 @given(TABLES)
-def test_what_is_encoded_is_decoded_with_its_types(table: dict[str, Any]) -> None:
+def test_an_encoded_table_is_decoded_with_its_types(table: dict[str, Any]) -> None:
     data = encode_table(table)
     decoded, end = decode_table(data)
     assert shape(decoded) == shape(table)
@@ -58,7 +58,7 @@ def test_what_is_encoded_is_decoded_with_its_types(table: dict[str, Any]) -> Non
 
 
 @given(RAW_TABLES)
-def test_what_is_decoded_is_encoded_to_the_same_octets(data: bytes) -> None:
+def test_a_decoded_table_is_encoded_to_the_same_bytes(data: bytes) -> None:
     assert encode_table(decode_table(data)[0]) == data
 
 
@@ -117,5 +117,5 @@ def test_any_octets_are_a_table_or_malformed(data: bytes) -> None:
     except MalformedTable:
         return
     assert 4 <= end <= len(data)
-    # What was understood is understood again.
+    # A table that was decoded once can be decoded again.
     assert shape(decode_table(encode_table(table))[0]) == shape(table)

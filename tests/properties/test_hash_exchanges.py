@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker.broker.exchange import Exchange
+from amqp_broker.broker.exchanges.exchange import Exchange
+from tests.broker_parts import bind, new_exchange, new_queue, new_vhost
 from tests.properties.strategies import any_octets, examples
-from tests.taker import bind, new_exchange, new_queue, new_vhost
 
 KEYS = [f"key {number}" for number in range(2000)]
 NAMES = st.lists(st.text("abcdefghijklmnop-.0123456789", min_size=1, max_size=12), min_size=2, max_size=8, unique=True)

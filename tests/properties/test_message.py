@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pamqp import body, commands, frame, header
 
-from amqp_broker.errors import FrameError, UnexpectedFrame
-from amqp_broker.message import (
+from amqp_broker.amqp.content import ContentAssembly
+from amqp_broker.amqp.errors import FrameError, UnexpectedFrame
+from amqp_broker.amqp.message import (
     CONTENT,
     FRAME_BODY,
     FRAME_HEADER,
@@ -19,7 +20,6 @@ from amqp_broker.message import (
     Properties,
     Traits,
 )
-from amqp_broker.protocol.content import ContentAssembly
 from tests.properties.strategies import PAMQP_TABLES, PROPERTIES, SHORT_TEXT, damaged, examples, shape, to_pamqp
 
 # Properties as pamqp takes them: it leaves out what is empty, and refuses a cluster id.
@@ -38,7 +38,7 @@ PAMQPS = st.fixed_dictionaries(
 
 
 @given(PROPERTIES)
-def test_what_is_encoded_is_decoded(values: dict[str, Any]) -> None:
+def test_encoded_properties_are_decoded(values: dict[str, Any]) -> None:
     properties = Properties(**values)
     data = properties.encode()
     decoded = Properties.decode(data)

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker.message import Message
+from amqp_broker.amqp.message import Message
+from tests.broker_parts import CollectingConsumer, new_message, new_queue, new_vhost
 from tests.memory_journal import MemoryJournal
 from tests.properties.strategies import examples
-from tests.taker import Taker, new_message, new_queue, new_vhost
 
 MESSAGES = [new_message(b"x" * size, delivery_mode=mode) for size in (0, 1, 5) for mode in (1, 2)]
 
@@ -23,14 +23,14 @@ class Model:
         self.bytes_max = bytes_max
         self.messages: list[Message] = []
         self.waiting: dict[int, bool] = {}
-        self.owned: dict[int, Taker | None] = {}
+        self.owned: dict[int, CollectingConsumer | None] = {}
 
     def arrive(self, message: Message) -> None:
         self.waiting[len(self.messages)] = False
         self.messages.append(message)
 
-    def leave(self, owner: Taker | None, is_settled: bool) -> tuple[int, bool]:
-        """The first in order goes to somebody."""
+    def leave(self, owner: CollectingConsumer | None, is_settled: bool) -> tuple[int, bool]:
+        """A consumer takes the first message in order."""
         position = min(self.waiting)
         if not is_settled:
             self.owned[position] = owner
@@ -52,7 +52,7 @@ class Model:
         )
 
 
-class Checked(Taker):
+class Checked(CollectingConsumer):
     """A consumer that asks the model about every delivery while it happens."""
 
     lab: Lab
@@ -65,7 +65,7 @@ class Checked(Taker):
         lab = self.lab
         assert self in lab.queue.consumers
         assert self.can_take(), "delivered to a consumer that has no room"
-        rivals = [other for other in lab.takers if other.is_taking and other.priority > self.priority]
+        rivals = [other for other in lab.collectors if other.is_taking and other.priority > self.priority]
         assert not any(other.can_take() for other in rivals), "a consumer of higher priority was passed over"
         assert (position, redelivered) == lab.model.leave(self, self.no_ack)
         assert message is lab.model.messages[position]
@@ -81,7 +81,7 @@ class Lab:
         self.journal = MemoryJournal()
         self.queue = new_queue(new_vhost(self.journal), is_durable=True, arguments_=arguments)
         self.model = Model(length_max, bytes_max)
-        self.takers: list[Checked] = []
+        self.collectors: list[Checked] = []
 
     # Verbs
 
@@ -93,27 +93,27 @@ class Lab:
 
     def subscribe(self, number: int) -> None:
         prefetch, priority = number % 4, PRIORITIES[number // 4 % len(PRIORITIES)]
-        taker = Checked(self.queue, prefetch=prefetch, priority=priority, no_ack=number % 7 == 0)
-        taker.lab = self
-        self.takers.append(taker)
-        taker.start()
+        collector = Checked(self.queue, prefetch=prefetch, priority=priority, no_ack=number % 7 == 0)
+        collector.lab = self
+        self.collectors.append(collector)
+        collector.start()
 
     def unsubscribe(self, number: int) -> None:
-        if self.takers:
-            self.takers.pop(number % len(self.takers)).stop()
+        if self.collectors:
+            self.collectors.pop(number % len(self.collectors)).stop()
 
     def fill_or_empty_its_socket(self, number: int) -> None:
-        if not self.takers:
+        if not self.collectors:
             return
-        taker = self.takers[number % len(self.takers)]
-        taker.is_paused = not taker.is_paused
-        if taker.is_paused:
-            self.queue.suspend(taker)
-        elif taker.can_take():
-            self.queue.resume(taker)
+        collector = self.collectors[number % len(self.collectors)]
+        collector.is_paused = not collector.is_paused
+        if collector.is_paused:
+            self.queue.rotation.suspend(collector)
+        elif collector.can_take():
+            self.queue.resume(collector)
 
     def ack(self, number: int) -> None:
-        freed: list[Taker | None] = []
+        freed: list[CollectingConsumer | None] = []
         for position in self.some_owned(number):
             freed.append(self.model.owned.pop(position))
             self.queue.unacked_count -= 1
@@ -121,7 +121,7 @@ class Lab:
         self.make_room(freed)
 
     def requeue(self, number: int) -> None:
-        freed: list[Taker | None] = []
+        freed: list[CollectingConsumer | None] = []
         for position in self.some_owned(number):
             freed.append(self.model.owned[position])
             self.model.come_back(position)
@@ -153,38 +153,39 @@ class Lab:
         count = min(len(owned), 1 + number % 3)
         return list(dict.fromkeys(owned[(number // 3 + 5 * index) % len(owned)] for index in range(count)))
 
-    def make_room(self, freed: list[Taker | None]) -> None:
+    def make_room(self, freed: list[CollectingConsumer | None]) -> None:
         """First count for all of them, then let them take: as a channel does for one read."""
         owners = [owner for owner in freed if owner is not None]
         for owner in owners:
             owner.in_flight -= 1
             owner.is_full = False
         for owner in owners:
-            if owner in self.takers and owner.can_take():
+            if owner in self.collectors and owner.can_take():
                 self.queue.resume(owner)
 
-    # What always holds
+    # Invariants
 
     def check(self) -> None:
-        queue, model, takers = self.queue, self.model, self.takers
+        queue, model, collectors = self.queue, self.model, self.collectors
         assert queue.ready_count == len(model.waiting)
         assert queue.unacked_count == len(model.owned)
-        assert not (model.waiting and any(taker.can_take() for taker in takers)), "a message waits for nothing"
-        line = list(queue.takers)
-        assert set(line) == {taker for taker in takers if taker.is_taking}
-        assert {taker for taker in takers if taker.can_take()} <= set(line)
-        assert line == sorted(line, key=lambda taker: -taker.priority)
+        assert not (model.waiting and any(collector.can_take() for collector in collectors)), (
+            "a message waits for nothing"
+        )
+        line = list(queue.ready_consumers)
+        assert set(line) == {collector for collector in collectors if collector.is_taking}
+        assert {collector for collector in collectors if collector.can_take()} <= set(line)
+        assert line == sorted(line, key=lambda collector: -collector.priority)
 
     def check_journal(self) -> None:
-        """What is safe is what a restart must find."""
+        """The journal holds exactly the messages that a restart must find."""
         here = {*self.model.waiting, *self.model.owned}
         assert self.journal.positions == sorted(
             position for position in here if self.model.messages[position].is_persistent
         )
-        window = self.queue.window
-        assert window is not None
-        assert window.stored_count == len(self.journal.disk.messages)
-        assert window.stored_bytes == sum(stored.message.body_bytes for stored in self.journal.disk.messages.values())
+        (buffer,) = self.queue.buffers
+        assert buffer.stored_count == len(self.journal.disk.messages)
+        assert buffer.stored_bytes == sum(stored.message.body_bytes for stored in self.journal.disk.messages.values())
 
 
 PRIORITIES = (0, 0, 0, 1, -1)

@@ -1,13 +1,13 @@
-"""Whatever happens to a stream, its offsets are dense and a reader sees each message that is there once, in order."""
+"""A stream's offsets are always dense, and a reader sees each message once, in order."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqp_broker.broker.stream_queue import StreamQueue
-from tests.broker.test_stream_queue import Stream, offsets
-from tests.taker import new_message
+from amqp_broker.broker.queues.stream import StreamQueue
+from tests.broker.queues.test_stream import Stream, offsets
+from tests.broker_parts import new_message
 
 ACTIONS = st.lists(
     st.one_of(
@@ -22,7 +22,7 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS, st.integers(0, 5000), st.sampled_from([1, 300, 3000]))
-def test_what_is_committed_and_not_too_much_or_too_old_is_there(
+def test_committed_messages_within_the_limits_are_there(
     actions: list[tuple[str, int]], bytes_max: int, segment_bytes: int
 ) -> None:
     stream = Stream(x_max_length_bytes=bytes_max, x_max_age="1s", x_stream_max_segment_size_bytes=segment_bytes)
@@ -53,12 +53,12 @@ def check(stream: Stream, told: list[bytes], safe: int, bytes_max: int) -> None:
     log = queue.log
     assert (log.committed, log.next) == (safe, len(told))
     assert queue.ready_count > 0 or not safe
-    taker = stream.read(prefetch=10_000)
+    collector = stream.read(prefetch=10_000)
     while stream.broker.drain_on():
         pass
-    assert offsets(taker) == list(range(log.first, safe))
-    assert taker.bodies == told[log.first : safe]
-    taker.stop()
+    assert offsets(collector) == list(range(log.first, safe))
+    assert collector.bodies == told[log.first : safe]
+    collector.stop()
     head = log.first_head()
     if head is not None:
         assert log.content_bytes <= bytes_max or log.next > safe, "more than one chunk, and too much"

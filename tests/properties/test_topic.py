@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker.broker.topic import TopicTrie, words
+from amqp_broker.broker.exchanges.topic import TopicTrie, words
 from tests.properties.strategies import examples
 
 WORDS = st.sampled_from(["a", "b", "", "*", "#"])
@@ -13,7 +13,7 @@ KEYS = st.lists(WORDS, max_size=6).map(".".join)
 
 
 def matches(pattern: list[str], key: list[str]) -> bool:
-    """Whether a key matches a pattern, word by word."""
+    """Return whether a key matches a pattern, word by word."""
     if not pattern:
         return not key
     if pattern[0] == "#":

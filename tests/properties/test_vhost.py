@@ -1,14 +1,14 @@
-"""A vhost after any changes of its topology: both ends of each binding know it, and nothing stays that should go."""
+"""Both ends of each binding know it, whatever changes, and nothing outlives its owner."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker.broker.exchange import Binding, Destination
+from amqp_broker.broker.exchanges.exchange import Binding, Destination
 from amqp_broker.broker.vhost import VHost
+from tests.broker_parts import new_exchange, new_queue, new_vhost
 from tests.properties.strategies import examples
-from tests.taker import new_exchange, new_queue, new_vhost
 
 EXCHANGES = ["x0", "x1", "x2", "x3"]
 QUEUES = ["q0", "q1"]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import base, commands, frame
 
-from amqp_broker.message import Address
-from amqp_broker.protocol import wire
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.message import Address
 from tests.properties.strategies import SHORT_TEXT, fits_shortstr
 
 CHANNELS = st.integers(0, 65535)
@@ -63,7 +63,7 @@ def test_settling_methods_are_read_as_pamqp_wrote_them(channel: int, tag: int, m
 
 
 @given(st.integers(0, 255), st.binary(max_size=40), st.integers(0, 255))
-def test_errors_about_any_frame_can_be_told(kind: int, payload: bytes, octet: int) -> None:
+def test_any_frame_can_be_described_in_an_error(kind: int, payload: bytes, octet: int) -> None:
     for error in (
         wire.bad_frame_end(kind, payload, octet),
         wire.unknown_frame(kind, payload),

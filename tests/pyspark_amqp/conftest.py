@@ -1,4 +1,4 @@
-"""Brokers to read from and to write to: ours in this process, and the real RabbitMQ; pika looks at what is in them."""
+"""The brokers for the tests: amqp-broker in this process, and a real RabbitMQ."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _numbers = itertools.count()
 
 
 class At:
-    """A broker at a URL, and a channel of pika's there."""
+    """A broker at a URL, with a pika channel."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
         self.url = url
-        # Nobody serves its heartbeats while Spark works.
+        # pika sends no heartbeats while Spark works.
         self.connection = pika.BlockingConnection(pika.URLParameters(f"{url}?heartbeat=0"))
         self.channel: BlockingChannel = self.connection.channel()
         self.channel.confirm_delivery()
 
     def stream(self, **arguments: object) -> str:
-        """A new stream queue, by name."""
-        return self.queue("stream", **arguments)
+        """Declare a new stream and return its name."""
+        return self.queue("stream", arguments)
 
-    def queue(self, kind: str = "classic", **arguments: object) -> str:
-        """A new durable queue of this type, by name."""
+    def queue(self, kind: str = "classic", arguments: dict[str, object] | None = None) -> str:
+        """Declare a new durable queue of this type and return its name."""
         name = f"q{next(_numbers)}"
-        self.channel.queue_declare(name, durable=True, arguments={"x-queue-type": kind, **arguments})
+        self.channel.queue_declare(name, durable=True, arguments={"x-queue-type": kind, **(arguments or {})})
         return name
 
     def publish(self, queue: str, bodies: Iterator[bytes] | list[bytes], **properties: object) -> None:
-        """Publish to the default exchange, and return when the last of them is confirmed."""
+        """Publish to the default exchange and wait until all messages are confirmed."""
         plain = self.connection.channel()
         bodies = list(bodies)
         for body in bodies[:-1]:
@@ -53,7 +53,7 @@ class At:
         return int(self.channel.queue_declare(queue, passive=True).method.message_count)
 
     def taken(self, queue: str) -> list[tuple[pika.BasicProperties, bytes]]:
-        """All messages of a queue, which is empty then."""
+        """Return all messages of a queue, which is empty afterwards."""
         found = []
         while (got := self.channel.basic_get(queue, auto_ack=True))[0] is not None:
             found.append((got[1], got[2]))
@@ -61,9 +61,9 @@ class At:
 
 
 @pytest.fixture(scope="session")
-def ours() -> Iterator[At]:
+def amqp_broker() -> Iterator[At]:
     with EmbeddedBroker() as broker:
-        at = At("ours", broker.url)
+        at = At("amqp_broker", broker.url)
         yield at
         at.connection.close()
 
@@ -80,8 +80,8 @@ def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[At]:
     process.kill()
 
 
-@pytest.fixture(params=["ours", "rabbitmq"])
+@pytest.fixture(params=["amqp_broker", pytest.param("rabbitmq", marks=pytest.mark.verify)])
 def broker(request: pytest.FixtureRequest) -> At:
-    """Each in turn."""
+    """Return each broker in turn."""
     at: At = request.getfixturevalue(request.param)
     return at

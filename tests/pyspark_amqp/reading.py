@@ -1,4 +1,4 @@
-"""Readers driven as Spark drives them, but without Spark."""
+"""Readers driven as by Spark, but without Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType, StructType
 
-from pyspark_amqp.options import SourceOptions, read_source
+from pyspark_amqp.format_options import SourceOptions, read_source
 from pyspark_amqp.queue_source import QueueSource
 from pyspark_amqp.stream_source import StreamSource
 from tests.pyspark_amqp.conftest import At
@@ -30,7 +30,7 @@ def options_of(at: At, queue: str, **given: object) -> SourceOptions:
 
 
 def stream_source(at: At, queue: str, **given: object) -> StreamSource:
-    # A machine that is busy pauses for longer than a user would like to wait.
+    # A busy machine pauses for longer than the default allows.
     given = {"tailProbeMs": 200, **given}
     return StreamSource(options_of(at, queue, queueType="stream", **given), SCHEMA)
 
@@ -40,7 +40,7 @@ def queue_source(at: At, queue: str, **given: object) -> QueueSource:
 
 
 def rows(reader: DataSourceReader | DataSourceStreamReader, partitions: list[InputPartition]) -> list[dict[str, Any]]:
-    """The rows of these partitions, read by a copy of the reader as Spark's workers have it."""
+    """Return the rows of these partitions, read by a pickled copy of the reader as in Spark's workers."""
     copy = pickle.loads(pickle.dumps(reader))
     return [
         row
@@ -51,7 +51,7 @@ def rows(reader: DataSourceReader | DataSourceStreamReader, partitions: list[Inp
 
 
 class Query:
-    """Batch after batch, with what Spark writes down of each."""
+    """Reads batch after batch, and stores their offsets as Spark does."""
 
     def __init__(self, reader: DataSourceStreamReader, committed: dict[str, int] | None = None) -> None:
         self.reader = reader
@@ -59,7 +59,7 @@ class Query:
         self.end = self.start
 
     def next(self, limit: ReadLimit = ALL) -> list[dict[str, Any]]:
-        """The rows of the next batch, which is done for good when this is called again."""
+        """Return the rows of the next batch, which the next call commits."""
         self.start, self.end = self.end, self.reader.latestOffset(self.end, limit)
         return rows(self.reader, list(self.reader.partitions(self.start, self.end)))
 

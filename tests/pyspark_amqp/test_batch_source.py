@@ -4,7 +4,7 @@ import pytest
 
 from pyspark_amqp.batch_source import QueueBrowse, StreamBatch
 from pyspark_amqp.errors import OptionError
-from pyspark_amqp.options import SourceOptions, read_source
+from pyspark_amqp.format_options import SourceOptions, read_source
 from tests.pyspark_amqp.conftest import At
 from tests.pyspark_amqp.reading import SCHEMA, rows
 
@@ -27,30 +27,30 @@ def test_a_stream_is_read_from_its_beginning_to_its_end(broker: At) -> None:
     assert [row["body"] for row in rows(batch, partitions)] == numbers(100)
 
 
-def test_a_stream_is_read_between_two_offsets(ours: At) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(100))
+def test_a_stream_is_read_between_two_offsets(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(100))
     given = {"startingOffsets": f'{{"{queue}": 10}}', "endingOffsets": f'{{"{queue}": 20}}'}
-    batch = StreamBatch(options_of(ours, queue, queueType="stream", **given), SCHEMA)
+    batch = StreamBatch(options_of(amqp_broker, queue, queueType="stream", **given), SCHEMA)
     assert [row["offset"] for row in rows(batch, list(batch.partitions()))] == list(range(10, 20))
 
 
-def test_an_empty_stream_has_no_rows(ours: At) -> None:
-    batch = StreamBatch(options_of(ours, ours.stream(), queueType="stream"), SCHEMA)
+def test_an_empty_stream_has_no_rows(amqp_broker: At) -> None:
+    batch = StreamBatch(options_of(amqp_broker, amqp_broker.stream(), queueType="stream"), SCHEMA)
     assert rows(batch, list(batch.partitions())) == []
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])
-def test_offsets_behind_the_end_are_told(ours: At, option: str) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(3))
-    batch = StreamBatch(options_of(ours, queue, queueType="stream", **{option: f'{{"{queue}": 9}}'}), SCHEMA)
+def test_offsets_after_the_end_are_an_error(amqp_broker: At, option: str) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(3))
+    batch = StreamBatch(options_of(amqp_broker, queue, queueType="stream", **{option: f'{{"{queue}": 9}}'}), SCHEMA)
     with pytest.raises(OptionError, match=f"option '{option}': queue '{queue}' ends at offset 3, before 9"):
         batch.partitions()
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
-def test_a_look_at_a_queue_leaves_its_messages_there(broker: At, kind: str) -> None:
+def test_peeking_leaves_the_messages_in_the_queue(broker: At, kind: str) -> None:
     queue = broker.queue(kind)
     broker.publish(queue, numbers(1500))
     browse = QueueBrowse(options_of(broker, queue), SCHEMA)
@@ -61,21 +61,21 @@ def test_a_look_at_a_queue_leaves_its_messages_there(broker: At, kind: str) -> N
     assert all(row["redelivered"] for row in again)
 
 
-def test_a_look_at_an_empty_queue_has_no_rows(ours: At) -> None:
-    browse = QueueBrowse(options_of(ours, ours.queue()), SCHEMA)
+def test_peeking_at_an_empty_queue_has_no_rows(amqp_broker: At) -> None:
+    browse = QueueBrowse(options_of(amqp_broker, amqp_broker.queue()), SCHEMA)
     assert rows(browse, list(browse.partitions())) == []
 
 
-def test_a_stream_or_a_missing_queue_is_told(ours: At) -> None:
+def test_a_stream_or_a_missing_queue_is_an_error(amqp_broker: At) -> None:
     with pytest.raises(OptionError, match="option 'queueType'"):
-        QueueBrowse(options_of(ours, ours.stream()), SCHEMA).partitions()
+        QueueBrowse(options_of(amqp_broker, amqp_broker.stream()), SCHEMA).partitions()
     with pytest.raises(OptionError, match="option 'queue': NOT_FOUND"):
-        QueueBrowse(options_of(ours, "nope"), SCHEMA).partitions()
+        QueueBrowse(options_of(amqp_broker, "nope"), SCHEMA).partitions()
 
 
-def test_more_than_can_be_held_unacked_is_told(ours: At, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = ours.queue()
-    ours.publish(queue, numbers(11))
+def test_more_messages_than_can_be_unacked_are_an_error(amqp_broker: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(11))
     monkeypatch.setattr("pyspark_amqp.batch_source.PREFETCH_MAX", 10)
     with pytest.raises(OptionError, match=r"has 11\. Drain it with readStream"):
-        QueueBrowse(options_of(ours, queue), SCHEMA).partitions()
+        QueueBrowse(options_of(amqp_broker, queue), SCHEMA).partitions()

@@ -1,4 +1,4 @@
-"""The format in a real Spark: what it reads, and what it does when something dies."""
+"""The format in a real Spark: reading, and recovery from crashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_amqp import DefaultSource
 from tests.pyspark_amqp.conftest import At
@@ -27,7 +27,7 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(first, first + count)]
 
 
-def read_stream(spark: SparkSession, at: At, queue: str, **given: object) -> DataFrame:
+def read_stream(spark: SparkSession, at: At, queue: str, **given: str | int) -> DataFrame:
     return spark.readStream.format("amqp").options(url=at.url, queue=queue, **given).load()
 
 
@@ -40,14 +40,14 @@ class Lake:
         self.checkpoint = folder / "checkpoint"
 
     def run(self, rows: DataFrame) -> StreamingQuery:
-        """Write what there is, and return when that is done. Raises StreamingQueryException."""
+        """Write all available messages. Raise StreamingQueryException."""
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
         query = writer.trigger(availableNow=True).start(self.path)
         assert query.awaitTermination(60)
         return query
 
     def rows(self) -> list[tuple[int, bool]]:
-        """Body and redelivered of each row."""
+        """Return body and redelivered of each row."""
         found = self.spark.read.parquet(self.path).select("body", "redelivered").collect()
         return sorted((int(row.body), row.redelivered) for row in found)
 
@@ -65,9 +65,9 @@ def test_the_format_has_its_name() -> None:
 
 
 @pytest.mark.parametrize("lacking", ["pyspark", "pyarrow", "pika"])
-def test_without_what_it_needs_the_package_says_how_to_get_it(lacking: str) -> None:
+def test_a_missing_package_is_reported_with_the_remedy(lacking: str) -> None:
     program = f"import sys; sys.modules[{lacking!r}] = None; import pyspark_amqp"
-    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     assert f"needs {lacking}" in told.stderr
     assert 'pip install "amqp-minibroker[spark]"' in told.stderr.splitlines()[-1]
 
@@ -85,12 +85,17 @@ def test_a_batch_is_a_table(spark: SparkSession, broker: At) -> None:
     assert reader.schema("offset bigint, body binary").load().first() == (0, b"0")
 
 
-def test_a_stream_goes_to_parquet_in_batches_and_on_after_a_restart(
+def test_a_stream_goes_to_parquet_in_batches_and_continues_after_a_restart(
     spark: SparkSession, broker: At, lake: Lake
 ) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(100))
-    given = {"queueType": "stream", "startingOffsets": "earliest", "maxOffsetsPerTrigger": 40, "minPartitions": 2}
+    given: dict[str, str | int] = {
+        "queueType": "stream",
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": 40,
+        "minPartitions": 2,
+    }
     query = lake.run(read_stream(spark, broker, queue, **given))
     assert [progress["numInputRows"] for progress in query.recentProgress] == [40, 40, 20]
     broker.publish(queue, numbers(5, 100))
@@ -99,11 +104,11 @@ def test_a_stream_goes_to_parquet_in_batches_and_on_after_a_restart(
 
 
 @pytest.mark.parametrize("death", ["error", "kill"])
-def test_what_fails_in_a_batch_neither_loses_nor_doubles_a_row(
-    spark: SparkSession, ours: At, lake: Lake, tmp_path: Path, death: str
+def test_a_failed_batch_neither_loses_nor_duplicates_a_row(
+    spark: SparkSession, amqp_broker: At, lake: Lake, tmp_path: Path, death: str
 ) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(90))
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(90))
     once = tmp_path / "once"
 
     @udf("binary")
@@ -116,19 +121,23 @@ def test_what_fails_in_a_batch_neither_loses_nor_doubles_a_row(
         return bytes(body)
 
     def rows() -> DataFrame:
-        given = {"queueType": "stream", "startingOffsets": "earliest", "maxOffsetsPerTrigger": 30}
-        stream = read_stream(spark, ours, queue, **given)
+        given: dict[str, str | int] = {
+            "queueType": "stream",
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": 30,
+        }
+        stream = read_stream(spark, amqp_broker, queue, **given)
         return stream.withColumn("body", die_once("body"))
 
     with pytest.raises(PySparkException):
         lake.run(rows())
-    ours.publish(queue, numbers(10, 90))
+    amqp_broker.publish(queue, numbers(10, 90))
     lake.run(rows())
     assert lake.bodies() == list(range(100))
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
-def test_a_queue_is_empty_when_its_rows_are_written(spark: SparkSession, broker: At, lake: Lake, kind: str) -> None:
+def test_a_queue_is_empty_after_its_rows_are_written(spark: SparkSession, broker: At, lake: Lake, kind: str) -> None:
     queue = broker.queue(kind)
     broker.publish(queue, numbers(100))
     lake.run(read_stream(spark, broker, queue, maxOffsetsPerTrigger=40))
@@ -136,11 +145,11 @@ def test_a_queue_is_empty_when_its_rows_are_written(spark: SparkSession, broker:
     assert broker.count(queue) == 0
 
 
-def test_what_fails_in_a_batch_of_a_queue_comes_again_and_says_so(
-    spark: SparkSession, ours: At, lake: Lake, tmp_path: Path
+def test_a_failed_batch_of_a_queue_is_redelivered(
+    spark: SparkSession, amqp_broker: At, lake: Lake, tmp_path: Path
 ) -> None:
-    queue = ours.queue()
-    ours.publish(queue, numbers(90))
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(90))
     once = tmp_path / "once"
 
     @udf("binary")
@@ -151,7 +160,7 @@ def test_what_fails_in_a_batch_of_a_queue_comes_again_and_says_so(
         return bytes(body)
 
     def rows() -> DataFrame:
-        return read_stream(spark, ours, queue, maxOffsetsPerTrigger=30).withColumn("body", die_once("body"))
+        return read_stream(spark, amqp_broker, queue, maxOffsetsPerTrigger=30).withColumn("body", die_once("body"))
 
     with pytest.raises(PySparkException, match="died once"):
         lake.run(rows())
@@ -161,15 +170,15 @@ def test_what_fails_in_a_batch_of_a_queue_comes_again_and_says_so(
     again = Counter(body for body, redelivered in lake.rows() if redelivered)
     assert all(again[body] for body, count in found.items() if count > 1)
     assert again[50]
-    assert ours.count(queue) == 0
+    assert amqp_broker.count(queue) == 0
 
 
-def test_a_poisoned_message_is_a_row_with_a_reason(spark: SparkSession, ours: At, lake: Lake) -> None:
-    queue = ours.stream()
-    ours.publish(queue, [b"0"])
-    ours.publish(queue, [b"1"], message_id=b"\xff")
-    ours.publish(queue, [b"2"], timestamp=1 << 60)
-    lake.run(read_stream(spark, ours, queue, queueType="stream", startingOffsets="earliest"))
+def test_a_poisoned_message_is_a_row_with_a_reason(spark: SparkSession, amqp_broker: At, lake: Lake) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, [b"0"])
+    amqp_broker.publish(queue, [b"1"], message_id=b"\xff")
+    amqp_broker.publish(queue, [b"2"], timestamp=1 << 60)
+    lake.run(read_stream(spark, amqp_broker, queue, queueType="stream", startingOffsets="earliest"))
     found = spark.read.parquet(lake.path).orderBy("offset").collect()
     assert [row.error for row in found] == [
         None,
@@ -196,11 +205,11 @@ ARCHIVE = """
 """
 
 
-def test_a_spark_that_is_killed_between_batches_goes_on_where_it_was(ours: At, lake: Lake) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(5000))
+def test_a_spark_killed_between_batches_resumes(amqp_broker: At, lake: Lake) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(5000))
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(ARCHIVE), ours.url, queue, lake.path, str(lake.checkpoint)],
+        [sys.executable, "-c", textwrap.dedent(ARCHIVE), amqp_broker.url, queue, lake.path, str(lake.checkpoint)],
         cwd=ROOT,
         start_new_session=True,
         stderr=subprocess.DEVNULL,
@@ -212,13 +221,13 @@ def test_a_spark_that_is_killed_between_batches_goes_on_where_it_was(ours: At, l
             assert time.monotonic() < deadline
             time.sleep(0.02)
     finally:
-        # The JVM, and Python above and below it.
+        # The JVM, its parent and its Python workers.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     given = {"queueType": "stream", "startingOffsets": "earliest"}
     before = len(list((lake.checkpoint / "commits").glob("[0-9]*")))
     assert before * 50 < 5000
-    lake.run(read_stream(lake.spark, ours, queue, **given))
+    lake.run(read_stream(lake.spark, amqp_broker, queue, **given))
     assert lake.bodies() == list(range(5000))
 
 
@@ -232,27 +241,29 @@ def test_a_spark_that_is_killed_between_batches_goes_on_where_it_was(ours: At, l
         ({"queue": "q", "url": "amqp://127.0.0.1:1"}, "option 'url': cannot connect"),
     ],
 )
-def test_bad_options_are_told_before_a_job_runs(
-    spark: SparkSession, ours: At, given: dict[str, str], named: str
+def test_invalid_options_are_reported_before_a_job_runs(
+    spark: SparkSession, amqp_broker: At, given: dict[str, str], named: str
 ) -> None:
     with pytest.raises(PySparkException, match=named):
-        spark.read.format("amqp").options(**{"url": ours.url, **given}).load().count()
+        spark.read.format("amqp").options(**{"url": amqp_broker.url, **given}).load().count()
 
 
-def test_bad_options_of_a_streaming_query_are_told(spark: SparkSession, ours: At, tmp_path: Path) -> None:
-    stream = read_stream(spark, ours, ours.queue(), queueType="stream")
+def test_invalid_options_of_a_streaming_query_are_reported(
+    spark: SparkSession, amqp_broker: At, tmp_path: Path
+) -> None:
+    stream = read_stream(spark, amqp_broker, amqp_broker.queue(), queueType="stream")
     query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with pytest.raises(PySparkException, match=r"option 'queueType': queue .* is no stream"):
+    with pytest.raises(PySparkException, match=r"option 'queueType': queue .* is not a stream"):
         query.awaitTermination(60)
     with pytest.raises(PySparkException, match="there is no column 'bodi'"):
         spark.readStream.schema("bodi binary").format("amqp").options(
-            url=ours.url, queue="q"
+            url=amqp_broker.url, queue="q"
         ).load().writeStream.format("noop").start().awaitTermination(60)
 
 
-def test_what_cannot_be_written_is_told_before_a_job_runs(spark: SparkSession, ours: At) -> None:
+def test_an_invalid_schema_is_reported_before_a_job_runs(spark: SparkSession, amqp_broker: At) -> None:
     table = spark.range(1).selectExpr("'x' body", "1 color")
-    with pytest.raises(PySparkException, match="no place for column 'color'"):
-        table.write.format("amqp").options(url=ours.url, routingKey="k").mode("append").save()
+    with pytest.raises(PySparkException, match="a message has no column 'color'"):
+        table.write.format("amqp").options(url=amqp_broker.url, routingKey="k").mode("append").save()
     with pytest.raises(PySparkException, match="option 'mode': must be append"):
-        table.select("body").write.format("amqp").options(url=ours.url, routingKey="k").mode("overwrite").save()
+        table.select("body").write.format("amqp").options(url=amqp_broker.url, routingKey="k").mode("overwrite").save()

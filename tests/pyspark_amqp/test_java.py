@@ -11,12 +11,13 @@ from pyspark_amqp import java
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """A program that says it is this Java, and prints its arguments otherwise."""
+    """Create a program that reports this version of Java and otherwise prints its arguments."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
         f'#!/bin/sh\n[ "$1" = -version ] && {{ echo \'openjdk version "{version}"\' >&2; exit; }}\n'
-        'for argument; do echo "$argument"; done\n'
+        'for argument; do echo "$argument"; done\n',
+        "utf-8",
     )
     program.chmod(0o755)
     return program
@@ -24,7 +25,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ensure_java sets is as it was afterwards."""
+    """Restore the variables that ensure_java sets."""
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -39,18 +40,18 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
         ("command not found", 0),
     ],
 )
-def test_java_tells_its_version(told: str, major: int) -> None:
+def test_the_version_of_java_is_read(told: str, major: int) -> None:
     assert java.major_version(told) == major
 
 
-def test_a_java_that_is_new_enough_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recent_java_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     java.ensure_java()
     assert os.environ["JAVA_HOME"] == str(tmp_path)
 
 
-def test_workers_run_with_this_interpreter_and_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_use_this_interpreter_and_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "mine")
@@ -60,7 +61,7 @@ def test_workers_run_with_this_interpreter_and_on_this_machine(tmp_path: Path, m
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
-def test_without_any_java_the_error_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_reported_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "11.0.2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(java, "packaged_java", lambda: None)
@@ -68,7 +69,7 @@ def test_without_any_java_the_error_says_how_to_get_one(tmp_path: Path, monkeypa
         java.ensure_java()
 
 
-def test_pips_java_is_taken_where_the_machines_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pips_java_is_used_if_the_machines_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path / "old", "11.0.2")
     packaged = fake_java(tmp_path / "it's pip's", "17.0.9")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
@@ -80,7 +81,7 @@ def test_pips_java_is_taken_where_the_machines_is_too_old(tmp_path: Path, monkey
     told = subprocess.run(
         [str(shim), "-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", ""],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert told.stdout == "-Xmx1g\n-cp\na b\n\n"

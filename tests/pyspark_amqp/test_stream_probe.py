@@ -7,19 +7,19 @@ import pytest
 
 from pyspark_amqp import stream_probe
 from pyspark_amqp.address import from_url
-from pyspark_amqp.connection import Connection
+from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.stream_probe import StreamProbe, begin
 from tests.pyspark_amqp.conftest import At
 
 
-def test_an_empty_stream_begins_and_ends_at_0(broker: At) -> None:
+def test_an_empty_stream_starts_and_ends_at_0(broker: At) -> None:
     probe = StreamProbe(broker.stream(), 0.03)
     with Connection(from_url(broker.url)) as connection:
         assert (probe.first(connection), probe.look(connection)) == (0, 0)
 
 
-def test_the_tail_is_behind_the_last_message_at_once(broker: At) -> None:
+def test_the_tail_follows_the_last_message_at_once(broker: At) -> None:
     queue = broker.stream()
     probe = StreamProbe(queue, 0.03)
     with Connection(from_url(broker.url)) as connection:
@@ -30,15 +30,15 @@ def test_the_tail_is_behind_the_last_message_at_once(broker: At) -> None:
         assert StreamProbe(queue, 0.5).look(connection) == 1000
 
 
-def test_the_brokers_count_is_reached_however_long_it_pauses(ours: At) -> None:
-    queue = ours.stream()
-    ours.publish(queue, [b"x"] * 50)
-    with Connection(from_url(ours.url)) as connection:
+def test_the_brokers_count_is_reached_despite_pauses(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, [b"x"] * 50)
+    with Connection(from_url(amqp_broker.url)) as connection:
         assert StreamProbe(queue, 0.0).look(connection) == 50
 
 
-def test_a_tail_that_is_far_away_is_found_by_the_last_chunk(ours: At, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = ours.stream()
+def test_a_distant_tail_is_found_from_the_last_chunk(amqp_broker: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = amqp_broker.stream()
     probe = StreamProbe(queue, 0.03)
     begun: list[Any] = []
     real = stream_probe.begin
@@ -47,34 +47,35 @@ def test_a_tail_that_is_far_away_is_found_by_the_last_chunk(ours: At, monkeypatc
         begun.append(offset)
         return real(connection, queue, offset, prefetch)
 
-    with Connection(from_url(ours.url)) as connection:
+    with Connection(from_url(amqp_broker.url)) as connection:
         probe.look(connection)
-        ours.publish(queue, [b"x"] * 9000)
+        amqp_broker.publish(queue, [b"x"] * 9000)
         monkeypatch.setattr(stream_probe, "begin", noting)
         assert probe.look(connection) == 9000
     assert begun == [0, "last"]
 
 
-def test_whoever_looks_may_wait_for_the_next_message(ours: At) -> None:
-    queue = ours.stream()
+def test_a_probe_may_wait_for_the_next_message(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
     probe = StreamProbe(queue, 0.01)
-    with Connection(from_url(ours.url)) as connection:
+    with Connection(from_url(amqp_broker.url)) as connection:
         probe.look(connection)
         started = time.monotonic()
         assert probe.look(connection, wait_s=0.1) == 0
         assert time.monotonic() - started >= 0.1
 
 
-def test_a_queue_that_is_no_stream_is_told_and_keeps_its_messages_as_they_are(broker: At) -> None:
+def test_another_queue_is_refused_and_its_messages_are_untouched(broker: At) -> None:
     queue = broker.queue()
     broker.publish(queue, [b"a"])
-    with Connection(from_url(broker.url)) as connection, pytest.raises(OptionError, match=r"'queueType'.*is no stream"):
+    is_refused = pytest.raises(OptionError, match=r"'queueType'.*is not a stream")
+    with Connection(from_url(broker.url)) as connection, is_refused:
         begin(connection, queue, "first", 1)
     method, _, _ = broker.channel.basic_get(queue, auto_ack=True)
     assert not method.redelivered
 
 
-def test_a_time_is_an_offset(broker: At) -> None:
+def test_a_time_is_converted_to_an_offset(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, [b"a", b"b"])
     probe = StreamProbe(queue, 0.03)

@@ -19,7 +19,7 @@ def read(at: At, wanted: Range, **given: object) -> list[tuple[int, bytes]]:
     return [(row["offset"], row["body"]) for batch in reader.read() for row in batch.to_pylist()]
 
 
-def test_a_range_is_what_is_between_its_offsets(broker: At) -> None:
+def test_a_range_has_the_messages_between_its_offsets(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, [b"%d" % number for number in range(3000)])
     expected = [(number, b"%d" % number) for number in range(3000)]
@@ -29,7 +29,7 @@ def test_a_range_is_what_is_between_its_offsets(broker: At) -> None:
     assert read(broker, Range(queue, 7, 7)) == []
 
 
-def test_huge_bodies_are_read_and_batches_are_small_then(broker: At) -> None:
+def test_huge_bodies_are_read_in_small_batches(broker: At) -> None:
     queue = broker.stream()
     bodies = [bytes((number,)) * (3 << 20) for number in range(4)]
     broker.publish(queue, bodies)
@@ -40,7 +40,7 @@ def test_huge_bodies_are_read_and_batches_are_small_then(broker: At) -> None:
 
 
 def retained(at: At) -> tuple[str, int]:
-    """A stream that has dropped its first messages, and the first offset that is left."""
+    """Return a stream whose first messages were removed, and its first offset."""
     queue = at.stream(**{"x-max-length-bytes": 100_000, "x-stream-max-segment-size-bytes": 50_000})
     for start in range(0, 400, 50):
         at.publish(queue, [b"%04d" % number + bytes(1000) for number in range(start, start + 50)])
@@ -48,7 +48,7 @@ def retained(at: At) -> tuple[str, int]:
     return queue, first
 
 
-def test_what_retention_has_dropped_is_a_loss_that_is_told_or_skipped(broker: At) -> None:
+def test_messages_removed_by_retention_are_an_error_or_skipped(broker: At) -> None:
     queue, first = retained(broker)
     assert 0 < first < 400
     with pytest.raises(DataLoss, match=rf"offsets 0 to {first - 1} of queue '{queue}' are gone.*failOnDataLoss"):
@@ -56,22 +56,22 @@ def test_what_retention_has_dropped_is_a_loss_that_is_told_or_skipped(broker: At
     skipping = read(broker, Range(queue, 0, 400), failOnDataLoss=False)
     offsets, numbers = [offset for offset, _ in skipping], [int(body[:4]) for _, body in skipping]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    # RabbitMQ begins a segment with a record of its own, which takes an offset.
+    # RabbitMQ starts a segment with an internal record, which takes an offset.
     assert offsets == sorted(set(offsets))
     assert (offsets[0], offsets[-1]) in ((first, 398), (first, 399))
     assert offsets[-1] - numbers[-1] <= 8
     assert read(broker, Range(queue, 0, first), failOnDataLoss=False) == []
 
 
-def test_a_range_behind_the_end_is_lost(ours: At) -> None:
-    queue = ours.stream()
-    ours.publish(queue, [b"a"])
+def test_a_range_after_the_end_is_lost(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, [b"a"])
     with pytest.raises(DataLoss, match="offsets 5 to 8"):
-        read(ours, Range(queue, 5, 9), pollTimeoutMs=50)
+        read(amqp_broker, Range(queue, 5, 9), pollTimeoutMs=50)
 
 
 class Cutting:
-    """A way to a broker on which each of the first connections is cut after so many octets."""
+    """A proxy that cuts each of the first connections after a number of octets."""
 
     def __init__(self, port: int, cuts: list[int]) -> None:
         self.broker_port = port
@@ -102,9 +102,9 @@ class Cutting:
                 end.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_lost_connection_is_opened_again_where_it_was() -> None:
+def test_reading_resumes_after_a_lost_connection() -> None:
     with EmbeddedBroker() as broker:
-        at = At("ours", broker.url)
+        at = At("amqp_broker", broker.url)
         queue = at.stream()
         at.publish(queue, [b"%d" % number for number in range(2000)])
         cutting = Cutting(broker.port, [20_000, 30_000, 40_000])
@@ -116,9 +116,9 @@ def test_a_lost_connection_is_opened_again_where_it_was() -> None:
         at.connection.close()
 
 
-def test_a_connection_that_is_lost_again_and_again_is_an_error() -> None:
+def test_a_repeatedly_lost_connection_is_an_error() -> None:
     with EmbeddedBroker() as broker:
-        at = At("ours", broker.url)
+        at = At("amqp_broker", broker.url)
         queue = at.stream()
         at.publish(queue, [b"x" * 5000] * 2)
         cutting = Cutting(broker.port, [1500] * 10)

@@ -16,7 +16,7 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(first, first + count)]
 
 
-def test_batches_follow_each_other_without_a_gap(broker: At) -> None:
+def test_batches_have_no_gaps(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(500))
     query = Query(stream_source(broker, queue, startingOffsets="earliest", minPartitions=3))
@@ -27,26 +27,26 @@ def test_batches_follow_each_other_without_a_gap(broker: At) -> None:
     assert query.end == {queue: 700}
 
 
-def test_a_batch_has_no_more_than_its_limit(ours: At) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(250))
-    source = stream_source(ours, queue, startingOffsets="earliest", maxOffsetsPerTrigger=100)
+def test_a_batch_has_no_more_than_its_limit(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(250))
+    source = stream_source(amqp_broker, queue, startingOffsets="earliest", maxOffsetsPerTrigger=100)
     assert source.getDefaultReadLimit() == ReadMaxRows(100)
     query = Query(source)
     assert [len(query.bodies(ReadMaxRows(100))) for _ in range(3)] == [100, 100, 50]
-    assert stream_source(ours, queue).getDefaultReadLimit() == ALL
+    assert stream_source(amqp_broker, queue).getDefaultReadLimit() == ALL
 
 
-def test_several_queues_are_one_table(ours: At) -> None:
-    first, second = ours.stream(), ours.stream()
-    ours.publish(first, numbers(10))
-    ours.publish(second, numbers(20, 100))
-    query = Query(stream_source(ours, f"{first},{second}", startingOffsets="earliest"))
+def test_several_queues_are_one_table(amqp_broker: At) -> None:
+    first, second = amqp_broker.stream(), amqp_broker.stream()
+    amqp_broker.publish(first, numbers(10))
+    amqp_broker.publish(second, numbers(20, 100))
+    query = Query(stream_source(amqp_broker, f"{first},{second}", startingOffsets="earliest"))
     assert sorted(query.bodies()) == sorted(numbers(10) + numbers(20, 100))
     assert query.end == {first: 10, second: 20}
 
 
-def test_latest_begins_with_an_empty_batch_that_pins_where_it_began(broker: At) -> None:
+def test_latest_starts_with_an_empty_batch_that_stores_the_offset(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(5))
     source = stream_source(broker, queue)
@@ -54,14 +54,14 @@ def test_latest_begins_with_an_empty_batch_that_pins_where_it_began(broker: At) 
     broker.publish(queue, numbers(3, 5))
     assert (query.bodies(), query.end) == ([], {queue: 5})
     assert query.bodies() == numbers(3, 5)
-    # The first batch again, after a restart: "latest" is another place now.
+    # Repeat the first batch after a restart, when "latest" has changed.
     again = stream_source(broker, queue)
     assert again.initialOffset() == {queue: 8}
     assert rows(again, list(again.partitions({queue: 8}, {queue: 5}))) == []
     assert Query(again, {queue: 5}).bodies() == numbers(3, 5)
 
 
-def test_a_batch_that_is_repeated_has_the_same_rows_whatever_has_come_since(broker: At) -> None:
+def test_a_repeated_batch_has_the_same_rows(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(100))
     source = stream_source(broker, queue, startingOffsets="earliest", minPartitions=2)
@@ -72,15 +72,15 @@ def test_a_batch_that_is_repeated_has_the_same_rows_whatever_has_come_since(brok
     assert rows(fresh, list(fresh.partitions(query.start, query.end))) == first
 
 
-def test_offsets_survive_being_written_down(ours: At) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(3))
-    query = Query(stream_source(ours, queue, startingOffsets=json.dumps({queue: 1})))
+def test_offsets_survive_a_round_trip_through_json(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(3))
+    query = Query(stream_source(amqp_broker, queue, startingOffsets=json.dumps({queue: 1})))
     assert query.bodies() == numbers(2, 1)
     assert json.loads(json.dumps(query.end)) == {queue: 3}
 
 
-def test_available_now_ends_where_the_stream_ended(broker: At) -> None:
+def test_available_now_ends_at_the_end_of_the_stream(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(30))
     source = stream_source(broker, queue, startingOffsets="earliest")
@@ -90,9 +90,9 @@ def test_available_now_ends_where_the_stream_ended(broker: At) -> None:
     assert [len(query.bodies(ReadMaxRows(20))) for _ in range(3)] == [20, 10, 0]
 
 
-def test_idle_queries_are_kept_waiting(ours: At) -> None:
-    queue = ours.stream()
-    source = stream_source(ours, queue, startingOffsets="earliest")
+def test_an_idle_query_waits(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    source = stream_source(amqp_broker, queue, startingOffsets="earliest")
     start = source.initialOffset()
     source.latestOffset(start, ALL)
     started = time.monotonic()
@@ -100,7 +100,7 @@ def test_idle_queries_are_kept_waiting(ours: At) -> None:
     assert time.monotonic() - started >= WAIT_S
 
 
-def test_a_stream_that_was_made_anew_is_a_loss_or_read_from_its_beginning(broker: At) -> None:
+def test_a_redeclared_stream_is_an_error_or_read_from_its_beginning(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(50))
     broker.channel.queue_delete(queue)
@@ -113,15 +113,15 @@ def test_a_stream_that_was_made_anew_is_a_loss_or_read_from_its_beginning(broker
     assert query.bodies() == numbers(7)
 
 
-def test_a_missing_queue_is_told_before_there_is_a_batch(broker: At) -> None:
+def test_a_missing_queue_is_reported_before_the_first_batch(broker: At) -> None:
     with pytest.raises(OptionError, match="option 'queue': NOT_FOUND"):
         stream_source(broker, "nope").initialOffset()
 
 
-def test_the_end_of_the_stream_is_reported(ours: At) -> None:
-    queue = ours.stream()
-    ours.publish(queue, numbers(9))
-    source = stream_source(ours, queue, startingOffsets="earliest")
+def test_the_end_of_the_stream_is_reported(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(9))
+    source = stream_source(amqp_broker, queue, startingOffsets="earliest")
     assert source.reportLatestOffset() is None
     Query(source).next(ReadMaxRows(2))
     assert source.reportLatestOffset() == {queue: 9}

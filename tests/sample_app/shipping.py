@@ -1,4 +1,4 @@
-"""The parcels of the order service: a Celery application with several queues, retries, delays and chains."""
+"""Parcels of the order service: a Celery application with queues, retries, delays and chains."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app.conf.update(
     broker_transport_options={"confirm_publish": True},
 )
 
-# What was mailed, in its order.
+# Mailed parcels, in order.
 outbox: list[str] = []
 
 

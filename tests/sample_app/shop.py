@@ -9,9 +9,11 @@ import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+from pamqp.common import FieldTable
 
 ATTEMPTS_MAX = 3
 RETRY_MS = 50
@@ -27,14 +29,18 @@ class Shop:
         self.failed: AbstractQueue
 
     async def declare(self) -> None:
-        retry = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders", "x-message-ttl": RETRY_MS}
-        dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.retry"}
+        retry: FieldTable = {
+            "x-dead-letter-exchange": "",
+            "x-dead-letter-routing-key": "orders",
+            "x-message-ttl": RETRY_MS,
+        }
+        dead: FieldTable = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.retry"}
         self.orders = await self.channel.declare_queue("orders", durable=True, arguments=dead)
         await self.channel.declare_queue("orders.retry", durable=True, arguments=retry)
         self.failed = await self.channel.declare_queue("orders.failed", durable=True)
 
     async def order(self, **fields: object) -> None:
-        """Return when the broker has the order. Raises aio_pika's DeliveryError if nobody takes it."""
+        """Return when the broker has the order. Raise aio_pika's DeliveryError if no queue takes it."""
         message = aio_pika.Message(json.dumps(fields).encode(), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
         await self.channel.default_exchange.publish(message, "orders", mandatory=True)
 
@@ -46,13 +52,17 @@ class Shop:
         try:
             await self.charge(json.loads(message.body))
         except RuntimeError:
-            deaths = message.headers.get("x-death") or []
-            attempts = 1 + sum(int(death["count"]) for death in deaths if death["queue"] == "orders")
-            if attempts < ATTEMPTS_MAX:
+            if 1 + retries_of(message) < ATTEMPTS_MAX:
                 await message.reject()
                 return
             await self.channel.default_exchange.publish(aio_pika.Message(message.body), "orders.failed")
         await message.ack()
+
+
+def retries_of(message: AbstractIncomingMessage) -> int:
+    """How often it came back from `orders.retry`, as the broker has noted in its header."""
+    deaths: Any = message.headers.get("x-death", [])
+    return sum(death["count"] for death in deaths if death["queue"] == "orders")
 
 
 async def serve_prices(channel: AbstractChannel, prices: dict[str, int]) -> None:

@@ -23,7 +23,7 @@ async def channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
 
 
 class Till:
-    """Charges what it is told to, after as many failures as it is told to have."""
+    """A payment that succeeds after a given number of failures."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -46,7 +46,7 @@ async def test_an_order_is_charged(channel: AbstractChannel) -> None:
     assert await asyncio.wait_for(till.charged.get(), 10) == {"number": 1}
 
 
-async def test_an_order_that_nobody_takes_is_an_error(channel: AbstractChannel) -> None:
+async def test_an_unroutable_order_is_an_error(channel: AbstractChannel) -> None:
     with pytest.raises(DeliveryError):
         await Shop(channel, Till().charge).order(number=1)
 
@@ -61,7 +61,7 @@ async def test_a_failure_is_tried_again(channel: AbstractChannel) -> None:
     assert till.attempts == 3
 
 
-async def test_what_fails_too_often_is_put_aside(channel: AbstractChannel) -> None:
+async def test_an_order_that_fails_too_often_is_put_aside(channel: AbstractChannel) -> None:
     till, failed = Till(failures=99), asyncio.Queue[bytes]()
     shop = Shop(channel, till.charge)
     await shop.declare()

@@ -1,4 +1,4 @@
-"""A server on each kind of loop that the broker runs on: asyncio's everywhere, uvloop's but on Windows."""
+"""A server on each supported event loop: asyncio's, and uvloop's except on Windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers whose sockets are full, and a look at the broker's end of them."""
+"""Consumers with full sockets, and the broker's end of their connections."""
 
 from __future__ import annotations
 
@@ -9,27 +9,33 @@ from amqp_broker.server.transport import Transport
 from tests.client import Client
 from tests.running import RunningServer
 
-# Together more than fits anywhere between the broker and a client that does not read.
+# Together more than all buffers between the broker and a client that does not read.
 MESSAGES = 32
 BODY_BYTES = 1_000_000
 RECEIVE_BYTES = 16 * 1024
-# Looks in a row at which nothing has moved.
+# Consecutive checks without a change after which a connection counts as stalled.
 LOOKS = 5
 
 
 def transport_of(client: Client) -> Callable[[Server], Transport]:
     """Finds the broker's end of a client's connection."""
     port = client.socket.getsockname()[1]
-    return lambda server: next(t for session, t in server.transports.items() if session.peer_port == port)
+
+    def find(server: Server) -> Transport:
+        [transport] = [each for session, each in server.transports.items() if session.peer_port == port]
+        assert isinstance(transport, Transport)
+        return transport
+
+    return find
 
 
 def is_paused(client: Client) -> Callable[[Server], bool]:
     find = transport_of(client)
-    return lambda server: find(server).session.is_paused
+    return lambda server: find(server).session.is_backpressured
 
 
 def stalled_consumer(running: RunningServer, publisher: Client, queue: str, *, no_ack: bool = True) -> Client:
-    """A consumer that has read nothing of what was delivered to it, until no more could be."""
+    """Return a consumer that has read none of its deliveries and whose socket is full."""
     client = Client(running.port, receive_bytes=RECEIVE_BYTES).open()
     client.declare(queue)
     client.consume(queue, no_ack=no_ack)
@@ -41,7 +47,7 @@ def stalled_consumer(running: RunningServer, publisher: Client, queue: str, *, n
 
     def is_stuck(server: Server) -> bool:
         seen.append(find(server).socket.get_write_buffer_size())
-        return find(server).session.is_paused and len(seen) >= LOOKS and len(set(seen[-LOOKS:])) == 1
+        return find(server).session.is_backpressured and len(seen) >= LOOKS and len(set(seen[-LOOKS:])) == 1
 
     running.until(is_stuck)
     return client

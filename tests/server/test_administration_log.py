@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from amqp_broker.broker.access import Permission, TopicPermission
-from amqp_broker.broker.policies import Policy
+from amqp_broker.broker.admin.access import Permission, TopicPermission
+from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server import administration_log
 from tests.peer import Lab
 
@@ -13,24 +13,24 @@ from tests.peer import Lab
 @pytest.fixture
 def lab(caplog: pytest.LogCaptureFixture) -> Lab:
     lab = Lab()
-    lab.broker.events.listen(administration_log.tell)
+    lab.broker.events.listen(administration_log.log)
     caplog.set_level(logging.INFO, "amqp_broker")
     return lab
 
 
-def test_what_administrators_change_is_told_in_rabbitmqs_words(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_administrative_changes_are_logged_in_rabbitmqs_words(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     broker = lab.broker
     broker.add_vhost("v")
-    user = broker.add_user("u", "secret")
-    broker.set_tags(user, ["management", "policymaker"])
-    broker.set_permission(user, "v", Permission(".*", "a", "b"))
-    broker.set_topic_permission(user, "v", "amq.topic", TopicPermission(".*", "b"))
-    broker.vhosts["v"].set_policy(Policy("pol", "^q", {"max-length": 5}, apply_to="queues"))
-    broker.change_password(user, "another secret")
-    broker.clear_topic_permission(user, "v")
-    broker.clear_permission(user, "v")
-    broker.set_password_hash(user, b"")
-    broker.delete_user("u")
+    user = broker.users.add("u", "secret")
+    broker.users.set_tags(user, ["management", "policymaker"])
+    broker.users.set_permission(user, "v", Permission(".*", "a", "b"))
+    broker.users.set_topic_permission(user, "v", "amq.topic", TopicPermission(".*", "b"))
+    broker.vhosts["v"].policies.set(Policy("pol", "^q", {"max-length": 5}, apply_to="queues"))
+    broker.users.change_password(user, "another secret")
+    broker.users.clear_topic_permission(user, "v")
+    broker.users.clear_permission(user, "v")
+    broker.users.set_password_hash(user, b"")
+    broker.users.delete("u")
     broker.delete_vhost("v")
     assert caplog.messages == [
         "Adding vhost 'v'",
@@ -48,21 +48,21 @@ def test_what_administrators_change_is_told_in_rabbitmqs_words(lab: Lab, caplog:
     ]
 
 
-def test_a_name_cannot_begin_a_line_nor_be_taken_for_a_format(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
-    lab.broker.add_user("a\n{name} %s\x1b[2J", "x")
+def test_names_cannot_forge_lines_or_formats(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    lab.broker.users.add("a\n{name} %s\x1b[2J", "x")
     assert caplog.messages == ["Created user 'a?{name} %s?[2J'"]
 
 
-def test_clients_that_declare_and_come_and_go_are_not_told_here(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_clients_and_their_queues_are_not_logged_here(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.connect().disconnect()
     assert [record for record in caplog.records if record.name == "amqp_broker.server"] == []
 
 
-def test_the_line_that_tools_wait_for_counts_the_plugins_below_it() -> None:
+def test_the_startup_line_counts_the_plugins_below_it() -> None:
     first, *plugins = administration_log.startup({"amqp": 5672, "management": 15672, "prometheus": 15692}).split("\n")
     assert first == f"Server startup complete; {len(plugins)} plugins started."
     assert {" * rabbitmq_management", " * rabbitmq_prometheus"} < set(plugins)
 
 
-def test_listeners_that_are_off_are_no_plugins() -> None:
+def test_disabled_listeners_are_no_plugins() -> None:
     assert "rabbitmq_management" not in administration_log.startup({"amqp": 5672})

@@ -10,20 +10,20 @@ from tests.peer import Lab
 from tests.running import RunningServer
 
 
-def test_advice_is_a_warning_with_place_and_remedy_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_advice_is_logged_once_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     lab = Lab()
-    lab.broker.advice.listeners = (advice_log.tell,)
+    lab.broker.advice.listeners = (advice_log.log,)
     for _ in range(3):
         lab.connect().publish("nowhere", b"m")
-    lab.broker.advice.look()
-    lab.broker.advice.look()
+    lab.broker.advice.scan()
+    lab.broker.advice.scan()
     [record] = [record for record in caplog.records if record.name == "amqp_broker.advice"]
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith("unroutable: ")
     assert "exchange '(default)'" in record.getMessage()
 
 
-def test_a_server_looks_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_looks_for_advice_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     with RunningServer() as running, Client(running.port) as client:
         client.open()
         client.publish("nowhere", b"m")

@@ -1,4 +1,4 @@
-"""Alarms from readings that the test makes up."""
+"""Alarms, with readings that the test sets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import logging
 import pytest
 
 from amqp_broker.server.alarms import FREE_SPACE, STORE_FAILING, WATERMARK, Alarms, Limits, Readings
+from tests.broker_parts import new_broker, new_message, new_queue
 from tests.memory_journal import MemoryJournal
-from tests.taker import new_broker, new_message, new_queue
 
 GB = 10**9
 
 
 class Node:
-    """A broker, and what there is of memory, disk and store, in GB."""
+    """A broker, and its readings of memory, disk and store in GB."""
 
     def __init__(self, memory_max: float | None = 6) -> None:
         self.broker = new_broker(MemoryJournal())
@@ -33,7 +33,7 @@ class Node:
         self.trimmed += 1
 
     def see(self, **readings: float) -> set[str]:
-        """The alarms after a look at these readings."""
+        """Check these readings; return the alarms."""
         vars(self).update(readings)
         before = set(self.broker.alarms)
         assert self.alarms.check() is (self.broker.alarms != before)
@@ -45,14 +45,14 @@ def node() -> Node:
     return Node()
 
 
-def test_where_there_is_enough_there_is_no_alarm(node: Node) -> None:
+def test_without_a_shortage_there_is_no_alarm(node: Node) -> None:
     assert node.see() == set()
 
 
 @pytest.mark.parametrize(
     ("readings", "resource"), [({"memory": 6.1}, "memory"), ({"disk": 1.9}, "disk"), ({"store": 10.1}, "disk")]
 )
-def test_what_is_short_is_told(node: Node, readings: dict[str, float], resource: str) -> None:
+def test_a_short_resource_sets_its_alarm(node: Node, readings: dict[str, float], resource: str) -> None:
     assert node.see(**readings) == {resource}
 
 
@@ -64,7 +64,7 @@ def test_what_is_short_is_told(node: Node, readings: dict[str, float], resource:
         ({"store": 10.1}, {"store": 9.6}, {"store": 9.4}),
     ],
 )
-def test_an_alarm_lasts_until_there_is_room_to_spare(
+def test_an_alarm_clears_below_its_limit_with_a_margin(
     node: Node, short: dict[str, float], almost: dict[str, float], enough: dict[str, float]
 ) -> None:
     assert node.see(**almost) == set()
@@ -72,7 +72,7 @@ def test_an_alarm_lasts_until_there_is_room_to_spare(
     assert node.see(**enough) == set()
 
 
-def test_a_disk_alarm_is_over_with_the_last_of_its_reasons(node: Node) -> None:
+def test_a_disk_alarm_clears_with_its_last_reason(node: Node) -> None:
     node.alarms.set(STORE_FAILING, True)
     assert node.see(disk=1.0, store=11.0) == {"disk"}
     node.alarms.set(STORE_FAILING, False)
@@ -80,28 +80,28 @@ def test_a_disk_alarm_is_over_with_the_last_of_its_reasons(node: Node) -> None:
     assert node.see(store=1.0) == set()
 
 
-def test_a_map_that_was_full_with_less_than_the_limit_must_be_drained(node: Node) -> None:
+def test_a_map_that_is_full_below_the_limit_must_be_drained(node: Node) -> None:
     node.see(store=8.0)
     node.alarms.on_full_map()
     assert node.see() == node.see(store=7.9) == {"disk"}
     assert node.see(store=7.5) == set()
 
 
-def test_memory_and_disk_are_alarms_of_their_own(node: Node) -> None:
+def test_memory_and_disk_alarms_are_independent(node: Node) -> None:
     assert node.see(memory=7.0, disk=1.0) == {"memory", "disk"}
     assert node.see(memory=1.0) == {"disk"}
 
 
-def test_a_watermark_of_nothing_blocks_for_ever() -> None:
+def test_a_watermark_of_0_blocks_permanently() -> None:
     node = Node(memory_max=0)
     assert node.see(memory=0.001) == node.see(memory=0.0) == {"memory"}
 
 
-def test_without_a_watermark_memory_is_not_looked_at() -> None:
+def test_without_a_watermark_memory_is_not_checked() -> None:
     assert Node(memory_max=None).see(memory=1e6) == set()
 
 
-def test_memory_that_is_free_is_given_back_only_during_the_alarm(node: Node) -> None:
+def test_free_memory_is_returned_to_the_system_only_during_the_alarm(node: Node) -> None:
     node.see(memory=5.9)
     node.see(memory=6.1)
     assert node.trimmed == 0
@@ -109,7 +109,7 @@ def test_memory_that_is_free_is_given_back_only_during_the_alarm(node: Node) -> 
     assert node.trimmed == 1
 
 
-def test_memory_that_is_free_is_given_back_while_queues_are_in_the_journal_for_its_sake(node: Node) -> None:
+def test_free_memory_is_returned_to_the_system_while_queues_are_paged_out(node: Node) -> None:
     queue = new_queue(node.broker.vhosts["/"])
     for _ in range(2000):
         queue.push(new_message(b"x"))
@@ -119,7 +119,7 @@ def test_memory_that_is_free_is_given_back_while_queues_are_in_the_journal_for_i
     assert node.trimmed == 1
 
 
-def test_the_log_says_what_rabbitmqs_says(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_the_texts_of_rabbitmq(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     node.see(memory=6.1)
     node.see(memory=1.0, disk=1.0)
@@ -141,20 +141,20 @@ def test_the_log_says_what_rabbitmqs_says(node: Node, caplog: pytest.LogCaptureF
     assert "*** Publishers will be blocked until this alarm clears ***" in caplog.text
 
 
-def test_a_reason_that_is_there_already_is_not_told_again(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_known_reason_is_not_logged_again(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     node.alarms.set(FREE_SPACE, True)
     node.alarms.set(STORE_FAILING, True)
     node.alarms.set(WATERMARK, False)
     assert len(caplog.records) == 1
 
 
-def test_from_half_of_the_watermark_on_transient_messages_are_paged_out(node: Node) -> None:
+def test_above_half_of_the_watermark_transient_messages_are_paged_out(node: Node) -> None:
     queue = new_queue(node.broker.vhosts["/"])
     for _ in range(2000):
         queue.push(new_message(b"x"))
     node.see(memory=2.9)
-    assert queue.window is None
+    assert not queue.buffers
     assert node.see(memory=3.1) == set()
-    assert queue.window is not None
+    assert queue.buffers
     node.see(memory=1.0)
-    assert queue.window is None
+    assert not queue.buffers

@@ -1,11 +1,11 @@
-"""The clock in microseconds is the clock in milliseconds, read closer."""
+"""The clock in microseconds agrees with the clock in milliseconds."""
 
 from __future__ import annotations
 
 from amqp_broker.server.clock import Clock
 
 
-def test_both_units_tell_the_same_time() -> None:
+def test_both_units_have_the_same_time() -> None:
     clock = Clock()
     before = clock.now()
     assert before <= clock.now_us() // 1000 <= clock.now()
@@ -18,7 +18,7 @@ def test_a_frozen_clock_stands_still_in_both_units() -> None:
     assert clock.now_us() == clock.now() * 1000
 
 
-def test_an_advance_moves_both_units() -> None:
+def test_an_advance_changes_both_units() -> None:
     clock = Clock()
     before = clock.now_us()
     clock.advance(60_000)

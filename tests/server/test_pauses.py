@@ -22,7 +22,7 @@ def is_open(port: int) -> bool:
     return True
 
 
-def test_a_stopped_app_has_no_clients_and_no_ports_and_gets_them_again() -> None:
+def test_a_stopped_app_has_no_clients_and_no_ports_until_it_starts() -> None:
     with RunningServer(management=True) as running:
         ports = dict(running.server.ports)
         client = Client(running.port).open()
@@ -37,7 +37,7 @@ def test_a_stopped_app_has_no_clients_and_no_ports_and_gets_them_again() -> None
         Client(running.port).open().close()
 
 
-def test_suspended_listeners_let_nobody_in_and_send_nobody_away() -> None:
+def test_suspended_listeners_refuse_new_clients_and_keep_old_ones() -> None:
     with RunningServer() as running:
         client = Client(running.port).open()
         go(running, "suspend_listeners", "suspended")
@@ -48,7 +48,7 @@ def test_suspended_listeners_let_nobody_in_and_send_nobody_away() -> None:
         client.close()
 
 
-def test_what_is_asked_for_twice_is_done_once_and_one_after_the_other() -> None:
+def test_requests_run_in_order_and_repeated_requests_run_once() -> None:
     with RunningServer() as running:
 
         def hurry(server: object) -> None:
@@ -60,7 +60,7 @@ def test_what_is_asked_for_twice_is_done_once_and_one_after_the_other() -> None:
         Client(running.port).open().close()
 
 
-def test_a_port_that_was_taken_meanwhile_is_told() -> None:
+def test_a_port_taken_during_a_pause_is_reported() -> None:
     with RunningServer() as running:
         go(running, "stop_app", "stopped")
         with socket.create_server(("127.0.0.1", running.port)):
@@ -71,6 +71,6 @@ def test_a_port_that_was_taken_meanwhile_is_told() -> None:
 
 
 @pytest.mark.parametrize("verb", ["stop_app", "suspend_listeners"])
-def test_a_server_that_is_paused_can_be_stopped(verb: str) -> None:
+def test_a_paused_server_can_be_stopped(verb: str) -> None:
     with RunningServer(management=True) as running:
         go(running, verb, "stopped" if verb == "stop_app" else "suspended")

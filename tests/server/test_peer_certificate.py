@@ -1,4 +1,4 @@
-"""What RabbitMQ 3.10.8 told of the same certificates, field by field."""
+"""Fields as RabbitMQ 3.10.8 shows them for the same certificates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TWO_IN_ONE: Name = ((("commonName", "carl"), ("userId", "c1")), (("organizationN
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         (ODD, ODD_AS_TOLD),
         (TWO_IN_ONE, "O=acme,CN=carl+UID=c1"),
@@ -51,8 +51,8 @@ TWO_IN_ONE: Name = ((("commonName", "carl"), ("userId", "c1")), (("organizationN
     ],
     ids=["all attributes", "two in one", "none", "a space", "spaces", "signs", "unknown"],
 )
-def test_a_name_is_written_as_rabbitmq_writes_it(name: Name, told: str) -> None:
-    assert distinguished_name(name) == told
+def test_names_have_the_format_of_rabbitmq(name: Name, expected: str) -> None:
+    assert distinguished_name(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_name_is_written_as_rabbitmq_writes_it(name: Name, told: str) -> None:
         ("subject_alt_name", "anna.example.com"),
     ],
 )
-def test_a_certificate_names_its_user_as_it_is_told_to(login_from: str, name: str) -> None:
+def test_the_login_name_comes_from_the_configured_field(login_from: str, name: str) -> None:
     alternative = (("email", "anna@example.com"), ("DNS", "anna.example.com"), ("DNS", "b.example.com"))
     assert login_name({"subject": ODD, "subjectAltName": alternative}, login_from) == name
 
@@ -77,10 +77,10 @@ def test_a_certificate_names_its_user_as_it_is_told_to(login_from: str, name: st
         ({"subject": ODD, "subjectAltName": (("email", "anna@example.com"),)}, "subject_alternative_name"),
     ],
 )
-def test_a_certificate_without_that_names_nobody(certificate: dict[str, Any], login_from: str) -> None:
+def test_a_certificate_without_the_field_has_no_login_name(certificate: dict[str, Any], login_from: str) -> None:
     assert login_name(certificate, login_from) is None
 
 
-def test_times_are_those_of_utc() -> None:
+def test_times_of_validity_are_utc() -> None:
     certificate = {"notBefore": "Nov 20 09:34:26 2026 GMT", "notAfter": "Dec  1 09:34:26 2026 GMT"}
     assert validity(certificate) == "2026-11-20T09:34:26Z - 2026-12-01T09:34:26Z"

@@ -12,29 +12,29 @@ from amqp_broker.server.ports_file import write_ports
 def test_the_ports_are_written_as_json(tmp_path: Path) -> None:
     path = tmp_path / "ports.json"
     write_ports(path, {"amqp": 5672})
-    assert json.loads(path.read_text()) == {"amqp": 5672}
+    assert json.loads(path.read_text("utf-8")) == {"amqp": 5672}
 
 
-def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     path = tmp_path / "ports.json"
-    path.write_text("x" * 1000)
+    path.write_text("x" * 1000, "utf-8")
     with path.open() as old:
         write_ports(path, {"amqp": 5672})
-        # Whoever reads the old file reads all of it: it is another one.
+        # The old file is a different one, which stays readable.
         assert old.read() == "x" * 1000
-    assert json.loads(path.read_text()) == {"amqp": 5672}
+    assert json.loads(path.read_text("utf-8")) == {"amqp": 5672}
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_to_the_file_stays_a_link(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_kept(tmp_path: Path) -> None:
     link, path = tmp_path / "link", tmp_path / "ports.json"
     link.symlink_to(path)
     write_ports(link, {"amqp": 1})
     assert link.is_symlink()
-    assert json.loads(path.read_text()) == {"amqp": 1}
+    assert json.loads(path.read_text("utf-8")) == {"amqp": 1}
 
 
-def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -45,7 +45,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing/ports.json", "", "file/ports.json"])
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
+def test_an_error_names_the_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / name
     with pytest.raises(OSError) as caught:

@@ -7,11 +7,12 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.policies import Policy
+from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from compat.brokers import free_port
@@ -28,7 +29,7 @@ SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'sh
 
 
 def throttled(client: Client) -> Callable[[Server], bool]:
-    """Has a client wait for the sockets of consumers; whether it is read all the same."""
+    """Throttle a client until consumers read; return whether it is read nevertheless."""
     find = transport_of(client)
 
     def throttle(server: Server) -> bool:
@@ -42,7 +43,7 @@ def throttled(client: Client) -> Callable[[Server], bool]:
 # Starting
 
 
-def test_a_started_server_accepts_and_says_where(running: RunningServer) -> None:
+def test_a_started_server_accepts_clients_on_its_reported_port(running: RunningServer) -> None:
     assert running.server.ports.keys() == {"amqp"}
     assert accepts("127.0.0.1", running.port)
 
@@ -54,14 +55,14 @@ def test_every_listener_serves(new_loop: NewLoop) -> None:
             Client(running.port, host).open().close()
 
 
-def test_further_listeners_serve_beside_the_first(new_loop: NewLoop) -> None:
+def test_additional_listeners_serve_clients(new_loop: NewLoop) -> None:
     port = free_port()
     with RunningServer(new_loop, extra_listeners=f"127.0.0.1:{port}") as running:
         for number in (running.port, port):
             Client(number).open().close()
 
 
-def test_if_one_listener_cannot_be_had_there_is_none(new_loop: NewLoop) -> None:
+def test_if_one_listener_fails_none_is_open(new_loop: NewLoop) -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         further = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -70,13 +71,13 @@ def test_if_one_listener_cannot_be_had_there_is_none(new_loop: NewLoop) -> None:
     assert not accepts("127.0.0.1", port)
 
 
-def test_the_ports_file_is_there_when_clients_are_served(new_loop: NewLoop, tmp_path: Path) -> None:
+def test_the_ports_file_exists_once_clients_are_served(new_loop: NewLoop, tmp_path: Path) -> None:
     path = tmp_path / "ports.json"
     with RunningServer(new_loop, ports_file=str(path)) as running:
-        assert json.loads(path.read_text()) == running.server.ports
+        assert json.loads(path.read_text("utf-8")) == running.server.ports
 
 
-def test_a_server_that_cannot_write_its_ports_file_listens_no_more(new_loop: NewLoop, tmp_path: Path) -> None:
+def test_a_server_that_cannot_write_its_ports_file_closes_its_listeners(new_loop: NewLoop, tmp_path: Path) -> None:
     port = free_port()
     running = RunningServer(new_loop, port=port, ports_file=str(tmp_path / "missing" / "ports.json"))
     with pytest.raises(FileNotFoundError), running:
@@ -84,7 +85,7 @@ def test_a_server_that_cannot_write_its_ports_file_listens_no_more(new_loop: New
     wait_until(lambda: not accepts("127.0.0.1", port))
 
 
-def test_a_server_says_that_its_port_is_taken(running: RunningServer, new_loop: NewLoop) -> None:
+def test_a_port_in_use_is_reported(running: RunningServer, new_loop: NewLoop) -> None:
     with pytest.raises(CannotListen) as caught, RunningServer(new_loop, port=running.port):
         pass
     assert (caught.value.port, caught.value.error.errno) == (running.port, errno.EADDRINUSE)
@@ -106,7 +107,7 @@ def test_an_unfinished_handshake_ends_in_time(new_loop: NewLoop) -> None:
 
 
 def test_an_earlier_deadline_moves_the_timer(new_loop: NewLoop) -> None:
-    # The first deadline is an hour away; the heartbeats' come after it was set, and before it.
+    # The first deadline is an hour away; the heartbeats are set later and due earlier.
     with RunningServer(new_loop, handshake_timeout_ms=3_600_000) as running:
         waiting = Client(running.port)
         with Client(running.port).open(heartbeat=1) as client:
@@ -114,17 +115,17 @@ def test_an_earlier_deadline_moves_the_timer(new_loop: NewLoop) -> None:
         waiting.close()
 
 
-def test_a_handshake_has_so_much_time_as_really_passes(running: RunningServer, client: Client) -> None:
+def test_the_handshake_timeout_follows_real_time(running: RunningServer, client: Client) -> None:
     with Client(running.port) as silent:
         running.until(lambda server: len(server.transports) == 2)
-        running.live_through(running.config.handshake_timeout_ms - 5000)
+        running.live_through(running.settings.handshake_timeout_ms - 5000)
         assert running.ask(lambda server: len(server.transports)) == 2
         running.live_through(5000)
         assert silent.expect_end() == b""
     client.sync()
 
 
-def test_a_backlog_of_many_portions_is_handed_out_whole(client: Client) -> None:
+def test_a_backlog_of_many_batches_is_delivered_completely(client: Client) -> None:
     count = 20_000
     client.declare("q")
     client.send_bytes(b"".join(publish_bytes("q", b"%d" % number) for number in range(count)))
@@ -133,18 +134,18 @@ def test_a_backlog_of_many_portions_is_handed_out_whole(client: Client) -> None:
     assert [client.expect_delivery()[1] for _ in range(count)] == [b"%d" % number for number in range(count)]
 
 
-def test_others_are_served_while_a_backlog_is_handed_out(running: RunningServer, client: Client) -> None:
+def test_other_clients_are_served_while_a_backlog_is_delivered(running: RunningServer, client: Client) -> None:
     client.declare("q")
     for _ in range(16):
         client.publish("q", bytes(1_000_000))
     client.consume("q", no_ack=True)
     with Client(running.port).open() as other:
-        # `client` has read nothing of it yet, so its backlog is not over.
+        # `client` has read nothing, so its backlog remains.
         assert other.ready_count("q") > 0
     assert [len(client.expect_delivery()[1]) for _ in range(16)] == [1_000_000] * 16
 
 
-# Publishers that outrun their consumers
+# Publishers that are faster than their consumers
 
 
 def test_a_publisher_is_not_read_while_its_consumers_socket_is_full(running: RunningServer, client: Client) -> None:
@@ -160,17 +161,17 @@ def test_a_publisher_is_not_read_while_its_consumers_socket_is_full(running: Run
 
     with stalled_consumer(running, client, "q"):
         assert not running.ask(publish)
-        # The consumer goes on reading nothing, so the publisher waits a moment only.
+        # The consumer does not read, so the publisher waits for a limited time.
         client.sync()
 
 
-def test_publishers_do_not_wait_again_for_consumers_that_are_stuck(running: RunningServer, client: Client) -> None:
+def test_publishers_do_not_wait_again_for_stuck_consumers(running: RunningServer, client: Client) -> None:
     assert not running.ask(throttled(client))
     client.sync()
     assert running.ask(throttled(client))
 
 
-def test_room_in_a_consumers_socket_ends_the_wait(running: RunningServer, client: Client) -> None:
+def test_space_in_a_consumers_socket_ends_the_wait(running: RunningServer, client: Client) -> None:
     assert not running.ask(throttled(client))
 
     def make_room(server: Server) -> bool:
@@ -182,12 +183,12 @@ def test_room_in_a_consumers_socket_ends_the_wait(running: RunningServer, client
     client.sync()
 
 
-def test_the_end_of_a_wait_does_not_read_peers_that_do_not_read(running: RunningServer, client: Client) -> None:
+def test_the_end_of_a_wait_does_not_resume_peers_that_do_not_read(running: RunningServer, client: Client) -> None:
     find = transport_of(client)
 
     def wait_and_go_on(server: Server) -> bool:
         transport = find(server)
-        transport.stop_reading()
+        transport.pause_reading()
         server.throttle(transport)
         server.end_throttle()
         return transport.is_reading
@@ -195,9 +196,14 @@ def test_the_end_of_a_wait_does_not_read_peers_that_do_not_read(running: Running
     assert not running.ask(wait_and_go_on)
 
 
-def test_a_publisher_may_go_while_it_waits(running: RunningServer, client: Client) -> None:
+def test_a_publisher_may_disconnect_while_it_waits(running: RunningServer, client: Client) -> None:
     with Client(running.port).open() as publisher:
-        running.ask(lambda server: (throttled(publisher)(server), transport_of(publisher)(server).socket.abort()))
+
+        def throttle_and_abort(server: Server) -> None:
+            throttled(publisher)(server)
+            transport_of(publisher)(server).socket.abort()
+
+        running.ask(throttle_and_abort)
     running.until(lambda server: len(server.transports) == 1)
     running.ask(lambda server: server.end_throttle())
     client.sync()
@@ -211,7 +217,7 @@ def stop(running: RunningServer) -> None:
     assert not accepts("127.0.0.1", running.port)
 
 
-def test_clients_are_told_of_a_shutdown(running: RunningServer) -> None:
+def test_a_shutdown_closes_connections_with_320(running: RunningServer) -> None:
     clients = [Client(running.port).open() for _ in range(3)]
 
     def answer(client: Client) -> None:
@@ -263,8 +269,8 @@ def test_a_server_without_clients_stops(running: RunningServer) -> None:
 
 
 def test_a_pattern_that_takes_too_long_is_logged_once(running: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
-    pattern = f"^(a|aa|{running.port})+$"  # one that nobody has tried yet
-    running.ask(lambda server: server.broker.vhosts["/"].set_policy(Policy("p", pattern, {"max-length": 1})))
+    pattern = f"^(a|aa|{running.port})+$"  # a pattern that was not tried before
+    running.ask(lambda server: server.broker.vhosts["/"].policies.set(Policy("p", pattern, {"max-length": 1})))
     with Client(running.port).open() as client:
         for number in range(3):
             client.declare("a" * 60 + f"-{number}")
@@ -272,16 +278,16 @@ def test_a_pattern_that_takes_too_long_is_logged_once(running: RunningServer, ca
     assert [record.name for record in told] == ["amqp_broker.server"]
 
 
-# Who can log in from everywhere
+# Logins from other machines
 
 
-def warnings(caplog: pytest.LogCaptureFixture, **settings: object) -> list[str]:
+def warnings(caplog: pytest.LogCaptureFixture, **settings: Any) -> list[str]:
     caplog.clear()
     with RunningServer(**settings):
         return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_a_guest_whom_everybody_can_be_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_remote_guest_with_the_default_password_logs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     [warning] = warnings(caplog, host="0.0.0.0", remote_guest=True)
     assert "can log in as guest with the password guest" in warning
     assert warning.endswith("or leave out --remote-guest")
@@ -299,5 +305,5 @@ def test_a_guest_whom_everybody_can_be_is_warned_of_once(caplog: pytest.LogCaptu
         {"host": "0.0.0.0", "remote_guest": True, "default_user": "maria"},
     ],
 )
-def test_nobody_is_warned_where_there_is_no_need(caplog: pytest.LogCaptureFixture, settings: dict[str, object]) -> None:
+def test_a_safe_configuration_logs_no_warning(caplog: pytest.LogCaptureFixture, settings: dict[str, object]) -> None:
     assert warnings(caplog, **settings) == []

@@ -1,9 +1,10 @@
-"""A real broker whose store, disk or memory runs short: publishers wait, consumers drain it, and it goes on."""
+"""A running broker short of store, disk or memory: publishers wait until consumers drain it."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pamqp import commands
@@ -13,6 +14,7 @@ from amqp_broker.store import store
 from amqp_broker.store.writer import Writer
 from tests.client import Client
 from tests.peer import publish_bytes
+from tests.present import present
 from tests.running import RunningServer
 from tests.server.stalling import transport_of
 
@@ -26,7 +28,7 @@ def alarms(running: RunningServer) -> set[str]:
 
 
 def publish_until_blocked(running: RunningServer, client: Client) -> int:
-    """Publish persistent messages to `q` with confirms until an alarm is on; returns how many were confirmed."""
+    """Publish persistent messages to `q` until an alarm is set; return the number of confirms."""
     client.declare("q", durable=True)
     client.call(commands.Confirm.Select())
     confirmed = sent = 0
@@ -57,14 +59,14 @@ def drain(running: RunningServer, at_least: int) -> None:
 
 
 def assert_goes_on(running: RunningServer, publisher: Client, confirmed: int) -> None:
-    """What was sent during the alarm is confirmed, and what comes then, too."""
+    """Assert that messages sent during the alarm, and later ones, are confirmed."""
     running.until(lambda server: not server.broker.alarms)
     publisher.send_bytes(publish_bytes("q", BODY, delivery_mode=2))
     while confirmed % BATCH != 1:
         confirmed = publisher.expect(commands.Basic.Ack).delivery_tag
 
 
-def test_a_map_that_is_full_is_drained_and_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_map_is_drained_and_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
     with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running, Client(running.port).open() as publisher:
         confirmed = publish_until_blocked(running, publisher)
@@ -73,9 +75,7 @@ def test_a_map_that_is_full_is_drained_and_filled_again(tmp_path: Path, monkeypa
         assert_goes_on(running, publisher, confirmed)
 
 
-def test_what_was_confirmed_before_the_map_was_full_is_there_after_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_confirmed_messages_survive_a_full_map_and_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
     with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running, Client(running.port).open() as publisher:
         confirmed = publish_until_blocked(running, publisher)
@@ -94,7 +94,7 @@ def test_a_store_beyond_its_limit_is_drained_and_filled_again(tmp_path: Path) ->
         assert_goes_on(running, publisher, confirmed)
 
 
-def test_a_disk_without_room_blocks_who_publishes_until_there_is_some(tmp_path: Path) -> None:
+def test_a_full_disk_blocks_publishers_until_space_is_free(tmp_path: Path) -> None:
     with (
         RunningServer(ephemeral=False, data_dir=str(tmp_path), disk_free_limit="1000000GB") as running,
         Client(running.port).open() as publisher,
@@ -108,7 +108,7 @@ def test_a_disk_without_room_blocks_who_publishes_until_there_is_some(tmp_path: 
         assert alarms(running) == set()
 
 
-def test_a_memory_watermark_of_nothing_blocks_who_publishes_and_nobody_else() -> None:
+def test_a_memory_watermark_of_0_blocks_publishers_alone() -> None:
     with RunningServer(vm_memory_high_watermark="0") as running, Client(running.port).open() as publisher:
         publisher.declare("q")
         publisher.publish("q", b"1")
@@ -118,8 +118,8 @@ def test_a_memory_watermark_of_nothing_blocks_who_publishes_and_nobody_else() ->
             assert consumer.expect_body() == b"1"
 
 
-def test_what_a_transient_queue_has_in_the_store_is_gone_after_a_restart(tmp_path: Path) -> None:
-    settings = {"ephemeral": False, "data_dir": str(tmp_path)}
+def test_a_restart_removes_paged_messages_of_a_transient_queue(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"ephemeral": False, "data_dir": str(tmp_path)}
     with RunningServer(**settings) as running, Client(running.port).open() as client:
         client.declare("q")
         client.send_bytes(publish_bytes("q", BODY) * 1000)
@@ -129,22 +129,22 @@ def test_what_a_transient_queue_has_in_the_store_is_gone_after_a_restart(tmp_pat
         assert client.ready_count("q") == 4000
         client.call(commands.Basic.Get(queue="q", no_ack=True))
         assert client.expect_body() == BODY
-        running.until(lambda server: server.store.environment.used_bytes() > 3000 * len(BODY))
+        running.until(lambda server: present(server.store).environment.used_bytes() > 3000 * len(BODY))
     with RunningServer(**settings) as running:
-        running.until(lambda server: server.store.environment.used_bytes() < 100_000)
+        running.until(lambda server: present(server.store).environment.used_bytes() < 100_000)
         assert running.ask(lambda server: list(server.broker.vhosts["/"].queues)) == []
 
 
-def test_who_outruns_the_disk_is_not_read_until_it_is_there_again(
+def test_a_publisher_faster_than_the_disk_is_not_read_until_a_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = threading.Event()
     disk.set()
     end = Writer._end
 
-    def slow(*arguments: object) -> None:
+    def slow(*arguments: Any) -> None:
         disk.wait()
-        end(*arguments)  # type: ignore[arg-type]
+        end(*arguments)
 
     monkeypatch.setattr(Writer, "_end", slow)
     message = publish_bytes("q", b"x" * 100_000, delivery_mode=2)
@@ -160,7 +160,7 @@ def test_who_outruns_the_disk_is_not_read_until_it_is_there_again(
         sender.start()
         running.until(lambda server: not transport_of(publisher)(server).is_reading)
         assert running.ask(lambda server: server.broker.journal.waiting_bytes) < WAITING_BYTES_MAX + MIB
-        # Who has nothing to do with the disk goes on.
+        # Clients that do not use the disk continue.
         other.publish("transient", b"1")
         assert other.ready_count("transient") == 1
         assert sender.is_alive()

@@ -1,4 +1,4 @@
-"""A server with a store: what it answers is written, and stopping it loses nothing."""
+"""A server with a store commits changes before it answers, and loses nothing when it stops."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pytest
 from pamqp.commands import Basic, Confirm, Queue, Tx
 
 from amqp_broker.server.server import Server
-from compat.brokers import OurBroker
+from compat.brokers import AmqpBroker
 from tests.client import Client
+from tests.present import present
 from tests.running import RunningServer
+from tests.server.stalling import transport_of
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
-    """Start a server on the test's folder, after the one before was stopped."""
+    """Start a server on the test's folder, after stopping the previous one."""
     servers: list[RunningServer] = []
 
     def start_server() -> RunningServer:
@@ -30,12 +32,12 @@ def start(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
 
 
 def held(server: Server) -> int:
-    """How many connections wait for a commit with what they have to say."""
-    return sum(bool(session.held_until) for session in server.transports)
+    """Return the number of connections whose answers wait for a commit."""
+    return sum(bool(session.outbox.held_until) for session in server.transports)
 
 
 @pytest.mark.parametrize("is_persistent", [True, False])
-def test_a_transaction_is_answered_when_it_is_written(start: Callable[[], RunningServer], is_persistent: bool) -> None:
+def test_a_transaction_is_answered_after_its_commit(start: Callable[[], RunningServer], is_persistent: bool) -> None:
     running = start()
     with Client(running.port).open() as client:
         client.declare("q", durable=True)
@@ -48,7 +50,7 @@ def test_a_transaction_is_answered_when_it_is_written(start: Callable[[], Runnin
         client.expect(Tx.CommitOk)
 
 
-def test_a_purge_is_answered_when_it_is_written(start: Callable[[], RunningServer]) -> None:
+def test_a_purge_is_answered_after_its_commit(start: Callable[[], RunningServer]) -> None:
     running = start()
     with Client(running.port).open() as client:
         client.declare("q", durable=True)
@@ -64,14 +66,16 @@ def test_a_purge_is_answered_when_it_is_written(start: Callable[[], RunningServe
 
 @contextmanager
 def stuck_disk(running: RunningServer) -> Iterator[None]:
-    """No commit ends meanwhile, whether it is on its way already or not."""
+    """Let no commit end meanwhile, not even one that has begun."""
     store = running.server.store
     assert store is not None
     with store.environment.writing:
         yield
 
 
-def test_a_blocked_publisher_is_not_read_even_while_an_answer_to_it_is_held(start: Callable[[], RunningServer]) -> None:
+def test_a_blocked_publisher_is_not_read_while_its_answer_waits_for_a_commit(
+    start: Callable[[], RunningServer],
+) -> None:
     running = start()
     with Client(running.port).open() as client:
         client.declare("q", durable=True)
@@ -86,21 +90,21 @@ def test_a_blocked_publisher_is_not_read_even_while_an_answer_to_it_is_held(star
                 server.flush()
 
             running.ask(block)
-            assert running.ask(lambda server: [one.is_reading for one in server.transports.values()]) == [False]
+            assert not running.ask(lambda server: transport_of(client)(server).is_reading)
 
 
-def test_a_stopped_server_has_written_all_that_it_was_told(start: Callable[[], RunningServer]) -> None:
+def test_a_stopped_server_has_committed_everything(start: Callable[[], RunningServer]) -> None:
     running = start()
     client, consumer = Client(running.port).open(), Client(running.port).open()
     client.declare("q", durable=True)
-    # Nobody waits for these to be confirmed.
+    # These are published without confirms.
     for number in range(100):
         client.publish("q", b"%d" % number, delivery_mode=2)
     client.sync()
     consumer.send(Basic.Qos(prefetch_count=10))
     consumer.expect(Basic.QosOk)
     consumer.consume("q")
-    tags = [consumer.expect_delivery()[0].delivery_tag for _ in range(10)]
+    tags = [present(consumer.expect_delivery()[0].delivery_tag) for _ in range(10)]
     consumer.send(Basic.Ack(tags[4], multiple=True))
     running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 85)
     running.stop()
@@ -112,8 +116,8 @@ def test_a_stopped_server_has_written_all_that_it_was_told(start: Callable[[], R
         assert [delivery.redelivered for delivery, _ in found] == [True] * 10 + [False] * 85
 
 
-def test_sigterm_ends_the_broker_though_a_client_stays_and_loses_nothing(tmp_path: Path) -> None:
-    broker = OurBroker(tmp_path)
+def test_sigterm_ends_a_broker_with_clients_without_losses(tmp_path: Path) -> None:
+    broker = AmqpBroker(tmp_path)
     broker.start()
     client = Client(broker.port).open()
     client.declare("q", durable=True)

@@ -1,4 +1,4 @@
-"""The clock of a server is moved while real sockets are connected."""
+"""A server advances its clock while clients are connected."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pamqp import commands
+from pamqp.common import FieldTable
 
 from amqp_broker.server.clock import LATEST_MS
 from tests.client import PROTOCOL_HEADER, Client
@@ -25,14 +26,14 @@ def dead_letters_to(queue: str, **more: int | str) -> dict[str, int | str]:
 
 
 def chain(client: Client, *steps: int) -> None:
-    """Queues step0, step1 …, each handing on after its time (ms) to the next, the last one to `end`."""
+    """Declare queues step0, step1 …; each dead-letters after its time (ms) to the next, the last one to `end`."""
     names = [f"step{number}" for number in range(len(steps))] + ["end"]
     for name, following, ttl_ms in zip(names, names[1:], steps, strict=False):
         client.declare(name, arguments=dead_letters_to(following, **{"x-message-ttl": ttl_ms}))
     client.declare("end")
 
 
-def test_a_chain_of_times_to_live_runs_through_in_one_advance(running: RunningServer, client: Client) -> None:
+def test_one_advance_runs_a_chain_of_message_ttls(running: RunningServer, client: Client) -> None:
     chain(client, *[10 * MINUTE_MS] * 3)
     client.publish("step0", b"patient")
     client.consume("end", no_ack=True)
@@ -43,8 +44,8 @@ def test_a_chain_of_times_to_live_runs_through_in_one_advance(running: RunningSe
     assert client.expect_delivery()[1] == b"patient"
 
 
-def test_what_falls_due_in_between_is_seen_in_its_order(running: RunningServer, client: Client) -> None:
-    arguments = {"x-delayed-type": "direct"}
+def test_timers_due_during_an_advance_run_in_order(running: RunningServer, client: Client) -> None:
+    arguments: FieldTable = {"x-delayed-type": "direct"}
     client.call(commands.Exchange.Declare(exchange="later", exchange_type="x-delayed-message", arguments=arguments))
     client.declare("waiting", arguments=dead_letters_to("end"))
     client.declare("end")
@@ -58,15 +59,15 @@ def test_what_falls_due_in_between_is_seen_in_its_order(running: RunningServer, 
     assert bodies == [b"600000", b"expired", b"1800000", b"3000000"]
 
 
-def test_each_runs_at_its_own_time(running: RunningServer, client: Client) -> None:
+def test_each_timer_runs_at_its_own_time(running: RunningServer, client: Client) -> None:
     chain(client, MINUTE_MS, MINUTE_MS)
     running.ask(lambda server: server.ticking.freeze())
     started_us = running.ask(lambda server: server.clock.now_us())
-    running.ask(lambda server: server.broker.records.start_all())
+    running.ask(lambda server: server.broker.event_logs.start_all())
     client.publish("step0", b"x")
     client.sync()
     running.advance(5 * MINUTE_MS)
-    events = running.ask(lambda server: list(next(iter(server.broker.records)).events))
+    events = running.ask(lambda server: list(next(iter(server.broker.event_logs)).events))
     assert [(event.kind, (event.time_us - started_us) // 1000) for event in events] == [
         ("publish", 0),
         ("expire", MINUTE_MS),
@@ -76,8 +77,8 @@ def test_each_runs_at_its_own_time(running: RunningServer, client: Client) -> No
     ]
 
 
-def test_a_backlog_that_is_due_is_handed_out_before_what_comes_after_it(running: RunningServer, client: Client) -> None:
-    """More than one portion of messages, then another a minute later."""
+def test_a_due_backlog_is_delivered_before_later_timers(running: RunningServer, client: Client) -> None:
+    """There is more than one drain batch of messages, then another message a minute later."""
     client.declare("many", arguments=dead_letters_to("end", **{"x-message-ttl": MINUTE_MS}))
     client.declare("last", arguments=dead_letters_to("end", **{"x-message-ttl": 2 * MINUTE_MS}))
     client.declare("end")
@@ -98,14 +99,14 @@ def test_heartbeats_survive_an_advance(running: RunningServer) -> None:
         assert running.ask(lambda server: len(server.broker.connections)) == 1
 
 
-def test_heartbeats_go_on_while_time_stands_still(running: RunningServer) -> None:
+def test_heartbeats_continue_while_the_clock_is_frozen(running: RunningServer) -> None:
     running.ask(lambda server: server.ticking.freeze())
     with Client(running.port).open(heartbeat=1) as client:
         # Half an interval later.
         assert client.socket.recv(100)[:1] == b"\x08"
 
 
-def test_a_handshake_goes_on_after_an_advance(running: RunningServer) -> None:
+def test_a_handshake_continues_after_an_advance(running: RunningServer) -> None:
     with Client(running.port) as client:
         client.send_bytes(PROTOCOL_HEADER)
         client.expect(commands.Connection.Start, channel=0)
@@ -117,9 +118,7 @@ def test_a_handshake_goes_on_after_an_advance(running: RunningServer) -> None:
         client.call(commands.Connection.Open("/"), channel=0)
 
 
-def test_a_message_published_before_an_advance_is_old_afterwards_and_one_after_it_is_not(
-    running: RunningServer, client: Client
-) -> None:
+def test_an_advance_ages_earlier_messages_only(running: RunningServer, client: Client) -> None:
     client.declare("q", arguments={"x-message-ttl": MINUTE_MS})
     client.publish("q", b"before")
     client.sync()
@@ -129,7 +128,7 @@ def test_a_message_published_before_an_advance_is_old_afterwards_and_one_after_i
     assert (answer.name, client.expect_body()) == ("Basic.GetOk", b"after")
 
 
-def test_publishing_while_time_moves_loses_nothing(running: RunningServer, client: Client) -> None:
+def test_publishing_during_advances_loses_nothing(running: RunningServer, client: Client) -> None:
     client.declare("q", arguments=dead_letters_to("end", **{"x-message-ttl": MINUTE_MS}))
     client.declare("end")
     for _ in range(50):
@@ -140,7 +139,7 @@ def test_publishing_while_time_moves_loses_nothing(running: RunningServer, clien
     assert client.ready_count("end") == 50
 
 
-def test_a_consumer_that_keeps_a_message_is_timed_out_by_an_advance(running: RunningServer, client: Client) -> None:
+def test_an_advance_times_out_a_consumer_that_does_not_settle(running: RunningServer, client: Client) -> None:
     client.declare("q")
     client.publish("q", b"x")
     client.consume("q")
@@ -151,8 +150,8 @@ def test_a_consumer_that_keeps_a_message_is_timed_out_by_an_advance(running: Run
     assert client.expect(commands.Channel.Close).reply_code == 406
 
 
-def test_what_is_delivered_while_time_moves_is_not_late_at_the_end(running: RunningServer, client: Client) -> None:
-    """Its client had no time to settle it."""
+def test_deliveries_during_an_advance_do_not_time_out(running: RunningServer, client: Client) -> None:
+    """The client had no time to settle them."""
     chain(client, MINUTE_MS)
     client.publish("step0", b"x")
     client.consume("end")
@@ -163,7 +162,7 @@ def test_what_is_delivered_while_time_moves_is_not_late_at_the_end(running: Runn
     assert client.expect(commands.Channel.Close).reply_code == 406
 
 
-def test_queues_and_streams_grow_old(running: RunningServer, client: Client) -> None:
+def test_queues_and_streams_expire(running: RunningServer, client: Client) -> None:
     client.declare("unused", arguments={"x-expires": HOUR_MS})
     stream = {"x-queue-type": "stream", "x-max-age": "1h"}
     client.declare("stream", durable=True, arguments=stream)
@@ -176,7 +175,7 @@ def test_queues_and_streams_grow_old(running: RunningServer, client: Client) -> 
     assert client.ready_count("stream") == 1
 
 
-def test_advancing_by_nothing_changes_nothing(running: RunningServer, client: Client) -> None:
+def test_advancing_by_0_changes_nothing(running: RunningServer, client: Client) -> None:
     running.ask(lambda server: server.ticking.freeze())
     before = running.ask(lambda server: server.clock.now())
     running.advance(0)
@@ -184,7 +183,7 @@ def test_advancing_by_nothing_changes_nothing(running: RunningServer, client: Cl
 
 
 @pytest.mark.parametrize("duration_ms", [-1, LATEST_MS])
-def test_an_advance_that_cannot_be_changes_nothing(running: RunningServer, client: Client, duration_ms: int) -> None:
+def test_an_invalid_advance_changes_nothing(running: RunningServer, client: Client, duration_ms: int) -> None:
     client.declare("q", arguments={"x-message-ttl": MINUTE_MS})
     client.publish("q", b"x")
     client.sync()
@@ -194,7 +193,7 @@ def test_an_advance_that_cannot_be_changes_nothing(running: RunningServer, clien
     assert client.ready_count("q") == 1
 
 
-def test_time_runs_on_after_an_advance(running: RunningServer, client: Client) -> None:
+def test_the_clock_runs_on_after_an_advance(running: RunningServer, client: Client) -> None:
     chain(client, 50)
     client.consume("end", no_ack=True)
     running.advance(HOUR_MS)
@@ -202,7 +201,7 @@ def test_time_runs_on_after_an_advance(running: RunningServer, client: Client) -
     assert client.expect_delivery()[1] == b"x"
 
 
-def test_an_advance_that_fails_leaves_a_clock_that_runs(running: RunningServer) -> None:
+def test_the_clock_runs_after_a_failed_advance(running: RunningServer) -> None:
     def fail(now: int) -> None:
         raise RuntimeError("on purpose")
 
@@ -215,7 +214,7 @@ def test_an_advance_that_fails_leaves_a_clock_that_runs(running: RunningServer) 
 # Frozen
 
 
-def test_what_is_published_while_time_stands_still_does_not_grow_old(running: RunningServer, client: Client) -> None:
+def test_messages_do_not_age_while_the_clock_is_frozen(running: RunningServer, client: Client) -> None:
     chain(client, 20)
     client.consume("end", no_ack=True)
     running.ask(lambda server: server.ticking.freeze())
@@ -228,7 +227,7 @@ def test_what_is_published_while_time_stands_still_does_not_grow_old(running: Ru
     assert client.expect_delivery()[1] == b"x"
 
 
-def test_a_frozen_clock_stays_so_through_an_advance(running: RunningServer, client: Client) -> None:
+def test_an_advance_keeps_the_clock_frozen(running: RunningServer, client: Client) -> None:
     chain(client, MINUTE_MS)
     running.ask(lambda server: server.ticking.freeze())
     before = running.ask(lambda server: server.clock.now())
@@ -239,7 +238,7 @@ def test_a_frozen_clock_stays_so_through_an_advance(running: RunningServer, clie
     assert running.ask(lambda server: (server.clock.is_frozen, server.clock.now())) == (True, before + MINUTE_MS)
 
 
-def test_resuming_catches_up_on_nothing(running: RunningServer, client: Client) -> None:
+def test_resuming_does_not_skip_time(running: RunningServer, client: Client) -> None:
     client.declare("q", arguments={"x-message-ttl": MINUTE_MS})
     running.ask(lambda server: server.ticking.freeze())
     client.publish("q", b"x")
@@ -249,11 +248,11 @@ def test_resuming_catches_up_on_nothing(running: RunningServer, client: Client) 
     assert client.ready_count("q") == 1
 
 
-# How much
+# Many timers
 
 
 def test_many_timers_are_run_in_an_advance(running: RunningServer) -> None:
-    """A hundred thousand, each at its own time."""
+    """There are a hundred thousand timers with different deadlines."""
     ran: list[int] = []
 
     def set_them(server: object) -> None:
@@ -271,8 +270,8 @@ def test_many_timers_are_run_in_an_advance(running: RunningServer) -> None:
 # After a restart
 
 
-def test_a_restart_goes_by_the_real_time_and_deadlines_stay_as_they_were(tmp_path: Path) -> None:
-    """What would expire a minute after the moved time is still there, until the clock is moved as far again."""
+def test_a_restart_uses_real_time_and_keeps_deadlines(tmp_path: Path) -> None:
+    """A message that expires after the advanced time stays until the clock is advanced again."""
     settings: dict[str, Any] = {"ephemeral": False, "data_dir": str(tmp_path)}
     with RunningServer(**settings) as running, Client(running.port).open() as client:
         client.declare("q", durable=True, arguments={"x-message-ttl": MINUTE_MS})
@@ -288,7 +287,7 @@ def test_a_restart_goes_by_the_real_time_and_deadlines_stay_as_they_were(tmp_pat
         assert client.ready_count("q") == 0
 
 
-def test_what_is_due_at_once_comes_before_anything_else_is_read(running: RunningServer) -> None:
+def test_a_timer_due_at_once_runs_before_the_next_read(running: RunningServer) -> None:
     order: list[str] = []
 
     def arrange(server: Any) -> None:

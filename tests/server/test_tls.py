@@ -1,4 +1,4 @@
-"""AMQP over TLS beside plain, on real sockets: who gets in, who does not, and what neither can do to others."""
+"""AMQP over TLS beside plain AMQP, on real sockets."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pika
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.access import Permission
-from amqp_broker.broker.connection import Connection, Tls
-from amqp_broker.config import Config
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from amqp_broker.server.tls import TlsError, listener, own_folder, server_context
+from amqp_broker.settings.settings import Settings
 from compat.brokers import free_port
 from compat.certificates import Issued, Issuer, encrypted
 from compat.waiting import wait_until
@@ -39,7 +41,7 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
-    """An authority that nobody trusts."""
+    """Return an untrusted authority."""
     return Issuer(tmp_path_factory.mktemp("stranger"), "stranger")
 
 
@@ -48,14 +50,14 @@ def served(issuer: Issuer) -> Issued:
     return issuer.server()
 
 
-def settings(served: Issued, **others: object) -> dict[str, object]:
+def settings(served: Issued, **others: object) -> dict[str, Any]:
     files = {"tls_cert_file": str(served.certificate), "tls_key_file": str(served.key)}
     return {**files, "tls_ca_file": str(served.authority), "tls_verify_peer": True, **others}
 
 
 @pytest.fixture
 def running(new_loop: NewLoop, served: Issued) -> Iterator[RunningServer]:
-    """Asks clients for a certificate, and lets those without one in, too."""
+    """Provide a server that requests certificates but accepts clients without one."""
     with RunningServer(new_loop, **settings(served, auth_mechanisms=MECHANISMS)) as running:
         yield running
 
@@ -65,7 +67,7 @@ def tls_port(running: RunningServer) -> int:
 
 
 class TlsClient(Client):
-    """A client that speaks TLS."""
+    """Return a TLS client."""
 
     def __init__(self, running: RunningServer, context: ssl.SSLContext) -> None:
         super().__init__(tls_port(running))
@@ -87,7 +89,7 @@ def connections(server: Server) -> list[Connection]:
 
 
 def is_refused(running: RunningServer, context: ssl.SSLContext) -> bool:
-    """Whether the broker ends the connection instead of saying what it offers (TLS 1.3 clients hear of it late)."""
+    """Return True if the broker closes the connection; TLS 1.3 clients notice after their handshake."""
     try:
         client = TlsClient(running, context)
         client.send_bytes(PROTOCOL_HEADER)
@@ -96,7 +98,7 @@ def is_refused(running: RunningServer, context: ssl.SSLContext) -> bool:
         return True
 
 
-# Who gets in
+# Accepted clients
 
 
 def test_plain_and_tls_are_served_side_by_side(running: RunningServer, issuer: Issuer) -> None:
@@ -111,7 +113,7 @@ def test_plain_and_tls_are_served_side_by_side(running: RunningServer, issuer: I
 
 
 @pytest.mark.parametrize("has_certificate", [False, True])
-def test_pika_works_over_tls_with_a_certificate_and_without(
+def test_pika_works_over_tls_with_and_without_a_certificate(
     running: RunningServer, issuer: Issuer, has_certificate: bool
 ) -> None:
     context = issuer.client("anna").context() if has_certificate else issuer.context()
@@ -127,7 +129,7 @@ def test_pika_works_over_tls_with_a_certificate_and_without(
         assert facts.peer_cert_subject == ("CN=anna,OU=tests,O=clients\\, brokers" if has_certificate else "")
 
 
-def test_what_is_known_of_tls_is_told_in_rabbitmqs_words(running: RunningServer, issuer: Issuer) -> None:
+def test_tls_properties_have_rabbitmqs_names(running: RunningServer, issuer: Issuer) -> None:
     context = issuer.client("anna").context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE-ECDSA-AES128-SHA256")
@@ -142,21 +144,21 @@ def test_what_is_known_of_tls_is_told_in_rabbitmqs_words(running: RunningServer,
     assert told.peer_cert_validity.count("Z - ") == 1
 
 
-def test_a_large_body_and_a_slow_reader_are_fine(running: RunningServer, issuer: Issuer) -> None:
+def test_a_slow_reader_gets_a_large_body(running: RunningServer, issuer: Issuer) -> None:
     with TlsClient(running, issuer.context()).open() as consumer, Client(running.port).open() as publisher:
         consumer.declare("q")
         consumer.consume("q", no_ack=True)
         for _ in range(20):
             publisher.publish("q", BODY)
         publisher.sync()
-        running.until(lambda server: any(session.is_paused for session in server.transports))
+        running.until(lambda server: any(session.is_backpressured for session in server.transports))
         assert [consumer.expect_delivery()[1] for _ in range(20)] == [BODY] * 20
 
 
-def test_a_client_by_certificate_is_the_user_that_it_names(running: RunningServer, issuer: Issuer) -> None:
+def test_a_client_logs_in_with_its_certificate(running: RunningServer, issuer: Issuer) -> None:
     def add(server: Server) -> None:
-        user = server.broker.add_user("CN=anna,OU=tests,O=clients\\, brokers", "unknown")
-        server.broker.set_permission(user, "/", Permission())
+        user = server.broker.users.add("CN=anna,OU=tests,O=clients\\, brokers", "unknown")
+        server.broker.users.set_permission(user, "/", Permission())
 
     running.ask(add)
     context = issuer.client("anna").context()
@@ -170,7 +172,7 @@ def test_a_client_by_certificate_is_the_user_that_it_names(running: RunningServe
 @pytest.mark.parametrize(
     ("login_from", "name"), [("common_name", "anna"), ("subject_alternative_name", "anna.example.com")]
 )
-def test_who_that_is_may_be_another_part_of_the_certificate(
+def test_the_user_comes_from_the_configured_part_of_the_certificate(
     issuer: Issuer, served: Issued, login_from: str, name: str
 ) -> None:
     context = issuer.client("anna", "anna.example.com").context()
@@ -181,7 +183,7 @@ def test_who_that_is_may_be_another_part_of_the_certificate(
         assert running.ask(lambda server: [c.tls.login_name for c in connections(server) if c.tls]) == [name]
 
 
-def test_a_stop_ends_connections_over_tls_as_it_ends_others(running: RunningServer, issuer: Issuer) -> None:
+def test_a_stop_closes_tls_connections(running: RunningServer, issuer: Issuer) -> None:
     client = TlsClient(running, issuer.context()).open()
     waiting = threading.Thread(target=running.stop)
     waiting.start()
@@ -189,7 +191,7 @@ def test_a_stop_ends_connections_over_tls_as_it_ends_others(running: RunningServ
     waiting.join()
 
 
-def test_a_client_that_just_goes_is_forgotten(running: RunningServer, issuer: Issuer) -> None:
+def test_a_lost_client_is_removed(running: RunningServer, issuer: Issuer) -> None:
     for leave in (Client.close, Client.reset, lambda client: client.socket.unwrap()):
         client = TlsClient(running, issuer.context()).open()
         client.declare("q", exclusive=True)
@@ -197,10 +199,10 @@ def test_a_client_that_just_goes_is_forgotten(running: RunningServer, issuer: Is
         running.until(lambda server: not server.transports and not server.broker.vhosts["/"].queues)
 
 
-# Who does not
+# Refused clients
 
 
-def test_a_client_without_a_valid_certificate_is_refused_where_one_is_required(
+def test_a_required_certificate_must_be_valid(
     new_loop: NewLoop, issuer: Issuer, stranger: Issuer, served: Issued
 ) -> None:
     foreign = stranger.client("anna")
@@ -213,7 +215,7 @@ def test_a_client_without_a_valid_certificate_is_refused_where_one_is_required(
         assert not is_refused(running, issuer.client("anna").context())
 
 
-def test_a_certificate_that_is_not_valid_is_refused_even_where_none_is_required(
+def test_an_optional_certificate_must_be_valid(
     running: RunningServer, issuer: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "amqp_broker"):
@@ -222,7 +224,7 @@ def test_a_certificate_that_is_not_valid_is_refused_even_where_none_is_required(
     assert "TLS handshake failed: certificate verify failed: certificate has expired" in caplog.messages
 
 
-def test_a_client_that_does_not_trust_the_broker_goes_and_the_log_says_why(
+def test_a_client_that_distrusts_the_broker_is_logged(
     running: RunningServer, stranger: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "amqp_broker"):
@@ -240,13 +242,13 @@ def test_versions_before_1_2_are_refused(running: RunningServer, issuer: Issuer,
     assert is_refused(running, context)
 
 
-# What neither can do to others
+# Isolation from other clients
 
 
 @pytest.mark.parametrize(
     "said", [PROTOCOL_HEADER, b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\x16\x03\x01\x40\x00" + bytes(99)]
 )
-def test_who_does_not_speak_tls_on_its_port_is_hung_up_on(running: RunningServer, issuer: Issuer, said: bytes) -> None:
+def test_plaintext_on_the_tls_port_is_disconnected(running: RunningServer, issuer: Issuer, said: bytes) -> None:
     with TlsClient(running, issuer.context()).open() as other:
         client = Client(tls_port(running))
         client.send_bytes(said)
@@ -257,7 +259,7 @@ def test_who_does_not_speak_tls_on_its_port_is_hung_up_on(running: RunningServer
         assert len(running.ask(lambda server: list(server.transports))) == 1
 
 
-def test_who_speaks_tls_on_the_plain_port_is_told_what_is_spoken_there(running: RunningServer, issuer: Issuer) -> None:
+def test_tls_on_the_plain_port_fails(running: RunningServer, issuer: Issuer) -> None:
     with Client(running.port).open() as other:
         client = Client(running.port)
         with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -266,20 +268,18 @@ def test_who_speaks_tls_on_the_plain_port_is_told_what_is_spoken_there(running: 
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00"])
-def test_a_handshake_that_stalls_is_given_up(new_loop: NewLoop, issuer: Issuer, served: Issued, said: bytes) -> None:
+def test_a_stalled_handshake_is_aborted(new_loop: NewLoop, issuer: Issuer, served: Issued, said: bytes) -> None:
     with RunningServer(new_loop, **settings(served, handshake_timeout_ms=1500)) as running:
         stalled = [Client(tls_port(running)) for _ in range(20)]
         for client in stalled:
             client.send_bytes(said)
-        # Nobody waits for them.
+        # Other clients are not delayed.
         TlsClient(running, issuer.context()).open().close()
         for client in stalled:
             assert client.expect_end() in (b"", b"\x15\x03\x01\x00\x02\x02\x32")
 
 
-def test_a_client_that_stalls_after_the_handshake_has_as_long_as_a_plain_one(
-    running: RunningServer, issuer: Issuer
-) -> None:
+def test_a_client_that_stalls_after_the_handshake_has_the_usual_timeout(running: RunningServer, issuer: Issuer) -> None:
     client = TlsClient(running, issuer.context())
     running.until(lambda server: len(server.transports) == 1)
     running.live_through(9_999)
@@ -288,22 +288,22 @@ def test_a_client_that_stalls_after_the_handshake_has_as_long_as_a_plain_one(
     assert client.expect_end() == b""
 
 
-# Where it listens
+# Listeners
 
 
-def test_tls_is_off_unless_something_sets_it_up() -> None:
-    assert listener(Config()) is None
+def test_tls_is_off_by_default() -> None:
+    assert listener(Settings()) is None
     with RunningServer() as running:
         assert running.server.ports.keys() == {"amqp"}
 
 
-def test_the_port_is_5671_or_free_if_amqp_takes_a_free_one(served: Issued) -> None:
-    assert Config().port_of(5671, Config().tls_port) == 5671
+def test_the_tls_port_is_5671_or_free_like_the_amqp_port(served: Issued) -> None:
+    assert Settings().port_of(5671, Settings().tls_port) == 5671
     with RunningServer(**settings(served)) as running:
         assert tls_port(running) not in (0, running.port)
 
 
-def test_the_log_says_where_in_rabbitmqs_words(served: Issued, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_listener_is_logged_in_rabbitmqs_words(served: Issued, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "amqp_broker"), RunningServer(**settings(served)) as running:
         assert [message for message in caplog.messages if message.startswith("started")] == [
             f"started TCP listener on 127.0.0.1:{running.port}",
@@ -311,7 +311,7 @@ def test_the_log_says_where_in_rabbitmqs_words(served: Issued, caplog: pytest.Lo
         ]
 
 
-def test_a_taken_port_is_named_and_no_other_stays_taken(served: Issued) -> None:
+def test_a_used_port_is_named_and_the_others_are_closed(served: Issued) -> None:
     plain = free_port()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
@@ -324,22 +324,22 @@ def test_a_taken_port_is_named_and_no_other_stays_taken(served: Issued) -> None:
     socket.create_server(("127.0.0.1", plain)).close()
 
 
-# What certificates must be
+# Certificate files
 
 
-def problem(**settings: object) -> TlsError:
+def problem(**settings: Any) -> TlsError:
     with pytest.raises(TlsError) as caught:
-        listener(Config(**settings))  # type: ignore[arg-type]
+        listener(Settings(**settings))
     return caught.value
 
 
-def test_files_that_cannot_be_used_are_named(tmp_path: Path, issuer: Issuer, served: Issued) -> None:
+def test_invalid_files_are_named(tmp_path: Path, issuer: Issuer, served: Issued) -> None:
     cert, key, other = str(served.certificate), str(served.key), str(issuer.client("anna").key)
     secret = str(encrypted(served.key, "sesame"))
     nothing, text = str(tmp_path / "nothing.pem"), tmp_path / "text.pem"
-    text.write_text("hello")
+    text.write_text("hello", "utf-8")
     broken = tmp_path / "broken.pem"
-    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "utf-8")
     cases: list[tuple[dict[str, object], str, int]] = [
         ({"tls_cert_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
         ({"tls_key_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
@@ -359,12 +359,12 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path, issuer: Issuer, ser
         ),
         (
             {"tls_require_peer_cert": True},
-            "tls_require_peer_cert wants tls_verify_peer: nobody would look at the certificate",
+            "tls_require_peer_cert requires tls_verify_peer: otherwise the certificate is not checked",
             EX_CONFIG,
         ),
         (
             {"tls_verify_peer": True},
-            "tls_verify_peer wants tls_ca_file, the authorities that sign certificates of clients",
+            "tls_verify_peer requires tls_ca_file, the authorities that sign certificates of clients",
             EX_CONFIG,
         ),
     ]
@@ -373,23 +373,23 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path, issuer: Issuer, ser
         assert (str(error), error.exit_code) == (sentence, code)
 
 
-def test_a_port_alone_is_not_enough() -> None:
+def test_a_tls_port_requires_a_certificate() -> None:
     assert str(problem(tls_port=5671)) == (
-        "TLS wants a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'"
+        "TLS requires a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'"
     )
 
 
-def test_an_encrypted_key_and_one_in_the_file_of_its_certificate_work(tmp_path: Path, served: Issued) -> None:
+def test_encrypted_keys_and_combined_files_work(tmp_path: Path, served: Issued) -> None:
     server_context(str(served.certificate), str(encrypted(served.key, "sesame")), key_password="sesame")
     both = tmp_path / "both.pem"
     both.write_bytes(served.certificate.read_bytes() + served.key.read_bytes())
     server_context(str(both))
 
 
-def test_certificates_of_our_own_are_kept_with_the_data_or_in_the_cache(
+def test_own_certificates_are_kept_in_the_data_folder_or_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert own_folder(Config(data_dir=str(tmp_path / "data"))) == tmp_path / "data" / "tls"
-    assert own_folder(Config(ephemeral=True)).name == "tls"
-    assert own_folder(Config(ephemeral=True)).parent.name == "amqp-broker"
+    assert own_folder(Settings(data_dir=str(tmp_path / "data"))) == tmp_path / "data" / "tls"
+    assert own_folder(Settings(ephemeral=True)).name == "tls"
+    assert own_folder(Settings(ephemeral=True)).parent.name == "amqp-broker"

@@ -14,7 +14,7 @@ from tests.server.stalling import BODY_BYTES, MESSAGES, is_paused, stalled_consu
 # Bytes in
 
 
-def test_frames_arrive_however_the_network_cuts_them(running: RunningServer) -> None:
+def test_frames_may_arrive_in_any_pieces(running: RunningServer) -> None:
     client = Client(running.port)
     for octet in PROTOCOL_HEADER:
         client.send_bytes(bytes([octet]))
@@ -28,7 +28,7 @@ def test_frames_arrive_however_the_network_cuts_them(running: RunningServer) -> 
     assert client.expect_body() == b"hello"
 
 
-def test_a_read_that_brings_nothing_loses_nothing(running: RunningServer, client: Client) -> None:
+def test_an_empty_read_loses_nothing(running: RunningServer, client: Client) -> None:
     client.declare("q")
     data = publish_bytes("q", bytes(range(256)) * 300)
     half = len(data) // 2
@@ -36,7 +36,7 @@ def test_a_read_that_brings_nothing_loses_nothing(running: RunningServer, client
     def read(server: Server) -> None:
         transport, other = transport_of(client)(server), transport_of(bystander)(server)
         for piece in (data[:half], data[half:]):
-            # The system has nothing after all, and the buffer is another's next.
+            # The read is empty, and another transport uses the buffer next.
             transport.get_buffer(-1)
             other.get_buffer(-1)[:1000] = bytes(1000)
             transport.get_buffer(-1)[: len(piece)] = piece
@@ -49,7 +49,7 @@ def test_a_read_that_brings_nothing_loses_nothing(running: RunningServer, client
 
 
 @pytest.mark.parametrize("piece_bytes", [1000, 20_000, 300_000, 700_000])
-def test_a_large_body_arrives_whole_in_pieces_of_any_size(client: Client, piece_bytes: int) -> None:
+def test_a_large_body_may_arrive_in_pieces_of_any_size(client: Client, piece_bytes: int) -> None:
     body = bytes(range(256)) * 4000
     client.declare("q")
     data = publish_bytes("q", body) * 2
@@ -60,13 +60,13 @@ def test_a_large_body_arrives_whole_in_pieces_of_any_size(client: Client, piece_
         assert client.expect_body() == body
 
 
-def test_the_session_knows_both_ends_of_its_socket(running: RunningServer, client: Client) -> None:
+def test_the_session_knows_both_addresses_of_its_socket(running: RunningServer, client: Client) -> None:
     name = running.ask(lambda server: transport_of(client)(server).session.name)
     here, there = client.socket.getsockname(), client.socket.getpeername()
     assert name == f"{here[0]}:{here[1]} -> {there[0]}:{there[1]}"
 
 
-def test_what_one_read_brought_is_answered_in_order(client: Client) -> None:
+def test_methods_of_one_read_are_answered_in_order(client: Client) -> None:
     client.send(*(commands.Queue.Declare(queue=f"q{number}") for number in range(100)))
     assert [client.expect(commands.Queue.DeclareOk).queue for _ in range(100)] == [f"q{n}" for n in range(100)]
 
@@ -94,7 +94,7 @@ def test_octets_are_counted_in_both_directions(running: RunningServer, client: C
 
 
 @pytest.mark.parametrize("body_bytes", [0, 1, 15_000, 17_000, 200_000, 3_000_000])
-def test_messages_of_all_sizes_arrive_whole(client: Client, body_bytes: int) -> None:
+def test_messages_of_all_sizes_arrive_complete(client: Client, body_bytes: int) -> None:
     bodies = [bytes([number]) * body_bytes for number in range(4)]
     client.declare("q")
     for body in bodies:
@@ -103,7 +103,7 @@ def test_messages_of_all_sizes_arrive_whole(client: Client, body_bytes: int) -> 
     assert [client.expect_delivery()[1] for _ in bodies] == bodies
 
 
-def test_a_full_socket_holds_up_its_own_consumer_only(running: RunningServer, client: Client) -> None:
+def test_a_full_socket_delays_only_its_own_consumer(running: RunningServer, client: Client) -> None:
     stalled = stalled_consumer(running, client, "slow")
     with Client(running.port).open() as other:
         other.declare("fast")
@@ -114,7 +114,7 @@ def test_a_full_socket_holds_up_its_own_consumer_only(running: RunningServer, cl
     assert running.ask(is_paused(stalled))
 
 
-def test_what_a_full_socket_cannot_take_stays_in_the_queue(running: RunningServer, client: Client) -> None:
+def test_messages_for_a_full_socket_stay_in_the_queue(running: RunningServer, client: Client) -> None:
     stalled = stalled_consumer(running, client, "q")
     ready = client.ready_count("q")
     assert ready > 0
@@ -134,14 +134,14 @@ def test_a_consumer_that_reads_again_gets_the_rest_in_order(running: RunningServ
     running.until(lambda server: not is_paused(stalled)(server))
 
 
-def test_another_consumer_gets_what_the_stalled_one_cannot_take(running: RunningServer, client: Client) -> None:
+def test_another_consumer_gets_the_messages_of_a_stalled_one(running: RunningServer, client: Client) -> None:
     with stalled_consumer(running, client, "q"), Client(running.port).open() as other:
         ready = client.ready_count("q")
         other.consume("q", no_ack=True)
         assert [len(other.expect_delivery()[1]) for _ in range(ready)] == [BODY_BYTES] * ready
 
 
-def test_a_peer_that_does_not_read_its_replies_is_not_read_any_more(running: RunningServer, client: Client) -> None:
+def test_a_peer_that_does_not_read_its_replies_is_no_longer_read(running: RunningServer, client: Client) -> None:
     client.declare("q")
     for _ in range(8):
         client.publish("q", bytes(UNREAD_REPLIES_BYTES_MAX // 4))
@@ -154,7 +154,7 @@ def test_a_peer_that_does_not_read_its_replies_is_not_read_any_more(running: Run
     for _ in range(8):
         client.expect(commands.Basic.GetOk)
         client.expect_body()
-    # Now that it has read them, it is heard again.
+    # After it has read its replies, it is read again.
     assert client.expect(commands.Queue.DeclareOk).queue == "after"
     running.until(lambda server: find(server).is_reading)
 
@@ -162,7 +162,7 @@ def test_a_peer_that_does_not_read_its_replies_is_not_read_any_more(running: Run
 # Ends
 
 
-def test_a_client_that_hangs_up_gives_back_what_it_has_not_settled(running: RunningServer, client: Client) -> None:
+def test_unsettled_messages_of_a_lost_client_are_requeued(running: RunningServer, client: Client) -> None:
     with Client(running.port).open() as consumer:
         consumer.declare("q")
         client.publish("q", b"work")
@@ -173,7 +173,7 @@ def test_a_client_that_hangs_up_gives_back_what_it_has_not_settled(running: Runn
     assert client.ready_count("q") == 1
 
 
-def test_a_client_that_half_closes_is_gone(running: RunningServer, client: Client) -> None:
+def test_a_half_closed_connection_ends(running: RunningServer, client: Client) -> None:
     with Client(running.port).open() as consumer:
         consumer.declare("q")
         client.publish("q", b"work")
@@ -184,7 +184,7 @@ def test_a_client_that_half_closes_is_gone(running: RunningServer, client: Clien
     assert client.ready_count("q") == 1
 
 
-def test_a_half_closed_client_that_reads_nothing_holds_no_message(running: RunningServer, client: Client) -> None:
+def test_a_half_closed_client_that_does_not_read_holds_no_message(running: RunningServer, client: Client) -> None:
     client.declare("q")
     stalled = stalled_consumer(running, client, "q", no_ack=False)
     held = MESSAGES - client.ready_count("q")
@@ -193,7 +193,7 @@ def test_a_half_closed_client_that_reads_nothing_holds_no_message(running: Runni
     running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == MESSAGES)
 
 
-def test_what_was_said_before_the_end_is_written_first(running: RunningServer, client: Client) -> None:
+def test_pending_output_is_written_before_the_close(running: RunningServer, client: Client) -> None:
     client.declare("q")
     stalled = stalled_consumer(running, client, "q")
     taken = MESSAGES - client.ready_count("q")
@@ -205,9 +205,7 @@ def test_what_was_said_before_the_end_is_written_first(running: RunningServer, c
     assert stalled.expect_end() == b""
 
 
-def test_a_peer_may_write_on_until_it_has_read_that_the_connection_is_closed(
-    running: RunningServer, client: Client
-) -> None:
+def test_a_peer_may_send_until_it_has_read_the_close(running: RunningServer, client: Client) -> None:
     with Client(running.port).open() as other:
         other.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
         running.until(lambda server: len(server.broker.connections) == 1)
@@ -219,7 +217,7 @@ def test_a_peer_may_write_on_until_it_has_read_that_the_connection_is_closed(
     running.until(lambda server: len(server.transports) == 1)
 
 
-def test_a_socket_that_never_empties_is_closed_all_the_same(running: RunningServer, client: Client) -> None:
+def test_a_socket_that_never_empties_is_closed_after_a_time(running: RunningServer, client: Client) -> None:
     stalled = stalled_consumer(running, client, "q")
     stalled.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
     running.until(lambda server: len(server.broker.connections) == 1)

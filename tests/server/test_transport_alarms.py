@@ -1,4 +1,4 @@
-"""A connection that an alarm blocks is not read, and read on when the alarm is over."""
+"""A connection that an alarm blocks is not read until the alarm clears."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def set_alarm(running: RunningServer, is_on: bool) -> None:
     running.ask(change)
 
 
-def test_a_blocked_publisher_is_read_when_the_alarm_is_over(running: RunningServer, client: Client) -> None:
+def test_a_blocked_publisher_is_read_after_the_alarm(running: RunningServer, client: Client) -> None:
     client.declare("q")
     client.send_bytes(publish_bytes("q", b"1"))
     client.call(commands.Channel.Flow(True))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from amqp_broker.broker.faults import Rule
+from amqp_broker.lab.fault_rules import Rule
 from tests.client import Client
 from tests.running import RunningServer
 
@@ -30,19 +30,19 @@ def add(running: RunningServer, action: str, **said: Any) -> Rule:
 
 
 def rest(connected: socket.socket) -> bytes:
-    """All that comes until the end. Raises ConnectionResetError if that is a RST."""
+    """Return all octets until the end. Raise ConnectionResetError if that is a RST."""
     connected.settimeout(5)
     return b"".join(iter(lambda: connected.recv(65536), b""))
 
 
-def test_a_cut_is_an_orderly_end(running: RunningServer) -> None:
+def test_a_cut_closes_with_a_fin(running: RunningServer) -> None:
     client = Client(running.port)
     client.open()
     add(running, "cut", is_mid_frame=True)
     assert rest(client.socket) == b"\x08\0\0\0\0"
 
 
-def test_a_reset_is_none(running: RunningServer) -> None:
+def test_a_reset_sends_a_rst(running: RunningServer) -> None:
     client = Client(running.port)
     client.open()
     add(running, "reset")
@@ -55,19 +55,19 @@ def test_a_reset_in_the_middle_of_a_frame_comes_after_it(running: RunningServer)
     client = Client(running.port)
     client.open()
     add(running, "reset", is_mid_frame=True)
-    # The system may forget what it has received when a RST comes, so that is not looked at.
+    # The system may discard received octets when a RST arrives, so they are not checked.
     with pytest.raises(ConnectionResetError):
         rest(client.socket)
 
 
-def test_who_connects_is_reset(running: RunningServer) -> None:
+def test_a_new_connection_is_reset(running: RunningServer) -> None:
     add(running, "refuse", times=1)
     with socket.create_connection(("127.0.0.1", running.port)) as refused, pytest.raises(ConnectionResetError):
         rest(refused)
     Client(running.port).open().close()
 
 
-def test_a_black_hole_reads_and_writes_nothing_until_it_is_over(running: RunningServer) -> None:
+def test_a_black_hole_reads_and_writes_nothing_until_it_ends(running: RunningServer) -> None:
     client = Client(running.port)
     client.open()
     rule = add(running, "black_hole")
@@ -75,7 +75,7 @@ def test_a_black_hole_reads_and_writes_nothing_until_it_is_over(running: Running
     client.socket.settimeout(0.2)
     with pytest.raises(TimeoutError):
         client.socket.recv(1)
-    # What is sent is not even read.
+    # Input is not read.
     with pytest.raises(TimeoutError):
         client.socket.sendall(bytes(64 << 20))
 

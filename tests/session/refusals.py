@@ -1,4 +1,4 @@
-"""What is refused on an open channel: after which steps, with which reply code and exact text."""
+"""Refusals on an open channel: the steps before, the reply code and the exact text."""
 
 from __future__ import annotations
 

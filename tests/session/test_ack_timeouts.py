@@ -1,4 +1,4 @@
-"""Consumers that keep a message for too long lose their channel, or since RabbitMQ 4.3 their subscription."""
+"""Delivery timeouts: a late consumer loses its channel, or since RabbitMQ 4.3 its subscription."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.policies import Policy
+from amqp_broker.broker.admin.policies import Policy
 from tests.peer import CAPABILITIES, Lab, Peer
 
 MINUTE_MS = 60_000
@@ -49,12 +49,12 @@ def test_a_channel_that_settles_in_time_lives(lab: Lab, peer: Peer) -> None:
 
 
 def test_a_policy_may_shorten_or_lengthen_the_time(lab: Lab, peer: Peer) -> None:
-    lab.vhost.set_policy(Policy("p", "^q", {"consumer-timeout": 5 * MINUTE_MS}))
+    lab.vhost.policies.set(Policy("p", "^q", {"consumer-timeout": 5 * MINUTE_MS}))
     consume(peer)
     lab.advance(7 * MINUTE_MS)
     assert peer.expect_channel_close(406) == TEXT.format(300_000)
     peer.open_channel(1)
-    lab.vhost.set_policy(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
+    lab.vhost.policies.set(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
     peer.consume("q")
     assert peer.bodies() == [b"1", b"2"]
     lab.advance(50 * MINUTE_MS)
@@ -64,7 +64,7 @@ def test_a_policy_may_shorten_or_lengthen_the_time(lab: Lab, peer: Peer) -> None
 
 
 def test_the_smaller_of_the_queues_time_and_its_policys_counts(lab: Lab, peer: Peer) -> None:
-    lab.vhost.set_policy(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
+    lab.vhost.policies.set(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
     consume(peer, consumer_timeout=5 * MINUTE_MS)
     lab.advance(7 * MINUTE_MS)
     assert peer.expect_channel_close(406) == TEXT.format(300_000)
@@ -98,7 +98,7 @@ def test_a_queue_may_have_a_timeout_of_its_own(lab: Lab, peer: Peer) -> None:
     assert peer.expect_channel_close(406) == TEXT.format(120_000)
 
 
-def test_a_timeout_of_0_is_none() -> None:
+def test_a_timeout_of_0_is_no_timeout() -> None:
     lab = Lab(consumer_timeout_ms=0)
     peer = lab.connect()
     consume(peer)
@@ -129,6 +129,16 @@ def test_since_4_3_a_client_that_does_not_know_cancels_loses_its_channel() -> No
     consume(peer, queue_type="quorum")
     lab.advance(32 * MINUTE_MS)
     peer.expect_channel_close(406)
+
+
+def test_since_4_3_a_message_from_get_that_times_out_closes_its_channel() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    lab.advance(32 * MINUTE_MS)
+    assert peer.expect_channel_close(406) == TEXT.format(1_800_000)
 
 
 @pytest.mark.parametrize("compat", ["3.13", "4.2"])

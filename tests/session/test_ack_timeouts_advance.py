@@ -1,4 +1,4 @@
-"""Consumers' timeouts while the clock is moved: minutes are passed over, and nobody is late who had no time."""
+"""Timeouts of deliveries while the clock is advanced."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_hundred_years_are_few_steps_while_something_is_held_for_ever() -> Non
     assert advance(lab, YEARS_MS) < 5
 
 
-def test_what_was_held_before_is_overdue_when_its_time_is_over(lab: Lab, peer: Peer) -> None:
+def test_a_delivery_held_before_an_advance_times_out(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     peer.publish("q")
     peer.consume("q")

@@ -6,7 +6,7 @@ import pytest
 from pamqp import base, frame
 from pamqp.commands import Basic, Channel, Confirm, Connection, Exchange, Queue, Tx
 
-from tests.peer import Lab, Peer, publish_bytes
+from tests.peer import Lab, Peer, blamed, publish_bytes
 
 CLOSE = Channel.Close(200, "bye", 0, 0)
 MISSING = Queue.Declare(queue="missing", passive=True)
@@ -33,7 +33,7 @@ def test_a_method_on_a_channel_that_is_not_open_closes_the_connection(peer: Peer
     peer.send(method, channel=7)
     close = peer.expect(Connection.Close, channel=0)
     assert (close.reply_code, close.reply_text) == (504, "CHANNEL_ERROR - expected 'channel.open'")
-    assert close.class_id << 16 | close.method_id == method.index
+    assert blamed(close) == method.index
 
 
 def test_a_channel_closes_and_its_number_can_be_used_again(peer: Peer) -> None:
@@ -59,22 +59,6 @@ def test_a_channel_that_is_opened_again_remembers_nothing(peer: Peer) -> None:
     assert peer.expect_channel_close(404) == "NOT_FOUND - no previously declared queue"
 
 
-def test_flow_that_is_active_is_answered(peer: Peer) -> None:
-    assert peer.call(Channel.Flow(True)).active is True
-
-
-def test_flow_that_is_not_active_is_not_implemented(peer: Peer) -> None:
-    peer.send(Channel.Flow(False))
-    assert peer.expect_connection_close(540) == "NOT_IMPLEMENTED - active=false"
-
-
-def test_access_is_granted_with_ticket_1(peer: Peer) -> None:
-    payload = b"\x00\x1e\x00\x0a\x05/data\x1c"
-    peer.send_bytes(b"\x01\x00\x01" + len(payload).to_bytes(4, "big") + payload + b"\xce")
-    answer = b"".join(peer.session.take_output())
-    assert answer == b"\x01\x00\x01\x00\x00\x00\x06\x00\x1e\x00\x0b\x00\x01\xce"
-
-
 # Errors
 
 
@@ -96,7 +80,7 @@ def test_an_error_carries_the_method_that_caused_it(peer: Peer, method: base.Fra
     peer.send(method)
     close = peer.expect(Channel.Close)
     assert (close.reply_code, close.reply_text) == (code, text)
-    assert close.class_id << 16 | close.method_id == method.index
+    assert blamed(close) == method.index
 
 
 def test_an_error_on_one_channel_leaves_the_others_alone(peer: Peer) -> None:
@@ -139,7 +123,7 @@ def test_a_close_that_crosses_the_brokers_is_answered(peer: Peer) -> None:
     peer.open_channel(1)
 
 
-def test_what_was_published_in_pieces_is_lost_with_its_channel(lab: Lab, peer: Peer) -> None:
+def test_an_incomplete_publish_is_lost_with_its_channel(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     data = publish_bytes("q", b"12345", frame_size=1)
     peer.send_bytes(data[:-9])
@@ -166,7 +150,7 @@ def test_a_closed_channel_does_not_count(lab: Lab) -> None:
 
 
 def test_a_users_channels_are_counted_over_all_its_connections(lab: Lab) -> None:
-    lab.broker.set_user_limit(lab.broker.users["guest"], "max-channels", 2)
+    lab.broker.users.set_limit(lab.broker.users["guest"], "max-channels", 2)
     lab.connect()
     peer = lab.connect()
     peer.send(Channel.Open(), channel=2)
@@ -181,7 +165,7 @@ def test_a_users_channels_are_counted_over_all_its_connections(lab: Lab) -> None
 
 
 @pytest.mark.parametrize("is_error", [False, True])
-def test_a_closed_channel_gives_back_what_it_has_not_settled(lab: Lab, peer: Peer, is_error: bool) -> None:
+def test_a_closed_channel_requeues_its_unsettled_messages(lab: Lab, peer: Peer, is_error: bool) -> None:
     peer.declare("q")
     for body in (b"1", b"2", b"3", b"4"):
         peer.publish("q", body)
@@ -213,7 +197,7 @@ def test_a_closed_channel_stops_its_consumers(lab: Lab, peer: Peer) -> None:
     assert lab.vhost.queues["q"].ready_count == 1
 
 
-def test_what_one_channel_gives_back_goes_to_another_of_the_same_client(peer: Peer) -> None:
+def test_messages_requeued_by_one_channel_go_to_another(peer: Peer) -> None:
     peer.declare("q")
     peer.open_channel(2)
     peer.consume("q", "one", channel=1)
@@ -226,7 +210,7 @@ def test_what_one_channel_gives_back_goes_to_another_of_the_same_client(peer: Pe
     peer.expect(Channel.CloseOk)
 
 
-def test_nowait_is_answered_with_nothing(peer: Peer) -> None:
+def test_nowait_gets_no_answer(peer: Peer) -> None:
     peer.send(
         Queue.Declare(queue="q", nowait=True),
         Exchange.Declare(exchange="x", nowait=True),
@@ -243,7 +227,7 @@ def test_nowait_is_answered_with_nothing(peer: Peer) -> None:
     peer.expect_nothing()
 
 
-def test_an_error_is_told_although_nowait_was_asked(peer: Peer) -> None:
+def test_an_error_is_sent_despite_nowait(peer: Peer) -> None:
     peer.send(Queue.Declare(queue="missing", passive=True, nowait=True))
     peer.expect_channel_close(404)
 
@@ -255,7 +239,7 @@ def test_a_ticket_is_ignored(peer: Peer) -> None:
     peer.expect(Queue.DeclareOk)
 
 
-def test_the_node_has_so_many_channels_on_all_connections_together() -> None:
+def test_the_channel_limit_of_the_node_counts_all_connections() -> None:
     lab = Lab(channel_max_per_node=2)
     first = lab.connect()
     peer = lab.connect()

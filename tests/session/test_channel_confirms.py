@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pamqp import frame
 from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
@@ -66,7 +68,7 @@ def test_a_message_in_pieces_is_confirmed_when_it_is_whole(publisher: Peer) -> N
     ("routing_key", "properties"),
     [("missing", {}), ("q", {"delivery_mode": 2}), ("q", {"headers": {"CC": ["q", "other"]}}), ("q", {"priority": 1})],
 )
-def test_every_publish_counts(publisher: Peer, routing_key: str, properties: dict[str, object]) -> None:
+def test_every_publish_counts(publisher: Peer, routing_key: str, properties: dict[str, Any]) -> None:
     publisher.publish(routing_key, b"1", **properties)
     expect_ack(publisher, 1)
 
@@ -116,7 +118,7 @@ def test_selecting_again_goes_on_counting(publisher: Peer) -> None:
     expect_ack(publisher, 2)
 
 
-def test_a_confirm_leaves_before_the_answer_to_nothing_that_came_later(publisher: Peer) -> None:
+def test_confirms_leave_at_the_end_of_the_read(publisher: Peer) -> None:
     publisher.send_bytes(publish_bytes("q") + frame.marshal(Channel.Close(200, "bye", 0, 0), 1))
     expect_ack(publisher, 1)
     publisher.expect(Channel.CloseOk)
@@ -139,14 +141,14 @@ def test_a_channel_opened_again_does_not_confirm(publisher: Peer) -> None:
     publisher.expect_nothing()
 
 
-def test_a_settle_by_the_client_is_no_confirm(publisher: Peer) -> None:
+def test_a_client_cannot_confirm(publisher: Peer) -> None:
     publisher.publish("q")
     expect_ack(publisher, 1)
     publisher.send(Basic.Ack(1))
     publisher.expect_channel_close(406)
 
 
-def test_a_client_may_consume_what_it_publishes_with_confirms(publisher: Peer) -> None:
+def test_a_client_may_consume_its_own_confirmed_messages(publisher: Peer) -> None:
     publisher.consume("q")
     publisher.publish("q", b"1")
     assert publisher.expect_delivery()[1].body == b"1"
@@ -164,7 +166,7 @@ def test_a_channel_with_transactions_takes_no_confirms(peer: Peer) -> None:
     assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - cannot switch from tx to confirm mode"
 
 
-# What a queue refuses
+# Refused by a queue
 
 
 def limited(peer: Peer, overflow: str = "reject-publish") -> None:
@@ -175,13 +177,13 @@ def limited(peer: Peer, overflow: str = "reject-publish") -> None:
 def confirms(peer: Peer) -> list[str]:
     """All acks and nacks that wait, in order; a star stands for multiple."""
     texts = []
-    while peer.session.outbox or peer._received:
+    while peer.session.outbox.pieces or peer._received:
         confirm, _ = peer.next()
         texts.append(f"{type(confirm).__name__.lower()} {confirm.delivery_tag}{'*' * confirm.multiple}")
     return texts
 
 
-def test_what_a_full_queue_refuses_is_nacked(peer: Peer) -> None:
+def test_a_message_that_a_full_queue_refuses_is_nacked(peer: Peer) -> None:
     limited(peer)
     peer.publish("limited", b"1")
     expect_ack(peer, 1)
@@ -215,7 +217,7 @@ def test_acks_come_first_and_each_publish_is_confirmed_once(peer: Peer, keys: st
     assert confirms(peer) == expected
 
 
-def test_what_one_of_two_queues_refuses_is_nacked_and_the_other_has_it(lab: Lab, peer: Peer) -> None:
+def test_a_message_refused_by_one_of_two_queues_is_nacked(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     limited(peer)
     for queue in ("q", "limited"):
@@ -226,7 +228,7 @@ def test_what_one_of_two_queues_refuses_is_nacked_and_the_other_has_it(lab: Lab,
     assert lab.vhost.queues["q"].ready_count == 2
 
 
-def test_what_pushes_others_out_is_acked(lab: Lab, peer: Peer) -> None:
+def test_a_message_that_displaces_others_is_acked(lab: Lab, peer: Peer) -> None:
     limited(peer, "drop-head")
     peer.send_bytes(publish_bytes("limited") * 3)
     assert confirms(peer) == ["ack 3*"]

@@ -1,4 +1,4 @@
-"""What a channel counts, and what others see of it."""
+"""Counts and properties of a channel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from pamqp import commands, frame
 
-from amqp_broker.broker.exchange import Exchange
+from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.session.channel import Channel
 from tests.peer import Lab, Peer, publish_bytes
 
@@ -39,7 +39,7 @@ def test_publishes_are_counted_for_the_exchange_they_went_to() -> None:
     counts = channel_of(peer).counts.publishes
     found = {one.name: (count.publish, count.drop_unroutable) for one, count in counts.items()}
     assert found == {"": (3, 1), "amq.topic": (1, 1)}
-    lab.vhost.count_routes()
+    lab.vhost.counts.collect()
     assert exchange(lab, "").publishes.exchange_stats() == {"publish_in": 3, "publish_out": 2}
     assert exchange(lab, "amq.topic").publishes.exchange_stats() == {"publish_in": 1}
 
@@ -87,11 +87,11 @@ def test_messages_with_ways_of_their_own_are_counted_among_others() -> None:
         peer.publish("nowhere", b"returned", mandatory=True)
     assert stats(peer) == {"publish": 12, "return_unroutable": 3}
     queues = peer.lab.vhost.queues
-    peer.lab.broker.counters.collect()
-    assert (queues["q"].published, queues["copy"].published) == (9, 3)
+    peer.lab.broker.collect_counts()
+    assert [queues[name].statistics.published for name in ("q", "copy")] == [9, 3]
 
 
-def test_acks_rejects_and_requeues_are_told_apart() -> None:
+def test_acks_rejects_and_requeues_are_counted_separately() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("q")
@@ -107,10 +107,10 @@ def test_acks_rejects_and_requeues_are_told_apart() -> None:
     # 3 came back as 7.
     assert stats(peer) == {"publish": 6, "deliver": 7, "redeliver": 1, "deliver_get": 7, "ack": 3}
     peer.disconnect()
-    assert lab.vhost.queues["q"].deliveries.ack == 3
+    assert lab.vhost.queues["q"].statistics.deliveries.ack == 3
 
 
-def test_what_is_acked_after_its_consumer_was_cancelled_is_counted() -> None:
+def test_acks_after_a_cancel_are_counted() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("q")
@@ -121,10 +121,10 @@ def test_what_is_acked_after_its_consumer_was_cancelled_is_counted() -> None:
     peer.send(commands.Basic.Ack(1))
     assert stats(peer)["ack"] == 1
     peer.call(commands.Channel.Close(200, "", 0, 0))
-    assert lab.vhost.deliveries.ack == 1
+    assert lab.vhost.counts.deliveries.ack == 1
 
 
-def test_who_consumes_and_cancels_for_ever_leaves_nothing_behind() -> None:
+def test_repeated_subscriptions_leave_nothing_behind() -> None:
     peer = Lab().connect()
     peer.declare("q")
     for _ in range(10):
@@ -153,7 +153,7 @@ def test_a_transaction_counts_when_it_is_committed() -> None:
     assert (channel.messages_uncommitted, channel.acks_uncommitted, channel.messages_unacknowledged) == (0, 0, 0)
 
 
-def test_others_see_what_a_channel_is() -> None:
+def test_a_channel_reports_its_mode_and_counts() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.call(commands.Basic.Qos(prefetch_count=7))
@@ -176,10 +176,10 @@ def test_idle_since_is_when_something_was_last_seen_to_happen() -> None:
     for _ in range(2):
         lab.advance(1000)
         peer.publish("q", b"x")
-        lab.broker.counters.collect()
+        lab.broker.collect_counts()
         seen.append((channel_of(peer).idle_since_ms, lab.vhost.queues["q"].idle_since_ms))
         lab.advance(1000)
-        lab.broker.counters.collect()
+        lab.broker.collect_counts()
         assert seen[-1] == (channel_of(peer).idle_since_ms, lab.vhost.queues["q"].idle_since_ms)
     assert seen == [(lab.now - 3000,) * 2, (lab.now - 1000,) * 2]
 
@@ -193,14 +193,14 @@ def test_octets_are_counted_as_they_came_however_the_reads_were_cut() -> None:
     cuts = [0, 1, 50, 51, len(data)]
     rest = b""
     for start, end in pairwise(cuts):
-        # What the shell took back comes again, in front of the next read.
+        # The shell puts the partial frame before the next read.
         session.receive(rest + data[start:end], lab.now)
-        rest = session.take_rest()
+        rest = session.reader.take_partial_frame()
     session.receive(rest + frame.marshal(commands.Basic.Get(queue=""), 1), lab.now)
     assert session.received_bytes - before == len(data) + len(frame.marshal(commands.Basic.Get(queue=""), 1))
 
 
-def test_an_alarm_shows_in_the_state_of_who_publishes_and_of_who_may() -> None:
+def test_an_alarm_shows_in_the_states_of_connections_and_channels() -> None:
     lab = Lab()
     publisher, other = lab.connect(), lab.connect()
     publisher.publish("nowhere", b"x")

@@ -1,4 +1,4 @@
-"""A persistent message that left its durable queue for good is forgotten by the journal, whichever way it left."""
+"""The journal forgets a persistent message that has left its durable queue, however it left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.peer import Lab, Peer, shown
 
 @pytest.fixture
 def journal(lab: Lab) -> MemoryJournal:
-    """What the lab's broker tells its journal."""
+    """The journal of the lab's broker."""
     journal = lab.broker.journal = MemoryJournal()
     return journal
 
@@ -42,7 +42,7 @@ STAYS = [
 
 
 @pytest.mark.parametrize("methods", LEAVES, ids=shown)
-def test_what_was_settled_is_forgotten(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
+def test_the_journal_forgets_settled_messages(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
     hold(peer)
@@ -51,7 +51,9 @@ def test_what_was_settled_is_forgotten(journal: MemoryJournal, peer: Peer, metho
 
 
 @pytest.mark.parametrize("methods", STAYS, ids=shown)
-def test_what_may_come_back_is_kept(journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]) -> None:
+def test_the_journal_keeps_messages_that_may_come_back(
+    journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]
+) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
     hold(peer)
@@ -60,7 +62,7 @@ def test_what_may_come_back_is_kept(journal: MemoryJournal, peer: Peer, methods:
     assert journal.positions == [0]
 
 
-def test_what_is_pulled_without_ack_or_purged_is_forgotten(journal: MemoryJournal, peer: Peer) -> None:
+def test_the_journal_forgets_purged_messages_and_gets_without_ack(journal: MemoryJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
     for _ in range(2):
         peer.publish("q", delivery_mode=2)
@@ -69,7 +71,7 @@ def test_what_is_pulled_without_ack_or_purged_is_forgotten(journal: MemoryJourna
     assert journal.positions == []
 
 
-def test_what_is_delivered_to_a_consumer_without_acks_is_forgotten(journal: MemoryJournal, peer: Peer) -> None:
+def test_the_journal_forgets_deliveries_without_acks(journal: MemoryJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
     peer.publish("q", delivery_mode=2)
     peer.consume("q", no_ack=True)
@@ -78,7 +80,9 @@ def test_what_is_delivered_to_a_consumer_without_acks_is_forgotten(journal: Memo
 
 
 @pytest.mark.parametrize(("durable", "mode"), [(True, 1), (False, 2), (False, 1)])
-def test_other_messages_are_none_of_its_business(journal: MemoryJournal, peer: Peer, durable: bool, mode: int) -> None:
+def test_the_journal_keeps_only_persistent_messages_of_durable_queues(
+    journal: MemoryJournal, peer: Peer, durable: bool, mode: int
+) -> None:
     peer.declare("q", durable=durable)
     peer.publish("q", delivery_mode=mode)
     hold(peer)
@@ -86,25 +90,25 @@ def test_other_messages_are_none_of_its_business(journal: MemoryJournal, peer: P
     assert journal.positions == []
 
 
-def test_a_transaction_is_committed_when_what_it_published_is_safe(journal: MemoryJournal, peer: Peer) -> None:
+def test_commit_ok_waits_for_the_commit_of_the_journal(journal: MemoryJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
     peer.call(Tx.Select())
     peer.publish("q", delivery_mode=2)
     journal.commit()
     peer.lab.broker.on_committed()
     peer.send(Tx.Commit())
-    assert peer.session.held_until == journal.batch
+    assert peer.session.outbox.held_until == journal.batch
     journal.commit()
     peer.lab.broker.on_committed()
-    assert not peer.session.held_until
+    assert not peer.session.outbox.held_until
 
 
-def test_a_confirm_waits_for_no_batch_that_has_nothing_in_it(journal: MemoryJournal, peer: Peer) -> None:
+def test_a_confirm_does_not_wait_for_an_empty_batch(journal: MemoryJournal, peer: Peer) -> None:
     peer.declare("q", durable=True)
     peer.call(Confirm.Select())
     peer.publish("q", delivery_mode=2)
     journal.take_batch()
-    # While that is on its way to the disk one comes of which the journal is told nothing.
+    # During the commit comes a publish that the journal does not contain.
     peer.publish("missing", delivery_mode=2)
     peer.expect_nothing()
     journal.on_committed()
@@ -119,7 +123,7 @@ def test_commit_ok_waits_for_the_batch_that_is_being_committed(journal: MemoryJo
     journal.take_batch()
     peer.call(Tx.Select())
     peer.send(Tx.Commit())
-    assert peer.session.held_until == journal.batch - 1
+    assert peer.session.outbox.held_until == journal.batch - 1
     journal.on_committed()
     peer.lab.broker.on_committed()
     peer.expect(Tx.CommitOk)

@@ -1,4 +1,4 @@
-"""The trace as a client sees it. What is expected of the plain one is what RabbitMQ 3.10.8 sent for the same steps."""
+"""The trace as a client sees it. Events of the plain trace are those of RabbitMQ 3.10.8 for the same steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
 
-from amqp_broker.broker.access import Permission
+from amqp_broker.broker.admin.access import Permission
 from tests.peer import Lab, Peer
+from tests.present import present
 
 TRACE = "amq.rabbitmq.trace"
 
@@ -29,7 +30,7 @@ def peer(lab: Lab) -> Peer:
 
 
 class Watcher:
-    """Somebody who consumes the trace."""
+    """A consumer of the trace."""
 
     def __init__(self, lab: Lab, key: str = "#") -> None:
         self.peer = lab.connect()
@@ -38,9 +39,9 @@ class Watcher:
         self.peer.consume("trace", no_ack=True)
 
     def events(self) -> list[tuple[str, dict[str, Any], bytes]]:
-        """What was told since the last look: key, headers, body."""
+        """Return new events: key, headers, body."""
         return [
-            (deliver.routing_key, content.properties.headers, content.body)
+            (present(deliver.routing_key), present(content.properties.headers), content.body)
             for deliver, content in self.peer.deliveries()
         ]
 
@@ -56,7 +57,7 @@ class Watcher:
 def watcher(lab: Lab) -> Watcher:
     """Watches the plain trace."""
     watcher = Watcher(lab)
-    lab.vhost.start_trace()
+    lab.vhost.tracing.start()
     return watcher
 
 
@@ -64,7 +65,7 @@ def watcher(lab: Lab) -> Watcher:
 def reader(lab: Lab) -> Watcher:
     """Reads the extended trace."""
     watcher = Watcher(lab)
-    lab.vhost.start_trace(extended=True)
+    lab.vhost.tracing.start(extended=True)
     return watcher
 
 
@@ -75,7 +76,7 @@ def who(peer: Peer, channel: int = 1) -> dict[str, Any]:
 # As RabbitMQ
 
 
-def test_a_publish_is_copied_with_what_rabbitmq_tells_of_it(peer: Peer, watcher: Watcher) -> None:
+def test_a_traced_publish_has_the_headers_of_rabbitmq(peer: Peer, watcher: Watcher) -> None:
     peer.publish("q", b"hello")
     expected = {"exchange_name": "", "routing_keys": ["q"], "properties": {}, "node": "rabbit@localhost"}
     expected |= who(peer) | {"routed_queues": ["q"]}
@@ -111,7 +112,7 @@ def test_a_delivery_and_a_get_are_copied(peer: Peer, watcher: Watcher) -> None:
     assert (deliver, delivered) == ("deliver.q", expected)
 
 
-def test_a_redelivery_is_told_as_one(peer: Peer, watcher: Watcher) -> None:
+def test_a_redelivery_is_traced_as_one(peer: Peer, watcher: Watcher) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.send(Basic.Nack(delivery_tag=1, requeue=True))
@@ -153,7 +154,7 @@ def test_another_exchange_names_the_queues_that_get_it(peer: Peer, watcher: Watc
     assert [headers["routed_queues"] for _, headers, _ in watcher.events()] == [["a", "b"], []]
 
 
-def test_what_a_transaction_publishes_is_told_before_it_commits(peer: Peer, watcher: Watcher) -> None:
+def test_publishes_of_a_transaction_are_traced_before_the_commit(peer: Peer, watcher: Watcher) -> None:
     peer.call(Tx.Select())
     peer.publish("q", b"1")
     assert watcher.keys() == ["publish."]
@@ -175,38 +176,38 @@ def test_a_message_sent_to_a_queue_of_the_trace_is_a_message_like_any_other(peer
     assert sorted(deliveries) == [("", b"1"), (TRACE, b"1"), (TRACE, b"1")]
 
 
-def test_a_trace_tells_of_what_was_published_before_it(lab: Lab, peer: Peer) -> None:
+def test_a_trace_covers_messages_published_before_it(lab: Lab, peer: Peer) -> None:
     peer.publish("q", b"1")
     watcher = Watcher(lab)
-    lab.vhost.start_trace(extended=True)
+    lab.vhost.tracing.start(extended=True)
     peer.get("q")
     assert watcher.story() == [("deliver.q", 0)]
 
 
-def test_publishers_and_consumers_that_are_at_it_are_told_of(lab: Lab, peer: Peer) -> None:
+def test_running_publishers_and_consumers_are_traced(lab: Lab, peer: Peer) -> None:
     peer.consume("q", no_ack=True)
     peer.publish("q", b"1")
     watcher = Watcher(lab)
-    lab.vhost.start_trace()
+    lab.vhost.tracing.start()
     peer.publish("q", b"2")
-    lab.vhost.stop_trace()
+    lab.vhost.tracing.stop()
     peer.publish("q", b"3")
     assert watcher.keys() == ["publish.", "deliver.q"]
     assert peer.bodies() == [b"1", b"2", b"3"]
 
 
-def test_without_a_trace_nothing_is_left_of_it(lab: Lab, peer: Peer) -> None:
-    lab.vhost.start_trace(extended=True)
+def test_a_trace_that_ends_leaves_nothing_behind(lab: Lab, peer: Peer) -> None:
+    lab.vhost.tracing.start(extended=True)
     peer.publish("q", b"1")
-    lab.vhost.stop_trace()
+    lab.vhost.tracing.stop()
     peer.publish("q", b"2")
     assert not lab.vhost.queues["q"].has_extras
     assert all(route.is_plain for route in peer.session.routes.values())
 
 
-def test_other_vhosts_are_not_told_of(lab: Lab, watcher: Watcher) -> None:
+def test_other_vhosts_are_not_traced(lab: Lab, watcher: Watcher) -> None:
     lab.broker.add_vhost("v")
-    lab.broker.set_permission(lab.broker.users["guest"], "v", Permission())
+    lab.broker.users.set_permission(lab.broker.users["guest"], "v", Permission())
     other = lab.connect(vhost="v")
     other.declare("q")
     other.publish("q", b"1")
@@ -218,7 +219,7 @@ def test_a_queue_can_hear_of_itself(lab: Lab, peer: Peer) -> None:
     peer.call(Queue.Bind(queue="q", exchange=TRACE, routing_key="#"))
     for _ in range(3000):
         peer.publish("q", b"1")
-    lab.vhost.start_trace()
+    lab.vhost.tracing.start()
     peer.consume("q", no_ack=True)
     lab.drain()
     assert [len(peer.bodies()), lab.vhost.queues["q"].ready_count] == [6000, 0]
@@ -248,8 +249,10 @@ def test_one_message_has_one_number_from_publish_to_ack(peer: Peer, reader: Watc
 def test_each_event_has_its_time(peer: Peer, reader: Watcher) -> None:
     peer.publish("q", b"1")
     peer.get("q")
+    peer.publish("q", b"2")
     events = [headers for _, headers, _ in reader.events()]
-    assert [headers["time_us"] for headers in events] == [1_000_001, 1_000_002]
+    assert [headers["time_us"] for headers in events] == [1_000_001, 1_000_002, 1_000_003]
+    # Of the first message, whichever the event is about.
     assert {headers["numbered_since_us"] for headers in events} == {1_000_000}
 
 
@@ -269,7 +272,7 @@ def test_a_message_has_one_number_in_all_its_queues(peer: Peer, reader: Watcher)
     assert reader.story() == [("publish.amq.fanout", 1), ("deliver.q", 1), ("deliver.r", 1)]
 
 
-def test_an_ack_tells_who_settled(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_ack_names_connection_and_user(peer: Peer, reader: Watcher) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.send(Basic.Ack(delivery_tag=0, multiple=True))
@@ -304,7 +307,7 @@ def test_a_nack_tells_whether_the_message_goes_back(peer: Peer, reader: Watcher,
     assert (key, headers["requeue"]) == ("nack.q", requeue)
 
 
-def test_what_a_transaction_settles_is_told_when_it_commits(peer: Peer, reader: Watcher) -> None:
+def test_settlements_of_a_transaction_are_traced_at_the_commit(peer: Peer, reader: Watcher) -> None:
     peer.publish("q", b"1")
     peer.call(Tx.Select())
     peer.get("q", no_ack=False)
@@ -314,7 +317,7 @@ def test_what_a_transaction_settles_is_told_when_it_commits(peer: Peer, reader: 
     assert reader.keys() == ["ack.q"]
 
 
-def test_a_confirm_is_told_with_its_number_on_the_channel(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_confirm_has_its_publish_number(peer: Peer, reader: Watcher) -> None:
     peer.declare("short", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     peer.call(Confirm.Select())
     peer.publish("short", b"1")
@@ -331,14 +334,14 @@ def test_a_confirm_is_told_with_its_number_on_the_channel(peer: Peer, reader: Wa
 
 def test_confirm_numbers_stay_right_when_a_trace_starts_and_stops(lab: Lab, peer: Peer) -> None:
     peer.call(Confirm.Select())
-    for number, change in enumerate((None, lab.vhost.start_trace, lab.vhost.stop_trace), 1):
+    for number, change in enumerate((None, lab.vhost.tracing.start, lab.vhost.tracing.stop), 1):
         if change is not None:
             change()
         peer.publish("q", b"1")
         assert peer.expect(Basic.Ack).delivery_tag == number
 
 
-def test_a_return_is_told_with_its_reason(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_return_has_its_reason(peer: Peer, reader: Watcher) -> None:
     peer.publish("nowhere", b"1", mandatory=True)
     peer.expect(Basic.Return)
     (publish, _, _), (key, headers, _) = reader.events()

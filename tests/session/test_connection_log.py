@@ -26,7 +26,7 @@ def frame_of_declare(name: str) -> bytes:
 
 
 class Log:
-    """What was logged, with what is another for each connection told as N (its name) and P (its process id)."""
+    """Return the log, with N and P for the name and process id of each connection."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture, peer: Peer) -> None:
         self.records = caplog.records
@@ -48,7 +48,7 @@ def start_ok(name: Any) -> Connection.StartOk:
 
 
 def named(lab: Lab, name: Any) -> Peer:
-    """A client that has told its name, and is in."""
+    """A client with a name and an open connection."""
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(start_ok(name), Connection.TuneOk(2047, 131072, 0), Connection.Open("/"), channel=0)
@@ -86,12 +86,14 @@ def test_a_client_that_vanishes_is_warned_of(lab: Lab, caplog: pytest.LogCapture
     )
 
 
-def test_who_only_looks_whether_there_is_a_port_is_no_news(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_port_scan_is_not_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.peer().disconnect()
     assert caplog.messages == []
 
 
-def test_who_leaves_before_he_is_in_has_neither_user_nor_vhost(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_leaves_before_its_login_has_no_user_and_vhost(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQ")
     peer.disconnect()
@@ -101,9 +103,7 @@ def test_who_leaves_before_he_is_in_has_neither_user_nor_vhost(lab: Lab, caplog:
     ]
 
 
-def test_an_error_of_a_channel_is_told_with_its_operation(
-    lab: Lab, peer: Peer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_channel_error_is_logged_with_its_operation(lab: Lab, peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
     peer.send(commands.Queue.Declare(queue="q", passive=True))
     [record] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert record.name == "amqp_broker.channel"
@@ -113,9 +113,7 @@ def test_an_error_of_a_channel_is_told_with_its_operation(
     )
 
 
-def test_an_error_of_a_connection_is_told_once_and_its_end_is_no_error(
-    lab: Lab, peer: Peer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_connection_error_is_logged_once(lab: Lab, peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
     peer.send(commands.Channel.Open(), channel=1)
     peer.send(Connection.CloseOk(), channel=0)
     assert Log(caplog, peer).lines[-2:] == [
@@ -125,7 +123,7 @@ def test_an_error_of_a_connection_is_told_once_and_its_end_is_no_error(
     ]
 
 
-def test_a_vhost_that_is_not_there_is_told_as_opening(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_vhost_is_logged_in_state_opening(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(start_ok(None), Connection.TuneOk(2047, 131072, 0), Connection.Open("nope"), channel=0)
@@ -155,9 +153,7 @@ def test_missed_heartbeats_are_why_a_connection_ends(lab: Lab, caplog: pytest.Lo
 
 
 @pytest.mark.parametrize(("said", "state"), [(b"", "handshake"), (b"AMQP\x00\x00\x09\x01", "frame_header")])
-def test_a_handshake_that_takes_too_long_is_told(
-    lab: Lab, caplog: pytest.LogCaptureFixture, said: bytes, state: str
-) -> None:
+def test_a_handshake_timeout_is_logged(lab: Lab, caplog: pytest.LogCaptureFixture, said: bytes, state: str) -> None:
     peer = lab.peer()
     if said:
         peer.send_bytes(said)
@@ -179,7 +175,7 @@ def test_a_handshake_that_takes_too_long_is_told(
         (b"MQTT\nabc", r'client did not start with AMQP protocol header: <<"MQTT\nabc">>'),
     ],
 )
-def test_a_client_of_another_protocol_is_told_as_such(
+def test_a_client_of_another_protocol_is_logged(
     lab: Lab, caplog: pytest.LogCaptureFixture, said: bytes, told: str
 ) -> None:
     peer = lab.peer()
@@ -187,20 +183,20 @@ def test_a_client_of_another_protocol_is_told_as_such(
     assert Log(caplog, peer).lines[-1] == f"[error] closing AMQP connection N (duration: '0ms'):\n{told}"
 
 
-def test_an_unknown_version_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_version_is_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x03\x01\x00\x00")
     assert caplog.messages[-1].endswith("{bad_version,{3,1,0,0}}")
 
 
-def test_what_cannot_be_negotiated_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_negotiation_is_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(start_ok(None), Connection.TuneOk(2047, 10, 0), channel=0)
     assert "negotiated frame_max = 10 is lower than the minimum allowed value (8192)" in caplog.text
 
 
-def test_an_unknown_mechanism_is_told_when_the_connection_ends(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_mechanism_is_logged_at_the_end(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(Connection.StartOk({}, "FOO", "x"), channel=0)
@@ -211,7 +207,7 @@ def test_an_unknown_mechanism_is_told_when_the_connection_ends(lab: Lab, caplog:
     )
 
 
-def test_what_a_client_says_to_log_in_is_never_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_credentials_are_never_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(Connection.StartOk({}, "PLAIN", "only-the-password"), channel=0)
@@ -246,7 +242,7 @@ def test_a_name_without_end_is_cut(lab: Lab, caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("name", [7, None, ["a"], ""])
-def test_a_name_that_is_none_is_not_told(lab: Lab, caplog: pytest.LogCaptureFixture, name: Any) -> None:
+def test_an_invalid_name_is_not_logged(lab: Lab, caplog: pytest.LogCaptureFixture, name: Any) -> None:
     named(lab, name)
     assert [message for message in caplog.messages if "client-provided" in message] == []
 

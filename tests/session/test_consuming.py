@@ -8,8 +8,9 @@ import pytest
 from pamqp import frame
 from pamqp.commands import Basic, Channel, Connection, Queue
 
-from amqp_broker.broker.queue import DRAIN_MESSAGES_MAX
+from amqp_broker.broker.queues.queue import DRAIN_MESSAGES_MAX
 from tests.peer import CAPABILITIES, Lab, Peer, publish_bytes
+from tests.present import present
 
 
 def fill(peer: Peer, *bodies: bytes, queue: str = "q") -> None:
@@ -18,13 +19,13 @@ def fill(peer: Peer, *bodies: bytes, queue: str = "q") -> None:
 
 
 def tags_and_bodies(peer: Peer, channel: int = 1) -> list[tuple[str, bytes]]:
-    return [(deliver.consumer_tag, content.body) for deliver, content in peer.deliveries(channel)]
+    return [(present(deliver.consumer_tag), content.body) for deliver, content in peer.deliveries(channel)]
 
 
 # Subscribing
 
 
-def test_a_consumer_gets_what_is_there_and_what_comes(peer: Peer) -> None:
+def test_a_consumer_gets_ready_and_new_messages(peer: Peer) -> None:
     peer.declare("q")
     fill(peer, b"there")
     peer.consume("q")
@@ -73,7 +74,7 @@ def test_delivery_tags_count_for_the_channel(peer: Peer) -> None:
     assert peer.expect_delivery(channel=2)[0].delivery_tag == 1
 
 
-def test_the_broker_chooses_a_tag_where_there_is_none(peer: Peer) -> None:
+def test_the_broker_chooses_a_missing_consumer_tag(peer: Peer) -> None:
     peer.declare("q")
     tags = {peer.call(Basic.Consume(queue="q")).consumer_tag for _ in range(3)}
     assert len(tags) == 3
@@ -129,7 +130,7 @@ def test_unknown_arguments_are_ignored(peer: Peer) -> None:
     peer.consume("q", arguments={"x-unknown": 1, "unknown": "x"})
 
 
-# Turns
+# Rotation
 
 
 def test_consumers_take_turns(lab: Lab, peer: Peer, other: Peer) -> None:
@@ -145,7 +146,7 @@ def test_consumers_take_turns(lab: Lab, peer: Peer, other: Peer) -> None:
     assert peer.expect_delivery(channel=1)[1].body == b"4"
 
 
-def test_consumers_take_turns_at_a_backlog_too(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_consumers_take_turns_at_a_backlog(lab: Lab, peer: Peer, other: Peer) -> None:
     peer.declare("q")
     peer.send_bytes(publish_bytes("q", b"portion") * DRAIN_MESSAGES_MAX)
     fill(peer, b"1", b"2", b"3", b"4")
@@ -213,7 +214,7 @@ def test_a_lost_client_is_no_longer_exclusive(peer: Peer, other: Peer) -> None:
 # Cancelling
 
 
-def test_a_cancelled_consumer_gets_nothing_more_but_keeps_what_it_has(lab: Lab, peer: Peer) -> None:
+def test_a_cancelled_consumer_gets_no_more_but_keeps_its_messages(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     peer.consume("q")
     fill(peer, b"1", b"2")
@@ -269,7 +270,7 @@ def test_a_deleted_queue_cancels_its_consumers(peer: Peer, other: Peer) -> None:
 @pytest.mark.parametrize(
     "capabilities", [{}, {"consumer_cancel_notify": False}, {**CAPABILITIES, "consumer_cancel_notify": False}]
 )
-def test_a_client_that_does_not_know_cancels_gets_none(lab: Lab, other: Peer, capabilities: dict[str, bool]) -> None:
+def test_a_client_without_the_capability_gets_no_cancel(lab: Lab, other: Peer, capabilities: dict[str, bool]) -> None:
     peer = lab.connect(capabilities=capabilities)
     other.declare("q")
     peer.consume("q")
@@ -307,7 +308,7 @@ def test_answering_the_brokers_cancel_closes_the_connection(peer: Peer, other: P
     assert peer.expect_connection_close(503) == "COMMAND_INVALID - unimplemented method"
 
 
-def test_a_queue_that_goes_with_its_owner_cancels_nobody_else(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_deleting_an_exclusive_queue_cancels_no_other_consumer(lab: Lab, peer: Peer, other: Peer) -> None:
     peer.declare("q", exclusive=True)
     peer.consume("q")
     peer.session.force_close("shutdown", lab.now)
@@ -315,7 +316,7 @@ def test_a_queue_that_goes_with_its_owner_cancels_nobody_else(lab: Lab, peer: Pe
     peer.expect_nothing()
 
 
-def test_what_a_deleted_queue_had_delivered_is_not_given_back(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_deliveries_of_a_deleted_queue_are_not_requeued(lab: Lab, peer: Peer, other: Peer) -> None:
     peer.declare("q")
     peer.consume("q")
     fill(other, b"1")
@@ -348,8 +349,8 @@ def test_a_consumer_of_a_queue_that_is_gone_is_gone(lab: Lab, peer: Peer) -> Non
     assert not peer.session.channels
 
 
-def test_a_channel_may_have_so_many_consumers() -> None:
-    """rabbit_channel.erl, since 3.12: a tag that is taken is told first, permissions are looked at later."""
+def test_the_consumers_of_a_channel_are_limited() -> None:
+    """rabbit_channel.erl, since 3.12: a tag in use is reported before permissions are checked."""
     lab = Lab(consumer_max_per_channel=2)
     peer = lab.connect()
     peer.declare("q")

@@ -23,12 +23,12 @@ def test_pulling_tells_how_much_is_left(peer: Peer) -> None:
     assert peer.get("q") is None
 
 
-def test_an_empty_queue_is_told_with_an_empty_cluster_id(peer: Peer) -> None:
+def test_get_empty_has_an_empty_cluster_id(peer: Peer) -> None:
     peer.declare("q")
     assert peer.call(Basic.Get(queue="q")).cluster_id == ""
 
 
-def test_what_is_pulled_is_told_like_a_delivery(peer: Peer) -> None:
+def test_get_ok_has_the_fields_of_a_delivery(peer: Peer) -> None:
     peer.declare("q")
     peer.call(Queue.Bind(queue="q", exchange="amq.topic", routing_key="#"))
     peer.publish("a.b", b"1", exchange="amq.topic", content_type="text/plain")
@@ -44,7 +44,7 @@ def test_what_is_pulled_is_told_like_a_delivery(peer: Peer) -> None:
     assert (got[1].body, got[1].properties.content_type) == (b"1", "text/plain")
 
 
-def test_what_is_pulled_stays_unacked_until_it_is_settled(lab: Lab, peer: Peer) -> None:
+def test_a_message_from_get_stays_unacked_until_it_is_settled(lab: Lab, peer: Peer) -> None:
     fill(peer, b"1")
     assert peer.get("q", no_ack=False) is not None
     assert lab.vhost.queues["q"].unacked_count == 1
@@ -53,7 +53,7 @@ def test_what_is_pulled_stays_unacked_until_it_is_settled(lab: Lab, peer: Peer) 
     assert lab.vhost.queues["q"].unacked_count == 0
 
 
-def test_without_ack_what_is_pulled_is_gone(lab: Lab, peer: Peer) -> None:
+def test_a_message_from_get_without_ack_is_gone(lab: Lab, peer: Peer) -> None:
     fill(peer, b"1")
     assert peer.get("q", no_ack=True) is not None
     peer.disconnect()
@@ -61,7 +61,7 @@ def test_without_ack_what_is_pulled_is_gone(lab: Lab, peer: Peer) -> None:
     assert (queue.ready_count, queue.unacked_count) == (0, 0)
 
 
-def test_what_was_pulled_and_came_back_is_redelivered(peer: Peer) -> None:
+def test_a_requeued_message_from_get_is_redelivered(peer: Peer) -> None:
     fill(peer, b"1", b"2")
     assert peer.get("q", no_ack=False) is not None
     peer.send(Basic.Reject(1, requeue=True))
@@ -72,7 +72,7 @@ def test_what_was_pulled_and_came_back_is_redelivered(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 8184, 8185, 50_000])
-def test_what_is_pulled_is_cut_for_a_client_with_small_frames(lab: Lab, other: Peer, size: int) -> None:
+def test_a_message_from_get_is_cut_into_small_frames(lab: Lab, other: Peer, size: int) -> None:
     peer = lab.connect(frame_max=8192)
     fill(other, bytes(size))
     got = peer.get("q")
@@ -88,7 +88,7 @@ def test_pulling_on_another_channel_than_was_published_on(peer: Peer) -> None:
     assert peer.expect_content(channel=300).body == b"1"
 
 
-def test_pulling_takes_from_what_consumers_cannot_take(peer: Peer, other: Peer) -> None:
+def test_get_takes_messages_that_consumers_cannot_take(peer: Peer, other: Peer) -> None:
     fill(peer, b"1", b"2")
     other.call(Basic.Qos(prefetch_count=1))
     other.consume("q")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pamqp.commands import Basic, Channel, Tx
 
@@ -71,7 +73,7 @@ def test_prefetch_is_fixed_when_the_consumer_begins(peer: Peer) -> None:
     assert peer.bodies() == [b"q2"]
 
 
-def test_a_prefetch_of_0_is_none(peer: Peer) -> None:
+def test_a_prefetch_of_0_is_no_limit(peer: Peer) -> None:
     fill(peer, "q", 3)
     qos(peer, 1)
     qos(peer, 0)
@@ -79,7 +81,7 @@ def test_a_prefetch_of_0_is_none(peer: Peer) -> None:
     assert len(peer.bodies()) == 3
 
 
-def test_prefetch_does_not_count_what_is_pulled(peer: Peer) -> None:
+def test_messages_from_get_do_not_count_against_the_prefetch(peer: Peer) -> None:
     fill(peer, "q", 3)
     qos(peer, 1)
     for _ in range(2):
@@ -163,12 +165,12 @@ def test_a_global_prefetch_holds_for_consumers_that_are_there(peer: Peer) -> Non
 
 
 @pytest.mark.parametrize("limit", [{"count": 0, "global_": True}, {"count": 0}, {"count": 5}])
-def test_a_global_prefetch_is_lifted_by_0_or_by_one_that_is_not_global(peer: Peer, limit: dict[str, int]) -> None:
+def test_a_global_prefetch_is_lifted_by_0_or_by_one_that_is_not_global(peer: Peer, limit: dict[str, Any]) -> None:
     fill(peer, "q", 3)
     qos(peer, 1, global_=True)
     peer.consume("q")
     assert peer.bodies() == [b"q1"]
-    qos(peer, **limit)  # type: ignore[arg-type]
+    qos(peer, **limit)
     assert peer.bodies() == [b"q2", b"q3"]
 
 
@@ -202,7 +204,7 @@ def test_a_global_prefetch_that_comes_late_waits_until_enough_is_settled(peer: P
     assert peer.bodies() == [b"q5"]
 
 
-def test_what_was_pulled_before_a_global_prefetch_counts_and_what_is_pulled_after_does_not(peer: Peer) -> None:
+def test_only_messages_got_before_a_global_prefetch_count_against_it(peer: Peer) -> None:
     fill(peer, "q", 5)
     assert peer.get("q", no_ack=False) is not None
     qos(peer, 2, global_=True)
@@ -215,7 +217,7 @@ def test_what_was_pulled_before_a_global_prefetch_counts_and_what_is_pulled_afte
     assert peer.bodies() == [b"q4"]
 
 
-def test_what_a_cancelled_consumer_holds_counts(peer: Peer) -> None:
+def test_unacked_messages_of_a_cancelled_consumer_count(peer: Peer) -> None:
     fill(peer, "q", 3)
     qos(peer, 1, global_=True)
     peer.consume("q", "one")
@@ -247,7 +249,7 @@ def test_channels_have_their_own_global_prefetch(peer: Peer) -> None:
         assert len(peer.deliveries(number)) == 1
 
 
-def test_qos_ok_comes_before_what_it_lets_through(peer: Peer) -> None:
+def test_qos_ok_precedes_the_deliveries_that_it_allows(peer: Peer) -> None:
     fill(peer, "q", 2)
     qos(peer, 1, global_=True)
     peer.consume("q")
@@ -268,7 +270,7 @@ def test_a_full_channel_that_closes_gives_everything_to_the_next(peer: Peer, oth
     assert other.bodies() == [b"q1", b"q2"]
 
 
-def test_who_does_not_say_gets_as_many_as_the_configuration_says() -> None:
+def test_the_default_prefetch_is_a_setting() -> None:
     lab = Lab(default_consumer_prefetch=2)
     peer = lab.connect()
     peer.declare("q")

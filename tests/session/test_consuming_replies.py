@@ -1,4 +1,4 @@
-"""Direct reply-to: questions with a name to answer to, and answers that come to the channel that asked."""
+"""Direct reply-to: requests name their channel, which gets the replies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from pamqp import commands
 
 from tests.peer import Lab, Peer
+from tests.present import present
 
 REPLY_TO = "amq.rabbitmq.reply-to"
 
@@ -14,7 +15,7 @@ def ask(client: Peer, server: Peer) -> str:
     client.publish("requests", b"question", reply_to=REPLY_TO, correlation_id="1")
     asked = server.get("requests")
     assert asked is not None
-    reply_to: str = asked[1].properties.reply_to
+    reply_to = present(asked[1].properties.reply_to)
     assert asked[1].properties.correlation_id == "1"
     return reply_to
 
@@ -102,7 +103,7 @@ def test_a_late_mandatory_answer_comes_back_before_4_2() -> None:
     assert server.expect(commands.Basic.Return).reply_code == 312
 
 
-def test_declaring_the_name_tells_whether_somebody_waits(peer: Peer, server: Peer) -> None:
+def test_declaring_a_reply_name_finds_only_waiting_requesters(peer: Peer, server: Peer) -> None:
     peer.consume(REPLY_TO, "c", no_ack=True)
     reply_to = ask(peer, server)
     for name in (REPLY_TO, reply_to):
@@ -122,13 +123,13 @@ def test_an_answer_waits_for_a_full_socket(peer: Peer, server: Peer) -> None:
     assert peer.bodies() == [b"answer"]
 
 
-def test_a_name_in_one_vhost_is_none_in_another(peer: Peer, server: Peer) -> None:
+def test_a_reply_name_is_unknown_in_another_vhost(peer: Peer, server: Peer) -> None:
     lab = peer.lab
     peer.consume(REPLY_TO, "c", no_ack=True)
     reply_to = ask(peer, server)
     lab.broker.add_vhost("other")
     guest = lab.broker.users["guest"]
-    lab.broker.set_permission(guest, "other", guest.permissions["/"])
+    lab.broker.users.set_permission(guest, "other", guest.permissions["/"])
     stranger = lab.connect(vhost="other")
     stranger.publish(reply_to, b"answer")
     peer.expect_nothing()

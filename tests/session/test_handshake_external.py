@@ -1,4 +1,4 @@
-"""EXTERNAL: the user is who the certificate of his TLS connection says, as with rabbitmq_auth_mechanism_ssl.
+"""EXTERNAL: the TLS certificate names the user, as with rabbitmq_auth_mechanism_ssl.
 
 RabbitMQ 3.10.8 was asked where it offers the mechanism, and what each of these refusals looks like.
 """
@@ -10,8 +10,8 @@ import logging
 import pytest
 from pamqp.commands import Connection
 
-from amqp_broker.broker.access import Permission
-from amqp_broker.broker.connection import Tls
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.peer import Tls
 from tests.peer import CAPABILITIES, Lab, Peer
 
 HEADER = b"AMQP\x00\x00\x09\x01"
@@ -29,8 +29,8 @@ def certificate_of(login_name: str | None) -> Tls:
 @pytest.fixture
 def lab() -> Lab:
     lab = Lab(auth_mechanisms=MECHANISMS)
-    anna = lab.broker.add_user("O=client,CN=anna", "secret")
-    lab.broker.set_permission(anna, "/", Permission())
+    anna = lab.broker.users.add("O=client,CN=anna", "secret")
+    lab.broker.users.set_permission(anna, "/", Permission())
     return lab
 
 
@@ -67,7 +67,7 @@ def test_it_is_not_offered_unless_it_is_configured() -> None:
 
 
 @pytest.mark.parametrize("response", ["", "guest", "\0guest\0guest"])
-def test_the_certificate_says_who_logs_in_whatever_the_client_says(lab: Lab, response: str) -> None:
+def test_the_certificate_determines_the_user(lab: Lab, response: str) -> None:
     peer = log_in(lab, certificate_of("O=client,CN=anna"), response)
     peer.expect(Connection.Tune, channel=0)
     assert peer.session.user is lab.broker.users["O=client,CN=anna"]

@@ -1,4 +1,4 @@
-"""connection.open: which vhosts a user may open, how many connections there may be, and what is checked first."""
+"""connection.open: permissions, limits of connections, and the order of checks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 from pamqp import commands
 from pamqp.commands import Connection
 
-from amqp_broker.broker.access import Permission, User
+from amqp_broker.broker.admin.access import Permission, User
 from tests.peer import Lab, Peer
 
 
 def add_user(lab: Lab, name: str, *vhosts: str) -> User:
-    user = lab.broker.add_user(name, "secret")
+    user = lab.broker.users.add(name, "secret")
     for vhost in vhosts:
-        lab.broker.set_permission(user, vhost, Permission())
+        lab.broker.users.set_permission(user, vhost, Permission())
     return user
 
 
@@ -56,7 +56,7 @@ def test_a_vhost_without_permissions_is_refused(lab: Lab) -> None:
 
 
 def test_permissions_that_permit_nothing_open_the_vhost(lab: Lab) -> None:
-    lab.broker.set_permission(add_user(lab, "maria"), "/", Permission("", "", ""))
+    lab.broker.users.set_permission(add_user(lab, "maria"), "/", Permission("", "", ""))
     ask_for(lab, "/", "maria", "secret").expect(Connection.OpenOk, channel=0)
 
 
@@ -72,8 +72,8 @@ def test_vhosts_do_not_see_each_other(lab: Lab) -> None:
     assert here.get("q") is not None
 
 
-def test_users_do_not_share_what_they_may(lab: Lab) -> None:
-    lab.broker.set_permission(add_user(lab, "maria"), "/", Permission(".*", "", ".*"))
+def test_users_do_not_share_cached_permissions(lab: Lab) -> None:
+    lab.broker.users.set_permission(add_user(lab, "maria"), "/", Permission(".*", "", ".*"))
     guest, maria = lab.connect(), lab.connect(user="maria", password="secret")
     guest.declare("q")
     guest.publish("q", b"1")
@@ -86,7 +86,7 @@ def test_users_do_not_share_what_they_may(lab: Lab) -> None:
 # Limits
 
 
-def test_the_node_takes_so_many_connections() -> None:
+def test_the_connections_of_the_node_are_limited() -> None:
     lab = Lab(connection_max=1)
     first = lab.connect()
     assert refusal(lab, "/") == "connection refused: node connection limit (1) is reached"
@@ -94,10 +94,10 @@ def test_the_node_takes_so_many_connections() -> None:
     lab.connect()
 
 
-def test_a_vhost_takes_so_many_connections(lab: Lab) -> None:
+def test_the_connections_of_a_vhost_are_limited(lab: Lab) -> None:
     lab.broker.add_vhost("blue")
-    lab.broker.set_permission(lab.broker.users["guest"], "blue", Permission())
-    lab.vhost.set_limit("max-connections", 1)
+    lab.broker.users.set_permission(lab.broker.users["guest"], "blue", Permission())
+    lab.vhost.limits.set("max-connections", 1)
     first = lab.connect()
     assert refusal(lab, "/") == "access to vhost '/' refused for user 'guest': connection limit (1) is reached"
     lab.connect(vhost="blue")
@@ -105,8 +105,8 @@ def test_a_vhost_takes_so_many_connections(lab: Lab) -> None:
     lab.connect()
 
 
-def test_a_user_has_so_many_connections(lab: Lab) -> None:
-    lab.broker.set_user_limit(add_user(lab, "maria", "/"), "max-connections", 1)
+def test_the_connections_of_a_user_are_limited(lab: Lab) -> None:
+    lab.broker.users.set_limit(add_user(lab, "maria", "/"), "max-connections", 1)
     first = lab.connect(user="maria", password="secret")
     text = refusal(lab, "/", "maria", "secret")
     assert text == "connection refused for user 'maria': user connection limit (1) is reached"
@@ -115,8 +115,8 @@ def test_a_user_has_so_many_connections(lab: Lab) -> None:
     lab.connect(user="maria", password="secret")
 
 
-def test_a_limit_of_0_lets_nobody_in(lab: Lab) -> None:
-    lab.vhost.set_limit("max-connections", 0)
+def test_a_limit_of_0_refuses_every_connection(lab: Lab) -> None:
+    lab.vhost.limits.set("max-connections", 0)
     assert refusal(lab, "/") == "access to vhost '/' refused for user 'guest': connection limit (0) is reached"
 
 
@@ -129,16 +129,16 @@ def test_clients_that_have_not_opened_a_vhost_do_not_count() -> None:
 
 def test_limits_are_checked_in_rabbitmqs_order() -> None:
     lab = Lab(connection_max=1)
-    lab.broker.add_vhost("blue").set_limit("max-connections", 0)
-    lab.broker.set_user_limit(add_user(lab, "maria"), "max-connections", 0)
+    lab.broker.add_vhost("blue").limits.set("max-connections", 0)
+    lab.broker.users.set_limit(add_user(lab, "maria"), "max-connections", 0)
     lab.connect()
     texts = [refusal(lab, "blue", "maria", "secret")]
-    lab.broker.config = Lab().broker.config
+    lab.broker.settings = Lab().broker.settings
     texts.append(refusal(lab, "blue", "maria", "secret"))
     texts.append(refusal(lab, "missing", "maria", "secret"))
-    lab.broker.vhosts["blue"].clear_limit("max-connections")
+    lab.broker.vhosts["blue"].limits.clear("max-connections")
     texts.append(refusal(lab, "blue", "maria", "secret"))
-    lab.broker.clear_user_limit(lab.broker.users["maria"], "max-connections")
+    lab.broker.users.clear_limit(lab.broker.users["maria"], "max-connections")
     texts.append(refusal(lab, "blue", "maria", "secret"))
     assert texts == [
         "connection refused: node connection limit (1) is reached",

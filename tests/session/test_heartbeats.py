@@ -24,8 +24,8 @@ def live(lab: Lab, peer: Peer, duration_ms: int) -> list[int]:
     start, heard = lab.now, []
     for _ in range(duration_ms // 500):
         lab.advance(500)
-        if peer.session.outbox:
-            assert peer.session.take_output() == [HEARTBEAT]
+        if peer.session.outbox.pieces:
+            assert peer.session.outbox.take() == [HEARTBEAT]
             heard.append(lab.now - start)
         peer.send_bytes(HEARTBEAT)
     return heard
@@ -47,7 +47,7 @@ def test_a_client_that_is_silent_for_two_intervals_is_dropped_without_a_word(lab
     peer = connect(lab, 10)
     lab.advance(29_999)
     assert not peer.is_dropped
-    peer.session.take_output()
+    peer.session.outbox.take()
     lab.advance(1)
     assert peer.is_dropped
     peer.expect_nothing()
@@ -95,7 +95,7 @@ def test_a_heartbeat_waits_for_a_socket_that_is_full(lab: Lab) -> None:
     peer.expect_nothing()
     peer.session.resume(lab.now)
     lab.advance(1000)
-    assert b"".join(peer.session.take_output()) == HEARTBEAT
+    assert b"".join(peer.session.outbox.take()) == HEARTBEAT
 
 
 def test_heartbeats_go_on_while_the_broker_waits_for_close_ok(lab: Lab) -> None:

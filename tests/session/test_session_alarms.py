@@ -19,7 +19,7 @@ def publisher(lab: Lab, peer: Peer) -> Peer:
     ("alarms", "reason"),
     [(["memory"], "low on memory"), (["disk"], "low on disk"), (["memory", "disk"], "low on memory & disk")],
 )
-def test_a_connection_that_publishes_first_during_an_alarm_is_told_why(
+def test_a_connection_that_first_publishes_during_an_alarm_is_blocked_with_the_reason(
     lab: Lab, peer: Peer, alarms: list[str], reason: str
 ) -> None:
     for alarm in alarms:
@@ -38,7 +38,7 @@ def test_a_connection_that_has_published_is_blocked_at_once(lab: Lab, publisher:
     assert publisher.session.is_blocked
 
 
-def test_a_second_alarm_is_not_told_and_the_last_to_end_unblocks(lab: Lab, publisher: Peer) -> None:
+def test_a_second_alarm_sends_nothing_and_the_last_to_clear_unblocks(lab: Lab, publisher: Peer) -> None:
     lab.broker.set_alarm("memory", True)
     publisher.expect(commands.Connection.Blocked, channel=0)
     lab.broker.set_alarm("disk", True)
@@ -49,7 +49,7 @@ def test_a_second_alarm_is_not_told_and_the_last_to_end_unblocks(lab: Lab, publi
     assert not publisher.session.is_blocked
 
 
-def test_who_only_consumes_goes_on(lab: Lab, publisher: Peer, other: Peer) -> None:
+def test_a_connection_that_only_consumes_is_not_blocked(lab: Lab, publisher: Peer, other: Peer) -> None:
     lab.broker.set_alarm("memory", True)
     other.consume("q")
     assert other.bodies() == [b"1"]

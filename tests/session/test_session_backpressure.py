@@ -1,11 +1,11 @@
-"""A socket that is full holds up its own consumers only, and a backlog leaves in portions."""
+"""A socket that is full holds up its own consumers only, and a backlog leaves in batches."""
 
 from __future__ import annotations
 
 import pytest
 from pamqp.commands import Basic, Channel, Queue
 
-from amqp_broker.broker.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
 from tests.peer import Lab, Peer
 
 
@@ -74,7 +74,7 @@ def test_an_ack_while_paused_frees_the_consumer_for_later(lab: Lab, peer: Peer) 
     assert peer.bodies() == [b"2"]
 
 
-def test_what_a_paused_client_rejects_goes_to_another(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_messages_rejected_by_a_paused_client_go_to_another(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", b"1")
     peer.consume("q")
     assert peer.bodies() == [b"1"]
@@ -96,10 +96,10 @@ def test_prefetch_counts_after_a_pause_as_before(lab: Lab, peer: Peer) -> None:
     assert peer.bodies() == [b"3"]
 
 
-# Publishers are slowed down for consumers whose sockets are full, and for nobody else
+# Publishers are slowed down only for consumers with full sockets
 
 
-def test_a_backlog_behind_a_full_socket_is_told_to_the_shell(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_the_shell_learns_of_a_backlog_behind_a_full_socket(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", b"1")
     assert not lab.broker.is_congested
     peer.consume("q")
@@ -152,14 +152,14 @@ def test_a_consumer_that_came_during_a_pause_clogs_until_its_end(lab: Lab, peer:
     assert not lab.broker.is_congested
 
 
-# Portions
+# Batches
 
 
 def outbox_bytes(peer: Peer) -> int:
-    return sum(map(len, peer.session.outbox))
+    return sum(map(len, peer.session.outbox.pieces))
 
 
-def test_a_big_backlog_to_a_no_ack_consumer_never_puts_more_than_a_portion_into_the_outbox(
+def test_a_big_backlog_to_a_no_ack_consumer_never_puts_more_than_a_batch_into_the_outbox(
     lab: Lab, peer: Peer, other: Peer
 ) -> None:
     size, count = 10_000, 200
@@ -168,24 +168,24 @@ def test_a_big_backlog_to_a_no_ack_consumer_never_puts_more_than_a_portion_into_
     received = 0
     while True:
         assert outbox_bytes(peer) <= DRAIN_BYTES_MAX + 2 * size
-        received += b"".join(peer.session.take_output()).count(b"\x00\x3c\x00\x3c")
+        received += b"".join(peer.session.outbox.take()).count(b"\x00\x3c\x00\x3c")
         if not lab.broker.undrained:
             break
         lab.broker.drain_on()
     assert received == count
 
 
-def test_small_messages_leave_in_portions_too(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_small_messages_leave_in_batches(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", *[b""] * (2 * DRAIN_MESSAGES_MAX + 1))
     peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
-    portions = [len(peer.deliveries())]
+    batches = [len(peer.deliveries())]
     while lab.broker.drain_on():
-        portions.append(len(peer.deliveries()))
-    assert portions[:2] == [DRAIN_MESSAGES_MAX] * 2
-    assert sum(portions) + len(peer.deliveries()) == 2 * DRAIN_MESSAGES_MAX + 1
+        batches.append(len(peer.deliveries()))
+    assert batches[:2] == [DRAIN_MESSAGES_MAX] * 2
+    assert sum(batches) + len(peer.deliveries()) == 2 * DRAIN_MESSAGES_MAX + 1
 
 
-def test_what_comes_between_two_portions_waits_for_its_turn(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_message_published_between_two_batches_waits_for_its_turn(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", *[b"old"] * (DRAIN_MESSAGES_MAX + 1))
     peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
     other.publish("q", b"new")
@@ -193,15 +193,15 @@ def test_what_comes_between_two_portions_waits_for_its_turn(lab: Lab, peer: Peer
     assert peer.bodies() == [b"old"] * (DRAIN_MESSAGES_MAX + 1) + [b"new"]
 
 
-def test_a_queue_that_is_deleted_between_two_portions_is_forgotten(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_queue_that_is_deleted_between_two_batches_is_forgotten(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", *[b""] * (DRAIN_MESSAGES_MAX + 1))
     peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
     other.send(Queue.Delete(queue="q"))
     assert not lab.broker.drain_on()
-    assert len(peer.session.outbox) <= 4 * DRAIN_MESSAGES_MAX + 1
+    assert len(peer.session.outbox.pieces) <= 4 * DRAIN_MESSAGES_MAX + 1
 
 
-def test_a_consumer_that_pauses_between_two_portions_gets_the_rest_later(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_consumer_that_pauses_between_two_batches_gets_the_rest_later(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", *[b""] * (DRAIN_MESSAGES_MAX + 5))
     peer.send(Basic.Consume(queue="q", consumer_tag="c", no_ack=True, nowait=True))
     peer.session.pause()

@@ -9,55 +9,55 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Basic, Connection
 
-from amqp_broker.broker.access import Permission
+from amqp_broker.broker.admin.access import Permission
 from tests.peer import Lab, Peer
 
 
 @pytest.fixture
 def maria(lab: Lab) -> Peer:
     """A client of the user maria."""
-    lab.broker.set_permission(lab.broker.add_user("maria", "secret"), "/", Permission())
+    lab.broker.users.set_permission(lab.broker.users.add("maria", "secret"), "/", Permission())
     return lab.connect(user="maria", password="secret")
 
 
 def test_the_connections_of_a_deleted_user_are_closed(lab: Lab, maria: Peer, peer: Peer) -> None:
-    lab.broker.delete_user("maria")
+    lab.broker.users.delete("maria")
     assert maria.expect_connection_close(320) == "CONNECTION_FORCED - user 'maria' is deleted"
     assert maria.is_dropped
     peer.declare("q")
 
 
-def test_what_a_deleted_user_held_goes_back(lab: Lab, maria: Peer, peer: Peer) -> None:
+def test_messages_held_by_a_deleted_user_are_requeued(lab: Lab, maria: Peer, peer: Peer) -> None:
     peer.declare("q")
     maria.declare("own", exclusive=True)
     maria.consume("q")
     peer.publish("q", b"x")
     maria.expect_delivery()
-    lab.broker.delete_user("maria")
+    lab.broker.users.delete("maria")
     assert peer.declare("q").message_count == 1
     assert list(lab.vhost.queues) == ["q"]
 
 
 def test_a_deleted_user_cannot_log_in(lab: Lab, maria: Peer) -> None:
-    lab.broker.delete_user("maria")
+    lab.broker.users.delete("maria")
     with pytest.raises(AssertionError, match="Close"):
         lab.peer().open(user="maria", password="secret")
 
 
-def test_a_user_deleted_during_his_login_opens_no_vhost(lab: Lab, maria: Peer) -> None:
+def test_a_user_deleted_during_the_login_opens_no_vhost(lab: Lab, maria: Peer) -> None:
     late = lab.peer()
     late.send_bytes(b"AMQP\x00\x00\x09\x01")
     late.expect(Connection.Start, channel=0)
     late.send(Connection.StartOk({}, "PLAIN", "\0maria\0secret"), channel=0)
     late.expect(Connection.Tune, channel=0)
-    lab.broker.delete_user("maria")
+    lab.broker.users.delete("maria")
     late.send(Connection.TuneOk(2047, 131072, 0), Connection.Open("/"), channel=0)
     assert late.expect_connection_close(530) == "NOT_ALLOWED - access to vhost '/' refused for user 'maria'"
 
 
 def test_the_connections_to_a_deleted_vhost_are_closed(lab: Lab, peer: Peer) -> None:
     lab.broker.add_vhost("blue")
-    lab.broker.set_permission(lab.broker.users["guest"], "blue", Permission())
+    lab.broker.users.set_permission(lab.broker.users["guest"], "blue", Permission())
     client = lab.connect(vhost="blue")
     client.declare("q")
     client.consume("q")
@@ -72,13 +72,13 @@ def test_the_connections_to_a_deleted_vhost_are_closed(lab: Lab, peer: Peer) -> 
 
 
 def test_a_changed_password_leaves_open_connections_alone(lab: Lab, maria: Peer) -> None:
-    lab.broker.change_password(lab.broker.user("maria"), "new")
+    lab.broker.users.change_password(lab.broker.users.named("maria"), "new")
     maria.declare("q")
     lab.connect(user="maria", password="new")
 
 
-def test_a_user_without_permissions_keeps_his_connections(lab: Lab, maria: Peer) -> None:
-    lab.broker.clear_permission(lab.broker.user("maria"), "/")
+def test_a_user_who_loses_all_permissions_keeps_connections(lab: Lab, maria: Peer) -> None:
+    lab.broker.users.clear_permission(lab.broker.users.named("maria"), "/")
     maria.send(Basic.Get(queue="q"))
     text = "ACCESS_REFUSED - read access to queue 'q' in vhost '/' refused for user 'maria'"
     assert maria.expect_channel_close(403) == text
@@ -86,9 +86,9 @@ def test_a_user_without_permissions_keeps_his_connections(lab: Lab, maria: Peer)
 
 
 def test_tags_count_at_once(lab: Lab, maria: Peer) -> None:
-    lab.broker.set_tags(lab.broker.user("maria"), ["impersonator"])
+    lab.broker.users.set_tags(lab.broker.users.named("maria"), ["impersonator"])
     maria.publish("q", b"x", user_id="somebody")
     maria.expect_nothing()
-    lab.broker.set_tags(lab.broker.user("maria"), [])
+    lab.broker.users.set_tags(lab.broker.users.named("maria"), [])
     maria.publish("q", b"x", user_id="somebody")
     assert "user_id property set to 'somebody'" in maria.expect_channel_close(406)

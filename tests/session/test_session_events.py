@@ -8,6 +8,7 @@ import pytest
 from pamqp.commands import Basic, Channel, Connection, Queue
 
 from tests.peer import Lab, Peer
+from tests.present import present
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def listener(lab: Lab) -> Peer:
 def heard(listener: Peer) -> list[tuple[str, Any]]:
     """Names of events, and the users who caused them."""
     return [
-        (deliver.routing_key, content.properties.headers.get("user_who_performed_action"))
+        (present(deliver.routing_key), present(content.properties.headers).get("user_who_performed_action"))
         for deliver, content in listener.deliveries()
     ]
 
@@ -75,13 +76,13 @@ def test_a_failed_login_is_heard(lab: Lab, listener: Peer) -> None:
     peer.send(Connection.StartOk({}, "PLAIN", "\0guest\0wrong"), channel=0)
     [(deliver, content)] = listener.deliveries()
     assert deliver.routing_key == "user.authentication.failure"
-    assert content.properties.headers["error"] == "user 'guest' - invalid credentials"
+    assert present(content.properties.headers)["error"] == "user 'guest' - invalid credentials"
 
 
-def test_what_was_created_tells_what_was_negotiated(lab: Lab, listener: Peer) -> None:
+def test_the_creation_event_has_the_negotiated_values(lab: Lab, listener: Peer) -> None:
     lab.peer().open(channel_max=7, frame_max=9000, heartbeat=5)
     _, (deliver, content) = listener.deliveries()
-    headers = content.properties.headers
+    headers = present(content.properties.headers)
     assert deliver.routing_key == "connection.created"
     told = [headers[key] for key in ("channel_max", "frame_max", "timeout", "auth_mechanism")]
     assert told == [7, 9000, 5, "PLAIN"]

@@ -9,8 +9,9 @@ import pytest
 from pamqp import base, commands
 from pamqp.commands import Basic, Exchange, Queue
 
-from amqp_broker.broker.access import Permission, TopicPermission
-from tests.peer import Lab, Peer, show
+from amqp_broker.broker.admin.access import Permission, TopicPermission
+from tests.peer import Lab, Peer, blamed, show
+from tests.present import present
 from tests.session.refusals import ROWS, THE_EXCHANGE, THE_QUEUE, Publish, Row
 
 SOFT = (311, 403, 404, 405, 406)
@@ -38,8 +39,8 @@ def refusal(peer: Peer, offender: base.Frame | Publish) -> tuple[int, str]:
     assert isinstance(close, (commands.Channel.Close, commands.Connection.Close)), show(close)
     assert number == (1 if close.reply_code in SOFT else 0)
     index = Basic.Publish.index if isinstance(offender, Publish) else offender.index
-    assert (close.class_id, close.method_id) == (index >> 16, index & 0xFFFF)
-    return close.reply_code, close.reply_text
+    assert blamed(close) == index
+    return present(close.reply_code), close.reply_text
 
 
 def refused(code: int, text: str) -> tuple[int, str]:
@@ -54,13 +55,13 @@ def title(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=title)
-def test_what_is_refused_is_refused_in_rabbitmqs_words(row: Row) -> None:
+def test_refusals_have_the_texts_of_rabbitmq(row: Row) -> None:
     lab = Lab()
     peer = lab.connect()
     if row.theirs:
         other = lab.connect()
-        for step in row.theirs:
-            other.call(step)
+        for their_step in row.theirs:
+            other.call(their_step)
     for step in row.given:
         if isinstance(step, Publish):
             play(peer, step)
@@ -69,7 +70,7 @@ def test_what_is_refused_is_refused_in_rabbitmqs_words(row: Row) -> None:
     assert refusal(peer, row.offender) == refused(row.code, row.text)
 
 
-def test_a_body_may_be_too_large() -> None:
+def test_an_oversized_body_is_refused() -> None:
     peer = Lab(message_bytes_max=3).connect()
     assert refusal(peer, Publish(body=b"1234")) == refused(406, "message size 4 is larger than configured max size 3")
 
@@ -84,7 +85,7 @@ def stranger() -> Peer:
     owner = lab.connect()
     owner.call(THE_QUEUE)
     owner.call(THE_EXCHANGE)
-    lab.broker.set_permission(lab.broker.add_user("anna", "secret"), "/", Permission("", "", ""))
+    lab.broker.users.set_permission(lab.broker.users.add("anna", "secret"), "/", Permission("", "", ""))
     return lab.connect(user="anna", password="secret")
 
 
@@ -106,9 +107,7 @@ def stranger() -> Peer:
         (Publish(""), "write access to exchange 'amq.default'"),
     ],
 )
-def test_what_takes_a_permission_is_refused_without(
-    stranger: Peer, offender: base.Frame | Publish, access: str
-) -> None:
+def test_a_missing_permission_is_refused(stranger: Peer, offender: base.Frame | Publish, access: str) -> None:
     assert refusal(stranger, offender) == refused(403, f"{access} in vhost '/' refused for user 'anna'")
 
 
@@ -143,11 +142,11 @@ def test_what_takes_a_permission_is_refused_without(
         ),
     ],
 )
-def test_what_takes_several_permissions_is_refused_with_the_first_that_is_missing(
+def test_the_first_missing_permission_is_named(
     stranger: Peer, permission: Permission, offender: base.Frame, access: str
 ) -> None:
     broker = stranger.lab.broker
-    broker.set_permission(broker.users["anna"], "/", permission)
+    broker.users.set_permission(broker.users["anna"], "/", permission)
     assert refusal(stranger, offender) == refused(403, f"{access} in vhost '/' refused for user 'anna'")
 
 
@@ -161,7 +160,7 @@ def test_what_takes_several_permissions_is_refused_with_the_first_that_is_missin
 def test_a_topic_may_be_refused(stranger: Peer, offender: base.Frame | Publish, access: str) -> None:
     broker = stranger.lab.broker
     anna = broker.users["anna"]
-    broker.set_permission(anna, "/", Permission())
-    broker.set_topic_permission(anna, "/", "amq.topic", TopicPermission("^x", "^x"))
+    broker.users.set_permission(anna, "/", Permission())
+    broker.users.set_topic_permission(anna, "/", "amq.topic", TopicPermission("^x", "^x"))
     text = f"{access} in exchange 'amq.topic' in vhost '/' refused for user 'anna'"
     assert refusal(stranger, offender) == refused(403, text)

@@ -1,4 +1,4 @@
-"""No secret comes into the log, whatever a client does with it: neither as text nor as the octets RabbitMQ quotes."""
+"""No secret is logged, neither as text nor as the octets that RabbitMQ quotes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from random import Random
 import pytest
 from pamqp import base, commands, encode, frame
 from pamqp.commands import Connection
+from pamqp.common import FieldTable
 
-from amqp_broker.config import Config
+from amqp_broker.settings.settings import Settings
 from tests.mutations import frames_of, mutate
 from tests.peer import CAPABILITIES, Lab, Peer
 
 SECRET = "hunter2-Tr0ub4dor"
 HEADER = b"AMQP\x00\x00\x09\x01"
-PROPERTIES: dict[str, object] = {"capabilities": dict(CAPABILITIES)}
+PROPERTIES: FieldTable = {"capabilities": dict(CAPABILITIES)}
 
 
 def table(**values: str) -> str:
@@ -43,7 +44,7 @@ SECRETS = {
 
 
 def leaks(text: str) -> bool:
-    """Whether five letters of the secret in a row are in a text, as letters, as octets or in hexadecimal."""
+    """Return whether five letters of the secret in a row are in a text, as letters, octets or hexadecimal."""
     pieces = [SECRET[at : at + 5] for at in range(len(SECRET) - 4)]
     return any(
         shown in text
@@ -117,5 +118,5 @@ def test_a_name_cannot_begin_a_line_of_the_log(lab: Lab, caplog: pytest.LogCaptu
 
 
 def test_settings_are_shown_without_their_secrets() -> None:
-    shown = repr(Config(default_user="anna", default_pass=SECRET, tls_key_password=SECRET))
+    shown = repr(Settings(default_user="anna", default_pass=SECRET, tls_key_password=SECRET))
     assert not leaks(shown)

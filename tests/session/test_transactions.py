@@ -6,7 +6,7 @@ import pytest
 from pamqp import base
 from pamqp.commands import Basic, Channel, Connection, Queue, Tx
 
-from tests.peer import Lab, Peer, shown
+from tests.peer import Lab, Peer, blamed, shown
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def pull(worker: Peer, other: Peer, *messages: bytes) -> None:
 # Publishing
 
 
-def test_what_is_published_comes_with_the_commit_in_its_order(worker: Peer, other: Peer) -> None:
+def test_publishes_take_effect_in_order_at_the_commit(worker: Peer, other: Peer) -> None:
     worker.publish("q", b"1")
     worker.publish("q", b"23", frame_size=1)
     worker.publish("q", b"4", delivery_mode=2, headers={"n": 1})
@@ -49,7 +49,7 @@ def test_what_is_published_comes_with_the_commit_in_its_order(worker: Peer, othe
     assert bodies(other) == [b"1", b"23", b"4"]
 
 
-def test_what_is_published_goes_with_the_rollback(worker: Peer, other: Peer) -> None:
+def test_a_rollback_drops_publishes(worker: Peer, other: Peer) -> None:
     worker.publish("q", b"lost")
     worker.call(Tx.Rollback())
     worker.publish("q", b"kept")
@@ -58,7 +58,7 @@ def test_what_is_published_goes_with_the_rollback(worker: Peer, other: Peer) -> 
 
 
 @pytest.mark.parametrize("end", ["channel close", "channel error", "connection close", "disconnect"])
-def test_what_was_not_committed_goes_with_the_channel(lab: Lab, worker: Peer, other: Peer, end: str) -> None:
+def test_closing_the_channel_drops_uncommitted_publishes(lab: Lab, worker: Peer, other: Peer, end: str) -> None:
     pull(worker, other, b"1", b"2", b"3")
     worker.publish("q", b"lost")
     worker.send(Basic.Ack(1), Basic.Reject(2, requeue=False))
@@ -82,7 +82,7 @@ def test_a_committed_message_counts_once(worker: Peer, other: Peer) -> None:
     assert bodies(other) == [b"1"]
 
 
-def test_what_is_mandatory_and_unroutable_is_returned_at_the_commit(worker: Peer) -> None:
+def test_unroutable_mandatory_messages_are_returned_at_the_commit(worker: Peer) -> None:
     worker.publish("missing", b"back", mandatory=True)
     worker.expect_nothing()
     worker.send(Tx.Commit())
@@ -101,7 +101,7 @@ def test_a_queue_deleted_before_the_commit_gets_nothing_and_others_do(lab: Lab, 
     assert bodies(other) == [b"1"]
 
 
-def test_what_a_full_queue_refuses_makes_the_commit_partial(lab: Lab, worker: Peer) -> None:
+def test_a_full_queue_makes_the_commit_partial(lab: Lab, worker: Peer) -> None:
     worker.declare("limited", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     for queue in ("limited", "limited", "q"):
         worker.publish(queue)
@@ -110,7 +110,7 @@ def test_what_a_full_queue_refuses_makes_the_commit_partial(lab: Lab, worker: Pe
     assert lab.vhost.queues["limited"].ready_count == lab.vhost.queues["q"].ready_count == 1
 
 
-def test_a_fault_of_a_publish_is_told_at_once(worker: Peer) -> None:
+def test_an_invalid_publish_is_reported_at_once(worker: Peer) -> None:
     worker.publish(exchange="missing")
     assert worker.expect_channel_close(404) == "NOT_FOUND - no exchange 'missing' in vhost '/'"
 
@@ -162,12 +162,12 @@ def test_after_a_rollback_a_tag_can_be_settled_again_and_in_order(lab: Lab, work
     assert bodies(other) == [b"3"]
 
 
-def test_an_unknown_tag_is_told_at_once(worker: Peer) -> None:
+def test_an_unknown_tag_is_reported_at_once(worker: Peer) -> None:
     worker.send(Basic.Ack(99))
     assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 99"
 
 
-def test_what_is_committed_comes_back_to_its_place_before_what_was_published(worker: Peer, other: Peer) -> None:
+def test_requeues_of_a_commit_precede_its_publishes(worker: Peer, other: Peer) -> None:
     pull(worker, other, b"old")
     worker.publish("q", b"new")
     worker.send(Basic.Nack(1, requeue=True))
@@ -188,7 +188,7 @@ def test_prefetch_is_freed_by_the_commit(worker: Peer, other: Peer) -> None:
     assert worker.bodies() == [b"2"]
 
 
-def test_a_prefetch_for_the_channel_counts_what_is_not_committed(lab: Lab, worker: Peer, other: Peer) -> None:
+def test_uncommitted_acks_count_against_the_channel_prefetch(lab: Lab, worker: Peer, other: Peer) -> None:
     worker.consume("q")
     for _ in range(4):
         other.publish("q")
@@ -213,7 +213,7 @@ def test_without_a_transaction_there_is_nothing_to_end(peer: Peer, method: base.
     peer.send(method)
     close = peer.expect(Channel.Close)
     assert (close.reply_code, close.reply_text) == (406, "PRECONDITION_FAILED - channel is not transactional")
-    assert close.class_id << 16 | close.method_id == method.index
+    assert blamed(close) == method.index
 
 
 def test_an_empty_transaction_can_be_ended(worker: Peer) -> None:
@@ -221,7 +221,7 @@ def test_an_empty_transaction_can_be_ended(worker: Peer) -> None:
         worker.call(method)
 
 
-def test_selecting_again_keeps_what_was_done(worker: Peer, other: Peer) -> None:
+def test_selecting_again_keeps_the_transaction(worker: Peer, other: Peer) -> None:
     worker.publish("q", b"1")
     worker.call(Tx.Select())
     worker.call(Tx.Commit())

@@ -1,25 +1,25 @@
-"""Two brokers in memory and shovels between them: `amqp://` is the one here, `amqp://there` the other."""
+"""Two brokers in memory and shovels between them: `amqp://` is the first, `amqp://there` the second."""
 
 from __future__ import annotations
 
 import itertools
 from typing import Any
 
-from amqp_broker.broker.access import InternalUser
+from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.queue import Queue
-from amqp_broker.config import Config
-from amqp_broker.message import Address, Message, Properties
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.session.session import Session
-from amqp_broker.shovel.client import Client, Lost
-from amqp_broker.shovel.definition import Uri, parse
+from amqp_broker.settings.settings import Settings
+from amqp_broker.shovel.amqp_client import Client, Lost
 from amqp_broker.shovel.shovel import Shovel
+from amqp_broker.shovel.shovel_definition import Uri, parse
 
 NOW = 1_700_000_000_000
 
 
 class MemoryLink:
-    """A client and a session that hand each other what they say."""
+    """Exchanges octets between a client and a session."""
 
     def __init__(self, pair: Pair, broker: Broker, client: Client, shovel: Shovel) -> None:
         self.pair = pair
@@ -41,11 +41,11 @@ class MemoryLink:
         self.session.connection_lost(self.pair.now)
 
     def move(self) -> bool:
-        """Hand over what there is in both directions; returns whether there was anything."""
+        """Move the octets in both directions; return whether there were any."""
         said, self.client.outbox = b"".join(self.client.outbox), []
         if said and not self.is_closed:
             self.session.receive(said, self.pair.now)
-        answer = b"" if self.is_closed or self.is_paused else b"".join(self.session.take_output())
+        answer = b"" if self.is_closed or self.is_paused else b"".join(self.session.outbox.take())
         if answer:
             try:
                 self.client.receive(answer)
@@ -55,7 +55,7 @@ class MemoryLink:
 
 
 class Pair:
-    """`here` and `there`; `is_down` refuses connections to the other."""
+    """The brokers `here` and `there`; `is_down` refuses connections to `there`."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -66,7 +66,7 @@ class Pair:
 
     def _broker(self) -> Broker:
         counter = itertools.count()
-        broker = Broker(Config(), lambda size: next(counter).to_bytes(size, "big"))
+        broker = Broker(Settings(), lambda size: next(counter).to_bytes(size, "big"))
         broker.now = self.now
         broker.add_defaults()
         return broker
@@ -76,12 +76,12 @@ class Pair:
             raise OSError("connection refused")
         link = MemoryLink(self, self.here if uri.is_local else self.there, client, shovel)
         if uri.is_local:
-            link.session.insider = InternalUser("rmq-shovel")
+            link.session.internal_user = InternalUser("rmq-shovel")
         self.links.append(link)
         return link
 
     def shovel(self, **given: Any) -> Shovel:
-        """A shovel that has done what it can for now; `src_queue="q"` is the key src-queue."""
+        """Return a started shovel that is idle; `src_queue="q"` is the key src-queue."""
         value = {"src-uri": "amqp://", "dest-uri": "amqp://there"}
         value.update({key.replace("_", "-"): item for key, item in given.items()})
         shovel = Shovel("s", "/", parse(value), self, "rabbit@here", self.done.append, self.now)
@@ -94,14 +94,14 @@ class Pair:
             self.links = [link for link in self.links if not link.is_closed]
 
     def wait(self, shovel: Shovel, duration_ms: int) -> None:
-        """Time passes."""
+        """Advance the clock."""
         self.now += duration_ms
         if shovel.next_tick_ms is not None and shovel.next_tick_ms <= self.now:
             shovel.tick(self.now)
         self.run()
 
     def cut(self) -> None:
-        """All connections are lost at once."""
+        """Lose all connections at once."""
         links, self.links = self.links, []
         for link in links:
             link.is_closed = True

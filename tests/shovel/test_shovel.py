@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from amqp_broker import fields
-from amqp_broker.broker.exchange import FanoutExchange
+from amqp_broker.amqp import fields
+from amqp_broker.broker.exchanges.exchange import FanoutExchange
 from tests.shovel.pair import Pair, bodies, declare, push
 
 NUMBERS = [b"%d" % number for number in range(50)]
 
 
-def test_messages_move_to_a_queue_of_another_broker_in_their_order() -> None:
+def test_messages_are_moved_in_order() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     push(source, *NUMBERS)
@@ -17,7 +17,7 @@ def test_messages_move_to_a_queue_of_another_broker_in_their_order() -> None:
     assert (shovel.state, shovel.forwarded_count) == ("running", 50)
 
 
-def test_what_comes_later_moves_too() -> None:
+def test_later_messages_are_moved() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     pair.shovel(src_queue="q", dest_queue="other")
@@ -26,7 +26,7 @@ def test_what_comes_later_moves_too() -> None:
     assert bodies(pair.there.vhosts["/"].queues["other"]) == [b"late"]
 
 
-def test_a_message_arrives_with_the_octets_it_left_with() -> None:
+def test_a_message_arrives_with_its_original_octets() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     headers = {"b": fields.Long(1), "a": True, "c": [b"\xff", {"deep": None}]}
@@ -37,7 +37,7 @@ def test_a_message_arrives_with_the_octets_it_left_with() -> None:
     assert (arrived.property_list, arrived.body) == (sent.property_list, sent.body)
 
 
-def test_queues_that_are_missing_are_declared_durable() -> None:
+def test_missing_queues_are_declared_durable() -> None:
     pair = Pair()
     pair.shovel(src_queue="q", dest_queue="other", dest_queue_args={"x-queue-type": "quorum"})
     assert pair.here.vhosts["/"].queues["q"].is_durable
@@ -58,7 +58,7 @@ def test_without_a_destination_messages_keep_exchange_and_routing_key() -> None:
     assert (message.exchange, message.routing_key) == ("source", "key")
 
 
-def test_an_exchange_is_a_source_too() -> None:
+def test_the_source_may_be_an_exchange() -> None:
     pair = Pair()
     shovel = pair.shovel(src_exchange="amq.topic", src_exchange_key="a.*", dest_queue="other")
     here = pair.here.vhosts["/"]
@@ -71,14 +71,14 @@ def test_an_exchange_is_a_source_too() -> None:
     assert not here.queues
 
 
-def test_an_exchange_that_is_missing_is_told() -> None:
+def test_a_missing_exchange_is_the_reason_of_a_failure() -> None:
     pair = Pair()
     declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_exchange="missing")
     assert (shovel.state, shovel.reason) == ("terminated", "404 NOT_FOUND - no exchange 'missing' in vhost '/'")
 
 
-def test_what_was_on_its_way_when_the_connection_broke_comes_again() -> None:
+def test_messages_in_flight_when_the_connection_breaks_are_moved_again() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_queue="other")
@@ -94,7 +94,7 @@ def test_what_was_on_its_way_when_the_connection_broke_comes_again() -> None:
     assert (source.ready_count, source.unacked_count) == (0, 0)
 
 
-def test_a_broker_that_is_down_is_tried_again_after_the_delay() -> None:
+def test_an_unreachable_broker_is_tried_again_after_the_delay() -> None:
     pair = Pair()
     push(declare(pair.here, "q"), b"m")
     pair.is_down = True
@@ -107,7 +107,7 @@ def test_a_broker_that_is_down_is_tried_again_after_the_delay() -> None:
     assert bodies(pair.there.vhosts["/"].queues["other"]) == [b"m"]
 
 
-def test_a_delay_of_0_is_never() -> None:
+def test_a_reconnect_delay_of_0_means_never() -> None:
     pair = Pair()
     pair.is_down = True
     shovel = pair.shovel(src_queue="q", dest_queue="other", reconnect_delay=0)
@@ -128,7 +128,7 @@ def test_a_message_that_the_destination_refuses_stays_with_the_source() -> None:
     assert pair.there.vhosts["/"].queues["full"].ready_count == 1
 
 
-def test_a_shovel_ends_when_it_has_moved_so_many_messages() -> None:
+def test_a_shovel_ends_after_a_number_of_messages() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     push(source, *NUMBERS)
@@ -139,7 +139,7 @@ def test_a_shovel_ends_when_it_has_moved_so_many_messages() -> None:
     assert bodies(source) == NUMBERS[20:]
 
 
-def test_a_shovel_ends_when_it_has_moved_what_was_there_at_its_start() -> None:
+def test_a_shovel_ends_after_the_messages_that_were_ready_at_its_start() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     push(source, *NUMBERS)
@@ -149,13 +149,13 @@ def test_a_shovel_ends_when_it_has_moved_what_was_there_at_its_start() -> None:
     assert bodies(pair.there.vhosts["/"].queues["other"]) == NUMBERS
 
 
-def test_a_shovel_of_an_empty_queues_length_ends_at_once() -> None:
+def test_a_shovel_of_an_empty_queue_ends_at_once() -> None:
     pair = Pair()
     declare(pair.here, "q")
     assert pair.done == [pair.shovel(src_queue="q", dest_queue="other", src_delete_after="queue-length")]
 
 
-def test_after_an_interruption_a_shovel_goes_on_counting() -> None:
+def test_the_count_continues_after_an_interruption() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_queue="other", src_delete_after=30)
@@ -168,7 +168,7 @@ def test_after_an_interruption_a_shovel_goes_on_counting() -> None:
     assert pair.there.vhosts["/"].queues["other"].ready_count == 30
 
 
-def test_a_blocked_destination_gets_nothing_until_it_is_free() -> None:
+def test_a_blocked_destination_receives_nothing_until_it_is_unblocked() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     push(source, b"0")
@@ -184,7 +184,7 @@ def test_a_blocked_destination_gets_nothing_until_it_is_free() -> None:
     assert pair.there.vhosts["/"].queues["other"].ready_count == 51
 
 
-def test_a_full_socket_holds_up_the_source() -> None:
+def test_a_full_socket_pauses_the_source() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_queue="other")
@@ -198,7 +198,7 @@ def test_a_full_socket_holds_up_the_source() -> None:
     assert bodies(pair.there.vhosts["/"].queues["other"]) == NUMBERS
 
 
-def test_no_more_messages_are_on_their_way_than_the_prefetch_says() -> None:
+def test_the_prefetch_limits_messages_in_flight() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_queue="other", src_prefetch_count=7)
@@ -209,7 +209,7 @@ def test_no_more_messages_are_on_their_way_than_the_prefetch_says() -> None:
     assert source.unacked_count == 7
 
 
-def test_properties_are_overwritten_and_headers_added_as_asked() -> None:
+def test_configured_properties_are_set_and_headers_added() -> None:
     pair = Pair()
     push(declare(pair.here, "q"), b"m", headers={"x-shovelled": [{"shovel-name": "first"}]}, app_id="a")
     pair.shovel(
@@ -229,7 +229,7 @@ def test_properties_are_overwritten_and_headers_added_as_asked() -> None:
     assert properties.headers["x-shovelled-timestamp"] == pair.now // 1000
 
 
-def test_without_acks_messages_are_gone_when_they_were_delivered() -> None:
+def test_without_acks_delivered_messages_leave_the_source() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     push(source, *NUMBERS)
@@ -238,13 +238,13 @@ def test_without_acks_messages_are_gone_when_they_were_delivered() -> None:
     assert bodies(pair.there.vhosts["/"].queues["other"]) == NUMBERS
 
 
-def test_a_wrong_password_is_told() -> None:
+def test_a_wrong_password_is_the_reason_of_a_failure() -> None:
     pair = Pair()
     shovel = pair.shovel(src_queue="q", dest_uri="amqp://guest:wrong@there", dest_queue="other")
     assert shovel.reason.startswith("403 ACCESS_REFUSED - Login was refused")
 
 
-def test_one_end_after_the_other_is_tried() -> None:
+def test_the_uris_are_tried_in_turn() -> None:
     pair = Pair()
     push(declare(pair.here, "q"), b"m")
     shovel = pair.shovel(src_queue="q", dest_uri=["amqp://guest:wrong@there", "amqp://there"], dest_queue="other")
@@ -252,7 +252,7 @@ def test_one_end_after_the_other_is_tried() -> None:
     assert shovel.state == "running"
 
 
-def test_a_queue_that_is_deleted_interrupts_the_shovel() -> None:
+def test_a_deleted_source_queue_interrupts_the_shovel() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_queue="other")
@@ -261,7 +261,7 @@ def test_a_queue_that_is_deleted_interrupts_the_shovel() -> None:
     assert (shovel.state, shovel.reason) == ("terminated", "the source has cancelled the consumer")
 
 
-def test_an_end_that_the_shovel_gives_up_is_closed() -> None:
+def test_both_connections_are_closed_after_a_failure() -> None:
     pair = Pair()
     declare(pair.here, "q")
     shovel = pair.shovel(src_queue="q", dest_exchange="none")
@@ -270,7 +270,7 @@ def test_an_end_that_the_shovel_gives_up_is_closed() -> None:
         pair.wait(shovel, 1000)
 
 
-def test_without_acks_a_blocked_destination_holds_up_the_source() -> None:
+def test_without_acks_a_blocked_destination_pauses_the_source() -> None:
     pair = Pair()
     declare(pair.here, "q")
     pair.shovel(src_queue="q", dest_queue="other", ack_mode="no-ack")

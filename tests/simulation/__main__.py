@@ -1,4 +1,4 @@
-"""Longer runs than the tests have time for: python -m tests.simulation --seeds 1000 --steps 500 [--first 0]."""
+"""Longer runs: python -m tests.simulation --seeds 1000 --steps 500 [--first 0]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import traceback
 
 import pytest
 
-from tests.simulation.planting import with_small_windows
+from tests.simulation.planting import with_small_buffers
 from tests.simulation.simulation import Simulation
 
 
@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--faults", action="store_true", help="have the broker do wrong on command")
     options = parser.parse_args()
     logging.disable()
-    with_small_windows(pytest.MonkeyPatch())
+    with_small_buffers(pytest.MonkeyPatch())
     began, failed = time.monotonic(), 0
     for seed in range(options.first, options.first + options.seeds):
         try:

@@ -1,4 +1,4 @@
-"""What can happen to a simulated world: one short action after the other, chosen by weight."""
+"""The actions of a simulated world: short functions, chosen by weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs to plant into what is counted: what is counted twice, never, or for somebody else."""
+"""Bugs to plant into counters: counts that are doubled, missing, or on the wrong object."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.consumer import Consumer
-from amqp_broker.broker.exchange import Exchange
-from amqp_broker.broker.queue import Queue
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.exchanges.exchange import DirectExchange, Exchange
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.statistics import QueueStatistics
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.message import Message
 from amqp_broker.session.channel import Channel
 from tests.simulation.planting import plant, replace
 
@@ -20,7 +21,7 @@ from tests.simulation.planting import plant, replace
 def what_took_a_route_is_forgotten_with_its_cache(patch: pytest.MonkeyPatch) -> None:
     def make(change: Callable[[VHost], None]) -> Any:
         def wrong(self: VHost) -> None:
-            self.counted_routes.clear()
+            self.counts.pending_routes.clear()
             change(self)
 
         return wrong
@@ -75,13 +76,13 @@ def nacks_count_as_confirms(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_deleted_exchange_is_still_named_as_a_source(patch: pytest.MonkeyPatch) -> None:
-    def make(count: Callable[[Queue, Exchange | None, int], None]) -> Any:
-        def wrong(self: Queue, exchange: Exchange | None, number: int) -> None:
-            count(self, exchange or Exchange(self.vhost.name, "gone"), number)
+    def make(count: Callable[[QueueStatistics, Exchange | None, int], None]) -> Any:
+        def wrong(self: QueueStatistics, exchange: Exchange | None, number: int) -> None:
+            count(self, exchange or DirectExchange("/", "gone"), number)
 
         return wrong
 
-    replace(patch, Queue, "count_publishes", make)
+    replace(patch, QueueStatistics, "count_publishes", make)
 
 
 @plant
@@ -89,7 +90,7 @@ def what_was_refused_and_dead_lettered_counts_twice(patch: pytest.MonkeyPatch) -
     def make(give_up: Callable[[Queue, Message, str], None]) -> Any:
         def wrong(self: Queue, message: Message, reason: str) -> None:
             if reason == "rejected":
-                self.given_up[reason] += 1
+                self.statistics.given_up[reason] += 1
             give_up(self, message, reason)
 
         return wrong

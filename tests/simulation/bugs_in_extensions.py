@@ -1,4 +1,4 @@
-"""Bugs to plant into what RabbitMQ has beyond AMQP: time to live, dead-lettering, limits, queue types and policies."""
+"""Bugs to plant into RabbitMQ's extensions: time to live, dead letters, limits, queue types, policies."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker import dead_letter, settings
-from amqp_broker.broker.dead_letter import DeadForm
-from amqp_broker.broker.exchange import Binding, DirectExchange, Exchange
-from amqp_broker.broker.policies import Policies, Policy
-from amqp_broker.broker.queue import Queue
-from amqp_broker.message import Message, Properties
-from amqp_broker.session import publishing
+from amqp_broker.amqp.message import Message, Properties
+from amqp_broker.broker.admin import policy_merging
+from amqp_broker.broker.admin.policies import Policies, Policy
+from amqp_broker.broker.exchanges.exchange import Binding, DirectExchange, Exchange
+from amqp_broker.broker.queues import queue_settings
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
+from amqp_broker.broker.queues.expiry import Expiry
+from amqp_broker.broker.queues.length_limit import LengthLimit
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
+from amqp_broker.broker.routing import dead_letter
+from amqp_broker.broker.routing.dead_letter import DeadForm
+from amqp_broker.session import basic_publish
 from amqp_broker.session.ack_timeouts import AckTimeouts
+from tests.broker_parts import vhost_of
 from tests.simulation.planting import plant, replace
 
 # Time
@@ -23,32 +32,34 @@ from tests.simulation.planting import plant, replace
 
 @plant
 def one_more_expires_than_is_due(patch: pytest.MonkeyPatch) -> None:
-    def make(expire: Callable[[Queue], None]) -> Any:
-        def wrong(self: Queue) -> None:
+    def make(expire: Callable[[BacklogQueue], None]) -> Any:
+        def wrong(self: BacklogQueue) -> None:
             before = self.ready_count
             expire(self)
             if self.ready_count < before and self.ready_count:
-                self._give_up_head(dead_letter.EXPIRED)
+                self._give_up_head(EXPIRED)
 
         return wrong
 
-    replace(patch, Queue, "expire", make)
+    replace(patch, BacklogQueue, "expire", make)
 
 
 @plant
 def what_is_due_behind_the_head_expires(patch: pytest.MonkeyPatch) -> None:
-    def make(expire: Callable[[Queue], None]) -> Any:
-        def wrong(self: Queue) -> None:
+    def make(expire: Callable[[BacklogQueue], None]) -> Any:
+        def wrong(self: BacklogQueue) -> None:
             expire(self)
-            now = self.vhost.broker.now
-            due = [at for at in range(len(self.ready)) if self.deadlines.get(self.head + at, now + 1) <= now]
-            if due and due == [len(self.ready) - 1]:
-                self.deadlines.pop(self.head + due[0])
-                self.ready.pop()
+            if not isinstance(self, ClassicQueue):
+                return
+            now, ready, head = self.vhost.broker.now, self.backlog.ready, self.backlog.head
+            due = [at for at in range(len(ready)) if self.deadlines.get(head + at, now + 1) <= now]
+            if due and due == [len(ready) - 1]:
+                self.deadlines.pop(head + due[0])
+                ready.pop()
 
         return wrong
 
-    replace(patch, Queue, "expire", make)
+    replace(patch, BacklogQueue, "expire", make)
 
 
 @plant
@@ -63,60 +74,63 @@ def the_expiration_of_a_message_overrides_its_queues(patch: pytest.MonkeyPatch) 
 
         return wrong
 
-    replace(patch, Queue, "push_with_extras", make)
+    replace(patch, BacklogQueue, "push_with_extras", make)
 
 
 @plant
 def what_is_due_is_delivered(patch: pytest.MonkeyPatch) -> None:
-    replace(patch, Queue, "drain", lambda drain: lambda self, with_expired=False: drain(self, True))
-    patch.setattr(Queue, "requeue", requeue_without_expiry)
+    replace(patch, BacklogQueue, "_drain_with_extras", lambda drain: lambda self, with_expired: drain(self, True))
+    patch.setattr(BacklogQueue, "requeue", requeue_without_expiry)
 
 
-def requeue_without_expiry(self: Queue, position: int, message: Message) -> None:
+def requeue_without_expiry(self: BacklogQueue, position: int, message: Message) -> int:
     self.unacked_count -= 1
     if not self.is_deleted:
-        self._put_back(position, message)
-        if self.settings.bytes_max is not None:
-            self.ready_bytes += message.body_bytes
-        self._drop_beyond_limits()
+        position = self.backlog.put_back(position, message)
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes += message.body_bytes
+        if self.limit.drops_head:
+            self._drop_beyond_limit()
+    return position
 
 
 @plant
 def a_requeue_forgets_the_deadline(patch: pytest.MonkeyPatch) -> None:
-    def make(requeue: Callable[[Queue, int, Message], None]) -> Any:
-        def wrong(self: Queue, position: int, message: Message) -> None:
+    def make(requeue: Callable[[BacklogQueue, int, Message], int]) -> Any:
+        def wrong(self: BacklogQueue, position: int, message: Message) -> int:
             self.deadlines.pop(position, None)
-            requeue(self, position, message)
+            return requeue(self, position, message)
 
         return wrong
 
-    replace(patch, Queue, "requeue", make)
+    replace(patch, BacklogQueue, "requeue", make)
 
 
 @plant
 def a_settled_message_leaves_its_deadline(patch: pytest.MonkeyPatch) -> None:
-    def forget(self: Queue, position: int, message: Message) -> None:
+    def forget(self: BacklogQueue, position: int, message: Message) -> None:
         if self.range_id is not None:
-            self._window_of(position).remove(position, message)
+            self.backlog.forget(position, message)
 
-    patch.setattr(Queue, "forget", forget)
+    patch.setattr(BacklogQueue, "forget", forget)
 
 
 @plant
 def the_timer_is_set_once_only(patch: pytest.MonkeyPatch) -> None:
-    def make(wake_at: Callable[[Queue, int], None]) -> Any:
-        def wrong(self: Queue, deadline: int) -> None:
-            if self._expiry_timer is None:
+    def make(wake_at: Callable[[Expiry, int], None]) -> Any:
+        def wrong(self: Expiry, deadline: int) -> None:
+            if self._timer is None:
                 wake_at(self, deadline)
 
         return wrong
 
-    replace(patch, Queue, "_wake_at", make)
+    replace(patch, Expiry, "_wake_at", make)
 
 
 @plant
 def timers_outlive_their_queue(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "stop_timers", lambda self: None)
+    patch.setattr(Expiry, "stop", lambda self: None)
+    patch.setattr(UnusedExpiry, "stop", lambda self: None)
 
 
 @plant
@@ -126,44 +140,44 @@ def a_limit_by_policy_does_not_look_at_the_new_head(patch: pytest.MonkeyPatch) -
 
 @plant
 def nobody_looks_behind_the_last_that_is_delivered(patch: pytest.MonkeyPatch) -> None:
-    without_expiry(patch, "_drain_with_extras", lambda queue: not queue.takers)
+    without_expiry(patch, "_drain_with_extras", lambda queue: not queue.ready_consumers)
 
 
-def without_expiry(patch: pytest.MonkeyPatch, name: str, is_blind: Callable[[Queue], bool]) -> None:
+def without_expiry(patch: pytest.MonkeyPatch, name: str, is_blind: Callable[[BacklogQueue], bool]) -> None:
     """Have nothing expire while a method runs and the condition holds."""
-    inside: list[Queue] = []
+    inside: list[BacklogQueue] = []
 
     def make(method: Callable[..., None]) -> Any:
-        def wrong(self: Queue, *arguments: Any) -> None:
+        def wrong(self: BacklogQueue, *arguments: Any, **options: Any) -> None:
             inside.append(self)
-            method(self, *arguments)
+            method(self, *arguments, **options)
             inside.pop()
 
         return wrong
 
-    def make_expire(expire: Callable[[Queue], None]) -> Any:
-        def wrong(self: Queue) -> None:
+    def make_expire(expire: Callable[[BacklogQueue], None]) -> Any:
+        def wrong(self: BacklogQueue) -> None:
             if self not in inside or not is_blind(self):
                 expire(self)
 
         return wrong
 
-    replace(patch, Queue, name, make)
-    replace(patch, Queue, "expire", make_expire)
+    replace(patch, BacklogQueue, name, make)
+    replace(patch, BacklogQueue, "expire", make_expire)
 
 
 @plant
 def use_does_not_count_for_x_expires(patch: pytest.MonkeyPatch) -> None:
-    def use(self: Queue) -> None:
-        if self._unused_timer is None:
-            self._start_unused_timer()
+    def use(self: UnusedExpiry, now: int) -> None:
+        if self._timer is None:
+            self._start()
 
-    patch.setattr(Queue, "use", use)
+    patch.setattr(UnusedExpiry, "use", use)
 
 
 @plant
 def a_queue_with_consumers_expires(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "_on_unused", lambda self, now: self.vhost.remove_queue(self))
+    patch.setattr(UnusedExpiry, "_on_due", lambda self, now: self._delete())
 
 
 @plant
@@ -256,7 +270,7 @@ def the_oldest_death_is_told_first(patch: pytest.MonkeyPatch) -> None:
         def wrong(deaths: list[dict[str, Any]], death: dict[str, Any]) -> list[dict[str, Any]]:
             known = with_death(deaths, death)
             # With a rejection among them they would go round for ever.
-            is_finite = all(one["reason"] != dead_letter.REJECTED for one in known)
+            is_finite = all(one["reason"] != REJECTED for one in known)
             return known[::-1] if is_finite else known
 
         return wrong
@@ -269,7 +283,7 @@ def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> Non
     def make(give_up: Callable[[Queue, Message, str], None]) -> Any:
         def wrong(self: Queue, message: Message, reason: str) -> None:
             if self.settings.dead_letter_exchange:
-                self.vhost.exchange(self.settings.dead_letter_exchange)
+                vhost_of(self).exchange(self.settings.dead_letter_exchange)
             give_up(self, message, reason)
 
         return wrong
@@ -279,11 +293,11 @@ def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> Non
 
 @plant
 def what_was_rejected_is_lost(patch: pytest.MonkeyPatch) -> None:
-    def reject(self: Queue, position: int, message: Message) -> None:
+    def reject(self: BacklogQueue, position: int, message: Message) -> None:
         self.unacked_count -= 1
         self.forget(position, message)
 
-    patch.setattr(Queue, "reject", reject)
+    patch.setattr(BacklogQueue, "reject", reject)
 
 
 # Limits
@@ -291,61 +305,62 @@ def what_was_rejected_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def the_newest_is_dropped(patch: pytest.MonkeyPatch) -> None:
-    def make(drop: Callable[[Queue], None]) -> Any:
-        def wrong(self: Queue) -> None:
+    def make(drop: Callable[[BacklogQueue], None]) -> Any:
+        def wrong(self: BacklogQueue) -> None:
             limit = self.settings.length_max
-            if type(self) is not Queue or limit is None or self.settings.bytes_max is not None:
+            if not isinstance(self, ClassicQueue) or limit is None or self.settings.bytes_max is not None:
                 drop(self)
                 return
-            while self.ready and self.ready_count > limit:
-                # That of a queue without a window.
-                message, position = self.ready.pop(), self.head + len(self.ready)
+            backlog = self.backlog
+            while backlog.ready and len(backlog) > limit:
+                message, position = backlog.ready.pop(), backlog.head + len(backlog.ready)
                 self.forget(position, message)
-                self.give_up(message, dead_letter.MAXLEN)
+                self.give_up(message, MAXLEN)
 
         return wrong
 
-    replace(patch, Queue, "_drop_beyond_limits", make)
+    replace(patch, BacklogQueue, "_drop_beyond_limit", make)
 
 
 @plant
 def unacked_messages_count_against_the_limit(patch: pytest.MonkeyPatch) -> None:
-    def make(drop: Callable[[Queue], None]) -> Any:
-        def wrong(self: Queue) -> None:
+    def make(drop: Callable[[BacklogQueue], None]) -> Any:
+        def wrong(self: BacklogQueue) -> None:
             limit = self.settings.length_max
             while limit is not None and self.ready_count and self.ready_count + self.unacked_count > limit:
-                self._give_up_head(dead_letter.MAXLEN)
+                self._give_up_head(MAXLEN)
             drop(self)
 
         return wrong
 
-    replace(patch, Queue, "_drop_beyond_limits", make)
+    replace(patch, BacklogQueue, "_drop_beyond_limit", make)
 
 
 @plant
 def one_more_than_the_limit_is_kept(patch: pytest.MonkeyPatch) -> None:
-    def make(will_reject: Callable[[Queue, Message], bool]) -> Any:
-        return lambda self, message: self.ready_count != self.settings.length_max and will_reject(self, message)
+    def make(refuses: Callable[[LengthLimit, Message], bool]) -> Any:
+        return lambda self, message: len(self._backlog) != self.length_max and refuses(self, message)
 
-    replace(patch, Queue, "will_reject", make)
+    replace(patch, LengthLimit, "refuses", make)
 
 
 @plant
 def octets_that_leave_are_still_counted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "_take_head", lambda self: self._pop_head())
+    patch.setattr(BacklogQueue, "_take_head", lambda self: self.backlog.pop_head())
 
 
 @plant
 def octets_that_come_back_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    def make(requeue: Callable[[Queue, int, Message], None]) -> Any:
-        def wrong(self: Queue, position: int, message: Message) -> None:
-            requeue(self, position, message)
-            if self.settings.bytes_max is not None and not self.is_deleted:
-                self.ready_bytes -= message.body_bytes
+    def make(requeue: Callable[[BacklogQueue, int, Message], int]) -> Any:
+        def wrong(self: BacklogQueue, position: int, message: Message) -> int:
+            position = requeue(self, position, message)
+            if self.limit.bytes_max is not None and not self.is_deleted:
+                self.limit.ready_bytes -= message.body_bytes
+            return position
 
         return wrong
 
-    replace(patch, Queue, "requeue", make)
+    replace(patch, BacklogQueue, "requeue", make)
 
 
 @plant
@@ -357,7 +372,7 @@ def a_refused_publish_is_acked(patch: pytest.MonkeyPatch) -> None:
 
         return wrong
 
-    replace(patch, publishing, "push", make)
+    replace(patch, basic_publish, "push", make)
 
 
 @plant
@@ -401,7 +416,8 @@ def a_cleared_policy_leaves_its_time_to_live(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def the_larger_of_two_numbers_counts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(settings, "_smaller", lambda key, one, other: max(one, other))
+    for module in (policy_merging, queue_settings):
+        patch.setattr(module, "smaller", lambda key, one, other: max(one, other))
 
 
 @plant
@@ -409,7 +425,7 @@ def operators_have_no_say_in_overflow(patch: pytest.MonkeyPatch) -> None:
     def make(operated: Callable[[str, Any, Any], Any]) -> Any:
         return lambda key, value, operators: value if key == "overflow" else operated(key, value, operators)
 
-    replace(patch, settings, "_operated", make)
+    replace(patch, policy_merging, "_operated", make)
 
 
 @plant
@@ -423,15 +439,15 @@ def the_lowest_policy_applies(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_limit_by_policy_counts_for_new_messages_only(patch: pytest.MonkeyPatch) -> None:
     def make(apply: Callable[..., None]) -> Any:
-        def wrong(self: Queue, settings: Any) -> None:
-            patch.setattr(Queue, "_drop_beyond_limits", lambda self: None)
+        def wrong(self: BacklogQueue, settings: Any) -> None:
+            patch.setattr(BacklogQueue, "_drop_beyond_limit", lambda self: None)
             apply(self, settings)
-            patch.setattr(Queue, "_drop_beyond_limits", drop)
+            patch.setattr(BacklogQueue, "_drop_beyond_limit", drop)
 
         return wrong
 
-    drop = Queue._drop_beyond_limits
-    replace(patch, Queue, "apply", make)
+    drop = BacklogQueue._drop_beyond_limit
+    replace(patch, BacklogQueue, "apply", make)
 
 
 @plant

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker import faults as broker_faults
-from amqp_broker.broker.connection import Connection
-from amqp_broker.broker.consumer import Consumer
-from amqp_broker.broker.fault_rules import Rule
-from amqp_broker.broker.faults import LateDelivery
-from amqp_broker.message import Message
-from amqp_broker.session import faults
+from amqp_broker.amqp.connection_states import ENDED
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.lab import delivery_faults, publish_faults
+from amqp_broker.lab.connection_faults import ConnectionFaults
+from amqp_broker.lab.delivery_faults import LateDelivery
+from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.lab.withheld_confirms import WithheldConfirms
 from amqp_broker.session.channel import Channel
-from amqp_broker.session.consuming import ChannelConsumer, Nowhere
-from amqp_broker.session.faults import Withheld
+from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.handshake import has_capability
 from amqp_broker.session.heartbeats import Heartbeats
 from amqp_broker.session.session import Session
@@ -26,33 +27,33 @@ from tests.simulation.planting import plant, replace
 
 @plant
 def what_is_nacked_is_taken_all_the_same(patch: pytest.MonkeyPatch) -> None:
-    def loses(rules: Sequence[Rule]) -> bool:
+    def discards(rules: Sequence[Rule]) -> bool:
         return any(rule.action == "return" and not rule.is_routed for rule in rules)
 
-    patch.setattr(faults, "loses", loses)
+    patch.setattr(publish_faults, "discards", discards)
 
 
 @plant
 def a_later_confirm_stands_for_one_that_is_lost(patch: pytest.MonkeyPatch) -> None:
-    def make(pass_over: Callable[[Withheld, Channel, int], list[int]]) -> Any:
-        def wrong(self: Withheld, channel: Channel, until: int) -> list[int]:
+    def make(pass_over: Callable[[WithheldConfirms, Channel, int], list[int]]) -> Any:
+        def wrong(self: WithheldConfirms, channel: Channel, until: int) -> list[int]:
             pass_over(self, channel, until)
             return []
 
         return wrong
 
-    replace(patch, Withheld, "pass_over", make)
+    replace(patch, WithheldConfirms, "pass_over", make)
 
 
 @plant
 def a_late_confirm_comes_at_half_of_its_time(patch: pytest.MonkeyPatch) -> None:
     def make(add: Callable[..., None]) -> Any:
-        def wrong(self: Withheld, number: int, delay_ms: int | None, *others: Any) -> None:
+        def wrong(self: WithheldConfirms, number: int, delay_ms: int | None, *others: Any) -> None:
             add(self, number, delay_ms and delay_ms // 2, *others)
 
         return wrong
 
-    replace(patch, Withheld, "add", make)
+    replace(patch, WithheldConfirms, "add", make)
 
 
 @plant
@@ -72,16 +73,16 @@ def a_rule_of_one_vhost_touches_another(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_lost_ack_is_heard(patch: pytest.MonkeyPatch) -> None:
-    def make(heard_acks: Callable[[Channel, list[Any]], list[Any]]) -> Any:
+    def make(effective_acks: Callable[[Channel, list[Any]], list[Any]]) -> Any:
         def wrong(channel: Channel, deliveries: list[Any]) -> list[Any]:
             unacked = channel.unacked
-            heard_acks(channel, deliveries)
+            effective_acks(channel, deliveries)
             channel.unacked = unacked
             return deliveries
 
         return wrong
 
-    replace(patch, faults, "heard_acks", make)
+    replace(patch, delivery_faults, "effective_acks", make)
 
 
 @plant
@@ -90,23 +91,23 @@ def a_rule_hits_once_too_often(patch: pytest.MonkeyPatch) -> None:
         Rule, "is_spent", property(lambda self: self.on == "now" or (self.times is not None and self.hits > self.times))
     )
 
-    def strikes(self: Rule) -> bool:
+    def count_match(self: Rule) -> bool:
         self.matched += 1
         self.hits += self.matched > self.after
         return self.matched > self.after
 
-    patch.setattr(Rule, "strikes", strikes)
+    patch.setattr(Rule, "count_match", count_match)
 
 
 @plant
 def a_late_confirm_forgets_that_a_queue_refused(patch: pytest.MonkeyPatch) -> None:
     def make(add: Callable[..., None]) -> Any:
-        def wrong(self: Withheld, number: int, delay_ms: int | None, is_nack: bool, *others: Any) -> None:
+        def wrong(self: WithheldConfirms, number: int, delay_ms: int | None, is_nack: bool, *others: Any) -> None:
             add(self, number, delay_ms, False, *others)
 
         return wrong
 
-    replace(patch, Withheld, "add", make)
+    replace(patch, WithheldConfirms, "add", make)
 
 
 # Deliveries
@@ -211,8 +212,8 @@ def a_duplicate_is_not_told_to_be_one(patch: pytest.MonkeyPatch) -> None:
     def make(deliver_again: Callable[[ChannelConsumer, Message], None]) -> Any:
         def wrong(self: ChannelConsumer, message: Message) -> None:
             deliver_again(self, message)
-            outbox = self.session.outbox
-            outbox[outbox.index(message.address.suffix_redelivered)] = message.address.suffix
+            pieces = self.outbox.pieces
+            pieces[pieces.index(message.address.suffix_redelivered)] = message.address.suffix
 
         return wrong
 
@@ -239,6 +240,8 @@ def a_duplicate_that_is_rejected_comes_back(patch: pytest.MonkeyPatch) -> None:
         queue, _, position, message = consumer.channel.unacked[tag - 1]
         queue.unacked_count += 1
         consumer.channel.unacked[tag] = queue, None, position, message
+        assert consumer.channel.duplicates is not None
+        consumer.channel.duplicates.pop(tag)
 
     change_duplicates(patch, change)
 
@@ -246,16 +249,23 @@ def a_duplicate_that_is_rejected_comes_back(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_duplicate_counts_against_the_prefetch(patch: pytest.MonkeyPatch) -> None:
     def change(consumer: ChannelConsumer, tag: int) -> None:
-        nowhere, _, position, message = consumer.channel.unacked[tag]
         consumer.in_flight += 1
-        consumer.channel.unacked[tag] = nowhere, consumer, position, message
 
     change_duplicates(patch, change)
 
 
 @plant
 def acks_of_duplicates_are_counted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Nowhere, "is_counted", True)
+    def make(take_duplicates: Callable[[Channel, int, bool], None]) -> Any:
+        def wrong(self: Channel, tag: int, multiple: bool) -> None:
+            duplicate = (self.duplicates or {}).get(tag)
+            take_duplicates(self, tag, multiple)
+            if duplicate is not None:
+                self.count_ack(duplicate[0])
+
+        return wrong
+
+    replace(patch, Channel, "_take_duplicates", make)
 
 
 @plant
@@ -263,7 +273,7 @@ def a_consumer_is_told_that_it_is_cancelled_and_stays(patch: pytest.MonkeyPatch)
     def wrong(consumer: ChannelConsumer) -> None:
         consumer.session.send(consumer.number, commands.Basic.Cancel(consumer.tag, True))
 
-    patch.setattr(broker_faults, "cancel", wrong)
+    patch.setattr(delivery_faults, "cancel", wrong)
 
 
 @plant
@@ -280,7 +290,7 @@ def who_is_cancelled_by_a_delivery_gives_back_what_he_has(patch: pytest.MonkeyPa
 
         return wrong
 
-    replace(patch, broker_faults, "cancel", make)
+    replace(patch, delivery_faults, "cancel", make)
 
 
 @plant
@@ -294,7 +304,7 @@ def who_does_not_know_of_cancels_is_told_all_the_same(patch: pytest.MonkeyPatch)
 
         return wrong
 
-    replace(patch, broker_faults, "cancel", make)
+    replace(patch, delivery_faults, "cancel", make)
 
 
 # Connections
@@ -303,50 +313,50 @@ def who_does_not_know_of_cancels_is_told_all_the_same(patch: pytest.MonkeyPatch)
 @plant
 def a_block_that_has_ended_ends_the_next(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Rule, connection: Connection) -> None:
-        self.afflicted.pop(connection, None)
+        self.affected.pop(connection, None)
 
-    patch.setattr(Rule, "leave", wrong)
+    patch.setattr(Rule, "release", wrong)
 
 
 @plant
 def the_first_block_that_ends_ends_all(patch: pytest.MonkeyPatch) -> None:
-    def make(recover: Callable[[Session, Rule], None]) -> Any:
-        def wrong(session: Session, rule: Rule) -> None:
-            for other in session.lasting_faults:
-                if rule in session.lasting_faults and other.action == rule.action == "block" and other is not rule:
-                    recover(session, other)
-            recover(session, rule)
+    def make(end: Callable[[ConnectionFaults, Rule], None]) -> Any:
+        def wrong(self: ConnectionFaults, rule: Rule) -> None:
+            for other in self.active:
+                if rule in self.active and other.action == rule.action == "block" and other is not rule:
+                    end(self, other)
+            end(self, rule)
 
         return wrong
 
-    replace(patch, faults, "recover", make)
+    replace(patch, ConnectionFaults, "end", make)
 
 
 @plant
 def a_block_outlives_its_rule(patch: pytest.MonkeyPatch) -> None:
-    def make(recover: Callable[[Session, Rule], None]) -> Any:
+    def make(end: Callable[[Session, Rule], None]) -> Any:
         def wrong(self: Session, rule: Rule) -> None:
             if rule.action != "block":
-                recover(self, rule)
+                end(self, rule)
 
         return wrong
 
-    replace(patch, Session, "recover", make)
+    replace(patch, Session, "end_fault", make)
 
 
 @plant
 def unblocking_lifts_no_more_than_one_block(patch: pytest.MonkeyPatch) -> None:
-    def make(suffer: Callable[[Session, Rule, int | None], None]) -> Any:
-        def wrong(session: Session, rule: Rule, channel: int | None) -> None:
-            blocks = [one for one in session.lasting_faults if one.action == "block"]
+    def make(apply: Callable[[ConnectionFaults, Rule, int | None], None]) -> Any:
+        def wrong(self: ConnectionFaults, rule: Rule, channel: int | None) -> None:
+            blocks = [one for one in self.active if one.action == "block"]
             if rule.action == "unblock" and blocks:
-                faults.recover(session, blocks[0])
+                self.end(blocks[0])
             else:
-                suffer(session, rule, channel)
+                apply(self, rule, channel)
 
         return wrong
 
-    replace(patch, faults, "suffer", make)
+    replace(patch, ConnectionFaults, "apply", make)
 
 
 @plant
@@ -356,7 +366,7 @@ def who_is_blocked_is_dropped_for_saying_nothing(patch: pytest.MonkeyPatch) -> N
             session = self._session
             is_blocked, session.is_blocked = session.is_blocked, False
             check_received(self, now)
-            session.is_blocked = is_blocked and not session.is_over
+            session.is_blocked = is_blocked and session.state is not ENDED
 
         return wrong
 
@@ -365,17 +375,17 @@ def who_is_blocked_is_dropped_for_saying_nothing(patch: pytest.MonkeyPatch) -> N
 
 @plant
 def heartbeats_do_not_stop(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Heartbeats, "is_mute", property(lambda self: False, lambda self, is_mute: None), raising=False)
+    patch.setattr(Heartbeats, "is_suppressed", property(lambda self: False, lambda self, value: None), raising=False)
 
 
 @plant
 def heartbeats_stay_away_when_their_rule_is_gone(patch: pytest.MonkeyPatch) -> None:
-    def make(recover: Callable[[Session, Rule], None]) -> Any:
+    def make(end: Callable[[Session, Rule], None]) -> Any:
         def wrong(self: Session, rule: Rule) -> None:
-            recover(self, rule)
+            end(self, rule)
             if rule.action == "stop_heartbeats" and self.heartbeats is not None:
-                self.heartbeats.is_mute = True
+                self.heartbeats.is_suppressed = True
 
         return wrong
 
-    replace(patch, Session, "recover", make)
+    replace(patch, Session, "end_fault", make)

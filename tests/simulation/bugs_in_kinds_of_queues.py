@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from amqp_broker.broker.consumer import Consumer
-from amqp_broker.broker.priority_queue import PriorityQueue
-from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.quorum_order import TwoLevels
-from amqp_broker.broker.quorum_queue import QuorumQueue
-from amqp_broker.broker.turns import Turns
-from amqp_broker.message import Message
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
+from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
+from amqp_broker.broker.queues.quorum_order import TwoLevels
 from tests.simulation.planting import plant
 
 
@@ -29,17 +31,18 @@ def priorities_above_the_highest_do_not_count(patch: pytest.MonkeyPatch) -> None
 def with_priority(patch: pytest.MonkeyPatch, change: Callable[[int, int], int]) -> None:
     """Have a message's priority be another where a priority queue looks at it."""
 
-    def new_position(self: PriorityQueue, message: Message) -> int:
-        position = self.head * len(self._lines) + change(message.priority or 0, self._priority_max)
-        self.head += 1
+    def new_position(self: PriorityBacklog, message: Message) -> int:
+        count = self.range_count
+        position = self._next * count + change(message.priority or 0, count - 1)
+        self._next += 1
         return position
 
-    patch.setattr(PriorityQueue, "_new_position", new_position)
+    patch.setattr(PriorityBacklog, "_new_position", new_position)
 
 
 @plant
 def what_came_back_goes_before_higher_priorities(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PriorityQueue, "_is_returned_next", lambda self: bool(self._returned))
+    patch.setattr(PriorityBacklog, "_is_returned_next", lambda self: bool(self._returned))
 
 
 @plant
@@ -64,15 +67,17 @@ def the_active_consumer_stays_whoever_comes(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_purge_leaves_the_counts_of_what_came_back(patch: pytest.MonkeyPatch) -> None:
-    def clear(self: QuorumQueue) -> None:
-        for position, message in self._came_back:
+    def clear(self: QuorumBacklog) -> None:
+        for position, message in self._returned:
             self.forget(position, message)
-        self._came_back.clear()
-        for line in self._lines:
-            line.clear()
-        self._in_lines = 0
+            self._deadlines.pop(position, None)
+            self._counts.forget(position)
+        self._returned.clear()
+        for level in self._levels:
+            level.clear()
+        self._count = 0
 
-    patch.setattr(QuorumQueue, "_clear", clear)
+    patch.setattr(QuorumBacklog, "clear", clear)
 
 
 @plant
@@ -80,7 +85,7 @@ def two_are_active(patch: pytest.MonkeyPatch) -> None:
     def resume(self: Queue, consumer: Consumer) -> None:
         if not consumer.is_taking:
             consumer.is_taking = True
-            self._line_up(consumer)
+            self.rotation._line_up(consumer)
             if self.ready_count:
                 self.drain()
 
@@ -89,7 +94,7 @@ def two_are_active(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def nobody_follows_the_active_consumer(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Turns, "_next_active", lambda self: None)
+    patch.setattr(ConsumerRotation, "activate_next", lambda self: None)
 
 
 @plant
@@ -107,24 +112,24 @@ def the_count_of_deliveries_is_not_told(patch: pytest.MonkeyPatch) -> None:
 @plant
 def originals_are_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
     def forget(self: QuorumQueue, position: int, message: Message) -> None:
-        Queue.forget(self, position, message)
-        self.return_counts.pop(position, None)
+        BacklogQueue.forget(self, position, message)
+        self.counts.returns.pop(position, None)
 
     patch.setattr(QuorumQueue, "forget", forget)
 
 
 @plant
 def a_dead_letter_tells_how_often_it_was_delivered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(QuorumQueue, "reject", Queue.reject)
+    patch.setattr(QuorumQueue, "reject", BacklogQueue.reject)
 
 
 @plant
 def the_journal_is_not_told_what_a_queue_gives_up(patch: pytest.MonkeyPatch) -> None:
-    def give_up_head(self: Queue, reason: str) -> None:
+    def give_up_head(self: BacklogQueue, reason: str) -> None:
         message, position, _ = self._take_head()
         self.deadlines.pop(position, None)
         if isinstance(self, QuorumQueue):
-            self.return_counts.pop(position, None)
+            self.counts.returns.pop(position, None)
         self.give_up(message, reason)
 
-    patch.setattr(Queue, "_give_up_head", give_up_head)
+    patch.setattr(BacklogQueue, "_give_up_head", give_up_head)

@@ -1,4 +1,4 @@
-"""Bugs to plant into what outlives the process: windows, batches, confirms and what a restart makes of them."""
+"""Bugs to plant into durability: buffers, batches, confirms, and recovery after a restart."""
 
 from __future__ import annotations
 
@@ -7,93 +7,95 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.journal import Journal, Stored
-from amqp_broker.broker.priority_queue import PriorityQueue
-from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.quorum_queue import QuorumQueue
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.durability.journal import Journal, Stored
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.return_counts import ReturnCounts
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.broker.window import Window
-from amqp_broker.message import Message
 from amqp_broker.session.channel import Channel
-from amqp_broker.session.session import Session
+from amqp_broker.session.commit_gate import CommitGate
 from tests.simulation.planting import plant, replace
 
-# Windows
+# Buffers
 
 
 @plant
 def what_is_handed_on_is_not_written(patch: pytest.MonkeyPatch) -> None:
-    def make(hand_on: Callable[..., None]) -> Any:
-        def wrong(self: Window, position: int, message: Message, deadline_ms: int | None) -> None:
-            hand_on(self, position, message, deadline_ms)
+    def make(deliver_through: Callable[..., None]) -> Any:
+        def wrong(self: PagedBuffer, position: int, message: Message, deadline_ms: int | None) -> None:
+            deliver_through(self, position, message, deadline_ms)
             self.puts.pop(position, None)
 
         return wrong
 
-    replace(patch, Window, "hand_on", make)
+    replace(patch, PagedBuffer, "deliver_through", make)
 
 
 @plant
 def a_settled_message_stays_written(patch: pytest.MonkeyPatch) -> None:
-    def make(erase: Callable[[Window, int], None]) -> Any:
-        def wrong(self: Window, position: int) -> None:
+    def make(erase: Callable[[PagedBuffer, int], None]) -> Any:
+        def wrong(self: PagedBuffer, position: int) -> None:
             if position in self.puts:
                 erase(self, position)
 
         return wrong
 
-    replace(patch, Window, "_erase", make)
+    replace(patch, PagedBuffer, "_erase", make)
 
 
 @plant
 def what_is_being_written_when_it_is_settled_stays(patch: pytest.MonkeyPatch) -> None:
-    def make(erase: Callable[[Window, int], None]) -> Any:
-        def wrong(self: Window, position: int) -> None:
+    def make(erase: Callable[[PagedBuffer, int], None]) -> Any:
+        def wrong(self: PagedBuffer, position: int) -> None:
             if position not in self.writing:
                 erase(self, position)
 
         return wrong
 
-    replace(patch, Window, "_erase", make)
+    replace(patch, PagedBuffer, "_erase", make)
 
 
 @plant
 def a_delivery_is_not_noted(patch: pytest.MonkeyPatch) -> None:
-    def make(popleft: Callable[[Window], tuple[int, Message]]) -> Any:
-        def wrong(self: Window) -> tuple[int, Message]:
+    def make(pop_head: Callable[[PagedBuffer], tuple[int, Message]]) -> Any:
+        def wrong(self: PagedBuffer) -> tuple[int, Message]:
             was_dirty, self.is_dirty = self.is_dirty, True
-            taken = popleft(self)
+            taken = pop_head(self)
             self.is_dirty = was_dirty
             return taken
 
         return wrong
 
-    replace(patch, Window, "popleft", make)
+    replace(patch, PagedBuffer, "pop_head", make)
 
 
 @plant
 def the_head_goes_back_with_what_comes_back(patch: pytest.MonkeyPatch) -> None:
-    def make(put_back: Callable[[Queue, int, Message], None]) -> Any:
-        def wrong(self: Queue, position: int, message: Message) -> None:
-            put_back(self, position, message)
-            if self.window is not None:
-                self.window.head = min(self.window.head, position)
+    def make(put_back: Callable[[ArrivalBacklog, int, Message], int]) -> Any:
+        def wrong(self: ArrivalBacklog, position: int, message: Message) -> int:
+            if self.paged is not None:
+                self.paged.head = min(self.paged.head, position)
+            return put_back(self, position, message)
 
         return wrong
 
-    replace(patch, Queue, "_put_back", make)
+    replace(patch, ArrivalBacklog, "put_back", make)
 
 
 @plant
 def a_purge_forgets_what_is_paged_out(patch: pytest.MonkeyPatch) -> None:
-    def make(clear: Callable[[Window], None]) -> Any:
-        def wrong(self: Window) -> None:
+    def make(clear: Callable[[PagedBuffer], None]) -> Any:
+        def wrong(self: PagedBuffer) -> None:
             self.paged_count = 0
             clear(self)
 
         return wrong
 
-    replace(patch, Window, "clear", make)
+    replace(patch, PagedBuffer, "clear", make)
 
 
 @plant
@@ -107,28 +109,28 @@ def a_purge_forgets_what_is_unacked_too(patch: pytest.MonkeyPatch) -> None:
 @plant
 def what_is_read_has_no_deadline(patch: pytest.MonkeyPatch) -> None:
     def make(read: Callable[..., list[tuple[int, Stored]]]) -> Any:
-        def wrong(self: Window, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+        def wrong(self: PagedBuffer, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
             return [(position, stored._replace(deadline_ms=None)) for position, stored in read(self, start, bytes_max)]
 
         return wrong
 
-    replace(patch, Window, "_read", make)
+    replace(patch, PagedBuffer, "_read", make)
 
 
 @plant
-def a_window_is_read_on_only_when_somebody_takes(patch: pytest.MonkeyPatch) -> None:
-    def make(popleft: Callable[[Window], tuple[int, Message]]) -> Any:
-        def wrong(self: Window) -> tuple[int, Message]:
+def a_buffer_is_read_on_only_when_somebody_takes(patch: pytest.MonkeyPatch) -> None:
+    def make(pop_head: Callable[[PagedBuffer], tuple[int, Message]]) -> Any:
+        def wrong(self: PagedBuffer) -> tuple[int, Message]:
             if not self.memory:
                 self.fill()
             paged_count, self.paged_count = self.paged_count, 0
-            taken = popleft(self)
+            taken = pop_head(self)
             self.paged_count = paged_count
             return taken
 
         return wrong
 
-    replace(patch, Window, "popleft", make)
+    replace(patch, PagedBuffer, "pop_head", make)
 
 
 # Batches
@@ -136,29 +138,29 @@ def a_window_is_read_on_only_when_somebody_takes(patch: pytest.MonkeyPatch) -> N
 
 @plant
 def removes_of_a_failed_batch_are_lost(patch: pytest.MonkeyPatch) -> None:
-    replace(patch, Window, "take_back", lambda take_back: lambda self, removes: take_back(self, []))
+    replace(patch, PagedBuffer, "take_back", lambda take_back: lambda self, removes: take_back(self, []))
 
 
 @plant
 def puts_of_a_failed_batch_are_lost(patch: pytest.MonkeyPatch) -> None:
-    def make(take_back: Callable[[Window, list[int]], None]) -> Any:
-        def wrong(self: Window, removes: list[int]) -> None:
+    def make(take_back: Callable[[PagedBuffer, list[int]], None]) -> Any:
+        def wrong(self: PagedBuffer, removes: list[int]) -> None:
             self.writing = {}
             take_back(self, removes)
 
         return wrong
 
-    replace(patch, Window, "take_back", make)
+    replace(patch, PagedBuffer, "take_back", make)
 
 
 @plant
 def what_was_settled_since_a_batch_failed_is_written(patch: pytest.MonkeyPatch) -> None:
-    def take_back(self: Window, removes: list[int]) -> None:
+    def take_back(self: PagedBuffer, removes: list[int]) -> None:
         self.puts, self.writing = {**self.writing, **self.puts}, {}
         self.removes = removes
         self.mark()
 
-    patch.setattr(Window, "take_back", take_back)
+    patch.setattr(PagedBuffer, "take_back", take_back)
 
 
 @plant
@@ -177,7 +179,7 @@ def definitions_of_a_failed_batch_are_lost(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_batch_ends_amid_a_read(patch: pytest.MonkeyPatch) -> None:
     def make(append: Callable[..., None]) -> Any:
-        def wrong(self: Window, position: int, message: Message, deadline_ms: int | None) -> None:
+        def wrong(self: PagedBuffer, position: int, message: Message, deadline_ms: int | None) -> None:
             append(self, position, message, deadline_ms)
             if position % 5 == 3 and self.journal._writing is None:
                 self.journal.take_batch()
@@ -185,7 +187,7 @@ def a_batch_ends_amid_a_read(patch: pytest.MonkeyPatch) -> None:
 
         return wrong
 
-    replace(patch, Window, "append", make)
+    replace(patch, PagedBuffer, "append", make)
 
 
 # Promises
@@ -193,7 +195,7 @@ def a_batch_ends_amid_a_read(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def confirms_do_not_wait(patch: pytest.MonkeyPatch) -> None:
-    replace(patch, Channel, "note_publishes", lambda note: lambda self, is_told: note(self, False))
+    replace(patch, Channel, "confirm_publishes", lambda note: lambda self, is_told: note(self, False))
 
 
 @plant
@@ -209,7 +211,7 @@ def confirms_wait_for_a_batch_with_nothing_in_it(patch: pytest.MonkeyPatch) -> N
     def make(note: Callable[[Channel, bool], None]) -> Any:
         return lambda self, is_told: note(self, is_told or bool(self.uncommitted))
 
-    replace(patch, Channel, "note_publishes", make)
+    replace(patch, Channel, "confirm_publishes", make)
 
 
 @plant
@@ -227,19 +229,19 @@ def confirms_of_what_is_refused_after_a_wait_are_acks(patch: pytest.MonkeyPatch)
 
 @plant
 def replies_do_not_wait(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Session, "hold", lambda self: None)
+    patch.setattr(CommitGate, "hold", lambda self, batch: None)
 
 
 @plant
 def who_waits_is_not_told_of_a_second_commit(patch: pytest.MonkeyPatch) -> None:
-    def make(on_committed: Callable[[Session, int], bool]) -> Any:
-        def wrong(self: Session, committed: int) -> bool:
+    def make(on_committed: Callable[[CommitGate, int], bool]) -> Any:
+        def wrong(self: CommitGate, committed: int) -> bool:
             on_committed(self, committed)
             return False
 
         return wrong
 
-    replace(patch, Session, "on_committed", make)
+    replace(patch, CommitGate, "on_committed", make)
 
 
 # Restarts
@@ -248,40 +250,40 @@ def who_waits_is_not_told_of_a_second_commit(patch: pytest.MonkeyPatch) -> None:
 @plant
 def what_was_delivered_before_is_not_marked(patch: pytest.MonkeyPatch) -> None:
     def make(init: Callable[..., None]) -> Any:
-        def wrong(self: Window, *arguments: Any, **options: Any) -> None:
+        def wrong(self: PagedBuffer, *arguments: Any, **options: Any) -> None:
             init(self, *arguments, **options)
             self.redelivered_before = 0
 
         return wrong
 
-    replace(patch, Window, "__init__", make)
+    replace(patch, PagedBuffer, "__init__", make)
 
 
 @plant
 def positions_begin_anew(patch: pytest.MonkeyPatch) -> None:
-    def make(keep: Callable[[PriorityQueue, int], None]) -> Any:
-        def wrong(self: PriorityQueue, range_id: int) -> None:
-            keep(self, range_id)
-            self.head = 0
+    def make(keep: Callable[[PriorityBacklog, Journal, int], None]) -> Any:
+        def wrong(self: PriorityBacklog, journal: Journal, range_id: int) -> None:
+            keep(self, journal, range_id)
+            self._next = 0
 
         return wrong
 
-    replace(patch, PriorityQueue, "keep", make)
+    replace(patch, PriorityBacklog, "keep", make)
 
 
 @plant
 def transient_messages_that_were_paged_out_come_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Window, "_is_leftover", lambda self, position, message: False)
+    patch.setattr(PagedBuffer, "_is_leftover", lambda self, position, message: False)
 
 
 @plant
 def how_often_it_came_back_is_not_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Window, "rewrite", lambda self, position, stored: None)
+    patch.setattr(PagedBuffer, "rewrite", lambda self, position, stored: None)
 
 
 @plant
 def a_restart_does_not_count_as_a_return(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(QuorumQueue, "on_recovered", lambda self, position, stored: None)
+    patch.setattr(ReturnCounts, "on_recovered", lambda self, position, returns: None)
 
 
 @plant
@@ -308,12 +310,12 @@ def not_undefined(patch: pytest.MonkeyPatch, kind: str) -> None:
 
 @plant
 def a_deleted_queue_leaves_its_messages(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "drop_windows", lambda self: None)
+    patch.setattr(PagedBuffer, "drop", lambda self: None)
 
 
 @plant
 def a_restored_queue_does_not_look_at_its_limit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "catch_up", lambda self: self.expire())
+    patch.setattr(BacklogQueue, "catch_up", lambda self: self.expire())
 
 
 @plant

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.message import Message
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.consumer import Consumer
-from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.message import Message
-from amqp_broker.protocol import wire
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.session import Session
@@ -22,36 +26,37 @@ from tests.simulation.planting import plant, replace
 
 @plant
 def requeued_messages_go_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    def put_back(self: Queue, position: int, message: Message) -> None:
-        deadline_ms = self.deadlines.get(position)
+    def put_back(self: ArrivalBacklog, position: int, message: Message) -> int:
+        deadline_ms = self._deadlines.pop(position, None)
         self.forget(position, message)
-        self._append(message, deadline_ms)
+        return self.append(message, deadline_ms)
 
-    patch.setattr(Queue, "_put_back", put_back)
+    patch.setattr(ArrivalBacklog, "put_back", put_back)
 
 
 @plant
 def new_messages_overtake_those_that_came_back(patch: pytest.MonkeyPatch) -> None:
-    def make(push: Callable[[Queue, Message], None]) -> Any:
-        def wrong(self: Queue, message: Message) -> None:
-            returned, self.returned = self.returned, []
+    def make(push: Callable[[ClassicQueue, Message], None]) -> Any:
+        def wrong(self: ClassicQueue, message: Message) -> None:
+            backlog = self.backlog
+            returned, backlog.returned = backlog.returned, []
             push(self, message)
-            self.returned = [*returned, *self.returned]
+            backlog.returned = [*returned, *backlog.returned]
 
         return wrong
 
-    replace(patch, Queue, "push", make)
+    replace(patch, ClassicQueue, "push", make)
 
 
 @plant
 def a_closed_channel_loses_what_it_held(patch: pytest.MonkeyPatch) -> None:
-    def give_back(self: Channel) -> None:
+    def requeue_unacked(self: Channel) -> None:
         for queue, _, position, message in self.unacked.values():
             queue.unacked_count -= 1
             queue.forget(position, message)
         self.unacked.clear()
 
-    patch.setattr(Channel, "give_back", give_back)
+    patch.setattr(Channel, "requeue_unacked", requeue_unacked)
 
 
 @plant
@@ -75,7 +80,7 @@ def a_rollback_brings_tags_back_in_any_order(patch: pytest.MonkeyPatch) -> None:
 def confirms_are_always_for_one(patch: pytest.MonkeyPatch) -> None:
     def send_confirms(self: Channel, until: int, rejected: list[int]) -> None:
         if until > self.confirmed_count:
-            self.session.send_bytes(wire.ack_frame(self.number, until, False))
+            self.session.outbox.append(wire.ack_frame(self.number, until, False))
         self.confirmed_count = until
 
     patch.setattr(Channel, "_send_confirms", send_confirms)
@@ -115,7 +120,7 @@ def a_full_channel_takes_more(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def an_ack_frees_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Channel, "_make_room", lambda self, consumer: None)
+    patch.setattr(Channel, "_mark_freed", lambda self, consumer: None)
 
 
 @plant
@@ -126,7 +131,7 @@ def settling_does_not_count_in_the_queue(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_paused_client_is_delivered_to(patch: pytest.MonkeyPatch) -> None:
     def pause(self: Session) -> None:
-        self.is_paused = True
+        self.is_backpressured = True
 
     patch.setattr(Session, "pause", pause)
 
@@ -134,7 +139,7 @@ def a_paused_client_is_delivered_to(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_client_that_resumes_stays_out(patch: pytest.MonkeyPatch) -> None:
     def resume(self: Session, now: int) -> None:
-        self.is_paused = False
+        self.is_backpressured = False
 
     patch.setattr(Session, "resume", resume)
 
@@ -189,7 +194,7 @@ def a_purge_takes_what_is_unacked_too(patch: pytest.MonkeyPatch) -> None:
 
         return wrong
 
-    replace(patch, Queue, "purge", make)
+    replace(patch, BacklogQueue, "purge", make)
 
 
 @plant
@@ -201,9 +206,9 @@ def what_came_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
 
         return wrong
 
-    replace(patch, Queue, "pull", make)
+    replace(patch, BacklogQueue, "pull", make)
 
 
 @plant
 def priorities_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "_line_up", lambda self, consumer: self.takers.append(consumer))
+    patch.setattr(ConsumerRotation, "_line_up", lambda self, consumer: self.ready_consumers.append(consumer))

@@ -1,4 +1,4 @@
-"""What must hold after every step: the broker's inside against the model."""
+"""Checks after every step: the broker's inside against the model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from pamqp import frame
 
-from amqp_broker.broker.journal import Stored
-from amqp_broker.broker.priority_queue import PriorityQueue
-from amqp_broker.broker.queue import Queue
-from amqp_broker.broker.quorum_order import TwoLevels
-from amqp_broker.broker.quorum_queue import QuorumQueue
-from amqp_broker.broker.window import Window
-from amqp_broker.message import FRAME, Message
+from amqp_broker.amqp.message import FRAME, Message
+from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+from amqp_broker.broker.exchanges.exchange import Exchange
+from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
+from amqp_broker.broker.queues.quorum_order import TwoLevels
 from amqp_broker.session.channel import Channel
 from tests.memory_journal import MemoryJournal
 from tests.simulation.client import ChannelModel, Client
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
     from tests.simulation.simulation import Simulation
 
-# What is in a queue, by position.
+# Messages of a queue, by position.
 Copies = dict[int, Copy]
 
 
@@ -51,8 +55,10 @@ def check(sim: Simulation) -> None:
             check_remembered(sim.journal, queue, topology.queues[name], unacked[queue])
     if sim.journal is not None:
         check_waiting(sim)
-        window_bytes = sum(window._memory_bytes for queue in vhost.queues.values() for window in queue.windows)
-        demand(sim.journal.window_bytes == window_bytes, f"{sim.journal.window_bytes} octets, not {window_bytes}")
+        buffered_bytes = sum(buffer._memory_bytes for queue in vhost.queues.values() for buffer in queue.buffers)
+        demand(
+            sim.journal.buffered_bytes == buffered_bytes, f"{sim.journal.buffered_bytes} octets, not {buffered_bytes}"
+        )
     found = {State.READY: ready_count, State.UNACKED: unacked_count, State.DELAYED: 0}
     if found != {state: ledger.counts[state] for state in found}:
         raise Broken(f"{found} are there, not {ledger.counts}")
@@ -75,12 +81,12 @@ def check_late(sim: Simulation, unacked: dict[Queue, Copies]) -> int:
 
 
 def check_waiting(sim: Simulation) -> None:
-    """Nobody waits for a batch that no journal would write: that has nothing in it."""
+    """No client waits for an empty batch, which the journal would never write."""
     assert sim.journal is not None
-    coming = sim.journal.last_told
+    coming = sim.journal.last_used_batch
     for client in sim.clients:
         session = client.peer.session
-        awaited = [session.held_until, *(batch for one in session.awaiting_commit for batch, *_ in one.uncommitted)]
+        awaited = [session.outbox.held_until, *(batch for one in session.gate.waiting for batch, *_ in one.uncommitted)]
         demand(max(awaited) <= coming, f"{client} waits for batches {awaited}, and {coming} is the last")
 
 
@@ -103,8 +109,8 @@ def check_client(client: Client) -> None:
     client.cancels.clear()
     client.cancels_due.clear()
     check_notices(client)
-    demand(not session.confirming and not session.freed, f"{client} has work left from a read")
-    demand(not session._pending, f"{client} has octets left from a read")
+    demand(not session.gate.confirming and not session.freed_consumers, f"{client} has work left from a read")
+    demand(not session.reader._pending, f"{client} has octets left from a read")
 
 
 def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked: dict[Queue, Copies]) -> int:
@@ -123,20 +129,23 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
         raise Broken(f"{where}: {due} are not confirmed")
     demand(not model.returns, f"{where}: {model.returns} were not returned")
     held = {tag: number_of(delivery[3]) for tag, delivery in channel.unacked.items()}
+    demand(list(held) == sorted(held), f"{where}: tags are out of order")
+    duplicates = channel.duplicates or {}
+    held |= {tag: number_of(message) for tag, (_, message) in duplicates.items()}
     if held != {tag: held.copy.message.number for tag, held in model.held.items()}:
         raise Broken(f"{where} holds {held}")
-    demand(list(held) == sorted(held), f"{where}: tags are out of order")
     deliveries = list(channel.unacked.items())
     if channel.transaction is not None:
         deliveries += channel.transaction.acks
         deliveries += [delivery for _, delivery in channel.transaction.rejects]
-    settled = {tag for tag, _ in deliveries} - set(held)
+        duplicates = duplicates | channel.transaction.duplicates
+    settled = ({tag for tag, _ in deliveries} | set(duplicates)) - set(held)
     if settled != set(model.settled):
         raise Broken(f"{where} has not committed {settled}")
-    for tag, (queue, _, position, _) in deliveries:
+    for delivery_tag, (queue, _, position, _) in deliveries:
         if queue in unacked:
             demand(position not in unacked[queue], f"{queue.name}: position {position} is unacked twice")
-            unacked[queue][position] = model.unsettled[tag].copy
+            unacked[queue][position] = model.unsettled[delivery_tag].copy
     if set(channel.consumers) != set(model.consumers):
         raise Broken(f"{where} has consumers {set(channel.consumers)}")
     for tag, consumer in channel.consumers.items():
@@ -150,40 +159,43 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
     demand(channel.late_count == late_count, f"{where} waits for {channel.late_count} that are late, not {late_count}")
     if model.prefetch_total:
         demand(channel.in_flight == model.in_flight, f"{where} counts {channel.in_flight} in flight")
-    return len(deliveries)
+    return len(deliveries) + len(duplicates)
 
 
-def ready_of(queue: Queue) -> list[tuple[int, Message]]:
+def ready_of(queue: BacklogQueue) -> list[tuple[int, Message]]:
     """Positions and messages in the order of delivery."""
-    if isinstance(queue, PriorityQueue):
-        lines = len(queue._lines)
-        ready = [item for line in queue._lines for item in line.items()]
-        ready += [(position, message) for _, position, message in queue._returned]
-        return sorted(ready, key=lambda item: (-(item[0] % lines), item[0]))
-    if isinstance(queue, QuorumQueue):
-        order = queue._order
+    backlog = queue.backlog
+    if isinstance(backlog, PriorityBacklog):
+        priorities = backlog.range_count
+        ready = [item for buffer in backlog._buffers for item in buffer.items()]
+        ready += [(position, message) for _, position, message in backlog._returned]
+        return sorted(ready, key=lambda item: (-(item[0] % priorities), item[0]))
+    if isinstance(backlog, QuorumBacklog):
+        order = backlog.order
         assert isinstance(order, TwoLevels)
-        high, normal = ([item for line in lines for item in line.items()] for lines in (order._high, order._normal))
-        return [*queue._came_back, *in_turns(high, normal, order.turn, age=lambda item: item[0])]
-    returned = sorted(queue.returned, key=lambda item: item[0])
-    if queue.window is not None:
-        demand(not queue.ready, f"{queue.name}: something is beside the window")
-        return [*returned, *queue.window.items()]
-    demand(all(position < queue.head for position, _ in returned), f"{queue.name}: what came back was never taken out")
-    return [*returned, *enumerate(queue.ready, queue.head)]
+        high, normal = ([item for level in levels for item in level.items()] for levels in (order._high, order._normal))
+        return [*backlog._returned, *in_turns(high, normal, order.turn, age=lambda item: item[0])]
+    assert isinstance(backlog, ArrivalBacklog)
+    returned = sorted(backlog.returned, key=lambda item: item[0])
+    if backlog.paged is not None:
+        demand(not backlog.ready, f"{queue.name}: something is beside the buffer")
+        return [*returned, *backlog.paged.items()]
+    is_before = all(position < backlog.head for position, _ in returned)
+    demand(is_before, f"{queue.name}: a returned message was never taken out")
+    return [*returned, *enumerate(backlog.ready, backlog.head)]
 
 
 def paged(queue: Queue) -> set[int]:
     """Positions of what is ready and not in memory."""
     return {
         position
-        for window in queue.windows
-        if window.paged_count
-        for position, _ in islice(window.items(), len(window.memory), len(window))
+        for buffer in queue.buffers
+        if buffer.paged_count
+        for position, _ in islice(buffer.items(), len(buffer.memory), len(buffer))
     }
 
 
-def check_queue(queue: Queue, model: QueueModel, unacked: Copies) -> None:
+def check_queue(queue: BacklogQueue, model: QueueModel, unacked: Copies) -> None:
     name, ready = queue.name, ready_of(queue)
     numbers = [number_of(message) for _, message in ready]
     expected = [copy.message.number for copy in model.ready]
@@ -198,7 +210,7 @@ def check_queue(queue: Queue, model: QueueModel, unacked: Copies) -> None:
     demand([message for _, message in ready] == list(queue.messages()), f"{name} shows another order than it has")
     copies = {position: copy for (position, _), copy in zip(ready, model.ready, strict=True)} | unacked
     demand(len(copies) == len(ready) + len(unacked), f"{name}: two messages are at one position")
-    # What is only in the journal is known there (check_remembered).
+    # check_remembered covers the messages that are only in the journal.
     away = paged(queue)
     copies = {position: copy for position, copy in copies.items() if position not in away}
     deadlines = {position: copy.deadline_ms for position, copy in copies.items() if copy.deadline_ms is not None}
@@ -207,18 +219,18 @@ def check_queue(queue: Queue, model: QueueModel, unacked: Copies) -> None:
     if isinstance(queue, QuorumQueue):
         returns = {position: copy.returns for position, copy in copies.items() if copy.returns}
         # Of what is only in the journal some is known nevertheless.
-        found = {position: count for position, count in queue.return_counts.items() if position not in away}
+        found = {position: count for position, count in queue.counts.returns.items() if position not in away}
         known = {position for position, _ in ready} | set(unacked)
-        if found != returns or not set(queue.return_counts) <= known:
-            raise Broken(f"{name} counts returns {queue.return_counts}, not {returns}")
-        if not (set(queue._originals) <= set(unacked)):
-            raise Broken(f"{name} keeps the originals of {set(queue._originals)}")
+        if found != returns or not set(queue.counts.returns) <= known:
+            raise Broken(f"{name} counts returns {queue.counts.returns}, not {returns}")
+        if not (set(queue.counts._originals) <= set(unacked)):
+            raise Broken(f"{name} keeps the originals of {set(queue.counts._originals)}")
     check_limits(queue, model)
     check_consumers(queue, model)
 
 
 def check_message(message: Message, copy: Copy) -> None:
-    """What is ready is as it was published, or as it died."""
+    """Each ready message is as it was published, or as it was dead-lettered."""
     if copy.seen is not message:
         content_header, pieces = frame.unmarshal(message.content)[2], message.body_pieces()
         heard, expected = heard_in(message, content_header, b"".join(pieces)), copy.message.heard()
@@ -226,11 +238,12 @@ def check_message(message: Message, copy: Copy) -> None:
         copy.seen = message
 
 
-def check_limits(queue: Queue, model: QueueModel) -> None:
+def check_limits(queue: BacklogQueue, model: QueueModel) -> None:
     name, settings = queue.name, model.settings
     body_bytes = sum(message.body_bytes for _, message in ready_of(queue))
     if settings.bytes_max is not None:
-        demand(queue.ready_bytes == body_bytes, f"{name} counts {queue.ready_bytes} octets, not {body_bytes}")
+        counted = queue.limit.ready_bytes
+        demand(counted == body_bytes, f"{name} counts {counted} octets, not {body_bytes}")
     if settings.overflow == "drop-head":
         is_short = settings.length_max is None or queue.ready_count <= settings.length_max
         demand(is_short, f"{name} has {queue.ready_count} messages")
@@ -239,15 +252,18 @@ def check_limits(queue: Queue, model: QueueModel) -> None:
 
 
 def check_consumers(queue: Queue, model: QueueModel) -> None:
-    name, takers = queue.name, list(queue.takers)
+    name, ready = queue.name, list(queue.ready_consumers)
     tags = [(consumer.number, consumer.tag) for consumer in queue.consumers]
     if tags != [(c.channel.number, c.tag) for c in model.consumers]:
         raise Broken(f"{name} has the consumers {tags}")
-    active = queue.active_consumer
+    active = queue.rotation.active_consumer
     expected = model.active.tag if model.active is not None else None
     demand((active.tag if active is not None else None) == expected, f"{name}: another than {expected} is active")
-    demand(len(set(takers)) == len(takers), f"{name} has a taker twice")
-    demand(set(takers) == {consumer for consumer in queue.consumers if consumer.is_taking}, f"{name} has other takers")
+    demand(len(set(ready)) == len(ready), f"{name} has a consumer twice")
+    demand(
+        set(ready) == {consumer for consumer in queue.consumers if consumer.is_taking},
+        f"{name} has other ready consumers",
+    )
     for consumer, consumer_model in zip(queue.consumers, model.consumers, strict=True):
         can_take = consumer_model.can_take()
         demand(consumer.is_taking or not can_take, f"{name}: {consumer.tag} can take and is not in line")
@@ -258,57 +274,60 @@ def check_consumers(queue: Queue, model: QueueModel) -> None:
             not can_take or not queue.ready_count or queue in queue.vhost.broker.undrained,
             f"{name}: {consumer.tag} and {queue.ready_count} messages wait for each other",
         )
-    priorities = [consumer.priority for consumer in takers]
-    demand(priorities == sorted(priorities, reverse=True), f"{name}: takers are not in the order of their priorities")
+    priorities = [consumer.priority for consumer in ready]
+    demand(
+        priorities == sorted(priorities, reverse=True),
+        f"{name}: priorities are out of order",
+    )
     paused = {c for c, other in zip(queue.consumers, model.consumers, strict=True) if other.client.is_paused}
-    demand(queue.clogged == paused, f"{name} is clogged by others than those who are paused")
+    demand(queue.backpressured == paused, f"{name} has other backpressured consumers than the paused ones")
 
 
-def check_remembered(journal: MemoryJournal, queue: Queue, model: QueueModel, unacked: Copies) -> None:
-    """What a restart would find if all were committed that the journal was told."""
+def check_remembered(journal: MemoryJournal, queue: BacklogQueue, model: QueueModel, unacked: Copies) -> None:
+    """A restart would find the durable state if everything in the journal were committed."""
     ready = {position: copy for (position, _), copy in zip(ready_of(queue), model.ready, strict=True)}
-    copies, lines, away = ready | unacked, len(queue.windows), paged(queue)
-    demand(bool(lines) == model.is_durable, f"{queue.name} has {lines} windows")
-    for number, window in enumerate(queue.windows):
-        if not window.next:
+    copies, lines, away = ready | unacked, len(queue.buffers), paged(queue)
+    demand(bool(lines) == model.is_durable, f"{queue.name} has {lines} buffers")
+    for number, buffer in enumerate(queue.buffers):
+        if not buffer.next:
             continue  # one of the many of a quorum queue that nothing ever was in
-        found = {position: as_remembered(stored) for position, stored in told(journal, window).items()}
+        found = {position: as_remembered(stored) for position, stored in told(journal, buffer).items()}
         here = {position: copy for position, copy in copies.items() if position % lines == number}
         kept = {position: copy for position, copy in here.items() if model.keeps(copy.message)}
         expected = {
             position: (copy.message.number, copy.deadline_ms, copy.stored_returns) for position, copy in kept.items()
         }
         for position, copy in kept.items():
-            is_delivered = position < window.head or copy.stored_returns > 0
+            is_delivered = position < buffer.head or copy.stored_returns > 0
             demand(is_delivered == copy.was_delivered, f"{queue.name}: {copy} will be redelivered={is_delivered}")
-        # What was paged out is there, too, and what was by a process that is no more.
+        # Paged messages are there, too, also those that a former process paged out.
         others = set(found) - set(expected) - (set(here) & away)
-        others = {position for position in others if position >= window._restored_before}
+        others = {position for position in others if position >= buffer._restored_before}
         if others or any(found.get(position) != expected[position] for position in expected):
             raise Broken(f"{queue.name} remembers {found}, not {expected}")
-        in_window = dict(window.items())
-        taken = [copy.message.body_bytes for position, copy in kept.items() if position not in in_window]
+        in_buffer = dict(buffer.items())
+        taken = [copy.message.body_bytes for position, copy in kept.items() if position not in in_buffer]
         body_bytes = [copy.message.body_bytes for copy in kept.values()]
-        counts = (window.stored_count, window.stored_bytes, window.taken_count, window.taken_bytes)
+        counts = (buffer.stored_count, buffer.stored_bytes, buffer.taken_count, buffer.taken_bytes)
         if counts != (len(kept), sum(body_bytes), len(taken), sum(taken)):
             raise Broken(f"{queue.name} counts {counts}, not {body_bytes} and of that {taken} as taken")
-        ready_bytes = sum(message.body_bytes for message in window)
-        demand(window.ready_bytes == ready_bytes, f"{queue.name}: {window.ready_bytes} octets are ready")
+        ready_bytes = sum(message.body_bytes for message in buffer)
+        demand(buffer.ready_bytes == ready_bytes, f"{queue.name}: {buffer.ready_bytes} octets are ready")
 
 
-def told(journal: MemoryJournal, window: Window) -> dict[int, Stored]:
-    """What the journal has of a window, and will have when it has committed all."""
-    found = {position: stored for (other, position), stored in journal.disk.messages.items() if other == window.id}
-    found |= window.writing
+def told(journal: MemoryJournal, buffer: PagedBuffer) -> dict[int, Stored]:
+    """Return the messages of a buffer in the journal, now and when everything is committed."""
+    found = {position: stored for (other, position), stored in journal.disk.messages.items() if other == buffer.id}
+    found |= buffer.writing
     for batch in (journal._writing, journal._collected):
         if batch is None:
             continue
         if batch is journal._collected:
-            found |= window.puts
-        for position in dict(batch.windows).get(window, []) if batch is journal._writing else window.removes:
+            found |= buffer.puts
+        for position in dict(batch.buffers).get(buffer, []) if batch is journal._writing else buffer.removes:
             found.pop(position, None)
         for other, start, end in batch.discards:
-            for position in [position for position in found if other == window.id and start <= position < end]:
+            for position in [position for position in found if other == buffer.id and start <= position < end]:
                 del found[position]
     return found
 
@@ -342,15 +361,14 @@ def check_topology(vhost: VHost, topology: Topology) -> None:
             binding.source,
             binding.key,
             isinstance(binding.destination, QueueModel),
-            getattr(binding.destination, "name", binding.destination),
+            binding.destination.name if isinstance(binding.destination, QueueModel) else binding.destination,
         )
         for binding in topology.bindings
     )
     if found != expected:
         raise Broken(f"the bindings are {found}, not {expected}")
-    incoming = [
-        binding for destination in (*exchanges.values(), *vhost.queues.values()) for binding in destination.incoming
-    ]
+    destinations: list[Exchange | Queue] = [*exchanges.values(), *vhost.queues.values()]
+    incoming = [binding for destination in destinations for binding in destination.incoming]
     demand(set(incoming) == set(bindings), "a binding is known at one end only")
     for name, queue in vhost.queues.items():
         owner = topology.queues[name].owner

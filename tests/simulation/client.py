@@ -1,4 +1,4 @@
-"""A client of the simulation: what it has said, what it must hear, and a check of every frame that it gets."""
+"""A client of the simulation: its requests, the answers that it expects, and a check of each frame."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pamqp.commands import Basic, Channel, Connection
 from pamqp.heartbeat import Heartbeat
 
 from tests.peer import Lab, Peer
-from tests.simulation.ledger import Copy, Heard, Message, demand, heard_in
+from tests.present import present
+from tests.simulation.ledger import Broken, Copy, Heard, Message, demand, heard_in
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.faults import LateDelivery
+    from amqp_broker.lab.delivery_faults import LateDelivery
     from tests.simulation.delivery_faults import LateModel
     from tests.simulation.faults import RuleModel
     from tests.simulation.queues import QueueModel
@@ -36,7 +37,7 @@ class ConsumerModel:
     is_asleep: bool = False
 
     def can_take(self) -> bool:
-        """Whether it may get a message of its queue now."""
+        """Return whether it may get a message of its queue now."""
         if self.is_asleep or self.client.is_paused or self.channel.consumers.get(self.tag) is not self:
             return False
         if self.queue.is_single_active and (self.queue.active is not self or self.queue.is_quiescing):
@@ -48,7 +49,7 @@ class ConsumerModel:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it is about to go in this step, and to give back what it still gets."""
+        """Return whether it leaves in this step and returns further deliveries."""
         closed = [number for number, method in self.client.answers if isinstance(method, Channel.Close)]
         return self.client.is_lost or self.channel.number in closed
 
@@ -58,7 +59,7 @@ class ConsumerModel:
         return held + sum(late.consumer is self for late in self.channel.late if not self.no_ack)
 
     def check_precedence(self, copy: Copy) -> None:
-        """It gets a copy, and nobody before whom it would have been."""
+        """Check that no consumer of higher priority was entitled to the copy."""
         demand(
             not any(
                 other.priority > self.priority and other.can_take() and not other.channel.was_freed
@@ -70,7 +71,7 @@ class ConsumerModel:
 
 @dataclass
 class Delivery:
-    """What a consumer has heard: basic.deliver and its content. One that is `late` it will hear, if it stays."""
+    """A delivery to a consumer: basic.deliver and its content. A `late` one comes later, if the consumer stays."""
 
     consumer: ConsumerModel
     tag: int
@@ -96,7 +97,7 @@ class Publish:
     must_be_safe: bool = False
     # Which batch of the journal it is in, if in any.
     batch: int = 0
-    # What faults do: whether it goes nowhere, how often it is returned for that, and what becomes of its confirm.
+    # Effects of faults: whether it is unroutable, how often it is returned, and the fate of its confirm.
     is_lost: bool = False
     returns: int = 0
     is_nacked: bool = False
@@ -129,9 +130,9 @@ class ChannelModel:
     consumers: dict[str, ConsumerModel] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     settled: dict[int, tuple[Held, str]] = field(default_factory=dict)
-    # What a fault holds back from its consumers.
+    # Deliveries that a fault holds back from its consumers.
     late: list[LateModel] = field(default_factory=list)
-    # Whether its consumers may have become free in this step: in which order they do so is the broker's business.
+    # Set if its consumers may have become free in this step; the broker chooses their order.
     was_freed: bool = False
     publishes: list[Publish] = field(default_factory=list)
     published: int = 0
@@ -141,7 +142,7 @@ class ChannelModel:
     returns: list[Publish] = field(default_factory=list)
     last_tag: int = 0
     got: tuple[Basic.GetOk, Heard] | None = None
-    # What is counted here, and acks of publishes by exchange.
+    # Counts of this channel, and confirms by exchange.
     stats: Counter[str] = field(default_factory=Counter)
     confirmed: Counter[str] = field(default_factory=Counter)
 
@@ -151,7 +152,7 @@ class ChannelModel:
 
     @property
     def in_flight(self) -> int:
-        """What counts against the channel's limit."""
+        """Return the number of deliveries that count against the channel's limit."""
         held = sum(held.consumer is not None or tag <= self.prefetch_total_tag for tag, held in self.unsettled.items())
         return held + sum(not late.consumer.no_ack for late in self.late)
 
@@ -194,16 +195,15 @@ class Client:
         self.channels: dict[int, ChannelModel] = {}
         # Channels that the broker has closed, and whose close this client has not answered yet.
         self.closing: set[int] = set()
-        # Consumers (channel and tag) whose queues were deleted: those that must hear of it, and those that have.
+        # Consumers (channel and tag) of deleted queues: those that expect basic.cancel, and those that got it.
         self.cancels_due: list[tuple[int, str]] = []
         self.cancels: list[tuple[int, str]] = []
         self.answers: list[tuple[int, Any]] = []
         self.is_paused = False
         self.is_lost = False
         self.spoke_at = self.heard_at = lab.now
-        # Rules that do something to it for as long as they last; since when it is blocked, and until when it was for so
-        # long that an interval without a word from it does not count; what it must be told of that (why it is blocked;
-        # None: that it is not any more), and is told.
+        # Rules that affect it while they last; the start of its block, and the end of the time in which its silence is
+        # excused; the notices that it must get (the reason of a block; None: unblocked), and those that it got.
         self.suffers_from: list[RuleModel] = []
         self.blocked_at = self.excused_until = 0
         self.notices_due: list[str | None] = []
@@ -220,20 +220,20 @@ class Client:
 
     @property
     def is_mute(self) -> bool:
-        """Whether it hears no heartbeats."""
+        """Return whether a fault stops its heartbeats."""
         return any(one.said["action"] == "stop_heartbeats" for one in self.suffers_from)
 
     def send(self, *frames: bytes) -> None:
         self.spoke_at = self.lab.now
         self.peer.send_bytes(b"".join(frames))
 
-    # What it hears
+    # Frames that it receives
 
     def listen(self) -> None:
         """Read everything that the broker has written, and check what can be checked without the others."""
-        if not self.peer.session.outbox:
+        if not self.peer.session.outbox.pieces:
             return
-        data = b"".join(self.peer.session.take_output())
+        data = b"".join(self.peer.session.outbox.take())
         self.heard_at = self.lab.now
         content: list[Any] = []
         while len(data) >= 8:
@@ -249,7 +249,8 @@ class Client:
                 content = [(number, value)]
             else:
                 demand(not content, f"{self}: a content is not whole")
-                demand(isinstance(value, base.Frame), f"{self}: {value} stands alone")
+                if not isinstance(value, base.Frame):
+                    raise Broken(f"{self}: {value} stands alone")
                 self._on_method(number, value)
             if len(content) > 1 and (heard := self._whole(content)) is not None:
                 self._on_content(number, content[0][1], heard)
@@ -258,7 +259,7 @@ class Client:
         demand(not data, f"{self}: {data!r} is no frame")
 
     def _whole(self, content: list[Any]) -> Heard | None:
-        """What method, header and body frames say together, if that is all of it."""
+        """Return a method with its content, or None while frames are missing."""
         (_, method), content_header, *pieces = content
         demand(isinstance(content_header, header.ContentHeader), f"{self}: {content_header} is no header")
         demand(all(isinstance(piece, body.ContentBody) for piece in pieces), f"{self}: body is missing")
@@ -276,7 +277,7 @@ class Client:
             self._on_confirm(channel, method)
         elif isinstance(method, Basic.Cancel):
             demand(self.capabilities.get("consumer_cancel_notify"), f"{self}: gets a cancel it does not know")
-            self.cancels.append((number, method.consumer_tag))
+            self.cancels.append((number, present(method.consumer_tag)))
         elif isinstance(method, (Connection.Blocked, Connection.Unblocked)):
             self.notices.append(getattr(method, "reason", None))
         else:

@@ -1,4 +1,4 @@
-"""The journal commits, fails to, and the process dies; somebody connects again and goes on."""
+"""The journal commits or fails to, the process dies, and clients reconnect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commit_or_fail(sim: Simulation) -> None:
 
 
 def crash(sim: Simulation) -> None:
-    """The process is killed: before, during or after a commit that nobody has heard of, and amid what it is told."""
+    """Kill the process before, during or after an unconfirmed commit, or in the middle of a read."""
     if sim.journal is None:
         return
     if sim.is_committing and sim.chance.random() < 0.5:
@@ -51,7 +51,7 @@ def crash(sim: Simulation) -> None:
 
 
 def last_words(sim: Simulation, channel: ChannelModel) -> bytes:
-    """What somebody says whom nobody hears any more."""
+    """Return requests that the dying broker never answers."""
     name = sim.chance.choice(sim.taste.queues)
     words: list[base.Frame] = [
         Queue.Declare(queue=name, durable=True),

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.planting import with_small_windows
+from tests.simulation.planting import with_small_buffers
 
 
 @pytest.fixture(autouse=True)
-def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_small_windows(monkeypatch)
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_small_buffers(monkeypatch)

@@ -1,9 +1,9 @@
-"""What rules do to connections for as long as they last: who is blocked, and who hears no heartbeats.
+"""Effects of rules on connections while they last: blocked clients, and clients without heartbeats.
 
-- A blocked client is told so once, and why, and once when nothing blocks it any more. Meanwhile nobody reads what it
-  says, so here it says nothing; it hears all that it would hear otherwise, and is not dropped for its silence.
+- A blocked client gets connection.blocked once, with the reason, and connection.unblocked once. Meanwhile the broker
+  does not read it, so the model sends nothing; the client gets everything else, and no timeout closes it.
 - A block ends with its rule, at its time, or when it is lifted, whichever is first.
-- A client whose heartbeats have stopped hears none; everybody else hears something in each interval.
+- A client whose heartbeats are stopped gets none; every other client gets some bytes in each interval.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from amqp_broker.broker.fault_rules import Rule
-from amqp_broker.session import faults
+from amqp_broker.lab import connection_faults
+from amqp_broker.lab.fault_rules import Rule
 from tests.simulation.client import Client
 from tests.simulation.ledger import demand
 
@@ -26,7 +26,7 @@ LASTING_ACTIONS = ["block", "stop_heartbeats"]
 
 
 def is_end_of_block(callback: object) -> bool:
-    return isinstance(callback, partial) and callback.func is faults._end_block
+    return isinstance(callback, partial) and callback.func is connection_faults.end_block
 
 
 def afflict(client: Client, one: RuleModel) -> None:
@@ -43,7 +43,7 @@ def afflict(client: Client, one: RuleModel) -> None:
 
 
 def recover(client: Client, one: RuleModel) -> None:
-    """What a rule does to a client, if anything, is over."""
+    """End the effect of a rule on a client."""
     if one not in client.suffers_from:
         return
     client.suffers_from.remove(one)
@@ -81,7 +81,7 @@ def check_notices(client: Client) -> None:
 
 
 def check_heartbeats(client: Client) -> None:
-    """Whoever asked for heartbeats hears something in each interval, but for those who cannot."""
+    """Every client that asked for heartbeats gets some bytes in each interval, unless a fault stops them."""
     if client.heartbeat_s and not client.is_paused and not client.is_mute:
         silent_ms = client.lab.now - client.heard_at
         demand(silent_ms <= client.heartbeat_s * 1000, f"{client} has heard nothing for {silent_ms} ms")
@@ -91,7 +91,7 @@ def check_heartbeats(client: Client) -> None:
 
 
 def add_lasting(sim: Simulation, add: Callable[[Rule, dict[str, Any]], RuleModel]) -> None:
-    """Somebody is blocked, or hears no heartbeats any more: now, when he publishes, or when he comes."""
+    """Add a rule that blocks clients or stops heartbeats: now, at a publish, or at the login."""
     chance = sim.chance
     old = [one for one in sim.faults.ended if one.said["action"] == "block"]
     if old and chance.random() < 0.5:
@@ -119,7 +119,7 @@ def add_lasting(sim: Simulation, add: Callable[[Rule, dict[str, Any]], RuleModel
 
 
 def only(client: Client) -> str:
-    """What matches the name of this connection alone."""
+    """Return a match for the name of this connection alone."""
     return f"regex:^{re.escape(client.peer.session.name)}$"
 
 
@@ -135,12 +135,12 @@ def hit(sim: Simulation, one: RuleModel) -> list[Client]:
 
 def on_open(sim: Simulation, client: Client) -> None:
     for one in sim.faults.rules:
-        if one.said.get("on") == "open" and one.strikes():
+        if one.said.get("on") == "open" and one.count_match():
             afflict(client, one)
 
 
 def unblock(sim: Simulation) -> None:
-    """What blocks somebody, or everybody, is lifted; the rules stay, and may block again."""
+    """Lift the blocks of one client or of all; the rules stay, and may block again."""
     client = sim.chance.choice([*sim.clients, None])
     sim.tell(client)
     rule = sim.lab.broker.faults.add(Rule("unblock", connection=None if client is None else only(client)))

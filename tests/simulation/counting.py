@@ -1,4 +1,4 @@
-"""What was counted: by the model, of what clients said and heard, and by the broker, of what it did."""
+"""Counts: the model's, from the frames of clients, against the broker's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.ledger import Broken, demand
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.queue import Queue
+    from amqp_broker.broker.queues.queue import Queue
     from tests.simulation.client import ChannelModel, Publish
     from tests.simulation.queues import QueueModel
     from tests.simulation.simulation import Simulation
@@ -49,9 +49,9 @@ def check_counts(sim: Simulation) -> None:
     if len(sim.story) % EVERY:
         return
     broker, tally = sim.lab.broker, sim.world.tally
-    broker.counters.collect()
+    broker.collect_counts()
     check_same("the node", broker.counters.message_stats(), tally.stats)
-    check_same("the vhost", sim.lab.vhost.message_stats(), tally.stats)
+    check_same("the vhost", sim.lab.vhost.counts.message_stats(), tally.stats)
     dead = {key: count for key, count in broker.counters.dead_lettered.items() if count}
     if dead != dict(tally.deaths):
         raise Broken(f"{dead} died, not {tally.deaths}")
@@ -65,7 +65,7 @@ def check_counts(sim: Simulation) -> None:
             model = client.channels[number]
             check_same(f"{client}, channel {number}", channel.counts.message_stats(), model.stats)
             for exchange, counts in channel.counts.publishes.items():
-                # What is declared again counts from nothing, so only those that are always there are compared.
+                # A redeclared object counts from zero, so only permanent objects are compared.
                 if exchange.name.startswith("amq.") or not exchange.name:
                     at = f"{client}, channel {number}: '{exchange.name}'"
                     demand(
@@ -74,12 +74,12 @@ def check_counts(sim: Simulation) -> None:
 
 
 def check_queue(queue: Queue, model: QueueModel) -> None:
-    check_same(queue.name, queue.message_stats(), model.stats)
-    sources = {exchange.name: count for exchange, count in queue.published_from.items()}
+    check_same(queue.name, queue.statistics.message_stats(), model.stats)
+    sources = {exchange.name: count for exchange, count in queue.statistics.published_from.items()}
     if sources != dict(model.sources):
         raise Broken(f"{queue.name} has messages from {sources}, not {model.sources}")
-    if +queue.given_up != +model.given_up:
-        raise Broken(f"{queue.name} gave up {queue.given_up}, not {model.given_up}")
+    if +queue.statistics.given_up != +model.given_up:
+        raise Broken(f"{queue.name} gave up {queue.statistics.given_up}, not {model.given_up}")
 
 
 def check_same(where: str, counted: dict[str, int], expected: Counter[str]) -> None:

@@ -1,10 +1,10 @@
-"""What becomes of deliveries that rules hit: one is late, one comes twice, one ends its consumer.
+"""Deliveries that rules hit: late ones, duplicates, and those that end their consumer.
 
-To whom the broker delivers it may choose, so who waits for what is late is taken from there (`hear_of_late`); that it
-is late, until when, and what becomes of it then follows from the rules.
+The broker may choose the consumer, so the model takes the consumer of a late delivery from the broker
+(`hear_of_late`). The rules determine that it is late, until when, and its fate.
 
-- What is late is neither ready nor with its client, counts among the unacked ones of its consumer, and comes at its
-  time, whatever else has come. If its consumer is gone by then it goes back, and is not delayed by this rule again.
+- A late delivery is neither ready nor with its client, counts among the unacked ones of its consumer, and comes at its
+  time. If its consumer is gone by then it is requeued, and this rule does not delay it again.
 - A duplicate is the very next delivery, redelivered. It counts against no prefetch but the channel's (as what was
   pulled does) and in no statistics, and goes nowhere when it is settled.
 - A consumer is cancelled when the broker has time to.
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from pamqp import frame
 
-from amqp_broker.broker import faults
-from amqp_broker.broker.consumer import Consumer
-from amqp_broker.broker.faults import LateDelivery
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.lab import delivery_faults
+from amqp_broker.lab.delivery_faults import LateDelivery
+from amqp_broker.lab.fault_rules import Rule
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Held
 from tests.simulation.ledger import Copy, Heard, State, demand, heard_in
 from tests.simulation.queues import QueueModel
@@ -47,11 +48,11 @@ class LateModel:
 
 
 def is_strike(callback: object) -> bool:
-    return isinstance(callback, partial) and callback.func is faults._strike
+    return isinstance(callback, partial) and callback.func is delivery_faults.strike
 
 
 def hear_of_late(sim: Simulation) -> None:
-    """What the broker holds back since the last look is as good as heard, but for being counted."""
+    """Note new late deliveries, which the clients do not have yet."""
     known = sim.faults.late
     for ones in sim.lab.broker.faults.late.values():
         for late in ones.values():
@@ -70,7 +71,7 @@ def consumer_of(sim: Simulation, consumer: Consumer) -> ConsumerModel:
 
 
 def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
-    """Somebody has got a copy, or will, after what the rules say of that."""
+    """Deliver a copy to a consumer, now or late, as the rules say."""
     model, consumer = world.faults, delivery.consumer
     hits = [
         one
@@ -78,7 +79,7 @@ def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
         if one.said["action"] in DELIVERY_ACTIONS
         and copy not in one.delayed
         and one.fits(copy.message, copy.queue.name)
-        and one.strikes()
+        and one.count_match()
     ]
     for one in model.rules:
         one.delayed.discard(copy)
@@ -95,7 +96,7 @@ def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
 
 
 def follow_hits(world: World, delivery: Delivery, hits: Iterable[RuleModel]) -> None:
-    """What else rules do to a delivery that has come."""
+    """Apply the rules that hit a delivery: duplicates, cancellations and the like."""
     consumer, tag = delivery.consumer, delivery.tag
     for one in hits:
         if one.said["action"] == "duplicate":
@@ -157,7 +158,7 @@ def return_late(world: World, late: LateModel) -> None:
 
 
 def strike(sim: Simulation, callback: partial[None]) -> None:
-    """What a delivery has brought about is done."""
+    """Carry out the cancellation that a delivery has caused."""
     consumer = callback.args[0]
     due = next(
         one
@@ -170,7 +171,7 @@ def strike(sim: Simulation, callback: partial[None]) -> None:
 
 
 def cancel(world: World, consumer: ConsumerModel) -> None:
-    """The broker ends a subscription, and says so to who understands it; what it holds stays with its channel."""
+    """End a subscription, with basic.cancel if the client understands it; unacked messages stay unacked."""
     if consumer in consumer.queue.consumers:
         world.cancel(consumer)
         consumer.client.expect_cancel(consumer)
@@ -183,7 +184,7 @@ def cancel_now(sim: Simulation) -> None:
     channels: list[ChannelModel] = [channel for client in clients for channel in client.channels.values()]
     consumers = [one for channel in channels for one in channel.consumers.values() if queue in (None, one.queue.name)]
     sim.tell(f"{[(str(one.client), one.tag) for one in consumers]} of {queue}")
-    rule = sim.lab.broker.faults.add(faults.Rule("cancel_consumer", queue=queue))
+    rule = sim.lab.broker.faults.add(Rule("cancel_consumer", queue=queue))
     sim.hear()
     found = rule.hits
     sim.lab.broker.faults.remove(rule.id)

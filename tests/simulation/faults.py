@@ -1,7 +1,7 @@
-"""Faults: rules of the broker drawn by chance, and what each of them must have done, and to nobody else.
+"""Faults: random rules, and the exact effect that each must have had.
 
-Every rule is predicted: which messages it hits follows from what it matches, `after` and `times`. So its counts must be
-the broker's after each step; and one for another vhost must never match.
+The match, `after` and `times` determine the messages that a rule hits. So its counts must equal the broker's after each
+step, and a rule for another vhost must never match.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pamqp import frame
 from pamqp.commands import Connection
 
-from amqp_broker.broker.faults import LateDelivery, Rule
+from amqp_broker.amqp.connection_states import ENDED
+from amqp_broker.lab.delivery_faults import LateDelivery
+from amqp_broker.lab.fault_rules import Rule
 from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
 from tests.simulation.connection_faults import LASTING_ACTIONS, add_lasting, afflict, recover, unblock
 from tests.simulation.delivery_faults import DELIVERY_ACTIONS, LateModel, cancel_now
@@ -33,7 +35,7 @@ class RuleModel:
     said: dict[str, Any]
     matched: int = 0
     hits: int = 0
-    # What it has delayed, and came back: that is not delayed twice.
+    # Deliveries that it delayed and that were requeued: it does not delay them twice.
     delayed: set[Copy] = field(default_factory=set)
     # When what it does to a client is over.
     over_ms: dict[Client, int] = field(default_factory=dict)
@@ -51,11 +53,11 @@ class RuleModel:
             and said.get("queue") in (None, queue)
         )
 
-    def strikes(self) -> bool:
+    def count_match(self) -> bool:
         if self.is_spent:
             return False
         self.matched += 1
-        is_hit = self.matched > self.said.get("after", 0)
+        is_hit: bool = self.matched > self.said.get("after", 0)
         self.hits += is_hit
         return is_hit
 
@@ -65,7 +67,7 @@ class FaultsModel:
     """The rules in force, oldest first."""
 
     rules: list[RuleModel] = field(default_factory=list)
-    # What is late; None until the model has seen it leave its queue.
+    # The late delivery; None until the model has seen it leave its queue.
     late: dict[LateDelivery, LateModel | None] = field(default_factory=dict)
     # Consumers that are cancelled when the broker has time to.
     cancels_due: list[ConsumerModel] = field(default_factory=list)
@@ -73,7 +75,7 @@ class FaultsModel:
     ended: list[RuleModel] = field(default_factory=list)
 
     def on_publish(self, client: Client, channel: ChannelModel, publish: Publish) -> None:
-        """A message comes in, with queues that it would go to: say what becomes of it instead."""
+        """Apply the rules to a publish: set its fate instead of routing."""
         hits = [
             one
             for one in self.rules
@@ -81,7 +83,7 @@ class FaultsModel:
             and (channel.mode == CONFIRMING or not one.said["action"].startswith("confirm_"))
             and (publish.mandatory or one.said["action"] != "return")
             and one.fits(publish.message)
-            and one.strikes()
+            and one.count_match()
         ]
         for one in hits:
             said = one.said
@@ -110,7 +112,7 @@ class FaultsModel:
                 if one.said["action"] == "drop_ack"
                 and not copy.queue.is_deleted
                 and one.fits(copy.message, copy.queue.name)
-                and one.strikes()
+                and one.count_match()
             ]
             if hits:
                 lost.add(tag)
@@ -216,7 +218,9 @@ def lose(sim: Simulation, client: Client, action: str) -> None:
         demand(client.answer(0, Connection.Close).reply_code == 320, f"{client} is closed otherwise")
         client.send(frame.marshal(Connection.CloseOk(), 0))
     else:
-        demand(session.is_over and session.is_reset is (action == "reset"), f"{client} is not {action}")
+        demand(
+            session.state is ENDED and session.faults.resets_socket is (action == "reset"), f"{client} is not {action}"
+        )
 
 
 def remove_all_faults(sim: Simulation) -> None:

@@ -1,4 +1,4 @@
-"""What is published, and where each copy of it is: the books that the simulation keeps.
+"""The ledger of the simulation: each published message, and the state of each copy.
 
 A message that goes to three queues is three copies, and one that dies in a queue becomes new copies of a new message.
 Each copy is in exactly one state at any time, and goes from one to the next only where `NEXT` lets it. Nothing here is
@@ -61,7 +61,7 @@ class Heard(NamedTuple):
 
 
 def heard_in(method: Any, header: Any, body: bytes) -> Heard:
-    """What a content says, decoded by pamqp; the routing is that of its method."""
+    """A content decoded by pamqp, with the routing of its method."""
     properties = {name: value for name, value in header.properties if value not in (None, "", {})}
     return Heard(int(body.partition(b" ")[0]), len(body), method.exchange, method.routing_key, properties)
 
@@ -92,10 +92,10 @@ class Death:
 
 @dataclass(frozen=True, repr=False)
 class Message:
-    """What was published, by a client or by a queue that gave it up. `deaths` are told newest first.
+    """A message published by a client or dead-lettered by a queue. `deaths` are newest first.
 
-    `properties` are those beside the headers; `copy_keys` and `blind_keys` are what CC and BCC said. `ends` are where
-    and how it died first and last.
+    `properties` are those beside the headers; `copy_keys` and `blind_keys` are those of CC and BCC. `ends` are queue
+    and reason of the first and the last death.
     """
 
     number: int
@@ -123,7 +123,7 @@ class Message:
         return self.properties.get("delivery_mode") == 2
 
     def died(self, queue: str, reason: str, now: int, exchange: str, routing_key: str | None) -> Message:
-        """What is published when a queue with this dead-letter exchange and routing key gives it up."""
+        """Return the dead letter of a queue with this dead-letter exchange and routing key."""
         expiration = self.properties.get("expiration")
         keys = (self.routing_key, *self.copy_keys)
         death = Death(queue, reason, 1, now // 1000, self.exchange, keys, expiration)
@@ -146,7 +146,7 @@ class Message:
         )
 
     def would_cycle(self, queue: str) -> bool:
-        """Whether it has died in the queue before, and nobody has rejected it since."""
+        """Return whether it has died in the queue before and no client has rejected it since."""
         since = takewhile(lambda death: death.reason != REJECTED, self.deaths)
         return any(death.queue == queue for death in since)
 
@@ -154,7 +154,7 @@ class Message:
         return f"{self.number} to {self.exchange}/{','.join(self.keys)} {self.properties or ''}"
 
     def heard(self, delivery_count: int = 0) -> Heard:
-        """What a client must see."""
+        """Return the content that a client must see."""
         headers: dict[str, Any] = {}
         if self.copy_keys:
             headers["CC"] = list(self.copy_keys)
@@ -186,7 +186,7 @@ class Copy:
     deadline_ms: int | None = None
     was_delivered: bool = False
     returns: int = 0
-    # Whether a fault made it up beside the one that is in the queue.
+    # Set for a duplicate that a fault made.
     is_duplicate: bool = False
     # The broker's message, once it was found to be what it must be; a message never changes.
     seen: object = None

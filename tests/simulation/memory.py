@@ -1,4 +1,4 @@
-"""What nobody may leave behind: timers of what is gone, entries for nobody, and anything at all at the end."""
+"""Leaks: timers and entries of deleted objects, and anything at all at the end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.faults import LateDelivery
-from amqp_broker.broker.queue import Queue
-from amqp_broker.session.faults import _LateConfirm as LateConfirm
+from amqp_broker.broker.queues.expiry import Expiry
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
+from amqp_broker.lab.delivery_faults import LateDelivery
+from amqp_broker.lab.withheld_confirms import LateConfirm
 from amqp_broker.session.session import Session
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab
@@ -23,37 +25,38 @@ if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
 
 # A connection that is over waits for its socket to close.
-LAST_TIMERS = {"_on_silence_over"}
+LAST_TIMERS = {"_on_time_over"}
 
 
 def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology: Topology) -> None:
     """Timers, and what the broker has put off, belong to what is there."""
     queues = set(vhost.queues.values())
-    deadlines: dict[tuple[Queue, str], int] = {}
+    deadlines: dict[tuple[Queue, type], int] = {}
     for timer in broker.timers._heap:
         callback: Any = timer.callback
         if callback is None:
             continue
         if isinstance(callback, (LateConfirm, LateDelivery)) or is_strike(callback) or is_end_of_block(callback):
-            # It finds out by itself that nobody waits for it any more.
+            # These timers check by themselves whether their connection still exists.
             continue
         owner, name = callback.__self__, callback.__name__
-        if isinstance(owner, Queue):
-            demand(owner in queues, f"{owner.name} is gone, and its timer {name} is not")
-            demand((owner, name) not in deadlines, f"{owner.name} has two timers {name}")
-            deadlines[owner, name] = timer.deadline_ms
+        if isinstance(owner, (Expiry, UnusedExpiry)):
+            queue, kind = queue_of(owner), type(owner)
+            demand(queue in queues, f"{queue.name} is gone, and its timer {kind} is not")
+            demand((queue, kind) not in deadlines, f"{queue.name} has two timers {kind}")
+            deadlines[queue, kind] = timer.deadline_ms
         elif name not in LAST_TIMERS:
             session = owner if isinstance(owner, Session) else owner._session
             demand(session in sessions, f"{session.name} is gone, and its timer {name} is not")
     for queue in queues:
-        # Seen from outside: looking at the head of a window would have it read on.
+        # Seen from outside: looking at the head of a buffer would have it read on.
         ready = topology.queues[queue.name].ready
         due = ready[0].deadline_ms if ready else None
-        woken = deadlines.get((queue, "_on_expiry"))
+        woken = deadlines.get((queue, Expiry))
         is_woken = due is None or (woken is not None and woken <= due) or queue.is_undrained
         demand(is_woken, f"{queue.name}: the head expires at {due}, and the timer is set to {woken}")
         if queue.settings.expires_ms is not None and not queue.consumers:
-            demand((queue, "_on_unused") in deadlines, f"{queue.name} expires, and has no timer")
+            demand((queue, UnusedExpiry) in deadlines, f"{queue.name} expires, and has no timer")
     demand(not broker._dead_letters and not broker._is_dead_lettering, "dead letters wait for nothing")
     demand(not vhost.reply_queues, "reply queues are there")
     for session in sessions:
@@ -61,17 +64,24 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         demand(not gone, f"{session.name} owns {[queue.name for queue in gone]}, which are gone")
 
 
+def queue_of(part: Expiry | UnusedExpiry) -> Queue:
+    """Return the queue that a timer belongs to."""
+    callback: Any = part._on_due if isinstance(part, Expiry) else part._delete
+    queue: Queue = callback.__self__
+    return queue
+
+
 def check_nothing_is_remembered(journal: MemoryJournal) -> None:
     """The disk of an empty broker has what a new one tells, and nothing of what was removed."""
     disk = journal.disk
     kinds = sorted(key[0] for key in disk.definitions)
     demand(kinds == ["permission", "user", "vhost"], f"still defined: {list(disk.definitions)}")
-    demand(not disk.messages and not disk.states, f"left of the windows: {disk.states} with {list(disk.messages)}")
+    demand(not disk.messages and not disk.states, f"left of the buffers: {disk.states} with {list(disk.messages)}")
 
 
 def check_empty(broker: Broker) -> None:
-    """A broker that everybody has left, and from which everything was removed, holds no more than a new one."""
-    # What was said of clients outlives them.
+    """An empty broker without clients holds no more than a new one."""
+    # Advice about clients outlives them.
     broker.advice.clear()
     found, new = census(broker), census(Lab().broker)
     # The routes of a user have a cache of their own, which stays when it is empty.

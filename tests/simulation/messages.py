@@ -46,7 +46,7 @@ def new_publish(sim: Simulation, channel: ChannelModel) -> tuple[Publish, bytes]
         mandatory=mandatory,
         frame_size=chance.choice([8184, 8184, 3000]),
         **properties,
-        **({"headers": {"BCC" if is_blind else "CC": copies}} if copies else {}),
+        headers={"BCC" if is_blind else "CC": copies} if copies else None,
     )
     message = Message(
         sim.numbers,
@@ -70,7 +70,7 @@ def publish(sim: Simulation) -> None:
     if not channels:
         return
     frames, publishes = [], []
-    # While a backlog is handed out, each push hands out more of it: then one by one.
+    # While a backlog is drained, each push continues the drain: then push one by one.
     for _ in range(1 if sim.lab.broker.undrained else sim.chance.choice([1, 1, 3, 10])):
         channel = sim.chance.choice(channels)
         message, data = new_publish(sim, channel)
@@ -171,12 +171,13 @@ def get(sim: Simulation) -> None:
 
 
 def settle(sim: Simulation) -> None:
-    """Settle some of what a channel holds: several times in one read only where nothing can come back of it."""
+    """Settle some deliveries of a channel, several in one read only if none can be returned."""
     if (found := sim.any_channel()) is None or not found[1].held:
         return
     client, channel = found
     verdict = sim.chance.choice(["ack", "requeue", "reject"])
-    frames, settled = [], []
+    frames: list[bytes] = []
+    settled: list[int] = []
     for _ in range(sim.chance.choice([1, 1, 2, 5]) if verdict == "ack" and not sim.faults.loses_acks else 1):
         left = [tag for tag in sorted(channel.held) if tag not in settled]
         if not left:
@@ -245,7 +246,7 @@ def commit(sim: Simulation) -> None:
         return
     client, channel = found
     if channel.prefetch_total and any(verdict != "ack" for _, verdict in channel.settled.values()):
-        # Who gets what between two of them depends on which of two limits frees a consumer.
+        # Two limits are in effect, and the one that frees a consumer first would determine the receiver.
         roll_back_on(sim, client, channel)
         return
     sim.tell(

@@ -1,4 +1,4 @@
-"""Planting bugs: each is a function that replaces a method or function of the broker by one that is wrong.
+"""Planted bugs: functions that replace a method or function of the broker by a wrong one.
 
 They are planted by replacing attributes, so this needs the interpreted code.
 """
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker import window
+from amqp_broker.broker.durability import paged_buffer as buffer
 
-# Room for one or two small messages, so that windows page at every chance.
-WINDOW_BYTES = 700
+# Room for one or two small messages, so that buffers page at every chance.
+BUFFER_BYTES = 700
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 PLANTS: dict[str, Plant] = {}
@@ -24,11 +24,11 @@ def plant(function: Plant) -> Plant:
     return function
 
 
-def with_small_windows(patch: pytest.MonkeyPatch) -> None:
-    for name in ("PORTION_BYTES", "WINDOW_BYTES_MAX", "WINDOWS_BYTES_MAX"):
-        patch.setattr(window, name, WINDOW_BYTES)
+def with_small_buffers(patch: pytest.MonkeyPatch) -> None:
+    for name in ("PAGE_BYTES", "BUFFER_BYTES_MAX", "BUFFERS_BYTES_MAX"):
+        patch.setattr(buffer, name, BUFFER_BYTES)
 
 
 def replace(patch: pytest.MonkeyPatch, owner: object, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace a method, or a module's function, by what `make` makes of it."""
+    """Replace a method or a module's function by the result of `make`."""
     patch.setattr(owner, name, make(getattr(owner, name)))

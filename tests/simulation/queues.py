@@ -1,8 +1,8 @@
-"""A queue as it must be: a sorted list, and rules that are applied one after the other, without any hurry.
+"""The model of a queue: a sorted list, and rules that are applied one after the other.
 
-Who gets a message is the broker's to choose, so the model follows what the clients have heard: the message at the head
-is delivered where somebody heard it who could take it. All else - order, time, limits, what is dropped and what becomes
-of it - follows from the rules, and the broker's queue must be the same after each step.
+The broker chooses the consumer of a message, so the model follows the deliveries that clients saw: the message at the
+head goes to the consumer that got it, if that consumer could take it. Everything else (order, time, limits, drops and
+dead letters) follows from the rules, and the broker's queue must be the same after each step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 
 # A backlog is handed out in portions of about this size.
 PORTION_BYTES = 256 * 1024
-# Of a quorum queue: from this priority on a message is high, and so many of those go before one that is not.
+# Quorum queues: messages from this priority on are high, and this number of high ones precedes a normal one.
 HIGH_MIN, WEIGHT = 5, 2
 # Ranks of what a quorum queue has ready.
 CAME_BACK, HIGH, NORMAL = -1, 0, 1
@@ -62,7 +62,7 @@ class QueueModel:
         self.priority_max = arguments.get("x-max-priority", 0)
         self.is_deleted = False
 
-        # What is counted here, how much of it came from which exchange, and what was given up for which reason.
+        # Counts of this queue, publishes by exchange, and messages given up by reason.
         self.stats: Counter[str] = Counter()
         self.sources: Counter[str] = Counter()
         self.given_up: Counter[str] = Counter()
@@ -76,7 +76,7 @@ class QueueModel:
 
         self.consumers: list[ConsumerModel] = []
         self.active: ConsumerModel | None = None
-        # Whether the active consumer gets nothing more, since one of higher priority waits for it to be idle.
+        # Set while the active consumer gets nothing more, because one of higher priority waits until it is idle.
         self.is_quiescing = False
         self.has_exclusive_consumer = False
         self.used_at_ms = world.now
@@ -123,15 +123,15 @@ class QueueModel:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether nobody has used it for as long as it lives."""
+        """Return whether it has been unused for the time that it may live."""
         expires_ms = self.settings.expires_ms
         return expires_ms is not None and not self.consumers and self.world.now >= self.used_at_ms + expires_ms
 
     def keeps(self, message: Message) -> bool:
-        """Whether the message outlives the process here."""
+        """Return whether the message outlives the process in this queue."""
         return self.is_durable and (self.is_quorum or message.is_persistent)
 
-    # What comes
+    # Arrivals
 
     def accept(self, message: Message) -> bool:
         """A message is published to the queue. Returns False if it is refused."""
@@ -155,7 +155,7 @@ class QueueModel:
         copy.rank = copy.place = self._next_rank(message)
         self.ready.append(copy)
         self.arrange()
-        # What lives for no time at all is in time for somebody who waits.
+        # A message with a time to live of 0 reaches a consumer that waits.
         self._hand_out(in_time=copy)
         if not self.settings.refuses:
             self._drop_overflow()
@@ -207,7 +207,7 @@ class QueueModel:
             self._drop_overflow()
         self.expire()
 
-    # What goes
+    # Departures
 
     def drain(self) -> None:
         self.expire()

@@ -1,7 +1,7 @@
-"""What of a world is safe, and how the world goes on from that after a crash.
+"""The safe part of a world, and the world after a crash.
 
-`remember` writes down what a batch holds, at the moment when the broker's journal takes one; `restore` makes a world of
-it: durable objects, and of durable queues what must outlive the process. What somebody held comes back.
+`remember` notes the content of a batch at the moment when the broker's journal takes one; `restore` makes a world from
+these notes: durable objects, and the durable messages of durable queues. Unacked messages are ready again.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def remember(world: World) -> Safe:
             copies = [replace(copy) for copy in (*queue.ready, *queue.unacked) if queue.keeps(copy.message)]
             safe.queues.append(SafeQueue(queue.name, queue.arguments, queue.is_auto_delete, queue.arrived, copies))
     for binding in topology.bindings:
+        if not topology.exchanges[binding.source].is_durable:
+            continue
         destination = binding.destination
-        if isinstance(destination, str):
-            ends = [topology.exchanges[binding.source], topology.exchanges[destination]]
-        else:
-            ends = [topology.exchanges[binding.source], destination]
-        if all(end.is_durable for end in ends):
-            is_queue, name = not isinstance(destination, str), getattr(destination, "name", destination)
-            safe.bindings.append((binding.source, binding.key, is_queue, name))
+        if isinstance(destination, QueueModel):
+            if destination.is_durable:
+                safe.bindings.append((binding.source, binding.key, True, destination.name))
+        elif topology.exchanges[destination].is_durable:
+            safe.bindings.append((binding.source, binding.key, False, destination))
     return safe
 
 
 def restore(world: World, safe: Safe, order: list[str]) -> None:
-    """The world is what is safe of it, and nobody is there; `order` is that of the broker's queues."""
+    """Reduce the world to its safe part, without clients; `order` is that of the broker's queues."""
     topology = world.topology
     world.ledger = Ledger()
     world.heard.clear()
@@ -88,7 +88,7 @@ def restore(world: World, safe: Safe, order: list[str]) -> None:
 
 
 def restored(world: World, safe: SafeQueue) -> QueueModel:
-    """What was taken before comes back as that, to the place in its line."""
+    """Return the queue after a restart: delivered messages have their positions and are redelivered."""
     queue = QueueModel(world, safe.name, safe.arguments, is_durable=True, is_auto_delete=safe.is_auto_delete)
     queue.arrived = safe.arrived
     for old in safe.copies:
@@ -97,7 +97,7 @@ def restored(world: World, safe: SafeQueue) -> QueueModel:
         copy.deadline_ms, copy.was_delivered = old.deadline_ms, old.was_delivered
         copy.stored_returns = old.stored_returns
         if queue.is_quorum and old.was_delivered:
-            # What was never told to have come back was in somebody's hands; of the rest nobody can say.
+            # A delivered message whose return was not recorded is redelivered; for the others both are possible.
             copy.returns = old.stored_returns or 1
         queue.ready.append(copy)
     queue.arrange()

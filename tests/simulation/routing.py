@@ -54,7 +54,7 @@ class Topology:
         self.exchanges = {f"amq.{kind}": ExchangeModel(kind) for kind in ("direct", "fanout", "topic")}
         self.queues: dict[str, QueueModel] = {}
         self.bindings: dict[BindingModel, None] = {}
-        # What was published to exchanges, by their names.
+        # Publishes by name of the exchange.
         self.published: dict[str, Counter[str]] = {}
 
     def route(self, exchange: str, keys: list[str]) -> dict[QueueModel, None]:

@@ -1,4 +1,4 @@
-"""What a queue is told to do, by its arguments and by policies: the rules once more, and as short as can be."""
+"""The settings of a queue from its arguments and policies: the rules again, as short as possible."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-# What counts is the smallest number that anybody says, or the first of argument, operator policy and policy.
+# The smallest number applies, or the first of argument, operator policy and policy.
 NUMBERS = ["message-ttl", "expires", "max-length", "max-length-bytes", "delivery-limit", "consumer-timeout"]
 TEXTS = ["dead-letter-exchange", "dead-letter-routing-key", "overflow"]
 
@@ -38,7 +38,7 @@ def policy_for(policies: list[PolicyModel], kind: str, name: str) -> PolicyModel
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for a queue; None is "not set"."""
+    """The settings of a queue; None is "not set"."""
 
     ttl_ms: int | None = None
     expires_ms: int | None = None
@@ -52,7 +52,7 @@ class Settings:
 
     @property
     def refuses(self) -> bool:
-        """Whether a full queue refuses what comes, instead of dropping what is there."""
+        """Return whether a full queue refuses messages instead of dropping its head."""
         return self.overflow != "drop-head" and (self.length_max is not None or self.bytes_max is not None)
 
 

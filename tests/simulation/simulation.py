@@ -1,9 +1,9 @@
-"""Random applications of many clients over one broker, a step at a time, and a look at everything after each step.
+"""Random applications of many clients of one broker, with all checks after each step.
 
     Simulation(seed=1).run(300)
 
-The same seed gives the same run. `Broken` is raised for the first thing that is not as it must be; the notes of the
-exception tell the seed and the last steps.
+The same seed gives the same run. `Broken` is raised for the first difference from the model; its notes have the seed
+and the last steps.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import Any
 from pamqp import base, frame
 from pamqp.commands import Channel
 
-from amqp_broker.broker import definitions
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.faults import LateDelivery
-from amqp_broker.broker.journal import NullJournal
-from amqp_broker.broker.queue import Queue
+from amqp_broker.broker.durability.journal import NullJournal
+from amqp_broker.broker.operations import restoring
+from amqp_broker.broker.queues.expiry import Expiry
+from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
 from amqp_broker.broker.timers import Timers
-from amqp_broker.config import Config
+from amqp_broker.lab.delivery_faults import LateDelivery
+from amqp_broker.lab.withheld_confirms import LateConfirm
 from amqp_broker.session.ack_timeouts import TICK_MS
-from amqp_broker.session.faults import _LateConfirm as LateConfirm
+from amqp_broker.settings.settings import Settings
 from tests.memory_journal import MemoryJournal
 from tests.peer import CAPABILITIES, Lab
 from tests.simulation import actions
@@ -41,7 +42,7 @@ from tests.simulation.faults import (
     remove_all_faults,
 )
 from tests.simulation.ledger import Broken, demand
-from tests.simulation.memory import check_empty, check_nothing_is_remembered
+from tests.simulation.memory import check_empty, check_nothing_is_remembered, queue_of
 from tests.simulation.queues import QueueModel
 from tests.simulation.recovery import remember, restore
 from tests.simulation.taste import Taste
@@ -77,7 +78,7 @@ class Simulation:
     def __init__(self, seed: int, *, has_faults: bool = False) -> None:
         """With `has_faults` rules come and go; without, a seed runs as it did before there were any."""
         self.seed = seed
-        self.actions = actions.ACTIONS + (FAULT_ACTIONS if has_faults else [])
+        self.actions = [*actions.ACTIONS, *(FAULT_ACTIONS if has_faults else [])]
         self.weights = actions.WEIGHTS + (FAULT_WEIGHTS if has_faults else [])
         self.faults = FaultsModel()
         self.chance = Random(seed)
@@ -90,7 +91,7 @@ class Simulation:
         self.topology = self.world.topology
         self.is_committing = False
         self.safe = self.taken = remember(self.world)
-        # Whether a commit of this step is still to be remembered, when the model knows what it was of.
+        # Set if a commit of this step remains to be remembered when the model knows its content.
         self._was_committed = False
         if self.journal is not None:
             self.journal.commit()
@@ -106,7 +107,7 @@ class Simulation:
 
     def _start(self) -> TimersOneByOne:
         """A new process."""
-        broker = Broker(Config(), lambda size: next(self.lab.ports).to_bytes(size, "big"), self.journal)
+        broker = Broker(Settings(), lambda size: next(self.lab.ports).to_bytes(size, "big"), self.journal)
         broker.now, timers = self.lab.now, TimersOneByOne()
         broker.timers = broker.real_timers = timers
         self.lab.broker = broker
@@ -123,7 +124,7 @@ class Simulation:
         self.journal = MemoryJournal(self.journal.disk)
         self.timers = self._start()
         self.journal.is_restoring = True
-        definitions.restore(self.lab.broker, self.journal.definitions_of)
+        restoring.restore(self.lab.broker, self.journal.definitions_of)
         self.journal.is_restoring = False
         self.world.tally = Tally()
         restore(self.world, self.safe, list(self.lab.vhost.queues))
@@ -134,7 +135,7 @@ class Simulation:
         return [] if found is None else [queue.name for queue in vhost.route(found, keys, {}, None)[0]]
 
     def run(self, steps: int) -> None:
-        """Live so many steps, and then see that nothing is left behind."""
+        """Run a number of steps, and then check that nothing is left behind."""
         for _ in range(steps):
             self.step()
         self.end()
@@ -155,7 +156,7 @@ class Simulation:
             raise broken from error.__cause__ if broken is error else error
 
     def tell(self, what: object) -> None:
-        """Say more of this step, for whoever has to read of it."""
+        """Add details of this step to the notes of a failure."""
         self.story[-1] += f" {what}"
 
     def _finish(self) -> None:
@@ -178,12 +179,12 @@ class Simulation:
             self.connect()
 
     def end(self) -> None:
-        """Everything that was put off is done, everybody leaves, everything is removed; and nothing is left of it."""
+        """Finish deferred work, disconnect all clients, remove all objects, and check that nothing is left."""
         self.is_ending = True
         self._do(remove_all_faults)
         for action in (actions.resume_all, actions.drain_all, actions.leave_all, actions.remove_all, actions.wait_long):
             self._do(action)
-        # What is ours is not the broker's: it knows of deleted queues.
+        # The last timer belongs to the simulation, and refers to a deleted queue.
         self.timers.last = None
         if self.journal is not None:
             self.commit()
@@ -194,22 +195,22 @@ class Simulation:
     # For the actions
 
     def hear(self) -> None:
-        """Let everybody read. Who was lost has his last words heard by whoever lost him.
+        """Let every client read, also the last frames of connections that are lost.
 
-        What the broker holds until it is safe nobody can hear before the commit.
+        Replies that the broker holds until a commit arrive after it.
         """
         self.lab.dirty.clear()
-        if any(client.peer.session.held_until for client in self.clients):
+        if any(client.peer.session.outbox.held_until for client in self.clients):
             self.commit()
             self._was_committed = True
-            held = [client.name for client in self.clients if client.peer.session.held_until]
+            held = [client.name for client in self.clients if client.peer.session.outbox.held_until]
             demand(not held, f"{held} wait for what is safe")
         for client in self.clients:
             client.listen()
         hear_of_late(self)
 
     def commit(self) -> None:
-        """What was told the journal becomes safe, perhaps at the second attempt."""
+        """Commit the changes in the journal, perhaps at the second attempt."""
         assert self.journal is not None
         if self.is_committing and self.chance.random() < 0.3:
             self.journal.take_back()
@@ -272,11 +273,11 @@ class Simulation:
 
     @property
     def speakers(self) -> list[Client]:
-        """Those who are not blocked: of the others nobody reads what they say."""
+        """Return the clients that are not blocked; the broker does not read the others."""
         return [client for client in self.clients if not client.blocked_by]
 
     def any_channel(self, *modes: str) -> tuple[Client, ChannelModel] | None:
-        """An open channel of somebody who is heard."""
+        """Return an open channel of a client that is not blocked."""
         found = [
             (client, channel)
             for client in self.speakers
@@ -329,9 +330,10 @@ class Simulation:
         if is_end_of_block(callback):
             end_block(self, callback)
             return
-        if isinstance(callback.__self__, Queue):
-            queue = self.topology.queues[callback.__self__.name]
-            if callback == callback.__self__._on_expiry:
+        part = callback.__self__
+        if isinstance(part, (Expiry, UnusedExpiry)):
+            queue = self.topology.queues[queue_of(part).name]
+            if isinstance(part, Expiry):
                 queue.expire()
             elif queue.is_overdue:
                 self.world.delete_queue(queue)
@@ -339,7 +341,7 @@ class Simulation:
             while client.answers and isinstance(client.answers[0][1], Channel.Close):
                 self._time_out(client, client.channels[client.answers[0][0]])
             if client.peer.is_dropped:
-                # What a client had said while it was blocked, here nothing, would be read when it is over.
+                # A blocked client sends nothing here, so its silence does not count.
                 heard_at = max(client.spoke_at, client.excused_until - client.heartbeat_s * 1000)
                 silent_ms = 0 if client.blocked_by else self.lab.now - heard_at
                 demand(0 < client.heartbeat_s * 2000 <= silent_ms, f"{client} is dropped for no reason")

@@ -1,4 +1,4 @@
-"""What a world likes: each seed has some things often and others hardly ever, so that rare things meet somewhere."""
+"""Preferences of a world: each seed does some things often and others rarely."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ class Taste:
         self._likely = {name: chance.choice(options) for name, options in SETTINGS.items()}
 
     def likes(self, setting: str) -> bool:
-        """Whether something has this setting now."""
+        """Return whether something has this setting now."""
         return self.chance.random() < self._likely[setting]

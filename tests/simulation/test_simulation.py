@@ -9,12 +9,12 @@ from tests.simulation.simulation import Simulation
 STEPS = 300
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_everything_is_as_it_must_be_after_every_step(seed: int) -> None:
     Simulation(seed).run(STEPS)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_faults_do_what_their_rules_say_and_nothing_else(seed: int) -> None:
     Simulation(seed, has_faults=True).run(STEPS)
 

@@ -1,12 +1,13 @@
-"""What happens to queues, exchanges, bindings and policies."""
+"""Actions on queues, exchanges, bindings and policies."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pamqp.commands import Exchange, Queue
+from pamqp.common import FieldTable
 
-from amqp_broker.broker.policies import Policy
+from amqp_broker.broker.admin.policies import Policy
 from tests.simulation.ledger import demand
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import BindingModel, ExchangeModel
@@ -26,7 +27,7 @@ DEAD_LETTER_EXCHANGES = ["", "amq.fanout", "missing", *EXCHANGES]
 
 
 def some_settings(taste: Taste) -> dict[str, Any]:
-    """Settings that a queue may have by argument as well as by policy, by the names that policies give them."""
+    """Settings of a queue that arguments and policies share, by their names in policies."""
     chance = taste.chance
     found: dict[str, Any] = {}
     if taste.likes("message-ttl"):
@@ -118,7 +119,7 @@ def delete_queue(sim: Simulation) -> None:
 def purge(sim: Simulation) -> None:
     if (found := sim.any_channel()) is None or (queue := sim.any_queue(found[0])) is None:
         return
-    # Where there is most of it there is most to do wrong.
+    # Prefer the fullest one: it has most to go wrong.
     own = [other for other in sim.topology.queues.values() if other.owner in (None, found[0])]
     queue = max(own, key=lambda other: len(other.ready)) if sim.chance.random() < 0.5 else queue
     sim.tell(queue.name)
@@ -132,7 +133,7 @@ def declare_exchange(sim: Simulation) -> None:
         return
     exchange = ExchangeModel(sim.chance.choice(["direct", "fanout", "topic"]), sim.chance.random() < 0.3)
     exchange.is_durable = sim.chance.random() < 0.5
-    arguments: dict[str, object] = {}
+    arguments: FieldTable = {}
     if sim.chance.random() < 0.3:
         exchange.alternate = arguments["alternate-exchange"] = sim.chance.choice([*EXCHANGES, "amq.fanout"])
     declare = Exchange.Declare(
@@ -206,7 +207,7 @@ def set_policy(sim: Simulation) -> None:
     )
     sim.tell(f"is_operators={is_operators} {policy}")
     vhost = sim.lab.vhost
-    put = vhost.set_operator_policy if is_operators else vhost.set_policy
+    put = vhost.operator_policies.set if is_operators else vhost.policies.set
     put(Policy(policy.name, policy.pattern, definition, policy.priority, policy.apply_to))
     sim.hear()
     (sim.world.operator_policies if is_operators else sim.world.policies)[policy.name] = policy
@@ -216,8 +217,8 @@ def set_policy(sim: Simulation) -> None:
 def clear_policy(sim: Simulation) -> None:
     world, vhost = sim.world, sim.lab.vhost
     for policies, clear in (
-        (world.policies, vhost.clear_policy),
-        (world.operator_policies, vhost.clear_operator_policy),
+        (world.policies, vhost.policies.clear),
+        (world.operator_policies, vhost.operator_policies.clear),
     ):
         for name in list(policies):
             if sim.is_ending or sim.chance.random() < 0.5:
@@ -229,7 +230,7 @@ def clear_policy(sim: Simulation) -> None:
 
 
 def remove_all(sim: Simulation) -> None:
-    """What nobody is there to remove any more."""
+    """Remove all remaining policies, queues and exchanges."""
     clear_policy(sim)
     vhost, world = sim.lab.vhost, sim.world
     late = {late.copy for late in sim.faults.late.values() if late is not None}

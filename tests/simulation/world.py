@@ -1,7 +1,7 @@
-"""The model as a whole: what exists, what time it is, what was heard, and what happens to several queues at once.
+"""The model as a whole: objects, time, received frames, and effects on several queues at once.
 
-A step of the simulation is: the broker does something, all clients hear what it said, and then the model does the same,
-following what was heard where the broker may choose. What a crash leaves of it is told in `recovery.py`.
+In a step of the simulation the broker does something, all clients receive its frames, and then the model does the same,
+following the frames where the broker may choose. `recovery.py` has the effects of a crash.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class World:
         self._dying: deque[tuple[Copy, str]] = deque()
         self._is_dead_lettering = False
 
-    # What was heard
+    # Received frames
 
     def hear(self, delivery: Delivery) -> None:
         consumer = delivery.consumer
@@ -48,7 +48,7 @@ class World:
         self.count(consumer.channel, consumer.queue, kind, *(["redeliver"] if delivery.redelivered else []))
 
     def count_duplicate(self, consumer: ConsumerModel) -> None:
-        """What was counted when it was heard was a duplicate, which counts for nobody."""
+        """Take back the count of a delivery that turned out to be a duplicate."""
         kind = "deliver_no_ack" if consumer.no_ack else "deliver"
         for stats in (self.tally.stats, consumer.channel.stats, consumer.queue.stats):
             stats.subtract([kind, "redeliver"])
@@ -62,7 +62,7 @@ class World:
         self.tally.stats["confirm"] += count
 
     def heard_of(self, copy: Copy) -> Delivery | None:
-        """The delivery of this copy to somebody who may have it now, if there was one; it is explained with that."""
+        """Return a delivery of this copy to an eligible consumer, if any, and mark it as explained."""
         deliveries = self.heard.get(copy.queue, [])
         expected = copy.heard()
         for delivery in sorted(deliveries, key=lambda delivery: not delivery.consumer.is_leaving):
@@ -76,11 +76,11 @@ class World:
         return None
 
     def deliver(self, delivery: Delivery, copy: Copy) -> None:
-        """Somebody has heard this copy, which has left its queue for that."""
+        """Hand this copy, which has left its queue, to the consumer that got it."""
         deliver(self, delivery, copy)
 
     def drain(self) -> None:
-        """Everybody gets what he has heard."""
+        """Match received deliveries with the heads of queues until nothing changes."""
         before = -1
         while (left := sum(map(len, self.heard.values()))) and left != before:
             before = left
@@ -88,7 +88,7 @@ class World:
                 queue.drain()
 
     def explain_all(self) -> None:
-        """Everybody gets what he has heard, and there is nothing else that he has heard."""
+        """Match all received deliveries with the heads of queues, and fail if one is left."""
         self.drain()
         for queue, deliveries in self.heard.items():
             demand(
@@ -106,7 +106,7 @@ class World:
         return [found[name] for name in order if name in found] + [found[name] for name in found if name not in order]
 
     def must_keep(self, message: Message) -> bool:
-        """Whether some copy of a message is somewhere, though it may have died meanwhile, that outlives the process."""
+        """Return whether a copy of a message, or a dead letter of one, outlives the process."""
         return any(
             copy.message.number == message.number and queue.keeps(copy.message)
             for queue in self.topology.queues.values()
@@ -152,7 +152,7 @@ class World:
         self.wake(blocked)
 
     def _settle(self, channel: ChannelModel, tags: list[int], verdict: str) -> list[QueueModel]:
-        """Returns queues with something to hand out. What is settled counts against the prefetch until all of it is."""
+        """Settle deliveries and return the queues to drain. All count against the prefetch until the end."""
         queues: dict[QueueModel, None] = {}
         for tag in tags:
             copy = channel.held[tag].copy
@@ -170,11 +170,11 @@ class World:
         return list(queues)
 
     def commit(self, channel: ChannelModel) -> bool:
-        """What was published goes out, then what was settled is. Returns False if a queue would not take something."""
+        """Route the publishes, then settle. Return False if a queue refused a message."""
         publishes, channel.publishes = channel.publishes, []
         taken = [self.publish(publish) for publish in publishes]
         settled = sorted(channel.settled.items(), key=lambda item: item[1][1] != "ack")
-        # Who has no room while messages wait gets no more before all is done.
+        # A consumer at its limit while messages wait gets no more before everything is settled.
         blocked = self.blocked(channel, [held.consumer for _, (held, _) in settled])
         sleeping = [consumer for consumer in blocked if consumer.queue.ready]
         for consumer in sleeping:

@@ -1,4 +1,4 @@
-"""Damage a store in many ways, and see each time that it is read or refused, and that no process dies of it.
+"""Damage a store in many ways, and check that each time it is read or refused without a crash.
 
     python -m tests.store.corruption FOLDER SEED COUNT
 
@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.config import Config
+from amqp_broker.settings.settings import Settings
 from amqp_broker.store.environment import DATA_FILE, Environment, StoreError
 from amqp_broker.store.store import Store
 from amqp_broker.store.verify import verify
@@ -23,7 +23,7 @@ from tests.store.stores import PAGE_BYTES
 
 
 def damaged(octets: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """What was done, and what came of it."""
+    """The damage, and its outcome."""
     kind = chance.choice(("cut", "flip", "flip", "flip head", "flip head", "zero page", "other page"))
     if kind == "cut":
         end = chance.randrange(len(octets))
@@ -42,7 +42,7 @@ def damaged(octets: bytes, chance: random.Random) -> tuple[str, bytes]:
 
 
 def outcome(folder: Path) -> str:
-    """What a broker and then `store verify` say of a folder."""
+    """Return the outcomes of a broker and of `store verify` on a folder."""
     try:
         Environment(folder).close()
     except StoreError:
@@ -55,7 +55,7 @@ def outcome(folder: Path) -> str:
         return "problems"
     # Nothing is wrong with it, so a broker must be able to start on it.
     store = Store(folder)
-    store.recover(Broker(Config(), bytes, store.journal))
+    store.recover(Broker(Settings(), bytes, store.journal))
     store.close()
     return "read"
 
@@ -66,7 +66,7 @@ def run(folder: Path, seed: int, count: int) -> Counter[str]:
     outcomes: Counter[str] = Counter()
     for _ in range(count):
         what, changed = damaged(octets, chance)
-        (folder / "case").write_text(what)
+        (folder / "case").write_text(what, "utf-8")
         copy = folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir()

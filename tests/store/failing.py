@@ -1,4 +1,4 @@
-"""Disks that fail, under a real LMDB: on purpose, when a test says so, and until it says that they are well again."""
+"""Disks under a real LMDB that fail when a test says so, until it says otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from amqp_broker.server.server import Server
-from amqp_broker.store.environment import DATA_FILE, Environment
+from amqp_broker.store.environment import DATA_FILE
+from tests.present import present
 
 
 def _descriptors(folder: Path) -> dict[int, int]:
@@ -17,7 +18,7 @@ def _descriptors(folder: Path) -> dict[int, int]:
     found = {}
     for entry in Path("/proc/self/fd").iterdir():
         if os.path.realpath(entry) == str((folder / DATA_FILE).resolve()):
-            flags = Path(f"/proc/self/fdinfo/{entry.name}").read_text().split("flags:")[1].split()[0]
+            flags = Path(f"/proc/self/fdinfo/{entry.name}").read_text("utf-8").split("flags:")[1].split()[0]
             found[int(entry.name)] = int(flags, 8) & os.O_ACCMODE
     return found
 
@@ -92,6 +93,6 @@ class Faulty:
 
 def inject(server: Server, fault: Fault) -> None:
     """From the next transaction on, those of the server's store are subject to the fault."""
-    assert server.store is not None
-    environment: Environment = server.store.environment
-    environment.lmdb = Faulty(environment.lmdb, fault)
+    environment = present(server.store).environment
+    stand_in: Any = Faulty(environment.lmdb, fault)
+    environment.lmdb = stand_in

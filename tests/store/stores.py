@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
-from amqp_broker.broker.journal import Journal
+import lmdb
+
+from amqp_broker.broker.durability.journal import Journal
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
-from tests.taker import bind, new_broker, new_exchange, new_message, new_queue
+from tests.broker_parts import bind, new_broker, new_exchange, new_message, new_queue
+from tests.present import present
 
 PAGE_BYTES = 4096
 
 
 def commit(environment: Environment, journal: Journal) -> None:
-    """Write what was told."""
+    """Commit the collected batch."""
     assert isinstance(journal, LmdbJournal)
     with environment.lmdb.begin(write=True) as txn:
         for _ in journal.write(txn):
@@ -24,7 +28,7 @@ def commit(environment: Environment, journal: Journal) -> None:
 
 
 def fill(folder: Path, messages: int = 30, body_bytes: int = 300) -> None:
-    """Write a store with queues of several types, each with so many messages, and something deleted again."""
+    """Write a store with queues of several types and this number of messages each, some deleted again."""
     environment = Environment(folder)
     journal = LmdbJournal(environment)
     vhost = new_broker(journal).vhosts["/"]
@@ -46,8 +50,13 @@ def fill(folder: Path, messages: int = 30, body_bytes: int = 300) -> None:
     environment.close()
 
 
+def record_at(txn: lmdb.Transaction, key: bytes, table: Any) -> bytes:
+    """Return the record of a table at a key, which must exist."""
+    return bytes(present(txn.get(key, db=table)))
+
+
 def digest(folder: Path) -> dict[str, str]:
-    """What a folder has: by name, the kind and rights of each file, and a hash of its octets."""
+    """Return kind, permissions and a hash of each file of a folder, by name."""
     found = {}
     for path in [folder, *sorted(folder.rglob("*"))] if folder.is_dir() else [folder]:
         if os.path.lexists(path):

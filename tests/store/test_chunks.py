@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.chunk import Chunk, ChunkHead
-from amqp_broker.broker.stream_queue import StreamQueue
-from amqp_broker.config import Config
-from amqp_broker.message import Address, Message, Properties
+from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.settings.settings import Settings
 from amqp_broker.store import chunks
 from amqp_broker.store.codec import MalformedRecord
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.store import Store
-from tests.taker import new_message, new_queue
+from tests.broker_parts import new_message, new_queue
 
 STREAM = {"x-queue-type": "stream"}
 
@@ -46,7 +46,7 @@ def test_messages_of_the_same_names_share_an_address() -> None:
     assert found.messages[0].address is found.messages[1].address
 
 
-def test_a_chunk_that_is_cut_short_or_of_another_format_is_told() -> None:
+def test_a_chunk_that_is_truncated_or_of_another_format_is_refused() -> None:
     record = chunks.encode(Chunk(ChunkHead(0, 1, 0, 0, frozenset("a"), True), [new_message(b"body")]))
     for size in range(len(record)):
         with pytest.raises(MalformedRecord):
@@ -65,7 +65,7 @@ def commit(journal: LmdbJournal, environment: Environment) -> None:
 
 
 def open_broker(store: Store) -> Broker:
-    broker = Broker(Config(), lambda size: b"\0" * size, store.journal)
+    broker = Broker(Settings(), lambda size: b"\0" * size, store.journal)
     if not store.recover(broker):
         broker.add_defaults()
     return broker

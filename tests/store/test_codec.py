@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqp_broker.broker.journal import Stored
-from amqp_broker.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.store.codec import HEAD, Decoder, MalformedRecord, encode
 
 NAMES = st.binary(max_size=255).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
@@ -28,7 +28,7 @@ def same(one: Message, other: Message) -> bool:
     st.one_of(st.none(), st.integers(1, 2**63)),
     st.integers(0, 2**31),
 )
-def test_what_was_encoded_is_decoded(
+def test_an_encoded_message_is_decoded(
     exchange: str, key: str, body: bytes, is_persistent: bool, deadline_ms: int | None, returns: int
 ) -> None:
     stored = Stored(message(exchange, key, body, 2 if is_persistent else 1), deadline_ms, returns)
@@ -38,7 +38,7 @@ def test_what_was_encoded_is_decoded(
     assert found[1:] == stored[1:]
 
 
-def test_what_a_message_carries_beside_its_content_is_kept() -> None:
+def test_the_attributes_of_a_message_are_kept() -> None:
     special = SpecialMessage.of(message())
     special.has_died, special.blind_keys = True, ["b", "ü"]
     found = Decoder().decode(encode(Stored(special, 5))).message

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from amqp_broker import fields
-from amqp_broker.broker.definitions import KINDS
-from amqp_broker.broker.journal import DefinitionKey
+from amqp_broker.amqp import fields
+from amqp_broker.broker.durability.journal import DefinitionKey
+from amqp_broker.broker.operations.restoring import KINDS
 from amqp_broker.store.contents import Contents, describe
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import NAMES, encode_key
@@ -61,7 +61,7 @@ QUEUE = {"auto_delete": False, "arguments": fields.encode_table({})}
             {},
             "parameter 'away' of component 'shovel' in vhost '/' cannot be declared: there is no 'value'.",
         ),
-        (("permission", "guest", "gone"), {}, "user 'guest' has permissions in vhost 'gone', which there is not."),
+        (("permission", "guest", "gone"), {}, "user 'guest' has permissions in vhost 'gone', which does not exist."),
         (
             ("permission", "nobody", "/"),
             {},
@@ -80,7 +80,7 @@ QUEUE = {"auto_delete": False, "arguments": fields.encode_table({})}
         (
             ("queue", "/", "later"),
             {**QUEUE, "range": 99},
-            "queue 'later' in vhost '/' has messages that others will get, too.",
+            "queue 'later' in vhost '/' has a range that will be given away again.",
         ),
         (("planet", "mars"), {}, "a definition (b'planet') cannot be read."),
     ],
@@ -94,8 +94,8 @@ def test_a_definition_that_cannot_be_declared_is_a_problem(
 
 def test_two_queues_with_the_same_messages_are_a_problem(tmp_path: Path) -> None:
     (found,) = problems_after(tmp_path, ("queue", "/", "twin"), {**QUEUE, "range": 1})
-    # The order of the table decides which of them is told to have them, too.
-    assert re.sub("twin|plain", "…", found) == "queue '…' in vhost '/' has the messages of queue '…' in vhost '/', too."
+    # The order of the table decides which one is named first.
+    assert re.sub("twin|plain", "…", found) == "queue '…' in vhost '/' shares its messages with queue '…' in vhost '/'."
     assert "twin" in found
     assert "plain" in found
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_without_room_for_the_copy_nothing_is_changed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(copies.shutil, "disk_usage", lambda path: usage(0, 0, 100_000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 100_000))
     before = digest(folder)
     act = (
         partial(copies.compact, folder) if action == "compact" else partial(copies.back_up, folder, tmp_path / "backup")
@@ -141,7 +142,7 @@ def test_a_copy_that_fails_half_way_leaves_nothing(folder: Path, tmp_path: Path,
     done = subprocess.run(
         [sys.executable, "-c", program, str(folder), str(tmp_path / "backup"), action],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=60,
     )

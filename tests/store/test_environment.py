@@ -31,6 +31,7 @@ from amqp_broker.store.environment import (
     migrate,
 )
 from amqp_broker.store.pages import read_meta
+from tests.present import present
 from tests.store.stores import PAGE_BYTES, digest, fill
 
 needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may do this")
@@ -52,13 +53,13 @@ def refusal(folder: Path, kind: type[StoreError]) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A store that nobody uses."""
+    """A store that is not in use."""
     folder = tmp_path / "store"
     fill(folder)
     return folder
 
 
-# What can be opened
+# Folders that can be opened
 
 
 def test_a_new_store_is_for_its_user_only(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_a_store_that_is_opened_again_has_what_was_written(tmp_path: Path) -> No
     second = Environment(tmp_path / "store")
     with second.lmdb.begin() as txn:
         assert txn.get(b"k", db=second.tables["definitions"]) == b"v"
-        assert NUMBER.unpack(txn.get(b"format", db=second.tables["meta"])) == (FORMAT,)
+        assert NUMBER.unpack(present(txn.get(b"format", db=second.tables["meta"]))) == (FORMAT,)
     second.close()
 
 
@@ -92,7 +93,7 @@ def test_a_database_without_tables_is_begun_anew(tmp_path: Path) -> None:
     ReadOnlyEnvironment(tmp_path, is_alone=True).close()
 
 
-def test_what_an_interrupted_compaction_left_is_removed(folder: Path) -> None:
+def test_the_file_of_an_interrupted_compaction_is_removed(folder: Path) -> None:
     (folder / COMPACTING_FILE).write_bytes(b"half")
     Environment(folder).close()
     assert not (folder / COMPACTING_FILE).exists()
@@ -103,7 +104,7 @@ def test_a_closed_store_can_be_opened_by_others(folder: Path) -> None:
     Environment(folder).close()
 
 
-# What cannot, and stays as it is
+# Folders that are refused and stay as they are
 
 
 def test_a_folder_in_use_is_refused_with_the_process_that_uses_it(folder: Path) -> None:
@@ -153,7 +154,7 @@ def test_there_is_a_step_from_each_format_that_is_read() -> None:
 
 def test_steps_make_an_older_store_one_of_today_at_once_or_not_at_all(folder: Path) -> None:
     def rename(txn: lmdb.Transaction, tables: environment_module.Tables) -> None:
-        txn.put(b"new", txn.pop(b"old", db=tables["meta"]), db=tables["meta"])
+        txn.put(b"new", bytes(present(txn.pop(b"old", db=tables["meta"]))), db=tables["meta"])
 
     def fail(txn: lmdb.Transaction, tables: environment_module.Tables) -> None:
         raise lmdb.DiskError("no space")
@@ -173,11 +174,11 @@ def test_steps_make_an_older_store_one_of_today_at_once_or_not_at_all(folder: Pa
 
 
 def write_text(data: Path) -> None:
-    data.write_text("This is not a database. " * 500)
+    data.write_text("This is not a database. " * 500, "utf-8")
 
 
 def write_short_text(data: Path) -> None:
-    data.write_text("short")
+    data.write_text("short", "utf-8")
 
 
 def write_sqlite(data: Path) -> None:
@@ -248,7 +249,7 @@ def test_a_file_without_pages_at_its_end_that_nothing_uses_is_whole(folder: Path
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", "utf-8")
     assert refusal(tmp_path / "file", StoreInaccessible) == "'FOLDER' is not a folder; give one with --data-dir"
     assert "is no folder" in refusal(tmp_path / "file" / "store", StoreInaccessible)
 
@@ -271,7 +272,11 @@ def run_limited(folder: Path, *command: str) -> subprocess.CompletedProcess[str]
         "except StoreError as error: print(type(error).__name__, error)"
     )
     return subprocess.run(
-        [*command, sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False, timeout=60
+        [*command, sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
     )
 
 
@@ -338,7 +343,11 @@ def test_reading_beside_a_broker_is_possible_and_alone_it_is_not(folder: Path) -
     store = Environment(folder)
     for mode, expected in (("beside", "read"), ("alone", "StoreInUse")):
         done = subprocess.run(
-            [sys.executable, "-c", program, str(folder), mode], capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", program, str(folder), mode],
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+            timeout=60,
         )
         assert done.stdout == f"{expected}\n"
     store.close()

@@ -5,8 +5,8 @@ from pathlib import Path
 from amqp_broker.store.environment import DATA_FILE, FORMAT, Environment, ReadOnlyEnvironment
 from amqp_broker.store.info import QueueSummary, Summary, summarize
 from amqp_broker.store.journal import LmdbJournal
+from tests.broker_parts import new_broker, new_message, new_queue
 from tests.store.stores import commit, fill
-from tests.taker import new_broker, new_message, new_queue
 
 
 def summary_of(folder: Path) -> Summary:
@@ -34,7 +34,7 @@ def test_a_store_tells_what_is_in_it(tmp_path: Path) -> None:
     assert (summary.garbage, summary.oldest_garbage, summary.problems) == (0, None, [])
 
 
-def test_what_is_still_to_be_deleted_is_told(tmp_path: Path) -> None:
+def test_the_summary_has_the_garbage(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     journal = LmdbJournal(environment)
     vhost = new_broker(journal).vhosts["/"]

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.broker.journal import Stored, WindowState
-from amqp_broker.broker.window import Window
-from amqp_broker.message import SpecialMessage
+from amqp_broker.amqp.message import SpecialMessage
+from amqp_broker.broker.durability.journal import RangeState, Stored
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store import journal as journal_module
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
-from tests.taker import new_message, new_queue
+from tests.broker_parts import new_message
 
 LONG = "ü" * 127
 
@@ -53,13 +53,13 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     disk.close()
 
 
-def new_window(journal: LmdbJournal) -> Window:
-    return Window(new_queue(), journal, journal.new_ranges(1), keeps_all=False)
+def new_buffer(journal: LmdbJournal) -> PagedBuffer:
+    return PagedBuffer(journal, journal.new_ranges(1), keeps_all=False)
 
 
-def fill(window: Window, *bodies: bytes) -> None:
+def fill(buffer: PagedBuffer, *bodies: bytes) -> None:
     for body in bodies:
-        window.append(window.next, new_message(body, delivery_mode=2), None)
+        buffer.append(buffer.next, new_message(body, delivery_mode=2), None)
 
 
 def test_definitions_are_found_again_by_kind(disk: Disk) -> None:
@@ -81,7 +81,7 @@ def test_definitions_are_found_again_by_kind(disk: Disk) -> None:
     assert len(dict(disk.open().definitions_of("queue"))) == 1
 
 
-def test_while_what_is_safe_is_restored_nothing_is_told_anew(disk: Disk) -> None:
+def test_restored_objects_are_not_defined_again(disk: Disk) -> None:
     journal = disk.open()
     journal.is_restoring = True
     journal.define(("user", "a"), {})
@@ -98,57 +98,57 @@ def test_ranges_are_never_given_twice(disk: Disk) -> None:
 
 def test_messages_are_found_again_in_the_order_of_their_positions(disk: Disk) -> None:
     journal = disk.open()
-    windows = [new_window(journal) for _ in range(2)]
-    fill(windows[0], *(b"%d" % number for number in range(300)))
-    fill(windows[1], b"other")
+    buffers = [new_buffer(journal) for _ in range(2)]
+    fill(buffers[0], *(b"%d" % number for number in range(300)))
+    fill(buffers[1], b"other")
     disk.commit(journal)
     journal = disk.open()
-    assert journal.state_of(windows[0].id) == WindowState(0, 300, 300, 10 + 180 + 600)
-    window = Window(new_queue(), journal, windows[0].id, keeps_all=False)
-    assert [message.body for message in window] == [b"%d" % number for number in range(300)]
+    assert journal.state_of(buffers[0].id) == RangeState(0, 300, 300, 10 + 180 + 600)
+    buffer = PagedBuffer(journal, buffers[0].id, keeps_all=False)
+    assert [message.body for message in buffer] == [b"%d" % number for number in range(300)]
 
 
 def test_reading_stops_after_about_as_much_as_was_asked_for(disk: Disk) -> None:
     journal = disk.open()
-    window = new_window(journal)
-    fill(window, *[b"x" * 1000] * 10)
+    buffer = new_buffer(journal)
+    fill(buffer, *[b"x" * 1000] * 10)
     disk.commit(journal)
-    assert len(journal.read(window.id, 0, 1)) == 1
-    assert [position for position, _ in journal.read(window.id, 4, 3500)] == [4, 5, 6]
-    assert journal.read(window.id, 10, 2500) == []
+    assert len(journal.read(buffer.id, 0, 1)) == 1
+    assert [position for position, _ in journal.read(buffer.id, 4, 3500)] == [4, 5, 6]
+    assert journal.read(buffer.id, 10, 2500) == []
 
 
-def test_what_was_removed_is_gone(disk: Disk) -> None:
+def test_a_removed_message_is_gone(disk: Disk) -> None:
     journal = disk.open()
-    window = new_window(journal)
-    fill(window, b"a", b"b", b"c")
+    buffer = new_buffer(journal)
+    fill(buffer, b"a", b"b", b"c")
     disk.commit(journal)
-    window.popleft()
-    window.remove(*window.popleft())
+    buffer.pop_head()
+    buffer.remove(*buffer.pop_head())
     disk.commit(journal)
-    assert [position for position, _ in disk.open().read(window.id, 0, 1000)] == [0, 2]
+    assert [position for position, _ in disk.open().read(buffer.id, 0, 1000)] == [0, 2]
 
 
 def test_how_often_a_message_came_back_and_its_deadline_are_found_again(disk: Disk) -> None:
     journal = disk.open()
-    window = Window(new_queue(), journal, journal.new_ranges(1), keeps_all=True)
+    buffer = PagedBuffer(journal, journal.new_ranges(1), keeps_all=True)
     message = new_message(b"a")
-    window.hand_on(0, message, 77)
+    buffer.deliver_through(0, message, 77)
     disk.commit(journal)
-    window.rewrite(0, Stored(message, 77, 3))
+    buffer.rewrite(0, Stored(message, 77, 3))
     disk.commit(journal)
-    ((_, stored),) = disk.open().read(window.id, 0, 1000)
+    ((_, stored),) = disk.open().read(buffer.id, 0, 1000)
     assert stored[1:] == (77, 3)
 
 
-def test_what_is_discarded_goes_a_portion_at_a_time(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "GARBAGE_PORTION", 10)
+def test_discarded_messages_are_deleted_in_batches(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "GARBAGE_BATCH", 10)
     journal = disk.open()
-    window, other = new_window(journal), new_window(journal)
-    fill(window, *[b"x"] * 35)
+    buffer, other = new_buffer(journal), new_buffer(journal)
+    fill(buffer, *[b"x"] * 35)
     fill(other, *[b"y"] * 5)
     disk.commit(journal)
-    window.drop()
+    buffer.drop()
     disk.commit(journal)
     assert disk.entries("messages") == 30
     assert journal.has_work
@@ -164,44 +164,44 @@ def test_what_is_discarded_goes_a_portion_at_a_time(disk: Disk, monkeypatch: pyt
 
 def test_only_the_range_that_was_discarded_goes(disk: Disk) -> None:
     journal = disk.open()
-    window = new_window(journal)
-    fill(window, *[b"x"] * 10)
+    buffer = new_buffer(journal)
+    fill(buffer, *[b"x"] * 10)
     disk.commit(journal)
-    journal.discard(window.id, 3, 6)
+    journal.discard(buffer.id, 3, 6)
     disk.commit(journal)
-    assert [position for position, _ in journal.read(window.id, 0, 10_000)] == [0, 1, 2, 6, 7, 8, 9]
+    assert [position for position, _ in journal.read(buffer.id, 0, 10_000)] == [0, 1, 2, 6, 7, 8, 9]
 
 
 def test_a_batch_that_was_not_committed_is_written_with_the_next(disk: Disk) -> None:
     journal = disk.open()
-    window = new_window(journal)
-    fill(window, b"a", b"b")
+    buffer = new_buffer(journal)
+    fill(buffer, b"a", b"b")
     journal.define(("user", "a"), {})
     assert disk.environment is not None
     txn = disk.environment.lmdb.begin(write=True)
     for _ in journal.write(txn):
         pass
     txn.abort()
-    window.remove(*window.popleft())
-    fill(window, b"c")
+    buffer.remove(*buffer.pop_head())
+    fill(buffer, b"c")
     journal.take_back()
     assert journal.has_work
     disk.commit(journal)
     journal = disk.open()
-    assert [position for position, _ in journal.read(window.id, 0, 1000)] == [1, 2]
+    assert [position for position, _ in journal.read(buffer.id, 0, 1000)] == [1, 2]
     assert dict(journal.definitions_of("user")) == {("user", "a"): {}}
 
 
 def test_a_message_keeps_its_number_in_a_trace_until_the_broker_starts_anew(disk: Disk) -> None:
     journal = disk.open()
-    window = new_window(journal)
+    buffer = new_buffer(journal)
     message = SpecialMessage.of(new_message(b"numbered", delivery_mode=2))
     message.number = 7
-    window.append(window.next, message, None)
+    buffer.append(buffer.next, message, None)
     disk.commit(journal)
 
     def number(journal: LmdbJournal) -> int:
-        [(_, stored)] = journal.read(window.id, 0, 1000)
+        [(_, stored)] = journal.read(buffer.id, 0, 1000)
         assert isinstance(stored.message, SpecialMessage)
         return stored.message.number
 

@@ -1,4 +1,4 @@
-"""A batch is written in slices; what is told between two of them belongs to the next batch."""
+"""A batch is written in slices; changes between two of them belong to the next batch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.broker.journal import WindowState
-from amqp_broker.broker.window import Window
+from amqp_broker.broker.durability.journal import RangeState
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
-from tests.taker import new_message, new_queue
+from tests.broker_parts import new_message
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
     environment.close()
 
 
-def fill(window: Window, count: int, body: bytes = b"x" * 1000) -> None:
+def fill(buffer: PagedBuffer, count: int, body: bytes = b"x" * 1000) -> None:
     for _ in range(count):
-        window.append(window.next, new_message(body, delivery_mode=2), None)
+        buffer.append(buffer.next, new_message(body, delivery_mode=2), None)
 
 
 def write(environment: Environment, journal: LmdbJournal) -> int:
-    """Commit what was told; returns in how many slices."""
+    """Commit the collected batch; return the number of slices."""
     with environment.lmdb.begin(write=True) as txn:
         slices = 1 + len(list(journal.write(txn)))
     journal.on_committed()
@@ -36,76 +36,76 @@ def write(environment: Environment, journal: LmdbJournal) -> int:
 
 def test_a_small_batch_is_one_slice_and_a_large_one_several(environment: Environment) -> None:
     journal = LmdbJournal(environment)
-    window = Window(None, journal, journal.new_ranges(1), keeps_all=False)
-    fill(window, 10)
+    buffer = PagedBuffer(journal, journal.new_ranges(1), keeps_all=False)
+    fill(buffer, 10)
     assert write(environment, journal) == 1
-    fill(window, 2000)
+    fill(buffer, 2000)
     assert write(environment, journal) > 2
-    assert len(journal.read(window.id, 0, 1 << 30)) == 2010
+    assert len(journal.read(buffer.id, 0, 1 << 30)) == 2010
 
 
 def test_a_backlog_of_one_queue_fills_its_pages(environment: Environment) -> None:
     journal = LmdbJournal(environment)
-    window = Window(None, journal, journal.new_ranges(1), keeps_all=False)
+    buffer = PagedBuffer(journal, journal.new_ranges(1), keeps_all=False)
     for _ in range(10):
-        fill(window, 300, b"x" * 1024)
+        fill(buffer, 300, b"x" * 1024)
         write(environment, journal)
     assert environment.used_bytes() / 3000 < 1500
 
 
 def test_ranges_are_written_in_any_order(environment: Environment) -> None:
     journal = LmdbJournal(environment)
-    first, second = (Window(None, journal, journal.new_ranges(1), keeps_all=False) for _ in range(2))
-    for window in (second, first, second, first):
-        fill(window, 3, b"%d" % window.id)
+    first, second = (PagedBuffer(journal, journal.new_ranges(1), keeps_all=False) for _ in range(2))
+    for buffer in (second, first, second, first):
+        fill(buffer, 3, b"%d" % buffer.id)
         write(environment, journal)
-    for window in (first, second):
-        found = journal.read(window.id, 0, 1 << 20)
+    for buffer in (first, second):
+        found = journal.read(buffer.id, 0, 1 << 20)
         assert [position for position, _ in found] == list(range(6))
-        assert {stored.message.body for _, stored in found} == {b"%d" % window.id}
+        assert {stored.message.body for _, stored in found} == {b"%d" % buffer.id}
 
 
 def test_a_batch_of_removals_is_sliced_too(environment: Environment) -> None:
     journal = LmdbJournal(environment)
-    window = Window(None, journal, journal.new_ranges(1), keeps_all=False)
-    fill(window, 2000, b"")
+    buffer = PagedBuffer(journal, journal.new_ranges(1), keeps_all=False)
+    fill(buffer, 2000, b"")
     write(environment, journal)
     for _ in range(2000):
-        position, message = window.popleft()
-        window.remove(position, message)
+        position, message = buffer.pop_head()
+        buffer.remove(position, message)
     assert write(environment, journal) > 2
-    assert journal.read(window.id, 0, 1) == []
+    assert journal.read(buffer.id, 0, 1) == []
 
 
-def test_what_is_told_between_slices_belongs_to_the_next_batch(environment: Environment) -> None:
+def test_a_change_between_slices_belongs_to_the_next_batch(environment: Environment) -> None:
     journal = LmdbJournal(environment)
-    window = Window(new_queue(), journal, journal.new_ranges(1), keeps_all=False)
-    fill(window, 2000)
+    buffer = PagedBuffer(journal, journal.new_ranges(1), keeps_all=False)
+    fill(buffer, 2000)
     with environment.lmdb.begin(write=True) as txn:
         slices = journal.write(txn)
         next(slices)
-        fill(window, 1)
-        window.drop()
+        fill(buffer, 1)
+        buffer.drop()
         list(slices)
     journal.on_committed()
-    # A crash here: the window is not dropped, and what was confirmed is there.
-    assert LmdbJournal(environment).state_of(window.id) == WindowState(0, 2000, 2000, 2_000_000)
-    assert len(journal.read(window.id, 0, 1 << 30)) == 2000
+    # A crash here: the buffer is not dropped, and what was confirmed is there.
+    assert LmdbJournal(environment).state_of(buffer.id) == RangeState(0, 2000, 2000, 2_000_000)
+    assert len(journal.read(buffer.id, 0, 1 << 30)) == 2000
     while journal.has_work:
         write(environment, journal)
-    assert journal.state_of(window.id) == WindowState()
-    assert journal.read(window.id, 0, 1) == []
+    assert journal.state_of(buffer.id) == RangeState()
+    assert journal.read(buffer.id, 0, 1) == []
 
 
 def test_ranges_that_belong_to_nothing_are_forgotten(environment: Environment) -> None:
     journal = LmdbJournal(environment)
-    windows = [Window(None, journal, journal.new_ranges(1), keeps_all=False) for _ in range(3)]
-    for window in windows:
-        fill(window, 5)
+    buffers = [PagedBuffer(journal, journal.new_ranges(1), keeps_all=False) for _ in range(3)]
+    for buffer in buffers:
+        fill(buffer, 5)
     write(environment, journal)
     restarted = LmdbJournal(environment)
-    assert restarted.discard_strays([windows[1].id]) == 2
+    assert restarted.discard_strays([buffers[1].id]) == 2
     while restarted.has_work:
         write(environment, restarted)
-    assert [len(restarted.read(window.id, 0, 1 << 30)) for window in windows] == [0, 5, 0]
-    assert restarted.discard_strays([windows[1].id]) == 0
+    assert [len(restarted.read(buffer.id, 0, 1 << 30)) for buffer in buffers] == [0, 5, 0]
+    assert restarted.discard_strays([buffers[1].id]) == 0

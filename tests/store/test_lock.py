@@ -22,18 +22,18 @@ def test_a_lock_is_for_one_and_tells_who_that_is(tmp_path: Path) -> None:
 
 def test_a_shorter_process_id_replaces_a_longer_one(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    path.write_text("12345678901\n")
+    path.write_text("12345678901\n", "utf-8")
     descriptor = lock.acquire(path)
     lock.sign(descriptor)
-    assert path.read_text() == f"{os.getpid()}\n"
+    assert path.read_text("utf-8") == f"{os.getpid()}\n"
     os.close(descriptor)
 
 
-def test_who_does_not_sign_changes_nothing(tmp_path: Path) -> None:
+def test_an_unsigned_lock_does_not_change_the_file(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    path.write_text("7\n")
+    path.write_text("7\n", "utf-8")
     os.close(lock.acquire(path))
-    assert path.read_text() == "7\n"
+    assert path.read_text("utf-8") == "7\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system keeps open files in their place by itself")

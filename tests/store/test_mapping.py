@@ -1,4 +1,4 @@
-"""What was read of the store's file does not stay in the process's memory."""
+"""Pages of the store's file that were read do not stay in the memory of the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAPS = """\
 
 
 def now_mapped() -> int:
-    return mapped_bytes(Path("/proc/self/statm").read_text())
+    return mapped_bytes(Path("/proc/self/statm").read_text("utf-8"))
 
 
 def test_the_areas_of_a_file_are_found() -> None:
@@ -28,7 +28,7 @@ def test_the_areas_of_a_file_are_found() -> None:
     assert areas_of(Path("/data/other"), MAPS) == []
 
 
-def test_what_was_read_is_let_go_of_and_can_be_read_again(tmp_path: Path) -> None:
+def test_released_pages_can_be_read_again(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     value, table = b"x" * 1_000_000, environment.tables["messages"]
     with environment.lmdb.begin(write=True) as txn:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.store.stores import PAGE_BYTES, fill
 
 
 def leak(environment: lmdb.Environment, survey: pages.Survey) -> int:
-    """Pages that are neither free nor in use; those of the trees of tables and of free pages are told by LMDB alone."""
+    """Return the number of pages that are neither free nor in use."""
     in_tables = sum(tree.branch_pages + tree.leaf_pages + tree.overflow_pages for tree in survey.tables.values())
     with environment.begin() as txn:
         main = txn.stat()
@@ -54,6 +55,18 @@ def test_large_tables_are_passed_over_if_wanted(tmp_path: Path) -> None:
     assert 0 < few < (len(told) - few) / 3
 
 
+def test_a_page_that_is_free_and_in_use_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, messages=200)
+    path, free = tmp_path / DATA_FILE, list[bytes]()
+    monkeypatch.setattr(pages._Walk, "_check_free", lambda self, values, is_complete: free.extend(values))
+    root = pages.survey(path, TABLES, ()).tables["messages"].root
+    monkeypatch.undo()
+    freed = next(value for value in free if value[0])
+    path.write_bytes(path.read_bytes().replace(freed, struct.pack("=QQ", 1, root) + freed[16:]))
+    with pytest.raises(pages.DamagedFile, match=f"page {root} is free and in use"):
+        pages.survey(path, TABLES, ())
+
+
 def test_every_page_that_is_cut_off_is_missed(tmp_path: Path) -> None:
     fill(tmp_path)
     copies.compact(tmp_path)
@@ -87,16 +100,16 @@ def test_a_meta_page_that_lmdb_did_not_write_is_found(tmp_path: Path, offset: in
 
 @pytest.mark.parametrize("is_compact", [False, True])
 def test_no_damage_ends_the_process(tmp_path: Path, is_compact: bool) -> None:
-    """More of it: python -m tests.store.corruption, which tells what it does."""
+    """`python -m tests.store.corruption` tries more damages."""
     fill(tmp_path)
     if is_compact:
         copies.compact(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "tests.store.corruption", str(tmp_path), "7", "300"],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=100,
     )
-    assert done.returncode == 0, (done.stderr, (tmp_path / "case").read_text())
+    assert done.returncode == 0, (done.stderr, (tmp_path / "case").read_text("utf-8"))
     assert "refused by verify" in done.stdout

@@ -1,4 +1,4 @@
-"""What a restart finds, whatever stopped the broker: all that is durable, as it was, and nothing else."""
+"""A restart finds everything durable, as it was, and nothing else, however the broker ended."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 from pamqp import commands
+from pamqp.common import FieldTable
 
-from amqp_broker import fields
-from amqp_broker.broker.access import Permission, TopicPermission
+from amqp_broker.amqp import fields
+from amqp_broker.broker.admin.access import Permission, TopicPermission
+from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.exchange_types import EXCHANGE_TYPES
-from amqp_broker.broker.policies import Policy
-from amqp_broker.broker.window import WINDOW_BYTES_MAX
-from amqp_broker.store.journal import GARBAGE_PORTION
+from amqp_broker.broker.durability.paged_buffer import BUFFER_BYTES_MAX
+from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
+from amqp_broker.broker.operations import restoring
+from amqp_broker.store.environment import StoreUnusable
+from amqp_broker.store.journal import GARBAGE_BATCH
 from amqp_broker.store.store import Store
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, deaths_in
+from tests.present import present
 
 NON_ASCII = "ü" * 127
 OCTETS = bytes(range(128, 256)).decode("utf-8", "surrogateescape") * 2
@@ -36,14 +40,14 @@ class Disk:
         return self.lab.broker
 
     def restart(self, duration_ms: int = 0) -> Lab:
-        """Write what was told, and start a broker on it that much later; what is unacked stays so until then."""
+        """Commit, and start a broker on the store that much later; deliveries stay unacked until then."""
         now = self.lab.now + duration_ms if self.store is not None else None
         self.close()
         self.store = Store(self.folder)
         self.lab = Lab()
         if now is not None:
             self.lab.now = now
-        self.lab.broker = Broker(self.lab.broker.config, lambda size: bytes(size), self.store.journal)
+        self.lab.broker = Broker(self.lab.broker.settings, lambda size: bytes(size), self.store.journal)
         self.lab.broker.now = self.lab.now
         self.was_empty = not self.store.recover(self.broker)
         if self.was_empty:
@@ -60,6 +64,22 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     disk = Disk(tmp_path)
     yield disk
     disk.close()
+
+
+def test_a_store_that_cannot_be_restored_is_let_go_of(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.lab.vhost.declare_queue("q", owner=None, connection=None, is_durable=True, is_auto_delete=False, arguments_={})
+    disk.close()
+
+    def fail(*_: object) -> None:
+        raise ValueError("it is none")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, "restore", fail)
+        store = Store(disk.folder)
+        with pytest.raises(StoreUnusable, match=r"cannot be read \(it is none\)"):
+            store.recover(Broker(disk.broker.settings, bytes, store.journal))
+    disk.store = None
+    assert "q" in disk.restart().vhost.queues
 
 
 def declare_all(broker: Broker) -> None:
@@ -82,15 +102,15 @@ def declare_all(broker: Broker) -> None:
 
 def declare_users(broker: Broker) -> None:
     broker.add_vhost("v ü")
-    broker.vhosts["v ü"].set_limit("max-queues", 7)
-    user = broker.add_user("ü", "secret", tags=frozenset({"monitoring", "impersonator"}))
-    broker.set_permission(user, "/", Permission("^a", "b$", ""))
-    broker.set_permission(user, "v ü", Permission())
-    broker.set_topic_permission(user, "/", "amq.topic", TopicPermission("w", "r"))
-    broker.set_user_limit(user, "max-channels", 3)
+    broker.vhosts["v ü"].limits.set("max-queues", 7)
+    user = broker.users.add("ü", "secret", tags=("monitoring", "impersonator"))
+    broker.users.set_permission(user, "/", Permission("^a", "b$", ""))
+    broker.users.set_permission(user, "v ü", Permission())
+    broker.users.set_topic_permission(user, "/", "amq.topic", TopicPermission("w", "r"))
+    broker.users.set_limit(user, "max-channels", 3)
     definition = {"max-length": 9, "dead-letter-exchange": "ü", "overflow": "reject-publish"}
-    broker.vhosts["/"].set_policy(Policy("p", "^q", definition, 4, "queues"))
-    broker.vhosts["/"].set_operator_policy(Policy("o", ".*", {"expires": 1000_000}, -1, "queues"))
+    broker.vhosts["/"].policies.set(Policy("p", "^q", definition, 4, "queues"))
+    broker.vhosts["/"].operator_policies.set(Policy("o", ".*", {"expires": 1000_000}, -1, "queues"))
 
 
 def snapshot(broker: Broker) -> dict[str, object]:
@@ -142,7 +162,7 @@ def test_definitions_are_as_they_were(disk: Disk, declare: Callable[[Broker], No
     assert snapshot(disk.broker) == before
 
 
-def test_what_was_deleted_stays_away(disk: Disk) -> None:
+def test_deleted_objects_stay_deleted(disk: Disk) -> None:
     empty = snapshot(disk.broker)
     declare_all(disk.broker)
     declare_users(disk.broker)
@@ -152,17 +172,17 @@ def test_what_was_deleted_stays_away(disk: Disk) -> None:
         vhost.remove_queue(queue)
     for name in ("e", "h", NON_ASCII):
         vhost.delete_exchange(name, if_unused=False)
-    vhost.clear_policy("p")
-    vhost.clear_operator_policy("o")
+    vhost.policies.clear("p")
+    vhost.operator_policies.clear("o")
     disk.broker.delete_vhost("v ü")
-    disk.broker.delete_user("ü")
+    disk.broker.users.delete("ü")
     disk.restart()
     assert snapshot(disk.broker) == empty
 
 
-def test_a_user_who_is_replaced_does_not_get_his_permissions_back(disk: Disk) -> None:
+def test_a_replaced_user_does_not_get_the_old_permissions_back(disk: Disk) -> None:
     declare_users(disk.broker)
-    disk.broker.add_user("ü", "other")
+    disk.broker.users.add("ü", "other")
     disk.restart()
     user = disk.broker.users["ü"]
     assert (user.permissions, user.topic_permissions) == ({}, {})
@@ -170,15 +190,15 @@ def test_a_user_who_is_replaced_does_not_get_his_permissions_back(disk: Disk) ->
 
 
 def test_the_first_user_is_only_created_in_an_empty_store(disk: Disk) -> None:
-    disk.broker.change_password(disk.broker.users["guest"], "changed")
+    disk.broker.users.change_password(disk.broker.users["guest"], "changed")
     disk.restart()
     assert disk.broker.users["guest"].accepts(b"changed")
-    disk.broker.delete_user("guest")
+    disk.broker.users.delete("guest")
     disk.restart()
     assert list(disk.broker.users) == []
 
 
-def test_what_is_not_durable_is_gone(disk: Disk) -> None:
+def test_transient_objects_are_gone_after_a_restart(disk: Disk) -> None:
     peer = disk.lab.connect()
     peer.call(commands.Exchange.Declare(exchange="e", exchange_type="fanout"))
     peer.declare("transient")
@@ -268,12 +288,9 @@ def test_the_history_of_a_dead_message_goes_on(disk: Disk) -> None:
         peer = disk.restart().connect()
         got = peer.get("q", no_ack=False)
         assert got is not None
-        headers = got[1].properties.headers
-        assert headers is not None
-        assert [(death["queue"], death["reason"], death["count"]) for death in headers["x-death"]] == [
-            ("q", "rejected", count)
-        ]
-        peer.send(commands.Basic.Nack(got[0].delivery_tag, requeue=True))
+        [death] = deaths_in(got[1].properties)
+        assert (death["queue"], death["reason"], death["count"]) == ("q", "rejected", count)
+        peer.send(commands.Basic.Nack(present(got[0].delivery_tag), requeue=True))
 
 
 def test_priorities_keep_their_order(disk: Disk) -> None:
@@ -286,7 +303,7 @@ def test_priorities_keep_their_order(disk: Disk) -> None:
 
 def test_a_delayed_message_comes_at_its_time(disk: Disk) -> None:
     peer = disk.lab.connect()
-    arguments = {"x-delayed-type": "direct"}
+    arguments: FieldTable = {"x-delayed-type": "direct"}
     peer.call(
         commands.Exchange.Declare(exchange="d", exchange_type="x-delayed-message", durable=True, arguments=arguments)
     )
@@ -309,7 +326,7 @@ def test_a_delayed_message_comes_at_its_time(disk: Disk) -> None:
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_delayed_message_lives_as_long_as_it_says_from_when_it_is_due(disk: Disk, is_restarted: bool) -> None:
     peer = disk.lab.connect()
-    arguments = {"x-delayed-type": "fanout"}
+    arguments: FieldTable = {"x-delayed-type": "fanout"}
     peer.call(
         commands.Exchange.Declare(exchange="d", exchange_type="x-delayed-message", durable=True, arguments=arguments)
     )
@@ -336,15 +353,15 @@ def test_a_quorum_queue_counts_deliveries_on(disk: Disk) -> None:
         assert got is not None
         assert got[0].redelivered
         assert (got[1].properties.headers or {})["x-delivery-count"] == count
-        peer.send(commands.Basic.Nack(got[0].delivery_tag, requeue=True))
+        peer.send(commands.Basic.Nack(present(got[0].delivery_tag), requeue=True))
 
 
-def test_what_was_purged_does_not_come_back_before_it_is_deleted(disk: Disk) -> None:
-    """Deleting what is only on disk takes several batches, and here the broker ends after the first of them."""
-    body_bytes = WINDOW_BYTES_MAX // GARBAGE_PORTION
+def test_purged_messages_stay_away_before_they_are_deleted(disk: Disk) -> None:
+    """Deletion on the disk takes several batches; here the broker ends after the first."""
+    body_bytes = BUFFER_BYTES_MAX // GARBAGE_BATCH
     peer = disk.lab.connect()
     peer.declare("q", durable=True)
-    for number in range(3 * GARBAGE_PORTION):
+    for number in range(3 * GARBAGE_BATCH):
         peer.publish("q", b"%d" % number + bytes(body_bytes), delivery_mode=2)
     peer = disk.restart().connect()
     assert peer.get("q", no_ack=False) is not None

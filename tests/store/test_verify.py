@@ -10,14 +10,15 @@ import pytest
 from amqp_broker.store.environment import NUMBER, Environment, StoreInUse, StoreMissing, Tables
 from amqp_broker.store.journal import POSITION, STATE, LmdbJournal
 from amqp_broker.store.verify import check_content, verify
-from tests.store.stores import commit, fill
-from tests.taker import new_broker, new_message, new_queue
+from tests.broker_parts import broker_of, new_broker, new_message, new_queue
+from tests.present import present
+from tests.store.stores import commit, fill, record_at
 
 Change = Callable[[lmdb.Transaction, Tables], object]
 
 
 def change(folder: Path, how: Change) -> list[str]:
-    """What is wrong with a store after a change to it."""
+    """Return the problems of a store after a change."""
     environment = Environment(folder)
     with environment.lmdb.begin(write=True) as txn:
         how(txn, environment.tables)
@@ -41,8 +42,8 @@ def test_a_new_store_has_no_problems(tmp_path: Path) -> None:
 
 
 def test_transient_messages_that_a_restart_forgets_are_not_counted(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("amqp_broker.broker.window.WINDOW_BYTES_MAX", 0)
-    monkeypatch.setattr("amqp_broker.broker.window.PORTION_BYTES", 0)
+    monkeypatch.setattr("amqp_broker.broker.durability.paged_buffer.BUFFER_BYTES_MAX", 0)
+    monkeypatch.setattr("amqp_broker.broker.durability.paged_buffer.PAGE_BYTES", 0)
     environment = Environment(tmp_path)
     journal = LmdbJournal(environment)
     queue = new_queue(new_broker(journal).vhosts["/"], is_durable=True)
@@ -56,7 +57,7 @@ def test_transient_messages_that_a_restart_forgets_are_not_counted(tmp_path: Pat
     assert (verdict.messages, verdict.problems) == (1, [])
 
 
-def test_what_is_to_be_deleted_is_not_counted(tmp_path: Path) -> None:
+def test_garbage_is_not_counted(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     journal = LmdbJournal(environment)
     vhost = new_broker(journal).vhosts["/"]
@@ -85,24 +86,24 @@ def test_a_message_that_is_gone_is_missed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_message_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+def test_an_unreadable_message_is_reported_with_its_position(tmp_path: Path) -> None:
     fill(tmp_path)
 
     def cut(txn: lmdb.Transaction, tables: Tables) -> None:
         key = POSITION.pack(1, 3)
-        txn.put(key, txn.get(key, db=tables["messages"])[:-1], db=tables["messages"])
+        txn.put(key, record_at(txn, key, tables["messages"])[:-1], db=tables["messages"])
         txn.put(POSITION.pack(1, 4), b"\1", db=tables["messages"])
 
     assert change(tmp_path, cut) == [
-        "queue 'plain' in vhost '/' has 2 messages that cannot be read, at position 3: its frames are none."
+        "queue 'plain' in vhost '/' has 2 messages that cannot be read, at position 3: its frames are invalid."
     ]
 
 
-def test_messages_of_nothing_are_told(tmp_path: Path) -> None:
+def test_messages_without_an_owner_are_reported(tmp_path: Path) -> None:
     fill(tmp_path)
 
     def orphan(txn: lmdb.Transaction, tables: Tables) -> None:
-        record = txn.get(POSITION.pack(1, 0), db=tables["messages"])
+        record = record_at(txn, POSITION.pack(1, 0), tables["messages"])
         txn.put(POSITION.pack(77, 0), record, db=tables["messages"])
         txn.put(NUMBER.pack(78), STATE.pack(0, 0, 0, 0), db=tables["windows"])
         txn.put(POSITION.pack(79, 0), b"chunk", db=tables["chunks"])
@@ -115,11 +116,11 @@ def test_messages_of_nothing_are_told(tmp_path: Path) -> None:
     ]
 
 
-def test_positions_that_would_be_given_twice_are_told(tmp_path: Path) -> None:
+def test_positions_that_would_be_given_twice_are_reported(tmp_path: Path) -> None:
     fill(tmp_path)
 
     def forget(txn: lmdb.Transaction, tables: Tables) -> None:
-        head, _, count, octets = STATE.unpack(txn.get(NUMBER.pack(1), db=tables["windows"]))
+        head, _, count, octets = STATE.unpack(record_at(txn, NUMBER.pack(1), tables["windows"]))
         txn.put(NUMBER.pack(1), STATE.pack(head, 2, count, octets), db=tables["windows"])
 
     assert change(tmp_path, forget) == [
@@ -131,10 +132,10 @@ def test_positions_that_would_be_given_twice_are_told(tmp_path: Path) -> None:
     ("table", "problem"),
     [
         ("windows", "the state of a queue cannot be read."),
-        ("garbage", "what is to be deleted cannot be read."),
+        ("garbage", "an entry of the garbage table cannot be read."),
     ],
 )
-def test_rows_of_another_shape_are_told(tmp_path: Path, table: str, problem: str) -> None:
+def test_rows_of_another_shape_are_reported(tmp_path: Path, table: str, problem: str) -> None:
     fill(tmp_path)
     assert change(tmp_path, lambda txn, tables: txn.put(b"x", b"y", db=tables[table])) == [problem]
 
@@ -159,7 +160,14 @@ def test_content_with_another_frame_is_not_whole(at: int) -> None:
     content = bytearray(message.content)
     content[at] ^= 1
     message.content = bytes(content)
-    with pytest.raises(ValueError, match=r"its frames are none|cut short|another size"):
+    with pytest.raises(ValueError, match=r"its frames are invalid|cut short|another size"):
+        check_content(message)
+
+
+def test_content_that_ends_amid_the_head_of_a_frame_is_not_whole() -> None:
+    message = new_message(b"body")
+    message.content += b"\3\0"
+    with pytest.raises(ValueError, match="a frame is cut short"):
         check_content(message)
 
 
@@ -182,8 +190,8 @@ def fill_stream(folder: Path) -> None:
         for _ in range(4):
             stream.push(new_message(body))
         commit(environment, journal)
-        stream.vhost.broker.on_committed()
-    # What was dropped from the head is discarded with the next batch.
+        broker_of(stream).on_committed()
+    # Chunks dropped from the head are discarded with the next batch.
     commit(environment, journal)
     environment.close()
 
@@ -194,18 +202,31 @@ def test_a_stream_as_a_broker_wrote_it_has_no_problems(tmp_path: Path) -> None:
     assert (verdict.messages, verdict.problems) == (8, [])
 
 
-def test_a_stream_with_a_gap_is_told(tmp_path: Path) -> None:
+def test_a_stream_with_a_gap_is_reported(tmp_path: Path) -> None:
     fill_stream(tmp_path)
     problems = change(tmp_path, lambda txn, tables: txn.delete(POSITION.pack(1, 8), db=tables["chunks"]))
     assert problems == ["queue 's' in vhost '/' has 4 messages of 520 octets, and counts 8 of 1040."]
 
 
-def test_a_chunk_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_missing_offsets_are_reported(tmp_path: Path) -> None:
+    fill_stream(tmp_path)
+
+    def move(txn: lmdb.Transaction, tables: Tables) -> None:
+        chunk = bytes(present(txn.pop(POSITION.pack(1, 8), db=tables["chunks"])))
+        txn.put(POSITION.pack(1, 9), chunk, db=tables["chunks"])
+
+    problems = change(tmp_path, move)
+    assert any("at offset 9: the offsets from 8 on are missing" in problem for problem in problems), problems
+
+
+def test_an_unreadable_chunk_is_reported(tmp_path: Path) -> None:
     fill_stream(tmp_path)
 
     def cut(txn: lmdb.Transaction, tables: Tables) -> None:
         key = POSITION.pack(1, 8)
-        txn.put(key, txn.get(key, db=tables["chunks"])[:-1], db=tables["chunks"])
+        txn.put(key, record_at(txn, key, tables["chunks"])[:-1], db=tables["chunks"])
 
     (problem,) = change(tmp_path, cut)
-    assert problem.endswith("has 1 messages that cannot be read, at offset 8: a chunk is cut short, or more than that.")
+    assert problem.endswith(
+        "has 1 messages that cannot be read, at offset 8: a chunk has another size than its messages."
+    )

@@ -9,26 +9,27 @@ from typing import Any
 import lmdb
 import pytest
 
-from amqp_broker.broker.window import Window
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store import writer
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.writer import Writer
-from tests.taker import new_message, new_queue
+from tests.broker_parts import new_message
+from tests.present import present
 
 TIMEOUT_S = 20
 
 
 class Loop:
-    """What an event loop is to a writer: calls that other threads post run here, on the test's thread."""
+    """The event loop of a writer: calls that other threads post run on the test's thread."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = Environment(folder)
         self.journal = LmdbJournal(self.environment)
         self.calls: queue.SimpleQueue[tuple[Callable[..., None], Any]] = queue.SimpleQueue()
-        self.ends: list[lmdb.Error | None] = []
+        self.ends: list[Exception | None] = []
         self.writer = Writer(self.environment, self.journal, self.post, self.ends.append)
-        self.window = Window(new_queue(), self.journal, self.journal.new_ranges(1), keeps_all=False)
+        self.buffer = PagedBuffer(self.journal, self.journal.new_ranges(1), keeps_all=False)
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:
         self.calls.put((call, arguments))
@@ -43,11 +44,11 @@ class Loop:
         self.run()
 
     def put(self, body: bytes) -> None:
-        self.window.append(self.window.next, new_message(body, delivery_mode=2), None)
+        self.buffer.append(self.buffer.next, new_message(body, delivery_mode=2), None)
 
     @property
     def safe(self) -> list[bytes]:
-        return [stored.message.body for _, stored in self.journal.read(self.window.id, 0, 10_000)]
+        return [stored.message.body for _, stored in self.journal.read(self.buffer.id, 0, 10_000)]
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def loop(tmp_path: Path) -> Iterator[Loop]:
     loop.environment.close()
 
 
-def test_what_was_told_is_safe_when_the_loop_hears_so(loop: Loop) -> None:
+def test_a_change_is_safe_when_the_loop_hears_of_the_commit(loop: Loop) -> None:
     loop.put(b"a")
     batch = loop.journal.batch
     loop.writer.commit()
@@ -75,9 +76,12 @@ def test_what_was_told_is_safe_when_the_loop_hears_so(loop: Loop) -> None:
     assert loop.safe == [b"a", b"b"]
 
 
-class Failing:
-    """A transaction that fails at one of its verbs."""
+def failing(txn: lmdb.Transaction | None, verb: str, error: Exception | None = None) -> Any:
+    """A stand-in for a transaction that fails at one of its verbs."""
+    return Failing(present(txn), verb, error)
 
+
+class Failing:
     def __init__(self, txn: lmdb.Transaction, verb: str, error: Exception | None = None) -> None:
         self.txn = txn
         self.verb = verb
@@ -96,9 +100,9 @@ class Failing:
 
 
 @pytest.mark.parametrize("verb", ["put", "cursor", "commit"])
-def test_what_could_not_be_written_is_written_with_the_next_commit(loop: Loop, verb: str) -> None:
+def test_a_failed_batch_is_written_with_the_next_commit(loop: Loop, verb: str) -> None:
     loop.put(b"a")
-    loop.writer._txn = Failing(loop.writer._txn, verb)
+    loop.writer._txn = failing(loop.writer._txn, verb)
     batch = loop.journal.batch
     loop.commit()
     assert isinstance(loop.ends[-1], lmdb.DiskError)
@@ -111,19 +115,19 @@ def test_what_could_not_be_written_is_written_with_the_next_commit(loop: Loop, v
     assert loop.journal.committed > batch
 
 
-def test_a_batch_that_raises_anything_is_told_as_not_written(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_raises_any_error_counts_as_not_written(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     loop.put(b"a")
     with monkeypatch.context() as broken:
-        broken.setattr(loop.journal, "_write_window", Failing(loop.writer._txn, "write", RuntimeError("changed")).write)
+        broken.setattr(loop.journal, "_write_buffer", failing(loop.writer._txn, "write", RuntimeError("changed")).write)
         loop.commit()
-    assert isinstance(loop.ends[-1], RuntimeError)
+    failed = loop.ends[-1]
+    assert isinstance(failed, RuntimeError)
     loop.commit()
-    assert (loop.ends[-1], loop.safe) == (None, [b"a"])
+    assert loop.ends[-1] is None
+    assert loop.safe == [b"a"]
 
 
-def test_a_commit_that_takes_long_is_told_of(
-    loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_slow_commit_is_logged(loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     loop.put(b"a")
     loop.commit()
     assert caplog.messages == []

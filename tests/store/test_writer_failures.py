@@ -1,4 +1,4 @@
-"""The disk fails: the broker stays up, confirms nothing that is not written, and writes all when the disk is well."""
+"""While the disk fails the broker runs on and confirms nothing; afterwards it writes everything."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pamqp.commands import Basic, Confirm, Connection, Exchange
 from amqp_broker.server.server import Server
 from tests.client import Client
 from tests.peer import publish_bytes, show
+from tests.present import present
 from tests.running import RunningServer
 from tests.store.failing import Fault, full_disk, inject
 
@@ -56,11 +57,11 @@ def is_failing(server: Server) -> bool:
 
 def retry(running: RunningServer) -> None:
     """Do not wait for the time when the broker tries again by itself."""
-    running.ask(lambda server: server.store and server.store.commit())
+    running.ask(lambda server: present(server.store).commit())
 
 
 def expect_confirms(client: Client, count: int) -> None:
-    """Each message is confirmed once, in order; the client may hear meanwhile that it is blocked, or is no longer."""
+    """Expect one confirm per message, in order; connection.blocked and unblocked may come between."""
     confirmed = 0
     while confirmed < count:
         method, _ = client.next()
@@ -80,7 +81,7 @@ def expect_trouble(running: RunningServer, client: Client) -> None:
         consumer.consume("old")
         delivery, body = consumer.expect_delivery()
         assert body == b"old"
-        consumer.send(Basic.Ack(delivery.delivery_tag))
+        consumer.send(Basic.Ack(present(delivery.delivery_tag)))
         consumer.sync()
         # Nor was what came after the alarm read.
         assert consumer.ready_count("new") == len(BODIES)
@@ -184,14 +185,12 @@ def test_after_a_panic_messages_that_are_only_on_disk_can_be_read(running: Runni
         with open_publisher(running) as client:
             publish_bodies(client)
             running.until(is_failing)
-        # That one was there before, and a part of no window in memory after this.
+        # That one was there before, and a part of no buffer in memory after this.
         found = running.ask(lambda server: server.store and server.store.journal.read(1, 0, 1000))
         assert [stored.message.body for _, stored in found or []] == [b"old"]
 
 
-def test_what_was_published_while_the_disk_failed_may_be_lost_but_nothing_else(
-    running: RunningServer, tmp_path: Path
-) -> None:
+def test_only_messages_published_while_the_disk_failed_may_be_lost(running: RunningServer, tmp_path: Path) -> None:
     """The files are copied as a kill would leave them."""
     copy = tmp_path.parent / "copy"
     with full_disk(tmp_path), open_publisher(running) as client:
@@ -212,7 +211,7 @@ def test_a_durable_queue_is_not_declared_before_that_is_written(running: Running
         other.send(commands.Queue.Declare(queue="late", durable=True))
         with Client(running.port).open() as third:
             third.declare("old", durable=True)
-        assert running.ask(lambda server: sum(bool(s.held_until) for s in server.broker.connections)) == 2
+        assert running.ask(lambda server: sum(bool(session.outbox.held_until) for session in server.transports)) == 2
     running.stop()
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-# What pytester's tests import first is forgotten after them, and would be there twice then.
-import amqp_broker.management.app
-import amqp_broker.testing.embedded  # noqa: F401
+# pytester unloads the modules that its tests import first, which would then be imported twice.
+import amqp_broker.management.application
+import amqp_broker.testing.embedded_broker  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 # Whatever else is installed is no part of the test, and slow to load.

@@ -41,7 +41,7 @@ def test_afterwards(amqp_broker):
     suite.run(tests, "-W", "error").assert_outcomes(passed=4)
 
 
-def test_tests_of_asyncio_use_the_same_fixtures(suite: Suite) -> None:
+def test_asyncio_tests_use_the_same_fixtures(suite: Suite) -> None:
     tests = """
 import aio_pika
 
@@ -55,7 +55,7 @@ async def test_one(amqp_url, amqp_vhost):
     suite.run(tests).assert_outcomes(passed=1)
 
 
-def test_celery_runs_its_tasks_there(suite: Suite) -> None:
+def test_celery_runs_its_tasks_on_the_broker(suite: Suite) -> None:
     tests = """
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
@@ -73,7 +73,7 @@ def test_task(amqp_url):
     suite.run(tests).assert_outcomes(passed=1)
 
 
-def test_the_settings_are_those_of_an_overridden_fixture(suite: Suite) -> None:
+def test_an_overridden_fixture_changes_the_settings(suite: Suite) -> None:
     suite.pytester.makeconftest("""
 import pytest
 
@@ -86,12 +86,12 @@ def test_one(amqp_url, amqp_broker_factory):
     assert amqp_url.startswith("amqp://anna:p%2Fw@")
     pika.BlockingConnection(pika.URLParameters(amqp_url)).close()
     other = amqp_broker_factory(compat="3.13")
-    assert (other.version[:5], other.config.default_user) == ("3.13.", "anna")
+    assert (other.version[:5], other.settings.default_user) == ("3.13.", "anna")
 """
     suite.run(tests).assert_outcomes(passed=1)
 
 
-def test_the_marker_for_definitions_declares_them(suite: Suite) -> None:
+def test_the_marker_for_definitions_imports_them(suite: Suite) -> None:
     queue = {"name": "from-file", "durable": True, "auto_delete": False, "arguments": {}}
     suite.pytester.makefile(".json", orders=json.dumps({"queues": [queue]}))
     tests = """
@@ -110,7 +110,7 @@ def test_missing(amqp_vhost):
     result.stdout.fnmatch_lines(["*FileNotFoundError*missing.json*"])
 
 
-def test_the_marker_for_faults_has_the_broker_do_wrong_in_that_test_only(suite: Suite) -> None:
+def test_the_marker_for_faults_applies_to_its_test_only(suite: Suite) -> None:
     tests = """
 from pika.exceptions import NackError
 
@@ -137,7 +137,7 @@ def test_nonsense(amqp_url):
     suite.run(tests, "--strict-markers").assert_outcomes(passed=2, errors=1)
 
 
-def test_the_marker_for_compat_gives_that_version(suite: Suite) -> None:
+def test_the_marker_for_compat_selects_the_version(suite: Suite) -> None:
     tests = """
 @pytest.mark.amqp_compat("4.3")
 @pytest.mark.parametrize("number", range(2))
@@ -151,7 +151,7 @@ def test_default(amqp_vhost, amqp_broker):
     suite.run(tests, "--strict-markers").assert_outcomes(passed=3)
 
 
-def test_the_http_api_is_a_fixture(suite: Suite) -> None:
+def test_the_url_of_the_http_api_is_a_fixture(suite: Suite) -> None:
     tests = """
 def test_one(amqp_management_url, amqp_broker):
     assert amqp_management_url == f"http://guest:guest@127.0.0.1:{amqp_broker.server.ports['management']}"
@@ -159,7 +159,7 @@ def test_one(amqp_management_url, amqp_broker):
     suite.run(tests).assert_outcomes(passed=1)
 
 
-def test_the_report_of_a_failure_shows_what_happened(suite: Suite) -> None:
+def test_the_report_of_a_failure_shows_the_last_events(suite: Suite) -> None:
     tests = """
 def test_one(amqp_url):
     with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
@@ -181,14 +181,12 @@ def test_one(amqp_url):
         )
 
 
-def test_a_test_that_passes_shows_nothing(suite: Suite) -> None:
+def test_a_passed_test_reports_nothing(suite: Suite) -> None:
     tests = "def test_one(amqp_url):\n    pass\n"
     assert "amqp -" not in suite.run(tests, "-rA").stdout.str()
 
 
-def test_open_connections_are_warned_of_unless_the_project_wants_otherwise(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leaks_are_ignored_warned_of_or_failures(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     result = suite.run(LEAKING)
     result.assert_outcomes(passed=1, warnings=1)
     result.stdout.fnmatch_lines(["*LeakWarning: connection 'my app' (127.0.0.1:*) of * is open"])
@@ -201,7 +199,7 @@ def test_open_connections_are_warned_of_unless_the_project_wants_otherwise(
     assert suite.run("", "--amqp-broker-leaks=nothing").ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_the_ini_file_says_what_to_do_about_leaks(suite: Suite) -> None:
+def test_the_ini_file_configures_leaks(suite: Suite) -> None:
     suite.pytester.makefile(".ini", pytest="[pytest]\namqp_broker_leaks = fail\n")
     suite.run(LEAKING).assert_outcomes(passed=1, errors=1)
 
@@ -233,7 +231,7 @@ def test_one(amqp_url, amqp_vhost, number, seen=set()):
     suite.run(tests, "-W", "error", "-n", "2").assert_outcomes(passed=1000)
 
 
-def test_a_broker_that_runs_elsewhere_is_used_where_the_command_line_names_it(suite: Suite) -> None:
+def test_the_command_line_selects_an_external_broker(suite: Suite) -> None:
     tests = """
 @pytest.mark.amqp_definitions({"queues": [{"name": "given", "durable": True, "arguments": {}}]})
 def test_one(amqp_url, amqp_broker):
@@ -251,19 +249,19 @@ def test_of_another_version(amqp_url):
         assert broker.ask(lambda server: list(server.broker.vhosts)) == ["/"]
 
 
-def test_nothing_of_the_broker_is_imported_before_a_fixture_is_used() -> None:
+def test_the_plugin_imports_the_broker_with_the_first_fixture() -> None:
     program = """
 import sys, amqp_broker.testing.plugin
 print(*sorted(name for name in sys.modules if name.startswith(("amqp_broker", "asyncio", "lmdb", "uvloop"))))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", cwd=ROOT, check=True)
     ours = [name for name in done.stdout.split() if name.startswith("amqp_broker")]
     assert ours == ["amqp_broker", "amqp_broker.testing", "amqp_broker.testing.plugin"]
     assert not {"lmdb", "uvloop"} & set(done.stdout.split())
 
 
-def test_the_project_tells_pytest_of_the_plugin() -> None:
-    text = (Path(ROOT) / "pyproject.toml").read_text()
+def test_the_plugin_is_an_entry_point_of_pytest() -> None:
+    text = (Path(ROOT) / "pyproject.toml").read_text("utf-8")
     assert '[project.entry-points.pytest11]\namqp_broker = "amqp_broker.testing.plugin"\n' in text
 
 
@@ -290,7 +288,7 @@ def test_other_allowed(amqp_url):
 """
 
 
-def test_advice_fails_a_test_if_that_is_asked_for(suite: Suite) -> None:
+def test_advice_fails_a_test_with_the_option(suite: Suite) -> None:
     result = suite.run(ADVISED, "--amqp-fail-on-advice=all")
     result.assert_outcomes(passed=4, errors=2)
     result.stdout.fnmatch_lines(["the broker advises:", "unroutable: *exchange '(default)'*"])
@@ -301,13 +299,13 @@ def test_only_chosen_habits_fail_a_test(suite: Suite, habits: str, errors: int) 
     suite.run(ADVISED, "-o", f"amqp_fail_on_advice={habits}").assert_outcomes(passed=4, errors=errors)
 
 
-def test_a_habit_that_there_is_not_is_refused_before_any_test(suite: Suite) -> None:
+def test_an_unknown_habit_is_refused_before_the_first_test(suite: Suite) -> None:
     result = suite.run(ADVISED, "--amqp-fail-on-advice=poling")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*amqp-fail-on-advice: *no habit 'poling'*"])
+    result.stderr.fnmatch_lines(["*amqp-fail-on-advice: *unknown habit 'poling'*"])
 
 
-def test_a_test_looks_at_advice_itself(suite: Suite) -> None:
+def test_advice_is_a_fixture(suite: Suite) -> None:
     tests = """
 def test_it(amqp_url, amqp_advice):
     assert amqp_advice.habits == []

@@ -1,4 +1,4 @@
-"""The suite of an application runs against the embedded broker and against a real RabbitMQ, without a change."""
+"""The test suite of an application passes with the embedded broker and with RabbitMQ."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def test_the_sample_application_passes_with_the_embedded_broker(suite: Suite) ->
     suite.run("", "-W", "error::amqp_broker.testing.LeakWarning").assert_outcomes(passed=TESTS)
 
 
-def test_the_application_is_advised_only_of_what_it_does(suite: Suite) -> None:
+def test_the_sample_application_gets_advice_only_for_its_habits(suite: Suite) -> None:
     result = suite.run("", "--amqp-fail-on-advice=all", "--show-capture=no")
     result.assert_outcomes(passed=TESTS, errors=2)
     result.stdout.re_match_lines(
         [
-            r"_+ ERROR at teardown of test_what_fails_too_often_is_put_aside _+",
+            r"_+ ERROR at teardown of test_an_order_that_fails_too_often_is_put_aside _+",
             r"the broker advises:",
             r"auto-ack: .* queue 'orders\.failed'",
-            # Celery does not ask for confirms unless it is told to.
+            # Celery does not use confirms by default.
             r"_+ ERROR at teardown of test_invoices_are_written_by_a_worker _+",
             r"the broker advises:",
             r"no-confirms: .* client 'py-amqp'",
@@ -45,6 +45,7 @@ def test_the_application_is_advised_only_of_what_it_does(suite: Suite) -> None:
     )
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(not RabbitMQ.is_installed(), reason="RabbitMQ is not installed")
 def test_the_sample_application_passes_with_rabbitmq(suite: Suite, tmp_path: Path) -> None:
     rabbitmq = RabbitMQ(tmp_path, plugins=("rabbitmq_management",))

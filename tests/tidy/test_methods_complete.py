@@ -1,23 +1,23 @@
-"""Every method of AMQP has its place: what clients send is handled somewhere, the rest is the broker's to send."""
+"""Every method of AMQP is either handled by the session or sent by the broker."""
 
 from __future__ import annotations
 
 from pamqp import base, commands
 
-from amqp_broker.protocol.connection import TRANSITIONS
-from amqp_broker.protocol.methods import METHODS, AccessRequest, AccessRequestOk
-from amqp_broker.session.methods import CHANNEL_METHODS, CONNECTION_METHODS
+from amqp_broker.amqp.connection_states import TRANSITIONS
+from amqp_broker.amqp.methods import METHODS, AccessRequest, AccessRequestOk
+from amqp_broker.session.dispatch import CHANNEL_METHODS, CONNECTION_METHODS
 
 TABLES = {*CHANNEL_METHODS, *CONNECTION_METHODS}
 
-# Recognised in the frame loop itself (`Session._run`).
+# Recognised in the frame loop itself (`FrameReader._run`).
 HOT = {commands.Basic.Publish, commands.Basic.Ack, commands.Basic.Nack, commands.Basic.Reject}
 
-# They change which states and channels there are, so the session looks at them before it looks into the tables.
+# They change the state or the set of channels, so the session handles them before it consults the tables.
 BEFORE_THE_TABLES = {commands.Channel.Open, commands.Channel.CloseOk, commands.Connection.CloseOk}
 
-# A client may send them only in answer to what we never ask: 503, as RabbitMQ has it.
-UNASKED = {commands.Channel.FlowOk, commands.Basic.CancelOk}
+# Answers to requests that the broker never makes: error 503, as in RabbitMQ.
+UNREQUESTED = {commands.Channel.FlowOk, commands.Basic.CancelOk}
 
 FROM_THE_BROKER = {
     AccessRequestOk,
@@ -51,26 +51,26 @@ FROM_THE_BROKER = {
     commands.Tx.RollbackOk,
 }
 
-PLACES = (TABLES, HOT, BEFORE_THE_TABLES, UNASKED, FROM_THE_BROKER)
+GROUPS = (TABLES, HOT, BEFORE_THE_TABLES, UNREQUESTED, FROM_THE_BROKER)
 
 
 def names(methods: set[type[base.Frame]]) -> list[str]:
     return sorted(method.name for method in methods)
 
 
-def test_every_method_has_a_place() -> None:
-    assert names(set(METHODS.values()) - set().union(*PLACES)) == []
+def test_every_method_belongs_to_a_group() -> None:
+    assert names(set(METHODS.values()) - set().union(*GROUPS)) == []
 
 
-def test_no_method_has_two_places() -> None:
-    assert sum(map(len, PLACES)) == len(METHODS)
+def test_no_method_belongs_to_two_groups() -> None:
+    assert sum(map(len, GROUPS)) == len(METHODS)
 
 
-def test_pamqp_knows_all_methods_but_those_of_class_access() -> None:
+def test_pamqp_lacks_only_the_methods_of_class_access() -> None:
     assert set(METHODS.values()) - set(commands.INDEX_MAPPING.values()) == {AccessRequest, AccessRequestOk}
 
 
-def test_no_method_is_handled_on_channel_0_and_on_others() -> None:
+def test_no_method_is_handled_on_channel_0_and_on_other_channels() -> None:
     assert not set(CHANNEL_METHODS) & set(CONNECTION_METHODS)
 
 
@@ -84,9 +84,9 @@ def test_every_method_on_channel_0_is_legal_in_some_state() -> None:
     assert names(set(CONNECTION_METHODS) - legal) == []
 
 
-def test_what_a_synchronous_method_is_answered_with_is_the_brokers_to_send() -> None:
+def test_the_broker_sends_the_answers_to_synchronous_methods() -> None:
     answers = {answer for method in TABLES - {AccessRequest} if method.synchronous for answer in method.valid_responses}
-    # These go in both directions.
+    # Both sides send these.
     assert answers - set(names(FROM_THE_BROKER)) == {
         "Connection.CloseOk",
         "Channel.CloseOk",

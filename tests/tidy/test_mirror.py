@@ -1,6 +1,6 @@
-"""Each module has its test module at the same path; a large one may have several, `test_<module>_<aspect>.py`.
+"""Each module has a test module at the same path; a large one may have several, `test_<module>_<aspect>.py`.
 
-What a document promises is tested by `tests/test_<document>.py`, and what the tests are made of by a test beside it.
+`tests/test_<document>.py` tests the promises of a document. A module of the tests has its test module beside it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "amqp_broker"
-# The Spark format is a package of its own, whose tests have a folder of its name.
+# The Spark format is a package beside `amqp_broker`; its tests have a folder of that name.
 FORMAT = "pyspark_amqp"
 
 FOLDERS = [*sorted(path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")), Path(FORMAT)]
 
 
 def sources(folder: Path) -> Path:
-    """Where the modules are whose tests are in this folder of the tests."""
+    """Return the folder of the modules that the tests of this folder belong to."""
     return PACKAGE.parent / folder if folder.name == FORMAT else PACKAGE / folder
 
 
@@ -27,7 +27,7 @@ def names(folder: Path, pattern: str) -> list[str]:
 
 
 def test_the_packages_are_found() -> None:
-    assert {Path(), Path("protocol"), Path("broker"), Path("session"), Path(FORMAT)} <= set(FOLDERS)
+    assert {Path(), Path("amqp"), Path("broker/queues"), Path("session"), Path(FORMAT)} <= set(FOLDERS)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)

@@ -1,6 +1,6 @@
-"""Each action of faults is proven with real clients: which suite has which is read from what the suites add.
+"""Each action of a fault rule is tested with real clients.
 
-An action is in a suite where it is what `faults.add` is called with, or what a test is parametrized by.
+A suite tests an action if it passes the action to `faults.add` or parametrizes a test by it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.broker.fault_rules import ACTIONS
+from amqp_broker.lab.fault_rules import ACTIONS
 
 COMPAT = Path(__file__).parents[2] / "compat"
 GO, PYTHON = ("go",), ("pika", "aio_pika", "celery")
-# What a publisher meets in bad weather: with each of the clients.
-STORM = ("confirm_nack", "confirm_delay", "confirm_drop", "return", "block", "cut")
+# The actions that every client must survive as a publisher.
+PUBLISHER_ACTIONS = ("confirm_nack", "confirm_delay", "confirm_drop", "return", "block", "cut")
 
 
 def texts(node: ast.AST) -> Iterator[str]:
@@ -26,7 +26,7 @@ def texts(node: ast.AST) -> Iterator[str]:
 
 
 def actions_in(source: str) -> set[str]:
-    """The actions that a module of tests has the broker do."""
+    """Return the actions that a test module makes the broker perform."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.For):
@@ -39,8 +39,8 @@ def actions_in(source: str) -> set[str]:
     return found & set(ACTIONS)
 
 
-def proven_with(client: str) -> set[str]:
-    return actions_in((COMPAT / client / "test_faults.py").read_text())
+def actions_of(client: str) -> set[str]:
+    return actions_in((COMPAT / client / "test_faults.py").read_text("utf-8"))
 
 
 def test_actions_are_found_where_a_rule_is_added_or_a_test_is_parametrized() -> None:
@@ -57,12 +57,12 @@ def test_one(action):
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_each_action_is_proven_with_clients_of_two_languages(action: str) -> None:
-    assert [client for client in GO if action in proven_with(client)], f"no Go test under {action}"
-    assert [client for client in PYTHON if action in proven_with(client)], f"no test of a Python client under {action}"
+def test_each_action_is_actions_of_clients_of_two_languages(action: str) -> None:
+    assert [client for client in GO if action in actions_of(client)], f"no Go test under {action}"
+    assert [client for client in PYTHON if action in actions_of(client)], f"no test of a Python client under {action}"
 
 
 @pytest.mark.parametrize("client", [*GO, *PYTHON])
-def test_each_client_is_proven_under_the_storm(client: str) -> None:
-    assert [action for action in STORM if action not in proven_with(client)] == []
-    assert "_restart" in (COMPAT / client / "test_faults.py").read_text(), "no test with a restart"
+def test_each_client_survives_the_faults_of_publishers(client: str) -> None:
+    assert [action for action in PUBLISHER_ACTIONS if action not in actions_of(client)] == []
+    assert "_restart" in (COMPAT / client / "test_faults.py").read_text("utf-8"), "no test with a restart"

@@ -1,30 +1,32 @@
-"""Words that do not belong here. They are put together from pieces, so that this file does not contain them."""
+"""Words that no file may contain. They are joined from pieces, so that this file does not contain them."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".ci", "amqp_broker", "bench", "compat", "container", "docs", "pyspark_amqp", "tests")
+FOLDERS = (".ci", ".github", "amqp_broker", "bench", "compat", "container", "docs", "pyspark_amqp", "tests")
 
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
-# Where packages come from is the business of pip and its like, and of who runs them.
+# pip and other package managers choose the registry, and their users configure it.
 REGISTRIES = re.compile(
     r"\b(" + "|".join(["py" + r"pi\.org", "python" + "hosted", r"npm" + r"js\.", "crates" + r"\.io"]) + ")"
 )
-# Folders that only one machine has: `/tmp/x` may be an example, these are leaks.
+# Folders that only one machine has. `/tmp/x` may be an example.
 MACHINES = re.compile(r"(?<![\w.~$}])/(" + "|".join(["wo" + "rk", "ro" + "ot", "ho" + r"me/\w+", "Us" + "ers"]) + r")/")
 
-# A module is named for the noun it serves.
+# A module is named after the noun it serves.
 VAGUE = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "base", "lib"}
 
 OURS = ("amqp_broker/", "pyspark_amqp/")
-# One word per thing, and units and bounds last: what a name of ours may not contain, and what it is called instead.
+# One word per thing, units and bounds last: patterns that no name may match, and the form to use instead.
 VOCABULARY = {
     r"enqueue": "push",
     r"dequeue": "pull",
@@ -32,19 +34,31 @@ VOCABULARY = {
     r"_(secs?|seconds)$": "…_s",
     r"_(millis|msec|milliseconds)$": "…_ms",
     r"_(flag|obj|info|data)$": "a fact (is_…) or a noun",
+    r"(^|_)collectors?(_|$)": "ready_consumers",
+    r"clogged": "backpressured",
+    r"untake": "return_to_head",
+    r"(^|_)deaf(_|$)": "ignores_input",
+    r"(?i)gust|storm": "fault event, fault plan",
+    r"(?i)(^|_)(un)?taps?(_|$)": "observer, observe",
+    r"(?i)^lag$|_lag$": "output_delay",
+    r"(?i)nowhere": "gone",
+    r"(?i)^turns$": "consumer_rotation",
+    r"(^|_)(nobody|somebody|whoever)(_|$)": "the noun that is meant",
 }
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    """Path and text of every file that belongs to the project."""
-    files = [path for path in ROOT.iterdir() if path.is_file()]
+@cache
+def texts() -> list[tuple[str, str]]:
+    """Return path and text of every file of the project."""
+    # In a worktree .git is a file.
+    files = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     for folder in FOLDERS:
         files += [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    found = []
     for path in sorted(files):
-        try:
-            yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
-        except UnicodeDecodeError:
-            continue  # not text
+        with suppress(UnicodeDecodeError):  # not text
+            found.append((path.relative_to(ROOT).as_posix(), path.read_text("utf-8")))
+    return found
 
 
 def places(pattern: re.Pattern[str]) -> list[str]:
@@ -58,7 +72,7 @@ def places(pattern: re.Pattern[str]) -> list[str]:
 
 def test_the_files_are_found() -> None:
     found = {path for path, _ in texts()}
-    assert {"pyproject.toml", "amqp_broker/errors.py", "tests/tidy/test_words.py"} <= found
+    assert {"pyproject.toml", "amqp_broker/amqp/errors.py", "tests/tidy/test_words.py"} <= found
 
 
 def test_nothing_is_marked_as_unfinished() -> None:
@@ -82,7 +96,7 @@ def test_no_folder_of_one_machine_is_named() -> None:
         (MACHINES, "PYTHON=/ho" + "me/anna/bin/python"),
     ],
 )
-def test_what_does_not_belong_here_is_found(pattern: re.Pattern[str], text: str) -> None:
+def test_a_forbidden_word_is_found(pattern: re.Pattern[str], text: str) -> None:
     assert pattern.search(text)
 
 
@@ -91,12 +105,12 @@ def test_other_paths_are_passed_over(text: str) -> None:
     assert not MACHINES.search(text)
 
 
-def test_every_module_is_named_for_what_it_serves() -> None:
+def test_every_module_is_named_after_what_it_serves() -> None:
     assert [path for path, _ in texts() if path.endswith(".py") and Path(path).stem in VAGUE] == []
 
 
 def defined_names(source: str) -> Iterator[str]:
-    """Names that a module gives to functions, classes, arguments and attributes."""
+    """Yield the names that a module gives to functions, classes, arguments and attributes."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
@@ -115,7 +129,7 @@ def unusual(source: str) -> list[str]:
     ]
 
 
-def test_the_same_thing_has_the_same_word_everywhere() -> None:
+def test_every_name_follows_the_vocabulary() -> None:
     found = {path: unusual(text) for path, text in texts() if path.startswith(OURS) and path.endswith(".py")}
     assert {path: names for path, names in found.items() if names} == {}
 

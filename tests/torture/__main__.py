@@ -1,4 +1,4 @@
-"""`python -m tests.torture`: kill a broker for as many rounds as wanted; exit code 1 if anything was lost."""
+"""`python -m tests.torture`: kill a broker for a number of rounds; exit with 1 if it lost a promise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.torture.torture import torture
 @click.option("--seed", default=None, type=int, help="For the moments of the kills; the time if it is not given.")
 def main(rounds: int, seed: int | None) -> None:
     """Kill a broker at random moments, and check that nothing it promised is lost."""
-    # Clients tell at length of each connection that broke.
+    # Clients log each broken connection at length.
     logging.disable(logging.CRITICAL)
     seed = int(time.time()) if seed is None else seed
     click.echo(f"{rounds} rounds with --seed {seed}")

@@ -1,4 +1,4 @@
-"""Clients that go on whatever happens to their broker: each in a thread, connected anew to each run of the broker."""
+"""Clients that survive their broker: each runs in a thread and connects to each run of the broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pika.exceptions import AMQPChannelError, AMQPError, NackError, UnroutableEr
 
 from tests.torture.ledger import Ledger, Number, number_of
 
-# What a connection that breaks raises, and what the broker says when it refuses something.
+# Errors of a broken connection, and of a broker's refusal.
 BREAKS = (AMQPError, AioPikaError, OSError, RuntimeError, asyncio.CancelledError)
 REFUSALS = (AMQPChannelError, NackError, UnroutableError, ChannelClosed)
 
@@ -24,16 +24,16 @@ PERSISTENT = 2
 PREFETCH = 50
 WINDOW = 40
 TRANSACTION = 10
-# How many settles there are for each publish that makes them sure.
+# Number of settles for each publish that makes them certain.
 SETTLES_PER_MARK = 20
 PRIORITIES = 4
 
-# Exchange and routing key, and the queues that a message published so is routed to.
+# Exchange and routing key, with the queues that such a message is routed to.
 Target = tuple[str, str, tuple[str, ...]]
 
 
 class World:
-    """Where the broker is, and which of its processes runs; `run` is 0 while none does."""
+    """The broker's address, and its running process; `run` is 0 while none runs."""
 
     def __init__(self, url: str, seed: int) -> None:
         self.url = url
@@ -62,14 +62,14 @@ class World:
         return self._run == run
 
     def next_run(self, last: int) -> int | None:
-        """The run to connect to; waits for another than the last one. None when all is over."""
+        """Wait for another run than the last one and return it; None at the end."""
         with self._news:
             self._news.wait_for(lambda: self._is_over or self._run not in (0, last))
             return None if self._is_over else self._run
 
 
 class Client(threading.Thread):
-    """`work` is called for each run of the broker, and returns or raises when that ends."""
+    """A client; `work` is called for each run of the broker, and returns or raises at its end."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -99,12 +99,12 @@ class Client(threading.Thread):
         return connection
 
     def check_run(self, run: int) -> None:
-        """To be called once connected: that might have been to the next run."""
+        """Check after a connect that the broker is still in the same run."""
         if not self.world.is_run(run):
             raise ConnectionError("the broker was killed meanwhile")
 
     def next_number(self) -> Number:
-        """A number for a message: each is published once."""
+        """Return a number for a message; each is published once."""
         self.count += 1
         return Number(self.name, self.count)
 
@@ -131,7 +131,7 @@ class Publisher(Client):
 
 
 class TransactionPublisher(Publisher):
-    """Publishes several and commits them."""
+    """Publishes several messages and commits them."""
 
     def work(self, run: int) -> None:
         channel = self.connect(run).channel()
@@ -147,7 +147,7 @@ class TransactionPublisher(Publisher):
 
 
 class WindowPublisher(Publisher):
-    """Has many messages unconfirmed at a time (aio-pika)."""
+    """Has many unconfirmed messages at a time (aio-pika)."""
 
     def work(self, run: int) -> None:
         asyncio.run(self._work(run))
@@ -177,9 +177,9 @@ class WindowPublisher(Publisher):
 
 
 class Consumer(Client):
-    """Acks most of what it gets, and requeues, refuses or keeps the rest.
+    """Acks most messages, and requeues, rejects or keeps the others.
 
-    Its channel publishes, too: when that is confirmed, all that it has settled before is committed.
+    Its channel also publishes: a confirm shows that all earlier settles are committed.
     """
 
     def __init__(self, world: World, queue: str, mark_queue: str, *, may_reject: bool = False) -> None:
@@ -224,7 +224,7 @@ class Consumer(Client):
 
 
 class Declarer(Client):
-    """Declares, binds and deletes; `declared` and `deleted` are what was answered."""
+    """Declares, binds and deletes; `declared` and `deleted` are the confirmed results."""
 
     def __init__(self, world: World, exchange: str) -> None:
         super().__init__(world, "declarer")

@@ -1,7 +1,7 @@
-"""What clients were promised and saw while their broker was killed again and again, and whether it all fits together.
+"""The promises made to clients, and their observations, while their broker is killed repeatedly.
 
-The broker's processes are numbered (`run`), and nothing of one is sure in the next but what was committed. What any
-client was delivered before one published is committed when that publish is confirmed: `mark` before, `confirm` after.
+The broker's processes are numbered (`run`), and only what was committed is certain in the next run. A confirm commits
+all deliveries from before its publish: call `mark` before it, and `confirm` after.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """A message: who published it, and as its how-manieth."""
+    """A message: its publisher and its number."""
 
     publisher: str
     number: int
@@ -34,41 +34,41 @@ Copy = tuple[str, Number]
 
 @dataclass
 class Fate:
-    """What is known of a copy."""
+    """The history of a copy."""
 
     # The runs that delivered it.
     delivered_in: set[int] = field(default_factory=set)
-    # That a consumer sent an ack, which may not have arrived.
+    # A consumer has sent an ack, which may not have arrived.
     is_acked: bool = False
-    # That it was delivered, or settled, is committed.
+    # Its delivery or settle is committed.
     is_surely_delivered: bool = False
     is_surely_settled: bool = False
 
 
 class Ledger:
-    """Clients of all threads write into it; `errors` are sentences about what must not be."""
+    """The record of all threads; `errors` are sentences about broken promises."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.errors: list[str] = []
-        # How many messages were in each queue at the end.
+        # Number of messages in each queue at the end.
         self.left: dict[str, int] = {}
         # Confirmed messages, and the queues that they were routed to.
         self.confirmed: dict[Number, tuple[str, ...]] = {}
         self.fates: dict[Copy, Fate] = defaultdict(Fate)
-        # What each run delivered, in order, and how much of that is committed.
+        # Deliveries of each run in order, and the number of committed ones.
         self._deliveries: dict[int, list[Copy]] = defaultdict(list)
         self._sure_until: dict[int, int] = defaultdict(int)
-        # By run, queue, publisher and priority: the last message that came for the first time.
+        # The last message that was not redelivered, by run, queue, publisher and priority.
         self._last_first: dict[tuple[int, str, str, int], int] = {}
 
     def mark(self, run: int) -> int:
-        """To be called before a publish: what was delivered until now is committed with it."""
+        """Return a mark before a publish, whose confirm commits all deliveries until now."""
         with self._lock:
             return len(self._deliveries[run])
 
     def confirm(self, run: int, mark: int, numbers: Iterable[Number], queues: tuple[str, ...]) -> None:
-        """These messages were confirmed; they were published after `mark` was taken."""
+        """Note the confirms of messages that were published after `mark`."""
         with self._lock:
             for number in numbers:
                 self.confirmed[number] = queues
@@ -77,7 +77,7 @@ class Ledger:
             self._sure_until[run] = max(self._sure_until[run], mark)
 
     def deliver(self, run: int, queue: str, number: Number, redelivered: bool, priority: int = 0) -> Fate:
-        """A consumer got a message."""
+        """Note a delivery to a consumer."""
         with self._lock:
             fate = self.fates[queue, number]
             self._check(run, queue, number, redelivered, fate)
@@ -97,19 +97,18 @@ class Ledger:
             self.errors.append(f"{queue}: {number} came again and does not say so")
 
     def ack(self, queue: str, number: Number) -> None:
-        """A consumer is about to ack a message."""
+        """Note that a consumer is about to ack a message."""
         with self._lock:
             self.fates[queue, number].is_acked = True
 
     def surely_settled(self, queue: str, numbers: Iterable[Number]) -> None:
-        """What the channel that settled these published afterwards was confirmed."""
+        """Note that these settles are committed: a later publish on their channel was confirmed."""
         with self._lock:
             for number in numbers:
                 self.fates[queue, number].is_surely_settled = True
 
     def check_end(self, left: dict[str, list[tuple[Number, bool]]], died: dict[Number, list[str]]) -> None:
-        """Check what was found in the queues at the end: messages with their redelivered flags, and in which queues the
-        dead ones died."""
+        """Check the queues at the end: messages with redelivered flags, and the queues of dead messages."""
         for queue, found in left.items():
             for number, redelivered in found:
                 self._check(0, queue, number, redelivered, self.fates[queue, number])

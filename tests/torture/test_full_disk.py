@@ -1,4 +1,4 @@
-"""A broker's process that may not let its file grow (RLIMIT_FSIZE: writes are cut short, then refused with EFBIG)."""
+"""A broker whose files must not grow (RLIMIT_FSIZE: writes are cut short, then refused with EFBIG)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pamqp.commands import Basic, Confirm, Connection
 
-from compat.brokers import OurBroker
+from compat.brokers import AmqpBroker
 from tests.client import Client
 from tests.peer import publish_bytes, show
 
@@ -21,22 +21,22 @@ ROOM_BYTES = 100_000
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    broker = OurBroker(tmp_path)
+def broker(tmp_path: Path) -> Iterator[AmqpBroker]:
+    broker = AmqpBroker(tmp_path)
     broker.start()
     yield broker
     broker.kill()
 
 
-def limit_files(broker: OurBroker, room_bytes: int) -> None:
-    """The store may grow by so much; a negative number is without end."""
+def limit_files(broker: AmqpBroker, room_bytes: int) -> None:
+    """Limit the growth of the store in octets; a negative number removes the limit."""
     size = (broker.folder / "data" / "data.mdb").stat().st_size
     limit = size + room_bytes if room_bytes >= 0 else resource.RLIM_INFINITY
     resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
 
 def publish_until_blocked(client: Client) -> tuple[int, int]:
-    """Numbers of published and of confirmed messages; the publisher waits for each confirm."""
+    """Return the numbers of published and confirmed messages; the publisher waits for each confirm."""
     for number in range(1, 10_000):
         client.send_bytes(publish_bytes("q", str(number).encode().ljust(BODY_BYTES), delivery_mode=2))
         method, _ = client.next()
@@ -47,7 +47,7 @@ def publish_until_blocked(client: Client) -> tuple[int, int]:
     raise AssertionError("the disk was never full")
 
 
-def open_publisher(broker: OurBroker) -> Client:
+def open_publisher(broker: AmqpBroker) -> Client:
     client = Client(broker.port)
     client.capabilities["connection.blocked"] = True
     client.open().declare("q", durable=True)
@@ -55,14 +55,14 @@ def open_publisher(broker: OurBroker) -> Client:
     return client
 
 
-def numbers(broker: OurBroker) -> list[int]:
+def numbers(broker: AmqpBroker) -> list[int]:
     with Client(broker.port).open() as client:
         count = client.ready_count("q")
         client.consume("q", no_ack=True)
         return [int(client.expect_delivery()[1]) for _ in range(count)]
 
 
-def test_what_did_not_fit_is_confirmed_when_there_is_room_again(broker: OurBroker) -> None:
+def test_messages_that_did_not_fit_are_confirmed_when_there_is_space(broker: AmqpBroker) -> None:
     client = open_publisher(broker)
     limit_files(broker, ROOM_BYTES)
     published, confirmed = publish_until_blocked(client)
@@ -75,7 +75,7 @@ def test_what_did_not_fit_is_confirmed_when_there_is_room_again(broker: OurBroke
     assert numbers(broker) == list(range(1, published + 1))
 
 
-def test_consumers_drain_while_the_disk_is_full(broker: OurBroker) -> None:
+def test_consumers_drain_while_the_disk_is_full(broker: AmqpBroker) -> None:
     client = open_publisher(broker)
     limit_files(broker, ROOM_BYTES)
     published, _ = publish_until_blocked(client)
@@ -84,7 +84,7 @@ def test_consumers_drain_while_the_disk_is_full(broker: OurBroker) -> None:
         assert consumer.ready_count("q") == 0
 
 
-def test_a_kill_while_the_disk_is_full_loses_only_what_was_not_confirmed(broker: OurBroker) -> None:
+def test_a_kill_while_the_disk_is_full_loses_only_unconfirmed_messages(broker: AmqpBroker) -> None:
     client = open_publisher(broker)
     limit_files(broker, ROOM_BYTES)
     published, confirmed = publish_until_blocked(client)

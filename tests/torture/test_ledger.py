@@ -1,4 +1,4 @@
-"""The ledger finds what must not be, and nothing else."""
+"""The ledger finds broken promises, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ ONE, TWO = Number("p", 1), Number("p", 2)
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Two messages are confirmed for the queue q, in run 1."""
+    """Return a ledger with two messages confirmed for the queue q in run 1."""
     ledger = Ledger()
     ledger.confirm(1, ledger.mark(1), [ONE, TWO], ("q",))
     return ledger
 
 
 def publish_more(ledger: Ledger, run: int) -> None:
-    """What was delivered before is committed now."""
+    """Commit all earlier deliveries."""
     ledger.confirm(run, ledger.mark(run), [], ())
 
 
-def test_all_that_was_confirmed_may_be_left(ledger: Ledger) -> None:
+def test_confirmed_messages_may_remain(ledger: Ledger) -> None:
     ledger.check_end({"q": [(ONE, False), (TWO, False)]}, {})
     assert ledger.errors == []
 
@@ -32,7 +32,7 @@ def test_a_lost_message_is_found(ledger: Ledger) -> None:
     assert ledger.errors == ["q: p:1 was confirmed and is lost"]
 
 
-def test_a_message_that_was_acked_or_died_is_not_lost(ledger: Ledger) -> None:
+def test_an_acked_or_dead_message_is_not_lost(ledger: Ledger) -> None:
     ledger.deliver(1, "q", ONE, False)
     ledger.ack("q", ONE)
     ledger.check_end({"q": []}, {TWO: ["q"]})
@@ -49,13 +49,13 @@ def test_an_ack_may_be_lost_until_a_later_publish_is_confirmed(ledger: Ledger) -
     assert ledger.errors == ["q: p:1 came back though it was settled"]
 
 
-def test_what_comes_again_in_one_run_must_say_so(ledger: Ledger) -> None:
+def test_a_redelivery_in_the_same_run_must_be_marked(ledger: Ledger) -> None:
     ledger.deliver(1, "q", ONE, False)
     ledger.deliver(1, "q", ONE, False)
     assert ledger.errors == ["q: p:1 came again and does not say so"]
 
 
-def test_what_comes_again_in_another_run_must_say_so_once_that_was_committed(ledger: Ledger) -> None:
+def test_a_redelivery_in_another_run_must_be_marked_once_committed(ledger: Ledger) -> None:
     ledger.deliver(1, "q", ONE, False)
     ledger.deliver(2, "q", ONE, False)
     assert ledger.errors == []
@@ -77,7 +77,7 @@ def test_a_wrong_order_is_found(ledger: Ledger) -> None:
     assert ledger.errors == ["q: p:1 came after 2"]
 
 
-def test_what_comes_back_and_what_has_another_priority_has_no_place_in_the_order(ledger: Ledger) -> None:
+def test_redeliveries_and_other_priorities_are_exempt_from_the_order(ledger: Ledger) -> None:
     ledger.deliver(1, "q", TWO, False, priority=2)
     ledger.deliver(1, "q", ONE, False, priority=1)
     ledger.deliver(2, "q", TWO, True)
@@ -90,6 +90,6 @@ def test_a_message_twice_in_a_queue_is_found(ledger: Ledger) -> None:
     assert ledger.errors == ["q: 1 messages are there twice"]
 
 
-def test_a_message_that_died_and_is_still_there_is_found(ledger: Ledger) -> None:
+def test_a_dead_message_that_is_still_in_its_queue_is_found(ledger: Ledger) -> None:
     ledger.check_end({"q": [(ONE, False), (TWO, False)]}, {ONE: ["q"]})
     assert ledger.errors == ["q: p:1 died there, and is there twice"]

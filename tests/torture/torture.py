@@ -1,4 +1,4 @@
-"""Kill a broker with `kill -9` at random moments while clients work, and see at the end that nothing promised is lost.
+"""Kill a broker at random moments while clients work, and check that no promise is lost.
 
 python -m tests.torture --rounds 50 --seed 1
 """
@@ -9,13 +9,14 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from compat.brokers import BrokerProcess, OurBroker
+from compat.brokers import AmqpBroker, BrokerProcess
 from compat.waiting import wait_until
 from tests.torture.clients import (
     Client,
@@ -31,9 +32,9 @@ from tests.torture.ledger import Ledger, Number, number_of
 
 FANOUT, TOPIC, OBJECTS = "torture-all", "torture-some", "torture-objects"
 TTL_MS = 300
-# How long a broker may take before it is killed that has not even started.
+# Time limit for the start of a broker that is killed later.
 START_S = 0.6
-# How many messages are confirmed between a start and the next kill, and how long after the last of them that comes.
+# Confirms between a start and the next kill, and the delay of the kill.
 CONFIRMS_MAX = 400
 AFTER_S = 0.02
 
@@ -42,7 +43,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "kept": {},
     "classic": {},
     "priority": {"x-max-priority": 3},
-    # What comes back to the first keeps its place, in the second it goes behind all else.
+    # Requeued messages keep their place in the first queue, and go to the end of the second.
     "quorum": {"x-queue-type": "quorum", "x-delivery-limit": 1000},
     "quorum-unlimited": {"x-queue-type": "quorum", "x-delivery-limit": -1},
     "rejecting": DEAD,
@@ -58,11 +59,11 @@ TARGETS: list[Target] = [(FANOUT, "", ALL), (TOPIC, "some.messages", SOME)]
 
 @dataclass
 class Result:
-    """`errors` are sentences about what must not be."""
+    """The result; `errors` are sentences about broken promises."""
 
     errors: list[str]
     confirmed: int
-    # By queue: how many different messages its consumer got, and how many were left at the end.
+    # By queue: number of different messages its consumer received, and number of messages left at the end.
     delivered: dict[str, int]
     left: dict[str, int]
     kills_while_starting: int
@@ -92,9 +93,9 @@ def make_clients(world: World) -> list[Client]:
 
 
 def torture(folder: Path, rounds: int, seed: int) -> Result:
-    """Kill a broker so many times; its folder must be new."""
+    """Kill a broker a number of times; its folder must be new."""
     dice = random.Random(seed)
-    broker = OurBroker(folder)
+    broker = AmqpBroker(folder)
     broker.start()
     with_channel(broker, declare)
     world = World(broker.url, seed)
@@ -106,7 +107,7 @@ def torture(folder: Path, rounds: int, seed: int) -> Result:
         for run in range(1, rounds + 1):
             world.set_run(run)
             wanted = len(world.ledger.confirmed) + dice.randrange(CONFIRMS_MAX)
-            wait_until(lambda wanted=wanted: world.errors or len(world.ledger.confirmed) > wanted, 60.0)
+            wait_until(partial(has_confirmed, world, wanted), 60.0)
             time.sleep(dice.random() * AFTER_S)
             broker.kill()
             world.set_run(0)
@@ -138,7 +139,7 @@ def with_channel(broker: BrokerProcess, work: Any) -> None:
 
 
 def check(channel: BlockingChannel, ledger: Ledger, clients: list[Client]) -> None:
-    """Look at all that is left, and take it out."""
+    """Check the remaining messages, and remove them."""
     wait_until(lambda: count(channel, "expiring") == 0)
     died: dict[Number, list[str]] = {}
     left: dict[str, list[tuple[Number, bool]]] = {}
@@ -157,7 +158,7 @@ def check(channel: BlockingChannel, ledger: Ledger, clients: list[Client]) -> No
 
 
 def take_out(channel: BlockingChannel, queue: str, ledger: Ledger) -> list[tuple[Any, Any, bytes]]:
-    """All that is in a queue, which must be as many as it says."""
+    """Return all messages of a queue, whose number must equal its count."""
     expected, found = count(channel, queue), []
     if expected:
         for message in channel.consume(queue, auto_ack=True, inactivity_timeout=10):
@@ -174,12 +175,17 @@ def take_out(channel: BlockingChannel, queue: str, ledger: Ledger) -> list[tuple
     return found
 
 
+def has_confirmed(world: World, count: int) -> bool:
+    """Return whether this number is confirmed, or a failure prevents further confirms."""
+    return bool(world.errors) or len(world.ledger.confirmed) > count
+
+
 def count(channel: BlockingChannel, queue: str) -> int:
-    return channel.queue_declare(queue, passive=True).method.message_count
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
 def check_objects(channel: BlockingChannel, ledger: Ledger, declarer: Declarer) -> None:
-    """What was declared and not deleted is there, and bound."""
+    """Check that declared objects exist and are bound, unless they were deleted."""
     channel.confirm_delivery()
     for name in sorted(declarer.exchanges):
         channel.exchange_declare(name, "topic", durable=True, passive=True)

@@ -1,4 +1,4 @@
-"""The x- arguments of queues: which are compared, and which are refused with which words."""
+"""The x- arguments of queues: their comparison, and the texts of refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TWO_VALUES: dict[str, tuple[Any, Any]] = {
 
 
 def _declare_each(lab: Lab, name: str, *values: Any) -> None:
-    """Declare a queue with each value of an argument, each on a channel of its own, and delete it."""
+    """Declare a queue with each value of an argument, each on a new channel, and delete it."""
     connection = lab.connect()
     for value in values:
         channel = connection.channel()
@@ -34,14 +34,14 @@ def _declare_each(lab: Lab, name: str, *values: Any) -> None:
 
 
 def _declare_in_turn(lab: Lab, *tables: Table) -> None:
-    """Declare one queue with these arguments, one after the other."""
+    """Declare one queue with each of these arguments in turn."""
     connection = lab.connect()
     for arguments in tables:
         connection.channel().call(Queue.Declare, queue=lab.name("q"), arguments=arguments)
 
 
 @scenario
-def an_argument_that_is_missing_or_added_is_told(lab: Lab) -> None:
+def a_missing_or_additional_argument_is_reported(lab: Lab) -> None:
     connection = lab.connect()
     for name, (value, _) in TWO_VALUES.items():
         without, with_it = lab.name("without-" + name), lab.name("with-" + name)
@@ -53,7 +53,7 @@ def an_argument_that_is_missing_or_added_is_told(lab: Lab) -> None:
 
 
 @scenario
-def an_argument_with_another_value_is_told(lab: Lab) -> None:
+def an_argument_with_another_value_is_reported(lab: Lab) -> None:
     connection = lab.connect()
     for name, (value, other) in TWO_VALUES.items():
         q = lab.name(name)
@@ -64,7 +64,7 @@ def an_argument_with_another_value_is_told(lab: Lab) -> None:
 
 
 @scenario
-def the_first_differing_argument_is_told(lab: Lab) -> None:
+def the_first_differing_argument_is_reported(lab: Lab) -> None:
     names = ["x-message-ttl", "x-expires", "x-max-length", "x-single-active-consumer", "x-dead-letter-exchange"]
     arguments = {name: TWO_VALUES[name][0] for name in names}
     connection = lab.connect()
@@ -211,7 +211,7 @@ def the_queue_type_is_checked_first(lab: Lab) -> None:
 
 
 @scenario
-def what_a_queue_type_knows_is_checked_before_what_it_does_not_know(lab: Lab) -> None:
+def known_arguments_of_a_queue_type_are_checked_before_unknown_ones(lab: Lab) -> None:
     connection = lab.connect()
     for arguments in (
         {"x-max-age": "1D", "x-expires": 0, "x-delivery-limit": "many"},

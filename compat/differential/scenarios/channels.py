@@ -136,7 +136,7 @@ def flow_that_is_not_active_closes_the_connection_with_540(lab: Lab) -> None:
 
 
 @scenario
-def a_flow_ok_that_nobody_asked_for(lab: Lab) -> None:
+def an_unsolicited_flow_ok(lab: Lab) -> None:
     channel = lab.channel()
     channel.send(commands.Channel.FlowOk, active=True)
     channel.expect()
@@ -172,7 +172,7 @@ def nowait_is_answered_with_nothing(lab: Lab) -> None:
 
 
 @scenario
-def an_error_is_told_although_nowait_was_asked(lab: Lab) -> None:
+def an_error_is_reported_despite_nowait(lab: Lab) -> None:
     channel = lab.channel()
     channel.send(Queue.Declare, queue="missing", passive=True, nowait=True)
     channel.expect()

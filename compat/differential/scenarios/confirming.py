@@ -70,7 +70,7 @@ def many_publishes_are_all_confirmed(lab: Lab) -> None:
 
 
 @scenario
-def confirm_select_again_goes_on_counting(lab: Lab) -> None:
+def a_second_confirm_select_continues_the_count(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     for _ in range(2):
@@ -204,7 +204,7 @@ def an_ack_rolled_back_leaves_the_message_unacked(lab: Lab) -> None:
 
 
 @scenario
-def an_unknown_tag_in_a_transaction_is_told_at_once(lab: Lab) -> None:
+def an_unknown_tag_in_a_transaction_is_refused_at_once(lab: Lab) -> None:
     channel = lab.channel()
     channel.call(Tx.Select)
     channel.ack(99)
@@ -221,7 +221,7 @@ def a_return_comes_with_the_commit(lab: Lab) -> None:
 
 
 @scenario
-def a_missing_exchange_in_a_transaction_is_told_at_once(lab: Lab) -> None:
+def a_missing_exchange_in_a_transaction_is_refused_at_once(lab: Lab) -> None:
     channel = lab.channel()
     channel.call(Tx.Select)
     channel.publish(b"x", exchange=lab.name("missing"))

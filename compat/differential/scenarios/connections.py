@@ -1,4 +1,4 @@
-"""An open connection: closing both ways, secrets, methods out of place, limits on channels."""
+"""An open connection: closes in both directions, secrets, methods out of place, limits of channels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def a_second_tune_ok_is_refused(lab: Lab) -> None:
 
 
 @scenario
-def a_close_ok_that_nobody_asked_for_is_refused(lab: Lab) -> None:
+def an_unsolicited_close_ok_is_refused(lab: Lab) -> None:
     connection = lab.connect()
     connection.send(commands.Connection.CloseOk)
     connection.expect()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pamqp import commands
 from pamqp.commands import Basic, Queue
 
-from compat.differential.connection import CAPABILITIES
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_connection import CAPABILITIES
 
 
 @scenario
-def a_consumer_gets_what_is_there_and_what_comes(lab: Lab) -> None:
+def a_consumer_gets_ready_and_later_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, b"there", content_type="text/plain")
@@ -130,7 +130,7 @@ def no_local_is_ignored(lab: Lab) -> None:
 
 
 @scenario
-def a_cancelled_consumer_keeps_what_it_has_not_settled(lab: Lab) -> None:
+def a_cancelled_consumer_keeps_its_unsettled_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, b"1", b"2")
@@ -217,7 +217,7 @@ def the_next_consumer_becomes_the_single_active_one(lab: Lab) -> None:
 
 
 @scenario
-def pulling_tells_how_much_is_left(lab: Lab) -> None:
+def a_get_reports_the_remaining_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, b"1", b"2")

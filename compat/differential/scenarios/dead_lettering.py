@@ -1,4 +1,4 @@
-"""Dead-lettering: why, where to, with which history, and when not."""
+"""Dead-lettering: reasons, destinations, history, and exceptions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import itertools
 
 from pamqp.commands import Basic, Exchange, Queue
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 from compat.differential.wire import Field
 
 
 def _to(key: str, exchange: str = "", **arguments: object) -> dict[str, object]:
-    """The arguments of a queue that dead-letters to an exchange with a routing key."""
+    """Return the arguments of a queue that dead-letters to an exchange with a routing key."""
     given = {name.replace("_", "-"): value for name, value in arguments.items()}
     return {"x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": key, **given}
 
 
 def _reject(channel: Channel, queue: str, *, requeue: bool = False) -> None:
-    """Take the next message of a queue and reject it, which is not recorded."""
+    """Get the next message of a queue and reject it, unrecorded."""
     with channel.connection.transcript.muted():
         channel.reject(channel.get(queue)["delivery_tag"], requeue=requeue)
     channel.sync(queue)
@@ -75,7 +75,7 @@ def a_dead_letter_goes_through_an_exchange_like_any_message(lab: Lab) -> None:
 
 
 @scenario
-def a_dead_letter_tells_the_exchange_it_was_published_to(lab: Lab) -> None:
+def a_dead_letter_has_the_exchange_it_was_published_to(lab: Lab) -> None:
     channel, dead, x = lab.channel(), lab.queue("dead"), lab.name("x")
     channel.exchange(x, "direct")
     q = lab.queue(arguments=_to(dead))
@@ -109,7 +109,7 @@ def a_dead_letter_exchange_may_be_declared_later(lab: Lab) -> None:
 
 
 @scenario
-def a_dead_letter_that_nobody_wants_is_gone(lab: Lab) -> None:
+def an_unroutable_dead_letter_is_dropped(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue(arguments={"x-dead-letter-exchange": "amq.fanout"})
     lab.put(q, b"1")
@@ -164,7 +164,7 @@ def a_dead_letter_may_be_routed_by_the_history_in_its_headers(lab: Lab) -> None:
     channel.drain(dead)
 
 
-# --- what is not dead-lettered
+# --- exceptions
 
 
 @scenario
@@ -345,7 +345,7 @@ def a_message_may_be_rejected_into_its_own_queue(lab: Lab) -> None:
 
 
 @scenario
-def a_chain_of_queues_is_told_newest_first(lab: Lab) -> None:
+def deaths_in_a_chain_of_queues_are_listed_newest_first(lab: Lab) -> None:
     channel = lab.channel()
     names = ["one", "two", "three", "four"]
     for name, after in itertools.pairwise(names):
@@ -378,7 +378,7 @@ def one_queue_may_give_up_a_message_for_two_reasons(lab: Lab) -> None:
 
 
 @scenario
-def the_expiration_of_a_message_is_told_in_its_history(lab: Lab) -> None:
+def the_history_of_a_message_has_its_expiration(lab: Lab) -> None:
     channel, dead = lab.channel(), lab.queue("dead")
     q = lab.queue(arguments=_to(dead))
     lab.put(q, b"1", expiration="600000")

@@ -1,4 +1,4 @@
-"""The exchange types of RabbitMQ's plugins. Where chance or a hash chooses, only numbers of messages are compared."""
+"""The exchange types of RabbitMQ's plugins. Random or hashed choices are compared by message counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from pamqp.commands import Basic, Confirm, Exchange, Queue
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 from compat.differential.wire import Field, Table
 
 HASH, MODULUS, RANDOM, HISTORY = "x-consistent-hash", "x-modulus-hash", "x-random", "x-recent-history"
@@ -16,14 +16,16 @@ MANY = 400
 
 
 def _exchange(lab: Lab, channel: Channel, kind: str, arguments: Table = ()) -> str:
-    """An exchange of which nothing is recorded."""
+    """Declare an exchange without recording it."""
     with lab.transcript.muted():
         channel.exchange(lab.name("x"), kind, arguments=arguments)
     return lab.name("x")
 
 
 def _shares(lab: Lab, channel: Channel, queues: list[str], *properties: dict[str, Any], key: str = "{}") -> list[int]:
-    """How many messages each queue gets of many with these properties in turn; `{}` in the key is a running number."""
+    """Return the number of messages in each queue after many publishes with these properties in turn; `{}` in the key
+    is a running number.
+    """
     with lab.transcript.muted():
         channel.call(Confirm.Select)
         for number in range(MANY):
@@ -250,7 +252,7 @@ def _history(lab: Lab, channel: Channel, *bodies: bytes, **arguments: int) -> st
 
 
 def _bound(lab: Lab, channel: Channel, name: str = "q", key: str = "") -> None:
-    """Bind a queue, and show what is in it then."""
+    """Bind a queue, and show its messages."""
     q = lab.queue(name)
     channel.bind(q, lab.name("x"), key)
     channel.sync(q)
@@ -265,7 +267,7 @@ def a_new_queue_gets_the_last_messages(lab: Lab) -> None:
 
 
 @scenario
-def twenty_messages_are_kept_if_nothing_else_is_said(lab: Lab) -> None:
+def twenty_messages_are_kept_by_default(lab: Lab) -> None:
     channel = lab.channel()
     _history(lab, channel, *[b"%d" % number for number in range(22)])
     _bound(lab, channel)

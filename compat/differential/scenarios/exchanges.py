@@ -1,4 +1,4 @@
-"""Exchanges: declaring, deleting, binding to each other, and all that is refused."""
+"""Exchanges: declare, delete, bind to each other, and all refusals."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def the_alternate_exchange_is_compared_both_ways(lab: Lab) -> None:
 
 
 @scenario
-def an_alternate_exchange_that_is_no_string_is_refused(lab: Lab) -> None:
+def an_alternate_exchange_that_is_not_a_string_is_refused(lab: Lab) -> None:
     connection = lab.connect()
     for value in (True, 1, Field("V", None), ["amq.fanout"]):
         connection.channel().exchange(lab.name("x"), "direct", arguments={"alternate-exchange": value})
@@ -200,7 +200,7 @@ def an_exchange_in_use_is_not_deleted_if_unused(lab: Lab) -> None:
 
 
 @scenario
-def being_a_destination_is_no_use_of_an_exchange(lab: Lab) -> None:
+def an_exchange_that_is_only_a_destination_is_unused(lab: Lab) -> None:
     channel = lab.channel()
     channel.exchange(lab.name("x"), "fanout")
     channel.call(Exchange.Bind, source="amq.fanout", destination=lab.name("x"))
@@ -271,7 +271,7 @@ def a_binding_of_missing_exchanges_is_refused(lab: Lab) -> None:
 
 
 @scenario
-def unbinding_what_is_not_bound_is_fine(lab: Lab) -> None:
+def unbinding_an_unbound_exchange_succeeds(lab: Lab) -> None:
     connection = lab.connect()
     connection.channel().call(Exchange.Unbind, source="amq.direct", destination="amq.fanout", routing_key="k")
     connection.channel().call(Exchange.Unbind, source=lab.name("missing"), destination="amq.fanout")

@@ -1,4 +1,4 @@
-"""Frames that are not what they should be."""
+"""Invalid frames."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pamqp import commands
 from pamqp.commands import Basic, Queue
 
 from compat.differential import wire
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario, slow_scenario
+from compat.differential.scenario_channel import Channel
 
 METHOD_QOS = wire.method_payload(Basic.Qos, {"prefetch_count": 1})
 

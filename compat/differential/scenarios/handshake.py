@@ -1,4 +1,4 @@
-"""From the first byte to connection.open-ok: protocol header, login, limits, vhost."""
+"""The handshake up to connection.open-ok: protocol header, login, limits, vhost."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pamqp import commands
 from pamqp.commands import Basic
 
 from compat.differential import wire
-from compat.differential.connection import Connection
 from compat.differential.lab import Lab, scenario, slow_scenario
+from compat.differential.scenario_connection import Connection
 
 
 def _logged_in(lab: Lab) -> Connection:
-    """A connection that has been offered its limits."""
+    """Return a connection after the tune of the server."""
     connection = lab.dial()
     with lab.transcript.muted():
         connection.send_header()
@@ -20,7 +20,7 @@ def _logged_in(lab: Lab) -> Connection:
 
 
 def _greeted(lab: Lab) -> Connection:
-    """A connection that has been asked to log in."""
+    """Return a connection after the start of the server."""
     connection = lab.dial()
     with lab.transcript.muted():
         connection.send_header()
@@ -86,7 +86,7 @@ def a_header_in_two_pieces_is_accepted(lab: Lab) -> None:
 
 
 @scenario
-def a_socket_closed_during_the_header_harms_nobody(lab: Lab) -> None:
+def a_socket_closed_during_the_header_is_harmless(lab: Lab) -> None:
     connection = lab.dial()
     connection.send_bytes(b"AMQP", "half of the protocol header")
     connection.abort()
@@ -221,7 +221,7 @@ def a_client_without_heartbeats_is_dropped_without_a_word(lab: Lab) -> None:
     connection = _logged_in(lab)
     connection.tune_ok(heartbeat=1)
     connection.open()
-    with lab.transcript.muted():  # how many heartbeats the broker sends before it loses patience varies
+    with lab.transcript.muted():  # the broker sends a varying number of heartbeats before it gives up
         connection.expect_end()
     connection.transcript.record("a< closed without connection.close")
 
@@ -243,7 +243,7 @@ def an_empty_vhost_is_not_the_default_one(lab: Lab) -> None:
     connection.open("")
 
 
-# --- methods before their time
+# --- methods out of order
 
 
 @slow_scenario

@@ -1,15 +1,15 @@
-"""Length limits: in messages and octets, and what becomes of one too many."""
+"""Length limits in messages and octets, and the handling of excess messages."""
 
 from __future__ import annotations
 
 from pamqp.commands import Basic, Confirm, Tx
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 
 
 def _limited(lab: Lab, **arguments: object) -> tuple[Channel, str, str]:
-    """A channel, a queue with limits that dead-letters, and the queue of its dead letters."""
+    """Return a channel, a limited queue that dead-letters, and the queue of its dead letters."""
     channel = lab.channel()
     dead = lab.queue("dead")
     given = {name.replace("_", "-"): value for name, value in arguments.items()}
@@ -115,7 +115,7 @@ def a_full_queue_that_rejects_publishes_nacks_them(lab: Lab) -> None:
 
 
 @scenario
-def a_full_queue_may_dead_letter_what_it_rejects(lab: Lab) -> None:
+def a_full_queue_may_dead_letter_rejected_publishes(lab: Lab) -> None:
     channel, q, dead = _limited(lab, x_max_length=1, x_overflow="reject-publish-dlx")
     channel.call(Confirm.Select)
     _publish(channel, q, b"1", b"2", b"3")

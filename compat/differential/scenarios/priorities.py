@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pamqp.commands import Basic
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 from compat.differential.wire import Field
 
 

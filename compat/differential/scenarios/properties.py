@@ -1,4 +1,4 @@
-"""Message properties: they come back as they were, some are checked, and CC and BCC are more keys."""
+"""Message properties: delivered unchanged, sometimes validated; CC and BCC are further routing keys."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def cc_alone_makes_a_message_routable(lab: Lab) -> None:
 
 
 @scenario
-def bcc_is_taken_from_what_is_returned_too(lab: Lab) -> None:
+def bcc_is_removed_from_returned_messages(lab: Lab) -> None:
     channel = lab.channel()
     headers = {"CC": [lab.name("missing 2")], "BCC": [lab.name("missing 3")]}
     channel.publish(b"x", routing_key=lab.name("missing"), mandatory=True, headers=headers)

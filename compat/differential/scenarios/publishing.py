@@ -1,4 +1,4 @@
-"""Publishing: bodies of any size, what comes back as unroutable, and what is refused."""
+"""Publishing: bodies of any size, returns of unroutable messages, and refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRONG_PROPERTIES: dict[str, Any] = {"user_id": "somebody", "expiration": "abc", 
 
 
 def _body(size: int) -> bytes:
-    """A body in which a piece lost, doubled or swapped shows."""
+    """Return a body in which a lost, duplicated or swapped piece shows."""
     return b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
 
 
@@ -151,7 +151,7 @@ def an_internal_exchange_is_refused_before_the_properties_are_checked(lab: Lab) 
 
 
 @scenario
-def of_several_wrong_properties_one_is_told(lab: Lab) -> None:
+def of_several_wrong_properties_one_is_reported(lab: Lab) -> None:
     channel = lab.channel()
     channel.publish(b"x", exchange="amq.fanout", **WRONG_PROPERTIES)
     channel.expect()

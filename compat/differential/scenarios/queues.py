@@ -1,4 +1,4 @@
-"""Queues: declaring, who may use them, counting, purging, deleting."""
+"""Queues: declare, access, count, purge, delete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def a_name_that_only_begins_like_the_reserved_prefix_is_fine(lab: Lab) -> None:
 
 
 @scenario
-def declaring_a_queue_again_is_fine_and_counts_what_is_ready(lab: Lab) -> None:
+def declaring_a_queue_again_counts_ready_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = channel.declare(lab.name("q"), durable=True)
     lab.put(q, b"1", b"2", b"3")
@@ -140,7 +140,7 @@ def an_exclusive_queue_is_locked_for_other_connections(lab: Lab) -> None:
 
 
 @scenario
-def an_exclusive_queue_is_locked_for_unbinding_what_is_bound(lab: Lab) -> None:
+def an_exclusive_queue_is_locked_for_unbinding(lab: Lab) -> None:
     owner, other = lab.channel(), lab.connect()
     q = owner.declare(lab.name("q"), exclusive=True)
     owner.bind(q, "amq.direct", lab.name("k"))
@@ -219,7 +219,7 @@ def line_ends_are_stripped_from_queue_names(lab: Lab) -> None:
 
 
 @scenario
-def purging_counts_what_was_ready(lab: Lab) -> None:
+def purging_counts_ready_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, b"1", b"2", b"3")
@@ -236,7 +236,7 @@ def purging_a_missing_queue_is_refused(lab: Lab) -> None:
 
 
 @scenario
-def deleting_counts_what_was_ready(lab: Lab) -> None:
+def deleting_counts_ready_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, b"1", b"2", b"3")
@@ -295,7 +295,7 @@ def a_deleted_queue_can_be_declared_otherwise(lab: Lab) -> None:
     channel.declare(lab.name("q"), auto_delete=True)
 
 
-# --- the queue declared last
+# --- the last declared queue
 
 
 @scenario
@@ -350,7 +350,7 @@ def the_queue_declared_last_may_be_gone(lab: Lab) -> None:
 
 
 @scenario
-def binding_what_is_missing_is_refused(lab: Lab) -> None:
+def binding_a_missing_object_is_refused(lab: Lab) -> None:
     connection = lab.connect()
     q = lab.queue()
     connection.channel().bind(lab.name("missing"), "amq.direct", "k")
@@ -359,7 +359,7 @@ def binding_what_is_missing_is_refused(lab: Lab) -> None:
 
 
 @scenario
-def unbinding_what_is_missing_is_fine(lab: Lab) -> None:
+def unbinding_a_missing_object_succeeds(lab: Lab) -> None:
     connection = lab.connect()
     q = lab.queue()
     connection.channel().call(Queue.Unbind, queue=q, exchange="amq.direct", routing_key="k")

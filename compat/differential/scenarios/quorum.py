@@ -1,4 +1,4 @@
-"""Queues of type quorum, on the one node there is: what they refuse, what they count, and how they give back."""
+"""Quorum queues with one member: refusals, counts and requeues."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def a_quorum_queue_may_be_declared_again(lab: Lab) -> None:
 
 
 @scenario
-def a_classic_queue_is_no_quorum_queue(lab: Lab) -> None:
+def a_classic_queue_is_not_a_quorum_queue(lab: Lab) -> None:
     q = lab.queue(durable=True)
     lab.channel().call(Queue.Declare, queue=q, durable=True, arguments=QUORUM)
 
@@ -111,7 +111,7 @@ def values_of_the_arguments_of_a_quorum_queue_are_checked(lab: Lab) -> None:
 
 
 @scenario
-def the_first_differing_argument_of_a_quorum_queue_is_told(lab: Lab) -> None:
+def the_first_differing_argument_of_a_quorum_queue_is_reported(lab: Lab) -> None:
     names = ["x-queue-leader-locator", "x-message-ttl", "x-delivery-limit", "x-overflow", "x-expires"]
     values = {
         "x-queue-leader-locator": "balanced",
@@ -181,7 +181,7 @@ def pulling_from_a_quorum_queue(lab: Lab) -> None:
 
 
 @scenario
-def purging_a_quorum_queue_counts_what_was_ready(lab: Lab) -> None:
+def purging_a_quorum_queue_counts_ready_messages(lab: Lab) -> None:
     channel = lab.channel()
     q = _queue(lab)
     lab.put(q, b"1", b"2", b"3")
@@ -233,7 +233,7 @@ def a_deleted_quorum_queue_cancels_its_consumers(lab: Lab) -> None:
 
 
 @scenario
-def a_requeued_message_tells_how_often_it_was_delivered(lab: Lab) -> None:
+def a_requeued_message_has_its_delivery_count(lab: Lab) -> None:
     channel = lab.channel()
     q = _queue(lab)
     lab.put(q, b"1", headers={"a": 1})
@@ -246,7 +246,7 @@ def a_requeued_message_tells_how_often_it_was_delivered(lab: Lab) -> None:
 
 
 @scenario
-def a_pulled_message_tells_how_often_it_was_delivered(lab: Lab) -> None:
+def a_message_from_a_get_has_its_delivery_count(lab: Lab) -> None:
     channel = lab.channel()
     q = _queue(lab)
     lab.put(q, b"1")

@@ -1,18 +1,18 @@
-"""Direct reply-to: answers that come to the channel that asked, without a queue."""
+"""Direct reply-to: answers to the channel of the request, without a queue."""
 
 from __future__ import annotations
 
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Queue
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 
 REPLY_TO = "amq.rabbitmq.reply-to"
 
 
 def _ask(lab: Lab, client: Channel, server: Channel, body: bytes = b"question") -> str:
-    """Send a question to the queue `requests` and return where its answer must go, as the server sees it."""
+    """Send a request to the queue `requests` and return its reply-to name, as the server receives it."""
     client.publish(body, routing_key=lab.name("requests"), reply_to=REPLY_TO, correlation_id="1")
     client.sync(lab.name("requests"))
     request = server.get(lab.name("requests"), no_ack=True)
@@ -76,7 +76,7 @@ def a_channel_has_one_reply_consumer(lab: Lab) -> None:
 
 
 @scenario
-def a_second_reply_consumer_that_may_not_acknowledge_is_told_that(lab: Lab) -> None:
+def a_second_reply_consumer_without_no_ack_is_refused(lab: Lab) -> None:
     channel = lab.channel()
     channel.consume(REPLY_TO, "one", no_ack=True)
     channel.call(Basic.Consume, queue=REPLY_TO, consumer_tag="two")
@@ -218,7 +218,7 @@ def an_answer_may_be_a_copy(lab: Lab) -> None:
 
 
 @scenario
-def the_bare_name_is_no_queue_to_publish_to(lab: Lab) -> None:
+def the_bare_reply_to_name_is_not_a_queue(lab: Lab) -> None:
     client, server = _client_and_server(lab)
     server.publish(b"lost", routing_key=REPLY_TO, mandatory=True)
     server.sync()
@@ -257,7 +257,7 @@ def the_pseudo_queue_may_be_declared_actively(lab: Lab) -> None:
 
 
 @scenario
-def the_pseudo_queue_is_no_queue_to_get_bind_or_purge(lab: Lab) -> None:
+def the_pseudo_queue_cannot_be_got_from_bound_or_purged(lab: Lab) -> None:
     lab.channel().get(REPLY_TO)
     lab.channel().bind(REPLY_TO, "amq.direct", "k")
     lab.channel().call(Queue.Purge, queue=REPLY_TO)

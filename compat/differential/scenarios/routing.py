@@ -1,4 +1,4 @@
-"""Which queues a message reaches: each exchange type, alternate exchanges, exchanges bound to exchanges."""
+"""Routing: each exchange type, alternate exchanges, and exchanges bound to exchanges."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from pamqp.commands import Exchange, Queue
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 from compat.differential.wire import Field, Table
 
 
@@ -212,7 +212,7 @@ def the_type_tag_of_a_number_does_not_matter(lab: Lab) -> None:
 
 
 @scenario
-def a_number_is_no_boolean_and_no_text(lab: Lab) -> None:
+def a_number_is_neither_a_boolean_nor_a_text(lab: Lab) -> None:
     _headers(lab, {"a": 1}, {"a": True}, {"a": "1"})
 
 
@@ -306,7 +306,7 @@ def alternate_exchanges_in_a_cycle_make_a_message_unroutable(lab: Lab) -> None:
 
 
 @scenario
-def the_default_exchange_is_no_alternate_exchange(lab: Lab) -> None:
+def the_default_exchange_is_not_an_alternate_exchange(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     channel.exchange(lab.name("x"), "direct", arguments={"alternate-exchange": ""})

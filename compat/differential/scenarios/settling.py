@@ -1,18 +1,18 @@
-"""Ack, nack and reject: what they settle, what comes back and where, and tags that are wrong."""
+"""Ack, nack and reject: effects, requeues, and invalid tags."""
 
 from __future__ import annotations
 
 from pamqp import commands
 from pamqp.commands import Basic
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 
 BODIES = (b"1", b"2", b"3", b"4")
 
 
 def _with_four_pulled(lab: Lab) -> tuple[Channel, str]:
-    """A channel that has pulled four messages of a queue with a fifth, tags 1 to 4."""
+    """Return a channel that has got four of five messages of a queue, with tags 1 to 4."""
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, *BODIES, b"5")
@@ -105,7 +105,7 @@ def a_multiple_ack_between_settled_tags_settles_the_rest(lab: Lab) -> None:
 
 
 @scenario
-def the_largest_tag_is_unknown_too(lab: Lab) -> None:
+def the_largest_tag_is_unknown(lab: Lab) -> None:
     channel = lab.channel()
     channel.ack(2**64 - 1)
     channel.expect()
@@ -190,7 +190,7 @@ def a_requeued_message_is_delivered_again_as_redelivered(lab: Lab) -> None:
 
 
 @scenario
-def only_what_was_delivered_is_redelivered(lab: Lab) -> None:
+def only_delivered_messages_are_redelivered(lab: Lab) -> None:
     channel, q = _with_four_pulled(lab)
     channel.nack(0, multiple=True)
     channel.drain(q)
@@ -244,11 +244,11 @@ def a_consumer_that_was_passed_over_loses_its_turn(lab: Lab) -> None:
     two.sync(q)
 
 
-# --- what comes back when a client goes
+# --- requeues after a disconnect
 
 
 @scenario
-def a_closed_channel_gives_back_what_it_has_not_settled(lab: Lab) -> None:
+def a_closed_channel_requeues_its_unsettled_messages(lab: Lab) -> None:
     channel, q = _with_four_pulled(lab)
     channel.ack(2)
     channel.call(commands.Channel.Close, reply_code=200)
@@ -256,7 +256,7 @@ def a_closed_channel_gives_back_what_it_has_not_settled(lab: Lab) -> None:
 
 
 @scenario
-def a_channel_closed_by_an_error_gives_back_what_it_has_not_settled(lab: Lab) -> None:
+def a_channel_closed_by_an_error_requeues_its_unsettled_messages(lab: Lab) -> None:
     channel, q = _with_four_pulled(lab)
     channel.ack(2)
     channel.ack(99)
@@ -265,7 +265,7 @@ def a_channel_closed_by_an_error_gives_back_what_it_has_not_settled(lab: Lab) ->
 
 
 @scenario
-def a_closed_connection_gives_back_what_it_has_not_settled(lab: Lab) -> None:
+def a_closed_connection_requeues_its_unsettled_messages(lab: Lab) -> None:
     channel, q = _with_four_pulled(lab)
     channel.ack(2)
     channel.connection.close()
@@ -273,7 +273,7 @@ def a_closed_connection_gives_back_what_it_has_not_settled(lab: Lab) -> None:
 
 
 @scenario
-def a_reset_socket_gives_back_what_was_not_settled(lab: Lab) -> None:
+def a_reset_socket_requeues_unsettled_messages(lab: Lab) -> None:
     channel, q = _with_four_pulled(lab)
     channel.ack(2)
     channel.sync(q)

@@ -1,4 +1,4 @@
-"""Who gets a message: prefetch, exclusive consumers, priorities."""
+"""Distribution of messages among consumers: prefetch, exclusive consumers, priorities."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def prefetch_does_not_hold_back_consumers_without_acks(lab: Lab) -> None:
 
 
 @scenario
-def prefetch_does_not_count_what_is_pulled(lab: Lab) -> None:
+def prefetch_does_not_count_gets(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
     lab.put(q, b"1", b"2", b"3")

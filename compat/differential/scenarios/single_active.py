@@ -1,4 +1,4 @@
-"""Queues with x-single-active-consumer: who gets messages, and who is next."""
+"""Queues with x-single-active-consumer: the active consumer and its successor."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def the_active_consumer_hands_over_when_its_socket_is_reset(lab: Lab) -> None:
 
 
 @scenario
-def a_cancelled_active_consumer_keeps_what_it_has(lab: Lab) -> None:
+def a_cancelled_active_consumer_keeps_its_messages(lab: Lab) -> None:
     one, two = lab.channel(), lab.channel()
     q = _queue(lab)
     one.consume(q, "one")

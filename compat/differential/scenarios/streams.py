@@ -1,4 +1,4 @@
-"""Queues of type stream: what they refuse, where readers begin, and what they are given."""
+"""Streams: refusals, start offsets of readers, and deliveries."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Queue
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 from compat.differential.wire import Field
 
 STREAM = {"x-queue-type": "stream"}
@@ -29,7 +29,7 @@ def _reader(lab: Lab, prefetch: int = 100) -> Channel:
 
 
 def _read_to_next(lab: Lab, stream: str, arguments: dict[str, Any]) -> None:
-    """Read up to and with a message that is published while the reader is there."""
+    """Read up to and including a message that is published meanwhile."""
     reader = _reader(lab)
     reader.consume(stream, arguments=arguments)
     lab.put(stream, b"another")
@@ -151,7 +151,7 @@ def an_age_without_a_number_is_refused(lab: Lab) -> None:
     _declare_each(lab, {"x-max-age": "D"})
 
 
-# --- what a stream does not do
+# --- unsupported features of streams
 
 
 @scenario
@@ -212,7 +212,7 @@ def a_stream_in_use_is_deleted(lab: Lab) -> None:
 
 
 @scenario
-def a_delivery_tells_its_offset(lab: Lab) -> None:
+def a_delivery_has_its_offset(lab: Lab) -> None:
     s = _stream(lab)
     exchange = lab.name("x")
     lab.channel().exchange(exchange, "fanout")
@@ -233,7 +233,7 @@ def a_delivery_tells_its_offset(lab: Lab) -> None:
 
 
 @scenario
-def a_copy_key_is_no_matter_of_the_reader(lab: Lab) -> None:
+def a_reader_receives_the_header_cc(lab: Lab) -> None:
     s = _stream(lab)
     publisher = lab.channel()
     publisher.call(Confirm.Select)
@@ -269,14 +269,14 @@ def a_reader_begins_at_a_time(lab: Lab) -> None:
 
 
 @scenario
-def an_offset_that_is_no_time_is_refused(lab: Lab) -> None:
+def an_offset_that_is_not_a_time_is_refused(lab: Lab) -> None:
     s = _stream(lab)
     for offset in ("3", "1W", "0s"):
         _reader(lab).call(Basic.Consume, queue=s, consumer_tag="c", arguments={"x-stream-offset": offset})
 
 
 @scenario
-def an_offset_that_is_none_is_refused(lab: Lab) -> None:
+def an_invalid_offset_is_refused(lab: Lab) -> None:
     s = _stream(lab)
     _reader(lab).call(Basic.Consume, queue=s, consumer_tag="c", arguments={"x-stream-offset": "foo"})
 
@@ -306,7 +306,7 @@ def an_ack_gives_credit_in_any_order(lab: Lab) -> None:
 
 
 @scenario
-def a_nack_of_what_a_stream_gave_is_credit(lab: Lab) -> None:
+def a_nack_of_a_stream_delivery_is_credit(lab: Lab) -> None:
     s = _stream(lab, b"zero", b"one", b"two")
     reader = _reader(lab, prefetch=1)
     reader.consume(s, arguments={"x-stream-offset": "first"})
@@ -316,7 +316,7 @@ def a_nack_of_what_a_stream_gave_is_credit(lab: Lab) -> None:
 
 
 @scenario
-def a_reject_of_what_a_stream_gave_is_credit(lab: Lab) -> None:
+def a_reject_of_a_stream_delivery_is_credit(lab: Lab) -> None:
     s = _stream(lab, b"zero", b"one", b"two")
     reader = _reader(lab, prefetch=1)
     reader.consume(s, arguments={"x-stream-offset": "first"})
@@ -413,7 +413,7 @@ def messages_to_a_stream_do_not_expire(lab: Lab) -> None:
 
 
 @scenario
-def a_transaction_may_publish_to_a_stream_and_settle_what_it_gave(lab: Lab) -> None:
+def a_transaction_may_publish_to_a_stream_and_settle_its_deliveries(lab: Lab) -> None:
     s = _stream(lab)
     channel = _reader(lab)
     channel.call(commands.Tx.Select)

@@ -1,4 +1,4 @@
-"""Time to live: of messages by their queue and their own expiration, and of queues that nobody uses.
+"""TTL of messages, by queue and by expiration, and expiry of unused queues.
 
 Every TTL here is short or for ever, and nothing is timed: what expires is awaited where it is dead-lettered to.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from pamqp.commands import Basic, Queue
 
-from compat.differential.channel import Channel
 from compat.differential.lab import Lab, scenario
+from compat.differential.scenario_channel import Channel
 
 SOON = "20"
 NEVER = "3600000"
 
 
 def _with_dead_letters(lab: Lab, **arguments: object) -> tuple[Channel, str]:
-    """A channel that consumes the dead letters of a queue, and that queue."""
+    """Return a channel that consumes the dead letters of a queue, and that queue."""
     channel = lab.channel()
     dead = lab.queue("dead")
     given = {name.replace("_", "-"): value for name, value in arguments.items()}
@@ -25,7 +25,7 @@ def _with_dead_letters(lab: Lab, **arguments: object) -> tuple[Channel, str]:
 
 
 def _let_pass(lab: Lab, duration_ms: int) -> None:
-    """Return when a message with this TTL has expired: the broker's own time, not that of a test."""
+    """Wait until a message with this TTL has expired, by the broker's own clock."""
     with lab.transcript.muted():
         channel = lab.channel()
         over = channel.declare(exclusive=True)
@@ -38,7 +38,7 @@ def _let_pass(lab: Lab, duration_ms: int) -> None:
 
 
 def _until_gone(lab: Lab, queue: str) -> None:
-    """Return when a queue has expired: publishing does not keep it."""
+    """Wait until a queue has expired: publishing does not keep it."""
     with lab.transcript.muted():
         channel = lab.channel()
         channel.ask_until_returned(queue)

@@ -1,4 +1,4 @@
-// Command consumer prints what a consumer of a queue sees: deliveries, which it acknowledges, and how it ends.
+// Command consumer prints the deliveries of a queue, which it acknowledges, and the reason of its end.
 package main
 
 import (
@@ -17,7 +17,7 @@ func main() {
 }
 
 func consume(url, queue string) error {
-	// Two silent seconds more, and a silent broker is given up.
+	// After two more silent seconds the connection counts as lost.
 	conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: 2 * time.Second})
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
@@ -44,7 +44,7 @@ func consume(url, queue string) error {
 				continue
 			}
 			take(delivery)
-		// What is closed with the connection tells nothing; connClosed tells why.
+		// A channel that closes with the connection has no reason; connClosed has it.
 		case blocking, ok := <-blocked:
 			if !ok {
 				blocked = nil

@@ -93,7 +93,7 @@ func topology() error {
 	})
 }
 
-// refused runs work on a new channel and expects it to be closed with the code.
+// refused runs work on a new channel and expects the broker to close it with the code.
 func refused(connection *amqp.Connection, reply int, work func(ch *amqp.Channel) error) error {
 	ch, err := connection.Channel()
 	if err != nil {

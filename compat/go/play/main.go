@@ -56,7 +56,7 @@ func ask(what string) error {
 	return nil
 }
 
-// name is a name of a queue or exchange that nobody else uses.
+// name returns a unique name for a queue or exchange.
 func name(stem string) string { return os.Getenv("PREFIX") + "." + stem }
 
 func check(ok bool, format string, arguments ...any) error {

@@ -10,7 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// with runs work on a channel of a connection of its own.
+// with runs work on a channel of a new connection.
 func with(work func(connection *amqp.Connection, ch *amqp.Channel) error) error {
 	connection, err := amqp.Dial(os.Getenv("AMQP_URL"))
 	if err != nil {
@@ -69,7 +69,7 @@ func expect(deliveries <-chan amqp.Delivery, bodies ...string) error {
 	return nil
 }
 
-// code says whether an error is the broker's with this reply code.
+// code reports whether an error is the broker's with this reply code.
 func code(err error, code int) error {
 	var told *amqp.Error
 	return check(errors.As(err, &told) && told.Code == code, "got %v instead of %d", err, code)

@@ -1,4 +1,4 @@
-// Package harness is what the programs here say to the harness: see compat/matrix/playing.py for the other side of it.
+// Package harness is the programs' protocol with the harness, whose other side is compat/matrix/playing.py.
 package harness
 
 import (
@@ -47,7 +47,7 @@ func Ask(what string) error {
 	return nil
 }
 
-// Name is a name of a queue or exchange that nobody else uses.
+// Name is a unique name of a queue or exchange.
 func Name(stem string) string { return os.Getenv("PREFIX") + "." + stem }
 
 func Check(ok bool, format string, arguments ...any) error {

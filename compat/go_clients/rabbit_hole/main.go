@@ -49,8 +49,8 @@ func with(work func(c *rabbithole.Client) error) error {
 	return work(c)
 }
 
-// told takes an answer of which only its being no error counts.
-func told[T any](_ T, err error) error { return err }
+// succeeded checks only that an answer is not an error.
+func succeeded[T any](_ T, err error) error { return err }
 
 func status(err error, expected int) error {
 	var answer rabbithole.ErrorResponse
@@ -99,17 +99,17 @@ func connect() error {
 		defer c.DeleteVhost(own)
 		limits := rabbithole.VhostLimitsValues{"max-queues": 7}
 		if err := errors.Join(
-			told(c.GetNode(overview.Node)),
-			told(c.ListNodes()),
-			told(c.ListUsers()),
-			told(c.ListFeatureFlags()),
-			told(c.ListDefinitions()),
-			told(c.EnabledProtocols()),
-			told(c.HealthCheckVirtualHosts()),
-			told(c.PutVhost(own, rabbithole.VhostSettings{Description: "of rabbit-hole"})),
-			told(c.PutUser(own, rabbithole.UserSettings{Password: "secret", Tags: rabbithole.UserTags{"management"}})),
-			told(c.UpdatePermissionsIn(own, own, rabbithole.Permissions{Configure: ".*", Write: ".*", Read: ".*"})),
-			told(c.PutVhostLimits(own, limits)),
+			succeeded(c.GetNode(overview.Node)),
+			succeeded(c.ListNodes()),
+			succeeded(c.ListUsers()),
+			succeeded(c.ListFeatureFlags()),
+			succeeded(c.ListDefinitions()),
+			succeeded(c.EnabledProtocols()),
+			succeeded(c.HealthCheckVirtualHosts()),
+			succeeded(c.PutVhost(own, rabbithole.VhostSettings{Description: "of rabbit-hole"})),
+			succeeded(c.PutUser(own, rabbithole.UserSettings{Password: "secret", Tags: rabbithole.UserTags{"management"}})),
+			succeeded(c.UpdatePermissionsIn(own, own, rabbithole.Permissions{Configure: ".*", Write: ".*", Read: ".*"})),
+			succeeded(c.PutVhostLimits(own, limits)),
 		); err != nil {
 			return err
 		}
@@ -140,8 +140,8 @@ func topology() error {
 		defer undo()
 		binding := rabbithole.BindingInfo{Source: exchange, Destination: q, DestinationType: "queue", RoutingKey: "order.#"}
 		if err := errors.Join(
-			told(c.DeclareExchange(vhost, exchange, rabbithole.ExchangeSettings{Type: "topic", Durable: true})),
-			told(c.DeclareBinding(vhost, binding)),
+			succeeded(c.DeclareExchange(vhost, exchange, rabbithole.ExchangeSettings{Type: "topic", Durable: true})),
+			succeeded(c.DeclareBinding(vhost, binding)),
 		); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func topology() error {
 		_, other := c.DeclareQueue(vhost, q, rabbithole.QueueSettings{Durable: false})
 		return errors.Join(
 			status(missing, 404), status(other, 400),
-			told(c.PurgeQueue(vhost, q)), told(c.DeleteExchange(vhost, exchange)), told(c.ListQueues()), told(c.ListExchangesIn(vhost)),
+			succeeded(c.PurgeQueue(vhost, q)), succeeded(c.DeleteExchange(vhost, exchange)), succeeded(c.ListQueues()), succeeded(c.ListExchangesIn(vhost)),
 		)
 	})
 }
@@ -216,7 +216,7 @@ func deadLetter() error {
 
 func ttl() error { return underPolicy("ttl", rabbithole.PolicyDefinition{"message-ttl": 200}) }
 
-// withArguments declares a queue, and finds the argument in what is told of it.
+// withArguments declares a queue, and finds the argument in its description.
 func withArguments(stem, key string, value any) error {
 	return with(func(c *rabbithole.Client) error {
 		q := Name(stem)

@@ -39,7 +39,7 @@ func publish(ch *amqp.Channel, exchange, key string, message amqp.Publishing) er
 	return ch.Publish(exchange, key, false, false, message)
 }
 
-// confirming asks for confirms, of which so many may wait to be read.
+// confirming enables confirms, with a channel of this capacity.
 func confirming(ch *amqp.Channel, count int) (<-chan amqp.Confirmation, error) {
 	return ch.NotifyPublish(make(chan amqp.Confirmation, count)), ch.Confirm(false)
 }

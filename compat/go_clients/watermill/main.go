@@ -45,7 +45,7 @@ func config() wamqp.Config {
 	c.Connection.Reconnect = &wamqp.ReconnectConfig{BackoffInitialInterval: 100 * time.Millisecond, BackoffMultiplier: 1.5, BackoffMaxInterval: time.Second}
 	c.Publish.ConfirmDelivery = true
 	c.Marshaler = marshaler{wamqp.DefaultMarshaler{PostprocessPublishing: func(p amqp.Publishing) amqp.Publishing {
-		// What Watermill has no field for goes as metadata.
+		// Properties without a field in Watermill become metadata.
 		if expiration, ok := p.Headers["expiration"].(string); ok {
 			p.Expiration = expiration
 		}

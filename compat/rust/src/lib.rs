@@ -1,4 +1,4 @@
-//! What the programs say to the harness: see `compat/matrix/playing.py` for the other side of it.
+//! The programs' protocol with the harness, whose other side is `compat/matrix/playing.py`.
 
 use std::{env, fmt::Debug, future::Future, io, time::Duration};
 
@@ -7,20 +7,20 @@ use tokio::time::timeout;
 pub type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 pub const PATIENCE: Duration = Duration::from_secs(15);
-/// How long nothing has to happen for it to be taken for nothing.
+/// Silence after which nothing more is expected.
 pub const QUIET: Duration = Duration::from_millis(300);
 
-/// What the harness tells of the broker.
+/// The harness's description of the broker.
 pub fn told(variable: &str) -> String {
     env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"))
 }
 
-/// A name of a queue or exchange that nobody else uses.
+/// Return a unique name of a queue or exchange.
 pub fn name(stem: &str) -> String {
     format!("{}.{stem}", told("PREFIX"))
 }
 
-/// Have the broker restarted ("RESTART") or all connections closed ("CLOSE").
+/// Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE").
 pub async fn ask(what: &str) -> Outcome {
     println!("{what}");
     tokio::task::spawn_blocking(|| io::stdin().read_line(&mut String::new())).await??;
@@ -36,7 +36,7 @@ pub fn same<T: PartialEq + Debug>(came: T, expected: T) -> Outcome {
     }
 }
 
-/// Play one scenario, and tell what became of it.
+/// Play one scenario and report its outcome.
 pub async fn play(scenario: &str, playing: impl Future<Output = Outcome>) {
     let outcome = match timeout(4 * PATIENCE, playing).await {
         Ok(Ok(())) => "ok".to_string(),

@@ -22,7 +22,7 @@ use tokio::{
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 type Consumer = UnboundedReceiver<ConsumerMessage>;
 
-/// What the broker says by itself.
+/// Unsolicited methods of the broker.
 #[derive(Debug, PartialEq)]
 enum Event {
     Acked { tag: u64, multiple: bool },
@@ -605,7 +605,7 @@ async fn wrong_password() -> Outcome {
     }
 }
 
-/// It does not reconnect: the program is told of the loss and connects anew.
+/// It does not reconnect: the program is notified of the loss and connects again.
 async fn is_told(what: &str) -> Outcome {
     let mut before = opened().await?;
     let q = name(&format!("told-{what}"));

@@ -560,7 +560,7 @@ async fn wrong_password() -> Outcome {
     )
 }
 
-/// With automatic recovery the consumer goes on; a publisher waits for it where it is told of the loss.
+/// With automatic recovery the consumer continues; a publisher waits for the recovery when it notices the loss.
 async fn recovers(what: &str) -> Outcome {
     let properties = ConnectionProperties::default().enable_auto_recover();
     let connection = Connection::connect(&told("AMQP_URL"), properties).await?;

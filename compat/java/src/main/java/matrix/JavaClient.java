@@ -368,7 +368,7 @@ public final class JavaClient {
         }
     }
 
-    /** A connection that tells what becomes of it, and a consumer whose queue and binding have to be recovered. */
+    /** A connection with recovery listeners, and a consumer whose queue and binding have to be recovered. */
     private static BlockingQueue<String> recovering(Connection connection, Channel channel, BlockingQueue<Delivery> to)
             throws IOException {
         BlockingQueue<String> told = new LinkedBlockingQueue<>();

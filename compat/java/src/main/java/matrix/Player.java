@@ -25,7 +25,7 @@ final class Player {
         void play() throws Exception;
     }
 
-    /** What this client has no way to do. */
+    /** A scenario that this client does not support. */
     static final class Unsupported extends Exception {
         Unsupported(String reason) {
             super(reason);
@@ -67,7 +67,7 @@ final class Player {
         check("DONE".equals(ANSWERS.readLine()), "the harness did not " + what);
     }
 
-    /** A name of a queue or exchange that nobody else uses. */
+    /** Return a unique name of a queue or exchange. */
     static String name(String stem) {
         return System.getenv("PREFIX") + "." + stem;
     }

@@ -56,7 +56,7 @@ import org.springframework.context.support.GenericApplicationContext;
 
 /** Spring AMQP as its applications use it: admin, template, listener containers, without the rest of Spring Boot. */
 public final class SpringClient {
-    /** What an application has of Spring AMQP; `name` stems as in all programs here. */
+    /** The Spring AMQP objects of an application; `name` stems as in all programs here. */
     private static final class App implements AutoCloseable {
         final CachingConnectionFactory connections;
         final RabbitAdmin admin;
@@ -79,7 +79,7 @@ public final class SpringClient {
             this(factory());
         }
 
-        /** What the admin declares whenever a connection opens. */
+        /** Objects that the admin declares whenever a connection opens. */
         void declare(Declarables declarables) {
             context.registerBean("topology", Declarables.class, () -> declarables);
             context.refresh();

@@ -1,0 +1,75 @@
+"""The connection of a client, as the broker sees it. A session is one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from amqp_broker.broker.peer import Peer
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_surroundings import ClientVHost
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.lab.fault_rules import Rule
+
+
+class AwaitsCommit(Protocol):
+    """Waits for a commit of the journal."""
+
+    def on_committed(self, committed: int) -> bool:
+        """Act on the commit of this batch; return whether to wait for a later one."""
+        ...
+
+
+class Connection(Peer, ABC):
+    """The connection of a client.
+
+    `vhost` is None until the connection is open. `channels` maps channel numbers to channels. `exclusive_queues` are
+    deleted with the connection. The session counts received bytes and reads, the socket's transport those sent.
+    """
+
+    def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
+        super().__init__(peer_host, peer_port, host, port, connected_at_ms)
+        self.vhost: ClientVHost | None = None
+        self.channels: Mapping[int, Channel] = {}
+        self.exclusive_queues: set[Queue] = set()
+        # The negotiated limits: bytes of a frame, number of channels, seconds between heartbeats (0: no heartbeats);
+        # and the SASL mechanism.
+        self.frame_max = 0
+        self.channel_max = 0
+        self.heartbeat_s = 0
+        self.mechanism = ""
+        self.received_bytes = self.received_count = 0
+        self.sent_bytes = self.sent_count = 0
+        # When an alarm last blocked the connection (ms since the epoch), if one ever has.
+        self.last_blocked_ms: int | None = None
+        self.last_blocked_by = ""
+
+    @property
+    @abstractmethod
+    def status(self) -> str:
+        """RabbitMQ's `state`: "running", or under an alarm "blocking", and "blocked" once the client publishes.
+
+        A connection that is being opened or closed has other states.
+        """
+
+    @abstractmethod
+    def follow_alarms(self) -> None:
+        """Act on a change of the broker's alarms: publishing clients wait while there are any."""
+
+    def before_advance(self, now: int) -> None:  # most connections have nothing to do
+        """Prepare for an advance of the clock, during which `Broker.advancing_to_ms` is set."""
+
+    @abstractmethod
+    def force_close(self, explanation: str, now: int) -> None:
+        """Close the connection with 320 CONNECTION_FORCED."""
+
+    @abstractmethod
+    def apply_fault(self, rule: Rule, channel: int | None = None) -> None:
+        """Apply a fault to the connection, or to one of its channels (None: to all)."""
+
+    @abstractmethod
+    def end_fault(self, rule: Rule) -> None:
+        """End a fault that lasts."""

@@ -1,0 +1,273 @@
+"""The journal: changes that must survive the process, collected in batches. The store derives from `Journal`.
+
+The core writes changes to the journal synchronously and in memory. The server has batches committed, one after the
+other and outside the core, and reports how each ended. A change is safe when the batch that was collected at that time
+is: `committed >= batch`. A batch is taken between two reads of sockets, so the changes of one read become durable
+together or not at all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from amqp_broker.broker.durability.chunk import Chunk, ChunkCache, ChunkHead
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+
+# Kind and names of an object other than a message: ("queue", "/", "orders").
+DefinitionKey: TypeAlias = "tuple[str, ...]"
+
+
+class Stored(NamedTuple):
+    """A message in the journal. `deadline_ms` is None if it does not expire."""
+
+    message: Message
+    deadline_ms: int | None = None
+    # Number of returns, in queues that count them.
+    returns: int = 0
+
+
+class RangeState(NamedTuple):
+    """The state of a range, in addition to its messages.
+
+    All positions before `head` were taken at some time; positions from `next` on were never used. `message_count` and
+    `body_bytes` are those of the messages that a restart finds.
+    """
+
+    head: int = 0
+    next: int = 0
+    message_count: int = 0
+    body_bytes: int = 0
+
+
+class JournaledRange(Protocol):
+    """A range of positions with changes for the journal: a `PagedBuffer`.
+
+    `writing` has the puts of the batch that is being committed, `writing_state` the state that goes with them; None for
+    a range that is dropped.
+    """
+
+    id: int
+    writing: dict[int, Stored]
+    writing_state: RangeState | None
+    taken_count: int
+
+    def take(self) -> list[int]:
+        """Hand the changes to a batch: return the positions to remove, and leave the puts in `writing`."""
+
+    def take_back(self, removes: list[int]) -> None:
+        """Collect the changes of a batch that was not written once more."""
+
+
+class JournaledStream(Protocol):
+    """A log with chunks for the journal: a `JournaledLog`."""
+
+    id: int
+    is_dropped: bool
+    readers: LogReaders
+
+    @property
+    def state(self) -> RangeState:
+        """The state of the range when a batch has taken all chunks."""
+
+    def take(self) -> list[Chunk]:
+        """Hand the collected chunks to a batch."""
+
+    def take_back(self) -> None:
+        """Collect the chunks of a batch that was not written once more."""
+
+    def on_committed(self) -> None:
+        """Let readers see the chunks that were taken."""
+
+
+class LogReaders(Protocol):
+    """The stream that a log belongs to, which serves the readers."""
+
+    @property
+    def ready_consumers(self) -> Collection[object]:
+        """Consumers that wait for messages."""
+
+    def on_committed(self) -> None:
+        """Deliver messages that readers may see from now on."""
+
+
+@dataclass
+class Batch:
+    """Changes that are committed together.
+
+    `buffers` has ranges with changes and the positions that each removes; their puts are in their `writing`. `logs` has
+    streams with changes and the chunks that each puts. `definitions` has None for deleted objects. `discards` has
+    (range, first position, end).
+    """
+
+    buffers: list[tuple[JournaledRange, list[int]]] = field(default_factory=list)
+    logs: list[tuple[JournaledStream, list[Chunk]]] = field(default_factory=list)
+    definitions: dict[DefinitionKey, dict[str, Any] | None] = field(default_factory=dict)
+    discards: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class Journal(ABC):
+    """Collects changes, and knows which of them are safe.
+
+    `batch` is the number of the batch that is being collected, `committed` that of the last one that is safe.
+    `journal_bytes` counts octets of messages, `definitions` changes of objects: a difference before and after a call
+    means that there is a commit to wait for.
+    """
+
+    # False if changes do not outlive the process.
+    is_durable = True
+
+    def __init__(self) -> None:
+        self.batch = 1
+        self.committed = 0
+        self.journal_bytes = 0
+        self.definitions = 0
+        # Set during recovery: restored objects are not defined again.
+        self.is_restoring = False
+        # Octets of messages that all paged buffers have in memory.
+        self.buffered_bytes = 0
+        # Ranges with changes, each once.
+        self.dirty: list[JournaledRange] = []
+        # Streams with changes, and streams with commits that their readers have not seen.
+        self.dirty_logs: list[JournaledStream] = []
+        self.advanced_logs: list[JournaledStream] = []
+        self._collected = Batch()
+        self._writing: Batch | None = None
+        self.chunk_cache = ChunkCache()
+        self._journal_bytes_before = 0
+
+    # Calls of the core
+
+    def define(self, key: DefinitionKey, value: dict[str, Any]) -> None:
+        """Remember an object; `value` is what it takes to declare it anew (`broker/journal_entries.py`)."""
+        if not self.is_restoring:
+            self._collected.definitions[key] = value
+            self.definitions += 1
+
+    def undefine(self, key: DefinitionKey) -> None:
+        """Note that an object was deleted."""
+        self._collected.definitions[key] = None
+        self.definitions += 1
+
+    def discard(self, range_id: int, start: int, end: int) -> None:
+        """Discard positions `start` to `end` (exclusive) of a range."""
+        self._collected.discards.append((range_id, start, end))
+        self.definitions += 1
+
+    def unsafe_in(self, key: DefinitionKey) -> int:
+        """Return the batch with the last change of an object; 0 if it is safe."""
+        if key in self._collected.definitions:
+            return self.batch
+        return self.batch - 1 if self._writing is not None and key in self._writing.definitions else 0
+
+    @abstractmethod
+    def new_ranges(self, count: int) -> int:
+        """Create ranges with consecutive ids, which are never used again; return the first."""
+
+    @abstractmethod
+    def state_of(self, range_id: int) -> RangeState:
+        """Return the state of a range."""
+
+    @abstractmethod
+    def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+        """Return safe messages of a range from position `start` on: at least one, and about `bytes_max` octets."""
+
+    @abstractmethod
+    def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+        """Return the chunk of a stream that has an offset; None if it is not safe."""
+
+    @abstractmethod
+    def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
+        """Return the head of the chunk that `chunk_at` returns."""
+
+    # Calls of the server and the store
+
+    @property
+    def has_work(self) -> bool:
+        """True if there is anything to commit."""
+        return bool(self.dirty or self.dirty_logs or self._collected.definitions or self._collected.discards)
+
+    @property
+    def last_used_batch(self) -> int:
+        """The last batch with changes. An empty batch is never committed, so nothing must wait for it."""
+        return self.batch if self.has_work else self.batch - 1
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Octets of messages in the collected batch."""
+        return self.journal_bytes - self._journal_bytes_before
+
+    @property
+    def may_shrink(self) -> bool:
+        """True if collected messages are with consumers, which may settle them before they are written."""
+        return any(buffer.taken_count for buffer in self.dirty)
+
+    def take_batch(self) -> Batch:
+        """Return the collected batch, and begin the next."""
+        batch, self._collected = self._collected, Batch()
+        dirty, self.dirty = self.dirty, []
+        batch.buffers = [(buffer, buffer.take()) for buffer in dirty]
+        logs, self.dirty_logs = self.dirty_logs, []
+        batch.logs = [(log, log.take()) for log in logs]
+        self._writing = batch
+        self._journal_bytes_before = self.journal_bytes
+        self.batch += 1
+        return batch
+
+    def on_committed(self) -> None:
+        """Note that the taken batch is safe."""
+        assert self._writing is not None
+        for buffer, _ in self._writing.buffers:
+            buffer.writing = {}
+        for log, _ in self._writing.logs:
+            log.on_committed()
+            self.advanced_logs.append(log)
+        self._writing = None
+        self.committed = self.batch - 1
+
+    def take_back(self) -> None:
+        """Add the taken batch to the collected one; it could not be written."""
+        if self._writing is None:
+            return
+        batch, self._writing = self._writing, None
+        for buffer, removes in batch.buffers:
+            buffer.take_back(removes)
+        for log, _ in batch.logs:
+            log.take_back()
+        self._collected.definitions = {**batch.definitions, **self._collected.definitions}
+        self._collected.discards[:0] = batch.discards
+
+
+class NullJournal(Journal):
+    """A journal that writes nothing: all changes are safe at once, and lost with the process."""
+
+    is_durable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.committed = self.batch
+
+    def define(self, key: DefinitionKey, value: dict[str, Any]) -> None:
+        pass
+
+    def undefine(self, key: DefinitionKey) -> None:
+        pass
+
+    def new_ranges(self, count: int) -> int:
+        return 0
+
+    def state_of(self, range_id: int) -> RangeState:
+        return RangeState()
+
+    def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
+        return []
+
+    def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+        return None
+
+    def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
+        return None

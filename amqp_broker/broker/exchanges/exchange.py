@@ -1,0 +1,264 @@
+"""Exchanges and bindings: an exchange type stores its bindings and finds those that a message matches.
+
+As much as possible is computed at bind time; matching happens per message, or once per cached route. This module has
+the four types of the specification; `types.py` lists all types.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.counters import PublishCounts
+from amqp_broker.broker.exchanges.topic import TopicTrie
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.admin.policies import Policy
+    from amqp_broker.broker.exchanges.exchange_surroundings import BoundQueue, ExchangeVHost
+
+Destination: TypeAlias = "BoundQueue | Exchange"
+BindingKey: TypeAlias = "tuple[Destination, str, bytes]"
+
+
+class Binding:
+    """A binding of an exchange to a queue or exchange, identified also by its routing key and arguments."""
+
+    __slots__ = ("arguments", "destination", "key", "routing_key", "source")
+
+    def __init__(self, source: Exchange, destination: Destination, routing_key: str, arguments: fields.Table) -> None:
+        self.source = source
+        self.destination = destination
+        self.routing_key = routing_key
+        self.arguments = arguments
+        self.key: BindingKey = (destination, routing_key, fields.encode_table(dict(sorted(arguments.items()))))
+
+    @property
+    def is_durable(self) -> bool:
+        """True if both ends are durable."""
+        return self.source.is_durable and self.destination.is_durable
+
+
+@dataclass(eq=False)
+class Exchange(ABC):
+    """An exchange. `bindings` lead away from it, `incoming` lead to it."""
+
+    type: ClassVar[str]
+
+    vhost: str
+    name: str
+    is_durable: bool = True
+    is_auto_delete: bool = False
+    is_internal: bool = False
+    arguments: fields.Table = field(default_factory=dict)
+    bindings: dict[BindingKey, Binding] = field(default_factory=dict)
+    incoming: dict[Binding, None] = field(default_factory=dict)
+    policy: Policy | None = None
+    operator_policy: Policy | None = None
+    # The journal's range of messages, for a durable exchange that keeps messages.
+    range_id: int | None = None
+    # Counts of messages that were published directly to this exchange.
+    publishes: PublishCounts = field(default_factory=PublishCounts)
+    # A routing key that led to no queue, published without mandatory.
+    unroutable_key: str | None = None
+
+    def __str__(self) -> str:
+        return f"exchange '{self.name}' in vhost '{self.vhost}'"
+
+    @property
+    def alternate(self) -> str | None:
+        """Name of the exchange for messages that match no binding; the argument has priority over the policy."""
+        name = self.arguments.get("alternate-exchange")
+        if name is None and self.policy is not None:
+            name = self.policy.definition.get("alternate-exchange")
+        return name
+
+    @property
+    def routes_by_message(self) -> bool:
+        """True if the exchange must see each message, because more than the routing keys decides."""
+        return False
+
+    def open(self, vhost: ExchangeVHost) -> None:  # noqa: B027 # most types need nothing of their vhost
+        """Start work in a vhost. Raises PreconditionFailed for arguments that are invalid for this type."""
+
+    def close(self) -> None:  # noqa: B027 # most types hold nothing
+        """Stop work, because the exchange is deleted."""
+
+    def check(self, binding: Binding) -> None:  # noqa: B027 # most types allow every binding
+        """Raise PreconditionFailed for a binding that is invalid for this type."""
+
+    def add(self, binding: Binding) -> None:
+        """Add a new binding."""
+        self.bindings[binding.key] = binding
+        self._index(binding)
+
+    def binding(self, destination: Destination, routing_key: str, arguments: fields.Table) -> Binding | None:
+        """Return the binding with these attributes, or None."""
+        return self.bindings.get(Binding(self, destination, routing_key, arguments).key)
+
+    def remove(self, binding: Binding) -> None:
+        del self.bindings[binding.key]
+        self._unindex(binding)
+
+    def bound(self, binding: Binding) -> None:  # noqa: B027 # most types send nothing to a new binding
+        """Act on a new binding that is in force."""
+
+    def destinations(
+        self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> Collection[Destination]:
+        """Return the destinations of a message, each once.
+
+        Without a message, return the destinations for these keys and headers, without side effects.
+        """
+        if len(routing_keys) == 1:
+            return self.match(routing_keys[0], headers)
+        return {destination: None for key in routing_keys for destination in self.match(key, headers)}
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        """Return the destinations for one routing key, each once; for types that decide on each key alone."""
+        return ()
+
+    @abstractmethod
+    def _index(self, binding: Binding) -> None:
+        """Add a binding to the data that `match` or `destinations` use."""
+
+    @abstractmethod
+    def _unindex(self, binding: Binding) -> None:
+        """Remove a binding from that data."""
+
+
+@dataclass(eq=False)
+class DirectExchange(Exchange):
+    type: ClassVar[str] = "direct"
+
+    _by_key: dict[str, dict[Destination, int]] = field(default_factory=dict)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        return self._by_key.get(routing_key, ())
+
+    def _index(self, binding: Binding) -> None:
+        _count_up(self._by_key.setdefault(binding.routing_key, {}), binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        destinations = self._by_key[binding.routing_key]
+        _count_down(destinations, binding.destination)
+        if not destinations:
+            del self._by_key[binding.routing_key]
+
+
+@dataclass(eq=False)
+class FanoutExchange(Exchange):
+    type: ClassVar[str] = "fanout"
+
+    _destinations: dict[Destination, int] = field(default_factory=dict)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        return self._destinations
+
+    def _index(self, binding: Binding) -> None:
+        _count_up(self._destinations, binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        _count_down(self._destinations, binding.destination)
+
+
+@dataclass(eq=False)
+class TopicExchange(Exchange):
+    type: ClassVar[str] = "topic"
+
+    _trie: TopicTrie[Destination] = field(default_factory=TopicTrie)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        return self._trie.match(routing_key)
+
+    def _index(self, binding: Binding) -> None:
+        self._trie.add(binding.routing_key, binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        self._trie.remove(binding.routing_key, binding.destination)
+
+
+@dataclass(eq=False)
+class HeadersExchange(Exchange):
+    type: ClassVar[str] = "headers"
+
+    _matchers: dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]] = field(default_factory=dict)
+
+    @property
+    def routes_by_message(self) -> bool:
+        return True
+
+    def check(self, binding: Binding) -> None:
+        x_match = binding.arguments.get("x-match", "all")
+        if not isinstance(x_match, str):
+            raise PreconditionFailed(
+                f"Invalid x-match field type {fields.type_name(x_match)} "
+                f"(value {fields.erlang_term(x_match)}); expected longstr"
+            )
+        if x_match not in ("all", "any", "all-with-x", "any-with-x"):
+            raise PreconditionFailed(
+                f"Invalid x-match field value {fields.erlang_term(x_match)}; "
+                "expected all, any, all-with-x, or any-with-x"
+            )
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        return {destination for matches, destination in self._matchers.values() if matches(headers)}
+
+    def _index(self, binding: Binding) -> None:
+        self._matchers[binding.key] = (header_matcher(binding.arguments), binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        del self._matchers[binding.key]
+
+
+def header_matcher(arguments: fields.Table) -> Callable[[fields.Table], bool]:
+    """Return a test of message headers, from a binding's arguments.
+
+    A void value only requires the key. Keys that start with `x-` count only with `all-with-x` and `any-with-x`.
+    """
+    x_match = arguments.get("x-match", "all")
+    with_x = x_match.endswith("-with-x")
+    wanted = {
+        key: value for key, value in arguments.items() if key != "x-match" and (with_x or not key.startswith("x-"))
+    }
+
+    def fits(headers: fields.Table, key: str) -> bool:
+        return key in headers and (wanted[key] is None or _is_match(headers[key], wanted[key]))
+
+    if x_match.startswith("any"):
+        return lambda headers: any(fits(headers, key) for key in wanted)
+    return lambda headers: all(fits(headers, key) for key in wanted)
+
+
+def _is_match(one: Any, other: Any) -> bool:
+    """Compare two header values without their type tags, as Erlang's =:= does."""
+    return _erlang_class(one) is _erlang_class(other) and bool(_comparable(one) == _comparable(other))
+
+
+def _erlang_class(value: Any) -> type:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int
+    if isinstance(value, float):
+        return float
+    return bytes if isinstance(value, str) else type(value)
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        # Erlang compares nested values with their type tags.
+        return fields.encode_table({"": value})
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+
+def _count_up(counts: dict[Destination, int], destination: Destination) -> None:
+    counts[destination] = counts.get(destination, 0) + 1
+
+
+def _count_down(counts: dict[Destination, int], destination: Destination) -> None:
+    counts[destination] -= 1
+    if not counts[destination]:
+        del counts[destination]

@@ -1,0 +1,65 @@
+"""Exchanges that send each message to one of their bindings at random.
+
+Source: RabbitMQ, "Random Exchange Type" and "Local Random Exchange"; rabbit_exchange_type_random.erl,
+rabbit_exchange_type_local_random.erl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.exchanges.exchange_surroundings import ExchangeVHost
+
+
+@dataclass(eq=False)
+class RandomExchange(Exchange):
+    """Sends each message along a random binding, whatever its key; a queue bound twice gets twice as many."""
+
+    type: ClassVar[str] = "x-random"
+
+    _entropy: Callable[[int], bytes] = field(init=False)
+    _destinations: list[Destination] = field(default_factory=list)
+
+    @property
+    def routes_by_message(self) -> bool:
+        return True
+
+    def open(self, vhost: ExchangeVHost) -> None:
+        self._entropy = vhost.broker.entropy
+
+    def destinations(
+        self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> Collection[Destination]:
+        if len(self._destinations) < 2:
+            return self._destinations
+        return (self._destinations[int.from_bytes(self._entropy(8)) % len(self._destinations)],)
+
+    def _index(self, binding: Binding) -> None:
+        self._destinations.append(binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        self._destinations.remove(binding.destination)
+
+
+@dataclass(eq=False)
+class LocalRandomExchange(RandomExchange):
+    """A random exchange for queues of the publisher's node, which in this broker are all queues."""
+
+    type: ClassVar[str] = "x-local-random"
+
+    def check(self, binding: Binding) -> None:
+        if binding.routing_key:
+            raise PreconditionFailed(f"Non empty binding '{binding.routing_key}' key not permitted")
+        if isinstance(binding.destination, Exchange):
+            raise PreconditionFailed("Destination not found")
+        if binding.destination.type != "classic":
+            kind = f"rabbit_{binding.destination.type}_queue"
+            raise PreconditionFailed(f"Queue type {kind} not valid for this exchange type")

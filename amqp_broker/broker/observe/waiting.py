@@ -1,0 +1,91 @@
+"""Conditions to wait for, without a clock or a thread: the caller waits and has the timeout.
+
+wait = IdleWait(vhost)
+wait.begin(lambda: ...)     # called once, when the condition holds; at once if it already does
+wait.end()                  # after success or timeout
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.observe.observer_surroundings import ObservedVHost
+    from amqp_broker.broker.queues.queue import Queue
+
+
+class Wait:
+    """A condition; `is_done` is set when it holds."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self._on_done: Callable[[], None] | None = None
+
+    def begin(self, on_done: Callable[[], None]) -> None:
+        """Call `on_done()` when the condition holds."""
+        if self.is_done:
+            on_done()
+        else:
+            self._on_done = on_done
+
+    def end(self) -> None:
+        """Stop waiting."""
+        self._on_done = None
+
+    def finish(self) -> None:
+        """Note that the condition holds."""
+        self.is_done = True
+        on_done, self._on_done = self._on_done, None
+        if on_done is not None:
+            on_done()
+
+
+class Busy(NamedTuple):
+    """A queue with messages."""
+
+    queue: str
+    ready: int
+    unacked: int
+
+
+class IdleWait(Wait):
+    """Done when no message is ready or unacked in a vhost, or in one of its queues.
+
+    Streams are ignored, because their messages are never removed, and so are messages in delayed exchanges.
+    """
+
+    def __init__(self, vhost: ObservedVHost, queue: str | None = None) -> None:
+        super().__init__()
+        self.vhost = vhost
+        self.queue = queue
+        self.check()
+
+    def begin(self, on_done: Callable[[], None]) -> None:
+        super().begin(on_done)
+        if not self.is_done:
+            self.vhost.broker.idle_waits.append(self)
+
+    def end(self) -> None:
+        super().end()
+        if self in self.vhost.broker.idle_waits:
+            self.vhost.broker.idle_waits.remove(self)
+
+    def check(self) -> None:
+        """Check the condition; the server does so after each change."""
+        if not self.is_done and not self.busy():
+            self.finish()
+
+    def busy(self) -> list[Busy]:
+        """Return the queues that are not idle."""
+        return [Busy(queue.name, queue.ready_count, queue.unacked_count) for queue in self._queues() if _is_busy(queue)]
+
+    def _queues(self) -> list[Queue]:
+        queues = self.vhost.queues
+        if self.queue is None:
+            return list(queues.values())
+        return [queues[self.queue]] if self.queue in queues else []
+
+
+def _is_busy(queue: Queue) -> bool:
+    return queue.type != "stream" and bool(queue.ready_count or queue.unacked_count)

@@ -1,0 +1,185 @@
+"""Changes of a vhost's topology by a user: permissions are checked first, in RabbitMQ's order.
+
+AMQP and the HTTP API use these functions. Exclusive queues of `connection` may be changed; None is a request without a
+connection. Source: rabbit_channel.erl (handle_method).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import AccessRefused, PreconditionFailed
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.vhost import check_reserved
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.admin.access import User
+    from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+    from amqp_broker.broker.vhost import VHost
+
+# Exchanges
+
+
+def declare_exchange(
+    user: User,
+    vhost: VHost,
+    name: str,
+    kind: str,
+    *,
+    is_durable: bool,
+    is_auto_delete: bool,
+    is_internal: bool,
+    arguments: fields.Table,
+) -> Exchange:
+    """Declare an exchange (exchange.declare without passive). Raises PreconditionFailed and AccessRefused."""
+    # RabbitMQ checks the type before any permission.
+    vhost.exchange_type(kind)
+    check_not_default(name)
+    user.require("configure", vhost.name, "exchange", name)
+    if name not in vhost.exchanges:
+        check_reserved("exchange", name)
+        if isinstance(alternate := arguments.get("alternate-exchange"), str):
+            user.require("read", vhost.name, "exchange", name)
+            user.require("write", vhost.name, "exchange", alternate)
+    return vhost.declare_exchange(
+        name,
+        kind,
+        is_durable=is_durable,
+        is_auto_delete=is_auto_delete,
+        is_internal=is_internal,
+        arguments_=arguments,
+    )
+
+
+def delete_exchange(user: User, vhost: VHost, name: str, *, if_unused: bool) -> None:
+    """Delete an exchange (exchange.delete). Raises PreconditionFailed and AccessRefused."""
+    check_not_default(name)
+    if name.startswith("amq."):
+        raise AccessRefused(f"deletion of system exchange '{name}' in {vhost} not allowed")
+    user.require("configure", vhost.name, "exchange", name)
+    vhost.delete_exchange(name, if_unused)
+
+
+# Queues
+
+
+def declare_queue(
+    user: User,
+    vhost: VHost,
+    name: str,
+    *,
+    is_durable: bool,
+    is_auto_delete: bool,
+    is_exclusive: bool,
+    connection: Connection | None,
+    arguments: fields.Table,
+) -> Queue:
+    """Declare a queue with a name (queue.declare without passive). Raises ChannelErrors."""
+    user.require("configure", vhost.name, "queue", name)
+    if name not in vhost.queues and "x-dead-letter-exchange" in arguments:
+        dead_letter_exchange = arguments["x-dead-letter-exchange"]
+        if not isinstance(dead_letter_exchange, str):
+            raise PreconditionFailed(
+                f"invalid type '{fields.type_name(dead_letter_exchange)}' for arg 'x-dead-letter-exchange' "
+                f"in queue '{name}' in {vhost}"
+            )
+        user.require("read", vhost.name, "queue", name)
+        user.require("write", vhost.name, "exchange", dead_letter_exchange)
+    return vhost.declare_queue(
+        name,
+        is_durable=is_durable,
+        is_auto_delete=is_auto_delete,
+        owner=connection if is_exclusive else None,
+        connection=connection,
+        arguments_=arguments,
+    )
+
+
+def queue_to_delete(
+    user: User, vhost: VHost, name: str, connection: Connection | None, *, if_unused: bool, if_empty: bool
+) -> Queue | None:
+    """Return the queue to delete (queue.delete), or None if it does not exist. Raises ChannelErrors."""
+    user.require("configure", vhost.name, "queue", name)
+    queue = vhost.queues.get(name)
+    if queue is not None:
+        queue.check_owner(connection)
+        queue.check_deletable(if_unused=if_unused, if_empty=if_empty)
+    return queue
+
+
+def purge_queue(user: User, vhost: VHost, name: str, connection: Connection | None) -> int:
+    """Purge a queue (queue.purge); return the number of messages. Raises ChannelErrors."""
+    user.require("read", vhost.name, "queue", name)
+    return vhost.queue(name, connection).purge()
+
+
+# Bindings
+
+
+def bind(
+    user: User,
+    vhost: VHost,
+    source: str,
+    kind: str,
+    destination: str,
+    routing_key: str,
+    arguments: fields.Table,
+    connection: Connection | None,
+) -> Binding:
+    """Bind a queue or an exchange; `kind` is "queue" or "exchange". Raises ChannelErrors."""
+    check_bind(user, vhost, source, kind, destination, routing_key)
+    # RabbitMQ looks for the exchange first, and checks the owner of the queue last.
+    exchange = vhost.exchange(source)
+    target = vhost.queue(destination, connection) if kind == "queue" else vhost.exchange(destination)
+    return vhost.bind(exchange, target, routing_key, arguments)
+
+
+def unbind(
+    user: User,
+    vhost: VHost,
+    source: str,
+    kind: str,
+    destination: str,
+    routing_key: str,
+    arguments: fields.Table,
+    connection: Connection | None,
+) -> None:
+    """Unbind a queue or an exchange, if it is bound. Raises ChannelErrors."""
+    check_bind(user, vhost, source, kind, destination, routing_key)
+    exchange = vhost.exchanges.get(source)
+    target = vhost.queues.get(destination) if kind == "queue" else vhost.exchanges.get(destination)
+    if exchange is None or target is None:
+        return
+    binding = exchange.binding(target, routing_key, arguments)
+    if binding is not None:
+        if isinstance(target, Queue):
+            target.check_owner(connection)
+        vhost.unbind(binding)
+
+
+def check_bind(user: User, vhost: VHost, source: str, kind: str, destination: str, routing_key: str) -> None:
+    """Raise AccessRefused unless the user may bind and unbind these."""
+    check_not_default(source)
+    if kind == "exchange":
+        check_not_default(destination)
+    user.require("write", vhost.name, kind, destination)
+    user.require("read", vhost.name, "exchange", source)
+    exchange = vhost.exchanges.get(source)
+    if exchange is not None and exchange.type == "topic":
+        user.require_topic("read", vhost.name, source, routing_key)
+
+
+# Names
+
+
+def check_not_default(name: str) -> None:
+    """Raise AccessRefused for the default exchange, which cannot be changed."""
+    if not name:
+        raise AccessRefused("operation not permitted on the default exchange")
+
+
+def stripped(name: str) -> str:
+    """Return a name without line ends, as RabbitMQ does for names from configuration files."""
+    return name.replace("\r", "").replace("\n", "")

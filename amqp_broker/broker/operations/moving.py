@@ -1,0 +1,84 @@
+"""Moving ready messages of a queue to another queue or an exchange, in order and without loss.
+
+A message leaves one queue and enters the other in the same batch of the journal, so that it survives a crash in one
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from amqp_broker.amqp.message import Address, Message, SpecialMessage, routing_keys
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+
+# Limit of messages to move at once, so that other clients are served in between; the caller repeats the call.
+MESSAGES_MAX: Final = 50_000
+BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+class Moved(NamedTuple):
+    """The number of moved messages, and the reason if fewer were moved than requested and ready."""
+
+    messages: int
+    reason: str = ""
+
+
+def move_to_queue(source: Queue, count: int, destination: Queue) -> Moved:
+    """Move up to `count` messages, until the other queue refuses one."""
+
+    def send(message: Message) -> str:
+        if destination.will_reject(message):
+            return f"{destination} is full"
+        destination.accept(SpecialMessage.anew(message, message.properties()))
+        return ""
+
+    return _move(source, count, send)
+
+
+def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange) -> Moved:
+    """Move up to `count` messages with their routing keys, until one is unroutable or refused."""
+    delaying = [found for found in vhost.exchanges.values() if isinstance(found, DelayedExchange)]
+
+    def send(message: Message) -> str:
+        properties = message.properties()
+        moved = SpecialMessage.anew(message, properties)
+        moved.address = Address(exchange.name, message.routing_key)
+        delayed_count = sum(found.messages_delayed for found in delaying)
+        queues = vhost.route(exchange, routing_keys(message, properties), properties.headers or {}, moved)[0]
+        if not queues and delayed_count == sum(found.messages_delayed for found in delaying):
+            return f"{exchange} routes '{message.routing_key}' to no queue"
+        full = next((queue for queue in queues if queue.will_reject(moved)), None)
+        if full is not None:
+            return f"{full} is full"
+        for queue in queues:
+            queue.accept(moved)
+        return ""
+
+    return _move(source, count, send)
+
+
+def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Moved:
+    """Move messages with `send`, which returns the reason if it refuses one."""
+    wanted, moved, bytes_left = min(count, source.ready_count), 0, BYTES_MAX
+    while moved < wanted:
+        if moved == MESSAGES_MAX or bytes_left < 0:
+            return Moved(moved, "the limit of messages per request is reached")
+        pulled = source.pull()
+        if pulled is None:
+            break
+        message, position, _ = pulled
+        reason = send(message)
+        if reason:
+            source.return_to_head(position, message)
+            source.drain()
+            return Moved(moved, reason)
+        source.forget(position, message)
+        bytes_left -= len(message.content)
+        moved += 1
+    return Moved(moved)

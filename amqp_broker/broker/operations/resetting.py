@@ -1,0 +1,64 @@
+"""Resetting a broker or a vhost to its initial state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.runtime_parameters import OPERATOR_POLICY, VHOST_LIMITS
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.vhost import VHost
+
+REASON: Final = "the broker is reset"
+
+
+def reset_vhost(vhost: VHost) -> None:
+    """Close all connections to a vhost, and delete its contents, faults and advice.
+
+    Permissions and metadata stay.
+    """
+    broker = vhost.broker
+    broker.faults.clear(vhost.name)
+    for connection in list(vhost.connections):
+        connection.force_close(REASON, broker.now)
+    vhost.tracing.stop()
+    for queue in list(vhost.queues.values()):
+        if queue.name in vhost.queues:
+            vhost.remove_queue(queue)
+    for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:
+        # An auto-delete exchange may have been deleted with another.
+        vhost.delete_exchange(name, if_unused=False)
+    for exchange in list(vhost.exchanges.values()):
+        for binding in list(exchange.bindings.values()):
+            vhost.unbind(binding)
+    for policy in list(vhost.policies):
+        vhost.policies.clear(policy.name)
+    for parameter in list(vhost.parameters):
+        vhost.parameters.clear(parameter.component, parameter.name)
+    log = broker.event_logs.of(vhost)
+    if log is not None:
+        log.clear()
+    broker.advice.clear(vhost.name)
+    assert not any(parameter.component in (VHOST_LIMITS, OPERATOR_POLICY) for parameter in vhost.parameters)
+
+
+def reset(broker: Broker) -> None:
+    """Delete everything except the default vhost, which is emptied, and the default user."""
+    settings = broker.settings
+    broker.faults.clear()
+    for connection in list(broker.connections):
+        connection.force_close(REASON, broker.now)
+    for name, vhost in list(broker.vhosts.items()):
+        reset_vhost(vhost)
+        vhost.set_metadata(Metadata())
+        if name != settings.default_vhost:
+            broker.delete_vhost(name)
+    for name in list(broker.users):
+        if name != settings.default_user:
+            broker.users.delete(name)
+    for name in [name for name, _ in broker.global_parameters if not name.startswith("internal")]:
+        broker.global_parameters.clear(name)
+    broker.add_defaults()
+    broker.vhosts[settings.default_vhost].set_metadata(Metadata("Default virtual host"))

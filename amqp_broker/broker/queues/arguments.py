@@ -1,0 +1,351 @@
+"""The x-arguments of queues: their names and values, and the equivalence of two declarations.
+
+Source: rabbit_amqqueue.erl (check_arguments, declare_args) and rabbit_misc.erl (assert_args_equivalence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.admin.policy_merging import interval_ms
+from amqp_broker.settings.profiles import Profile
+
+EXPIRES_MS_MAX: Final = 315_360_000_000
+PRIORITY_MAX: Final = 255
+OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
+QUEUE_MODES: Final = ("default", "lazy")
+QUEUE_TYPES: Final = ("classic", "quorum", "stream", "")
+LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
+OFFSETS: Final = ("first", "last", "next")
+SEGMENT_BYTES_MAX: Final = 3_000_000_000
+
+# A validator returns what is wrong as an Erlang term, or None.
+Validator = Callable[[Any, fields.Table], "str | None"]
+
+
+def _integer(value: Any, _: fields.Table) -> str | None:
+    return None if fields.is_integer(value) else f'"expected integer, got {fields.type_name(value)}"'
+
+
+def _non_negative(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _integer(value, arguments)
+    return wrong or (f"{{value_negative,{value}}}" if value < 0 else None)
+
+
+def _positive(value: Any, arguments: fields.Table) -> str | None:
+    return _non_negative(value, arguments) or ("{value_zero,0}" if value == 0 else None)
+
+
+def _expires(value: Any, arguments: fields.Table) -> str | None:
+    return _positive(value, arguments) or _not_too_large(value)
+
+
+def _message_ttl(value: Any, arguments: fields.Table) -> str | None:
+    return _non_negative(value, arguments) or _not_too_large(value)
+
+
+def _not_too_large(value: int) -> str | None:
+    return f"{{value_too_large,{value}}}" if value > EXPIRES_MS_MAX else None
+
+
+def _max_priority(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    return wrong or (f"{{max_value_exceeded,{value}}}" if value > PRIORITY_MAX else None)
+
+
+def _string(value: Any, _: fields.Table) -> str | None:
+    return None if isinstance(value, str) else f"{{unacceptable_type,{fields.type_name(value)}}}"
+
+
+def _dead_letter_routing_key(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if "x-dead-letter-exchange" in arguments else "routing_key_but_no_dlx_defined")
+
+
+def _dead_letter_strategy(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in ("at-most-once", "at-least-once") else "invalid_dlx_strategy")
+
+
+def _overflow(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in OVERFLOWS else "invalid_overflow")
+
+
+def _queue_mode(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in QUEUE_MODES else f"\"unsupported queue mode '{value}'\"")
+
+
+def _queue_type(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in QUEUE_TYPES else f"\"unsupported queue type '{value}'\"")
+
+
+def _queue_version(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    return wrong or (None if value in (1, 2) else f"\"unsupported queue version '{value}'\"")
+
+
+def _queue_version_2(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _non_negative(value, arguments)
+    return wrong or (None if value == 2 else f"\"unsupported queue version '{value}'\"")
+
+
+def _leader_locator(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if value in LEADER_LOCATORS else "invalid_queue_locator_arg")
+
+
+def _bool(value: Any, _: fields.Table) -> str | None:
+    return None if isinstance(value, bool) else f"{{unacceptable_type,{fields.type_name(value)}}}"
+
+
+def _max_age(value: Any, arguments: fields.Table) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if interval_ms(value) is not None else "invalid_max_age")
+
+
+def _stream_offset(value: Any, _: fields.Table) -> str | None:
+    is_offset = (
+        fields.is_integer(value)
+        or isinstance(value, fields.Timestamp)
+        or (isinstance(value, bytes) and value.decode("latin-1") in OFFSETS)
+        or (isinstance(value, str) and (value in OFFSETS or interval_ms(value) is not None))
+    )
+    return None if is_offset else f"{{invalid_stream_offset_arg,{{{fields.typed_term(value)}}}}}"
+
+
+# In the order in which RabbitMQ checks them.
+QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
+    "x-expires": _expires,
+    "x-message-ttl": _message_ttl,
+    "x-dead-letter-exchange": _string,
+    "x-dead-letter-routing-key": _dead_letter_routing_key,
+    "x-dead-letter-strategy": _dead_letter_strategy,
+    "x-max-length": _non_negative,
+    "x-max-length-bytes": _non_negative,
+    "x-max-in-memory-length": _non_negative,
+    "x-max-in-memory-bytes": _non_negative,
+    "x-max-priority": _max_priority,
+    "x-delivery-limit": _integer,
+    "x-consumer-timeout": _non_negative,
+    "x-overflow": _overflow,
+    "x-queue-mode": _queue_mode,
+    "x-queue-version": _queue_version,
+    "x-single-active-consumer": _bool,
+    "x-queue-type": _queue_type,
+    "x-quorum-initial-group-size": _positive,
+    "x-queue-leader-locator": _leader_locator,
+}
+
+# Those that only streams have; they are not looked at for other queues, which refuse them all.
+STREAM_ARGUMENTS: Final[dict[str, Validator]] = {
+    "x-max-age": _max_age,
+    "x-stream-max-segment-size-bytes": _non_negative,
+    "x-stream-filter-size-bytes": _non_negative,
+    "x-initial-cluster-size": _positive,
+    "x-queue-leader-locator": _leader_locator,
+}
+
+# Arguments that are compared when a queue is declared again, in RabbitMQ's order (capabilities of
+# rabbit_classic_queue.erl, rabbit_quorum_queue.erl and rabbit_stream_queue.erl).
+COMPARED: Final = {
+    "classic": (
+        "x-expires",
+        "x-message-ttl",
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-priority",
+        "x-overflow",
+        "x-queue-mode",
+        "x-queue-version",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-consumer-timeout",
+        "x-queue-leader-locator",
+    ),
+    "quorum": (
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-dead-letter-strategy",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-in-memory-length",
+        "x-max-in-memory-bytes",
+        "x-overflow",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-quorum-initial-group-size",
+        "x-delivery-limit",
+        "x-message-ttl",
+        "x-consumer-timeout",
+        "x-queue-leader-locator",
+    ),
+    "stream": ("x-max-length-bytes", "x-queue-type", *STREAM_ARGUMENTS),
+}
+
+# Known to RabbitMQ, but not for this type of queue.
+NOT_CLASSIC_ARGUMENTS: Final = (
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-delivery-limit",
+    "x-dead-letter-strategy",
+    "x-quorum-initial-group-size",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+)
+# And since 4.3.
+NEVER_CLASSIC_ARGUMENTS: Final = (
+    "x-consumer-timeout",
+    "x-consumer-disconnected-timeout",
+    "x-delayed-retry-type",
+    "x-delayed-retry-min",
+    "x-delayed-retry-max",
+)
+NOT_QUORUM_ARGUMENTS: Final = (
+    "x-max-priority",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-queue-master-locator",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+)
+NOT_STREAM_ARGUMENTS: Final = (
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-max-length",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-max-priority",
+    "x-delivery-limit",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-quorum-initial-group-size",
+)
+# By type of queue: what it refuses.
+FOREIGN_ARGUMENTS: Final = {
+    "classic": NOT_CLASSIC_ARGUMENTS,
+    "quorum": NOT_QUORUM_ARGUMENTS,
+    "stream": NOT_STREAM_ARGUMENTS,
+}
+NOT_CLASSIC_CONSUMER_ARGUMENTS: Final = ("x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered")
+FOREIGN_CONSUMER_ARGUMENTS: Final = {
+    "classic": NOT_CLASSIC_CONSUMER_ARGUMENTS,
+    "quorum": NOT_CLASSIC_CONSUMER_ARGUMENTS,
+    "stream": ("x-priority",),
+}
+CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-priority": _integer}
+STREAM_CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-stream-offset": _stream_offset}
+
+
+def check_queue(arguments: fields.Table, profile: Profile, resource: str) -> None:
+    """Raise PreconditionFailed for an argument that a new queue cannot have.
+
+    First RabbitMQ looks at the type, then at the values of what the type knows, then, in the order given, at what it
+    does not know; for streams at that before the values.
+    """
+    check({"x-queue-type": QUEUE_ARGUMENTS["x-queue-type"]}, arguments, resource)
+    queue_type = type_of(arguments)
+    foreign = _foreign(queue_type, profile)
+    known = {name: validate for name, validate in QUEUE_ARGUMENTS.items() if name not in foreign}
+    if queue_type == "stream":
+        known.update(STREAM_ARGUMENTS)
+        check_type(foreign, arguments, resource, queue_type)
+    if not profile.has_queue_modes:
+        known.pop("x-queue-mode", None)
+    if not profile.has_queue_version_1 and "x-queue-version" in known:
+        known["x-queue-version"] = _queue_version_2
+    check(known, arguments, resource)
+    check_type(foreign, arguments, resource, queue_type)
+
+
+def type_of(arguments: fields.Table) -> str:
+    """The type of a queue with these arguments, which need not be valid."""
+    queue_type = arguments.get("x-queue-type")
+    return queue_type if queue_type in ("quorum", "stream") else "classic"
+
+
+def _foreign(queue_type: str, profile: Profile) -> tuple[str, ...]:
+    if queue_type == "classic" and profile.times_out_quorum_only:
+        return NOT_CLASSIC_ARGUMENTS + NEVER_CLASSIC_ARGUMENTS
+    return FOREIGN_ARGUMENTS[queue_type]
+
+
+def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:
+    """Raise PreconditionFailed for the first known argument with an invalid value; others may have any."""
+    for name, validate in known.items():
+        if name in arguments and (wrong := validate(arguments[name], arguments)) is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {resource}: {wrong}")
+
+
+def check_type(foreign: tuple[str, ...], arguments: fields.Table, resource: str, queue_type: str = "classic") -> None:
+    """Raise PreconditionFailed for an argument that only other types of queues have, the first given."""
+    for name in arguments:
+        if name in foreign:
+            raise PreconditionFailed(f"invalid arg '{name}' for {resource} of queue type rabbit_{queue_type}_queue")
+
+
+def require_equal(resource: str, name: str, current: Any, received: Any) -> None:
+    """Raise PreconditionFailed unless an attribute is declared again as it was."""
+    if current != received:
+        _fail(resource, name, _plain(received), _plain(current))
+
+
+def require_equivalent(resource: str, names: Sequence[str], current: fields.Table, received: fields.Table) -> None:
+    """Raise PreconditionFailed if a named argument differs; an int equals a long of the same value."""
+    for name in names:
+        if name not in current and name not in received:
+            continue
+        if name == "x-queue-type" and current.get(name, "classic") == received.get(name, "classic"):
+            continue
+        if name not in current:
+            _fail(resource, name, _typed(received[name]), "none")
+        elif name not in received:
+            _fail(resource, name, "none", _typed(current[name]))
+        elif not is_same(current[name], received[name]):
+            _fail(resource, name, _plain(received[name]), _plain(current[name]))
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Equality as RabbitMQ has it: integers of any width are one type, and no other type equals another."""
+    return type_class(one) is type_class(other) and bool(one == other)
+
+
+def type_class(value: Any) -> type:
+    if fields.is_integer(value):
+        return int
+    return float if isinstance(value, float) else type(value)
+
+
+def _fail(resource: str, name: str, received: str, current: str) -> None:
+    raise PreconditionFailed(f"inequivalent arg '{name}' for {resource}: received {received} but current is {current}")
+
+
+def _plain(value: Any) -> str:
+    return f"'{_shown(value)}'"
+
+
+def _typed(value: Any) -> str:
+    return f"the value '{_shown(value)}' of type '{fields.type_name(value)}'"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

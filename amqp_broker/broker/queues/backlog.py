@@ -1,0 +1,83 @@
+"""The part of a queue that orders its ready messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+
+
+class Backlog(ABC):
+    """The ready messages of a queue in the order of delivery; `len` counts them.
+
+    Each message has a position, which it keeps while it is delivered and if it is returned. Messages of a durable queue
+    are in ranges of the journal, too.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def range_count(self) -> int:
+        """Number of ranges of the journal that the messages of a durable queue take."""
+
+    @property
+    @abstractmethod
+    def buffers(self) -> list[PagedBuffer]:
+        """The buffers whose messages are in the journal."""
+
+    @abstractmethod
+    def keep(self, journal: Journal, range_id: int) -> None:
+        """Keep messages in the journal from now on, in the ranges from `range_id` on; take over what they have."""
+
+    @abstractmethod
+    def items(self) -> Iterator[tuple[int, Message, bool]]:
+        """Yield positions, messages and whether each was delivered before, in order of delivery."""
+
+    @abstractmethod
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages in order of delivery."""
+
+    @abstractmethod
+    def count_bytes(self) -> int:
+        """Return the octets of all bodies."""
+
+    @abstractmethod
+    def append(self, message: Message, deadline_ms: int | None) -> int:
+        """Add a new message and return its position."""
+
+    @abstractmethod
+    def deliver_through(self, message: Message, deadline_ms: int | None) -> int:
+        """Give a new message its position, and take it at once; nothing is ready."""
+
+    @abstractmethod
+    def head_position(self) -> int:
+        """Return the position of the message that is delivered next."""
+
+    @abstractmethod
+    def pop_head(self) -> tuple[Message, int, bool]:
+        """Take the next message; return it, its position, and whether it was delivered before."""
+
+    @abstractmethod
+    def put_back(self, position: int, message: Message) -> int:
+        """Return a taken message to its place, which may have moved; return its position."""
+
+    @abstractmethod
+    def return_to_head(self, position: int, message: Message) -> None:
+        """Return the message that was taken last to the head."""
+
+    @abstractmethod
+    def forget(self, position: int, message: Message) -> None:
+        """Remove a taken message from the journal."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove all ready messages; taken ones stay."""

@@ -1,0 +1,343 @@
+"""A queue whose messages leave it when they are settled: all types but streams."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
+from amqp_broker.broker.queues.expiry import Expiry
+from amqp_broker.broker.queues.length_limit import LengthLimit
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue
+from amqp_broker.broker.queues.queue_settings import effective
+from amqp_broker.broker.queues.quorum_order import PRIORITY_DEFAULT
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp import fields
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+    from amqp_broker.broker.queues.backlog import Backlog
+    from amqp_broker.broker.queues.queue_settings import QueueSettings
+    from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+
+# Positions and messages that are with consumers.
+Unacked: TypeAlias = "Sequence[tuple[int, Message]]"
+
+
+class Kept(NamedTuple):
+    """A message of a snapshot and the time at which it expires (ms since the epoch), without its position.
+
+    The rest is for quorum queues: how often it was returned, how often that was a failure, and its level of priority.
+    """
+
+    message: Message
+    deadline_ms: int | None = None
+    returns: int = 0
+    failures: int = 0
+    level: int = PRIORITY_DEFAULT
+
+
+class BacklogQueue(Queue):
+    """A queue with a `backlog`, which orders its ready messages, with message TTL and a limit to its length.
+
+    Ready consumers and ready messages never wait for each other, except while a drain pauses after a batch, and for
+    consumers that have become full since their last turn.
+    """
+
+    type: ClassVar[str] = "classic"
+
+    def __init__(
+        self,
+        vhost: QueueVHost,
+        name: str,
+        *,
+        is_durable: bool,
+        is_auto_delete: bool,
+        owner: QueueOwner | None,
+        arguments: fields.Table,
+    ) -> None:
+        super().__init__(
+            vhost, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments
+        )
+        self.expiry = Expiry(vhost.broker.timers, self.expire)
+        self.deadlines = self.expiry.deadlines
+        self.backlog: Backlog = self._new_backlog()
+        self.limit = LengthLimit(self.backlog)
+        self.apply(effective(arguments, {}, {}))
+
+    @abstractmethod
+    def _new_backlog(self) -> Backlog: ...
+
+    # Policy
+
+    def apply(self, settings: QueueSettings) -> None:
+        """Follow these settings from now on.
+
+        Messages in the queue keep their time to live; a limit applies to them at once. Source:
+        rabbit_amqqueue_process.erl, process_args_policy, where a new limit meets the old overflow before the new one:
+        the queue drops messages unless it rejected publishes and still does.
+        """
+        drops = "drop-head" in (self.settings.overflow, settings.overflow)
+        self.settings = settings
+        self.limit.follow(settings)
+        self._update_extras()
+        # While objects are restored, dead letters could not go where they should.
+        is_restoring = self.vhost.broker.journal.is_restoring
+        if drops and not is_restoring:
+            self._drop_beyond_limit()
+        if self.deadlines and not is_restoring:
+            # Another message may have come to the head.
+            self.expire()
+        self.unused.follow(settings.expires_ms)
+
+    def _update_extras(self) -> None:
+        self.has_extras = True
+
+    # The journal
+
+    @property
+    def range_count(self) -> int:
+        return self.backlog.range_count
+
+    @property
+    def buffers(self) -> list[PagedBuffer]:
+        return self.backlog.buffers
+
+    def keep(self, range_id: int) -> None:
+        self.range_id = range_id
+        self.backlog.keep(self.vhost.broker.journal, range_id)
+        self._update_extras()
+
+    def catch_up(self) -> None:
+        if self.limit.drops_head:
+            self._drop_beyond_limit()
+        self.expire()
+
+    def kept(self, unacked: Unacked) -> tuple[list[Kept], list[Kept]]:
+        """Return the messages for a snapshot: those that were delivered before, and those that were not.
+
+        `unacked` has positions and messages that are with consumers; they count as returned.
+        """
+        self.expire()
+        items = [*self.backlog.items(), *((position, message, True) for position, message in unacked)]
+        items.sort(key=lambda item: item[0])
+        kept = [(Kept(message, self.deadlines.get(position)), is_old) for position, message, is_old in items]
+        return [one for one, is_old in kept if is_old], [one for one, is_old in kept if not is_old]
+
+    def refill(self, returned: Sequence[Kept], others: Sequence[Kept]) -> None:
+        """Take over the messages of a snapshot, as `kept` returns them.
+
+        The queue is new and has no consumers. No limit applies until the next message arrives.
+        """
+        for kept in returned:
+            self.backlog.append(kept.message, kept.deadline_ms)
+        # All are taken before the first is put back: what is put back stands at the head.
+        for message, position, _ in [self.backlog.pop_head() for _ in returned]:
+            self.backlog.put_back(position, message)
+        for kept in others:
+            self.backlog.append(kept.message, kept.deadline_ms)
+        self._recount()
+
+    def _recount(self) -> None:
+        self.limit.recount()
+        self._update_extras()
+        if self.deadlines:
+            self.expire()
+
+    # Messages in
+
+    @property
+    def ready_count(self) -> int:
+        return len(self.backlog)
+
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        return ((message, redelivered) for _, message, redelivered in self.backlog.items())
+
+    def messages(self) -> Iterator[Message]:
+        return self.backlog.messages()
+
+    def will_reject(self, message: Message) -> bool:
+        return self.limit.refuses(message)
+
+    def push(self, message: Message) -> None:
+        self.push_with_extras(message)
+
+    def push_with_extras(self, message: Message, expiration_ms: int | None = None) -> None:
+        if self.deadlines:
+            self.expire()
+        deadline_ms = self._deadline(expiration_ms)
+        if self.ready_consumers and self._deliver_at_once(message, deadline_ms):
+            return
+        backlog, limit = self.backlog, self.limit
+        position = backlog.append(message, deadline_ms)
+        if deadline_ms is not None:
+            self.has_extras = True
+        if limit.bytes_max is not None:
+            limit.ready_bytes += message.body_bytes
+        has_moved = bool(self.ready_consumers)
+        if has_moved:
+            self._drain_with_extras(with_expired=True)
+        if limit.drops_head:
+            has_moved = True
+            self._drop_beyond_limit()
+        # If nothing left and the new message is not the first, the head was looked at above.
+        if self.deadlines and (has_moved or backlog.head_position() == position):
+            self.expire()
+        if self.backpressured and backlog:
+            self.vhost.broker.is_congested = True
+
+    def _deliver_at_once(self, message: Message, deadline_ms: int | None) -> bool:
+        """Deliver a new message past the backlog, if a consumer takes it; return False if it has to wait.
+
+        Messages wait behind ready ones, and while a trace or a fault rule is to see them. No limit applies to a message
+        that is delivered, and it expires only if it is returned.
+        """
+        ready_consumers, backlog = self.ready_consumers, self.backlog
+        if backlog or self.vhost.trace is not None or self.is_faulty:
+            return False
+        if ready_consumers[0].is_full and not self.rotation.skip_full():
+            return False
+        position = backlog.deliver_through(message, deadline_ms)
+        consumer = ready_consumers[0]
+        if deadline_ms is not None and not consumer.no_ack:
+            self.deadlines[position] = deadline_ms
+            self.has_extras = True
+        consumer.deliver(message, position, False)
+        if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
+            self.rotation.end_turn()
+        return True
+
+    def _deadline(self, expiration_ms: int | None) -> int | None:
+        """Return when a new message expires (ms since the epoch); None for never."""
+        ttl_ms = self.settings.message_ttl_ms
+        if expiration_ms is not None:
+            ttl_ms = expiration_ms if ttl_ms is None else min(ttl_ms, expiration_ms)
+        return None if ttl_ms is None else self.vhost.broker.now + ttl_ms
+
+    # Messages out
+
+    def pull(self) -> tuple[Message, int, bool] | None:
+        if self.deadlines:
+            self.expire()
+        if not self.backlog:
+            return None
+        pulled = self._take_head()
+        if self.deadlines:
+            # The message behind it may have expired before.
+            self.expire()
+        return pulled
+
+    def return_to_head(self, position: int, message: Message) -> None:
+        self.backlog.return_to_head(position, message)
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes += message.body_bytes
+
+    def _take_head(self) -> tuple[Message, int, bool]:
+        taken = self.backlog.pop_head()
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes -= taken[0].body_bytes
+        return taken
+
+    def drain(self) -> None:
+        self._drain_with_extras(with_expired=False)
+
+    def _drain_with_extras(self, with_expired: bool) -> None:
+        """Deliver a batch of ready messages, and give up expired ones unless one of them arrives just now."""
+        ready_consumers, trace, backlog = self.ready_consumers, self.vhost.trace, self.backlog
+        bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+        if self.deadlines and not with_expired:
+            self.expire()
+        while ready_consumers and backlog:
+            if ready_consumers[0].is_full:
+                self.rotation.suspend(ready_consumers[0])
+                continue
+            message, position, redelivered = self._take_head()
+            consumer = ready_consumers[0]
+            delivered = self.as_delivered(message, position)
+            if self.is_faulty:
+                self.vhost.broker.faults.deliver(self, consumer, message, delivered, position, redelivered)
+            else:
+                consumer.deliver(delivered, position, redelivered)
+            if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
+                self.rotation.end_turn()
+            if trace is not None:
+                trace.delivered(self, delivered, redelivered, consumer.connection, consumer.number, consumer.no_ack)
+            if self.deadlines:
+                # Also after the last message that was delivered: the new head may be due.
+                self.expire()
+            bytes_left -= len(message.content)
+            messages_left -= 1
+            if bytes_left < 0 or not messages_left:
+                self._pause_drain()
+                return
+
+    # Settling
+
+    def forget(self, position: int, message: Message) -> None:
+        if self.range_id is not None:
+            self.backlog.forget(position, message)
+        if self.deadlines:
+            self.deadlines.pop(position, None)
+
+    def note_failure(self, position: int) -> None:
+        pass
+
+    def requeue(self, position: int, message: Message) -> int:
+        self.unacked_count -= 1
+        if not self.is_deleted:
+            position = self.backlog.put_back(position, message)
+            if self.has_extras:
+                limit = self.limit
+                if limit.bytes_max is not None:
+                    limit.ready_bytes += message.body_bytes
+                if limit.drops_head:
+                    self._drop_beyond_limit()
+                if self.deadlines:
+                    self.expire()
+        return position
+
+    def reject(self, position: int, message: Message) -> None:
+        self.unacked_count -= 1
+        self.forget(position, message)
+        self.statistics.given_up[REJECTED] += 1
+        self.give_up(message, REJECTED)
+
+    # Giving up
+
+    def expire(self) -> None:
+        backlog, expiry, now = self.backlog, self.expiry, self.vhost.broker.now
+        while backlog and expiry.is_due(backlog.head_position(), now):
+            self._give_up_head(EXPIRED)
+
+    def _drop_beyond_limit(self) -> None:
+        while self.limit.is_exceeded:
+            self._give_up_head(MAXLEN)
+
+    def _give_up_head(self, reason: str) -> None:
+        message, position, _ = self._take_head()
+        self.forget(position, message)
+        self.statistics.given_up[reason] += 1
+        self.give_up(message, reason)
+
+    def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
+        if if_empty and self.backlog:
+            raise PreconditionFailed(f"{self} not empty")
+        if if_unused and self.consumers:
+            raise PreconditionFailed(f"{self} in use")
+
+    def purge(self) -> int:
+        count, trace = len(self.backlog), self.vhost.trace
+        while trace is not None and self.backlog:
+            message, position, _ = self._take_head()
+            self.forget(position, message)
+            trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
+        self.backlog.clear()
+        self.limit.ready_bytes = 0
+        self.statistics.given_up["purged"] += count
+        return count
+
+    def release(self) -> None:
+        self.expiry.stop()
+        super().release()

@@ -1,0 +1,97 @@
+"""Classic queues without priorities: the plain path of most messages."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+
+
+class ClassicQueue(BacklogQueue):
+    """A queue in the order of arrival. While it has no extras it reaches into its backlog for speed."""
+
+    backlog: ArrivalBacklog
+
+    def _new_backlog(self) -> ArrivalBacklog:
+        return ArrivalBacklog(self.deadlines)
+
+    def _update_extras(self) -> None:
+        settings = self.settings
+        self.has_extras = (
+            self.backlog.paged is not None
+            or self.vhost.trace is not None
+            or self.is_faulty
+            or bool(self.deadlines)
+            or settings.message_ttl_ms is not None
+            or settings.length_max is not None
+            or settings.bytes_max is not None
+        )
+
+    def page(self) -> bool:
+        """Put new messages into the journal, as memory is short; return whether that starts now."""
+        is_paging = self.backlog.page(self.vhost.broker.journal)
+        self._update_extras()
+        return is_paging
+
+    def end_paging(self) -> bool:
+        """Keep all messages in memory again; return False while the journal still has some."""
+        if self.is_deleted:
+            return True
+        has_ended = self.backlog.end_paging()
+        self._update_extras()
+        return has_ended
+
+    def push(self, message: Message) -> None:
+        if self.has_extras:
+            self.push_with_extras(message)
+            return
+        ready_consumers, backlog = self.ready_consumers, self.backlog
+        consumer = ready_consumers[0] if ready_consumers and not backlog.ready and not backlog.returned else None
+        if consumer is not None and consumer.is_full:
+            consumer = ready_consumers[0] if self.rotation.skip_full() else None
+        if consumer is not None:
+            position = backlog.head
+            backlog.head = position + 1
+            consumer.deliver(message, position, False)
+            if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
+                self.rotation.end_turn()
+        else:
+            backlog.ready.append(message)
+            if self.backpressured or self.is_undrained:
+                self.vhost.broker.is_congested = True
+
+    def drain(self) -> None:
+        if self.has_extras:
+            self._drain_with_extras(with_expired=False)
+            return
+        ready_consumers, backlog = self.ready_consumers, self.backlog
+        ready, returned = backlog.ready, backlog.returned
+        bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+        while ready_consumers:
+            if not returned and not ready:
+                return
+            if ready_consumers[0].is_full:
+                self.rotation.suspend(ready_consumers[0])
+                continue
+            if returned:
+                position, message = heapq.heappop(returned)
+                redelivered = True
+            else:
+                message, position = ready.popleft(), backlog.head
+                backlog.head = position + 1
+                redelivered = False
+            consumer = ready_consumers[0]
+            consumer.deliver(message, position, redelivered)
+            if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
+                self.rotation.end_turn()
+            bytes_left -= len(message.content)
+            messages_left -= 1
+            if bytes_left < 0 or not messages_left:
+                self._pause_drain()
+                return

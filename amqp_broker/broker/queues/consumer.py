@@ -1,0 +1,140 @@
+"""A subscription to a queue. The queue decides whose turn it is; a session sends the messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp import fields
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.counters import DeliveryCounts
+    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.queues.queue import Queue
+
+
+class Consumer(ABC):
+    """A subscription to a queue; it is among the ready consumers of the queue exactly while `is_taking`.
+
+    `number` is that of its channel. `prefetch` is the number of unacked deliveries that it may have (0 for any number),
+    `in_flight` the number that it has; `is_full` is set while they are equal. `delivered` counts all its deliveries.
+    """
+
+    __slots__ = (
+        "_collected_acked",
+        "_collected_delivered",
+        "_collected_redelivered",
+        "arguments",
+        "connection",
+        "counts",
+        "delivered",
+        "in_flight",
+        "is_exclusive",
+        "is_full",
+        "is_taking",
+        "late_count",
+        "no_ack",
+        "number",
+        "prefetch",
+        "priority",
+        "queue",
+        "redelivered",
+        "refused",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        connection: Peer,
+        queue: Queue,
+        tag: str,
+        *,
+        no_ack: bool,
+        is_exclusive: bool,
+        prefetch: int,
+        priority: int,
+        arguments: fields.Table,
+    ) -> None:
+        self.connection = connection
+        self.queue = queue
+        self.tag = tag
+        self.no_ack = no_ack
+        self.is_exclusive = is_exclusive
+        self.prefetch = 0 if no_ack else prefetch
+        self.priority = priority
+        self.arguments = arguments
+        self.number = 0
+        self.in_flight = 0
+        # Those of them that a fault delays, and that are not delivered yet.
+        self.late_count = 0
+        self.is_taking = False
+        self.is_full = False
+        # Deliveries, redeliveries among them, and deliveries that were returned or rejected; the counts to keep up to
+        # date with these, and what they have by now.
+        self.delivered = self.redelivered = self.refused = 0
+        self.counts: tuple[DeliveryCounts, ...] = ()
+        self._collected_delivered = self._collected_redelivered = self._collected_acked = 0
+
+    @abstractmethod
+    def can_take(self) -> bool:
+        """Return whether a message may be delivered now."""
+
+    @abstractmethod
+    def deliver(self, message: Message, position: int, redelivered: bool) -> None:
+        """Send a message. A consumer that can take no other afterwards sets `is_full` or suspends itself."""
+
+    @abstractmethod
+    def reserve(self) -> None:
+        """Count a message that a fault delays as in flight, until it is delivered or released."""
+
+    def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
+        """Send a message that was delayed, even if the consumer can take no other."""
+        self.deliver(message, position, redelivered)
+
+    @abstractmethod
+    def release(self) -> None:
+        """Stop counting a delayed message, which will not be delivered."""
+
+    @abstractmethod
+    def deliver_again(self, message: Message) -> None:
+        """Send a duplicate of a message that was delivered; settling it changes nothing in the queue."""
+
+    @property
+    def acked(self) -> int:
+        """Number of deliveries that were acknowledged: those settled, without the rejected ones."""
+        return 0 if self.no_ack else self.delivered - (self.in_flight - self.late_count) - self.refused
+
+    @property
+    def is_active(self) -> bool:
+        """True if it gets messages; consumers behind a single active one do not."""
+        rotation = self.queue.rotation
+        return not rotation.is_single_active or rotation.active_consumer is self
+
+    @property
+    def activity_status(self) -> str:
+        """RabbitMQ's word for `is_active`: "up", "single_active" or "waiting"."""
+        if not self.queue.rotation.is_single_active:
+            return "up"
+        return "single_active" if self.is_active else "waiting"
+
+    def collect(self) -> bool:
+        """Add what is new to all counts; return whether there was anything."""
+        delivered, acked = self.delivered - self._collected_delivered, self.acked - self._collected_acked
+        if not delivered and not acked:
+            return False
+        redelivered = self.redelivered - self._collected_redelivered
+        for counts in self.counts:
+            if self.no_ack:
+                counts.deliver_no_ack += delivered
+            else:
+                counts.deliver += delivered
+                counts.ack += acked
+            counts.redeliver += redelivered
+        self._collected_delivered += delivered
+        self._collected_acked += acked
+        self._collected_redelivered += redelivered
+        return True
+
+    @abstractmethod
+    def on_queue_deleted(self) -> None:
+        """End the subscription; the queue was deleted."""

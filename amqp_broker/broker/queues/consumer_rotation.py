@@ -1,0 +1,106 @@
+"""The order in which a queue's consumers are served."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.consumer import Consumer
+
+
+class ConsumerRotation:
+    """The consumers of one queue.
+
+    `consumers` has all subscriptions. `ready_consumers` has those that can take a message now, in the order of their
+    turns, higher priorities first. `backpressured` has those that could take one if their sockets were not full. Queues
+    share these three with their rotation, so they are never replaced.
+    """
+
+    def __init__(self, *, is_single_active: bool) -> None:
+        self.consumers: list[Consumer] = []
+        self.ready_consumers: deque[Consumer] = deque()
+        self.backpressured: set[Consumer] = set()
+        self.has_priorities = False
+        self.exclusive_consumer: Consumer | None = None
+        self.is_single_active = is_single_active
+        # The only consumer that gets messages, if only one may be active.
+        self.active_consumer: Consumer | None = None
+
+    def add(self, consumer: Consumer) -> None:
+        """Add a consumer; it is not ready yet."""
+        self.consumers.append(consumer)
+        self.has_priorities = self.has_priorities or consumer.priority != 0
+        if self.is_single_active and self.active_consumer is None:
+            self.active_consumer = consumer
+
+    def remove(self, consumer: Consumer) -> None:
+        """Remove a consumer. If it was the active one, `activate_next` chooses another."""
+        self.suspend(consumer)
+        self.backpressured.discard(consumer)
+        self.consumers.remove(consumer)
+        if self.exclusive_consumer is consumer:
+            self.exclusive_consumer = None
+
+    def reserve(self, consumer: Consumer) -> bool:
+        """Return whether the consumer may be added, and keep all others out if it is exclusive."""
+        is_shared = bool(self.consumers) or self.is_single_active
+        if self.exclusive_consumer is not None or (consumer.is_exclusive and is_shared):
+            return False
+        if consumer.is_exclusive:
+            self.exclusive_consumer = consumer
+        return True
+
+    def activate_next(self) -> Consumer | None:
+        """Make the longest subscribed consumer of the highest priority the active one, and return it."""
+        self.active_consumer = max(self.consumers, key=lambda consumer: consumer.priority, default=None)
+        return self.active_consumer
+
+    @property
+    def capacity(self) -> float:
+        """RabbitMQ's consumer capacity: 1.0 if a consumer would take a message now, else 0.0."""
+        return float(any(not consumer.is_full for consumer in self.ready_consumers))
+
+    def make_ready(self, consumer: Consumer) -> bool:
+        """Line a consumer up behind those of its priority; return False if it is ready already or must wait."""
+        if consumer.is_taking or (self.is_single_active and consumer is not self.active_consumer):
+            return False
+        consumer.is_taking = True
+        self._line_up(consumer)
+        return True
+
+    def suspend(self, consumer: Consumer) -> None:
+        """Take a consumer out of the ready ones, if it is one."""
+        if consumer.is_taking:
+            consumer.is_taking = False
+            if self.ready_consumers[0] is consumer:
+                self.ready_consumers.popleft()
+            else:
+                self.ready_consumers.remove(consumer)
+
+    def skip_full(self) -> bool:
+        """Suspend full consumers at the front of the line; return whether a ready one is left.
+
+        They lose their turn only now that a message is there: until then they keep it, in case they get credit before,
+        as in RabbitMQ.
+        """
+        ready_consumers = self.ready_consumers
+        while ready_consumers and ready_consumers[0].is_full:
+            self.suspend(ready_consumers[0])
+        return bool(ready_consumers)
+
+    def end_turn(self) -> None:
+        """Move the consumer at the front behind the others of its priority."""
+        if self.has_priorities:
+            self._line_up(self.ready_consumers.popleft())
+        else:
+            self.ready_consumers.rotate(-1)
+
+    def _line_up(self, consumer: Consumer) -> None:
+        ready_consumers = self.ready_consumers
+        if self.has_priorities:
+            for index, other in enumerate(ready_consumers):
+                if other.priority < consumer.priority:
+                    ready_consumers.insert(index, consumer)
+                    return
+        ready_consumers.append(consumer)

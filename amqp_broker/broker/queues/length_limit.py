@@ -1,0 +1,55 @@
+"""x-max-length, x-max-length-bytes and x-overflow: a limit to the ready messages of a queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.backlog import Backlog
+    from amqp_broker.broker.queues.queue_settings import QueueSettings
+
+
+class LengthLimit:
+    """The limit of one queue. `ready_bytes` are the octets of ready bodies, counted only while they are limited.
+
+    At the limit a queue either drops messages from its head (`drops_head`) or refuses new ones (`rejects_publish`).
+    """
+
+    __slots__ = ("_backlog", "bytes_max", "drops_head", "length_max", "ready_bytes", "rejects_publish")
+
+    def __init__(self, backlog: Backlog) -> None:
+        self._backlog = backlog
+        self.length_max: int | None = None
+        self.bytes_max: int | None = None
+        self.drops_head = False
+        self.rejects_publish = False
+        self.ready_bytes = 0
+
+    def follow(self, settings: QueueSettings) -> None:
+        """Apply other settings."""
+        self.length_max, self.bytes_max = settings.length_max, settings.bytes_max
+        is_limited = self.length_max is not None or self.bytes_max is not None
+        self.drops_head = is_limited and settings.overflow == "drop-head"
+        self.rejects_publish = is_limited and not self.drops_head
+        self.recount()
+
+    def recount(self) -> None:
+        """Count the octets anew."""
+        if self.bytes_max is not None:
+            self.ready_bytes = self._backlog.count_bytes()
+
+    @property
+    def is_exceeded(self) -> bool:
+        """True if there is more than the limit allows."""
+        if self.length_max is not None and len(self._backlog) > self.length_max:
+            return True
+        return self.bytes_max is not None and self.ready_bytes > self.bytes_max
+
+    def refuses(self, message: Message) -> bool:
+        """Return whether the publisher of this message is refused."""
+        if not self.rejects_publish:
+            return False
+        if self.length_max is not None and len(self._backlog) + 1 > self.length_max:
+            return True
+        return self.bytes_max is not None and self.ready_bytes + message.body_bytes > self.bytes_max

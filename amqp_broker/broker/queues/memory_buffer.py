@@ -1,0 +1,59 @@
+"""Ready messages by position, all of them in memory: the counterpart of `PagedBuffer` for transient queues."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+
+
+class MemoryBuffer:
+    """Ready messages in the order of their positions. `deadlines` gets the time at which each expires, by position."""
+
+    __slots__ = ("_deadlines", "_messages")
+
+    # Nothing is from before a restart.
+    redelivered_before = 0
+
+    def __init__(self, deadlines: dict[int, int]) -> None:
+        self._deadlines = deadlines
+        self._messages: deque[tuple[int, Message]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yield the ready messages in order."""
+        return (message for _, message in self._messages)
+
+    def items(self) -> Iterator[tuple[int, Message]]:
+        """Yield positions and messages in order."""
+        return iter(self._messages)
+
+    @property
+    def ready_bytes(self) -> int:
+        """Octets of the bodies of all messages."""
+        return sum(message.body_bytes for message in self)
+
+    def append(self, position: int, message: Message, deadline_ms: int | None) -> None:
+        """Put a new message at the end; its position is the highest so far."""
+        self._messages.append((position, message))
+        if deadline_ms is not None:
+            self._deadlines[position] = deadline_ms
+
+    def head_position(self) -> int:
+        """Return the position of the first message."""
+        return self._messages[0][0]
+
+    def pop_head(self) -> tuple[int, Message]:
+        """Take the first message; return its position and the message."""
+        return self._messages.popleft()
+
+    def clear(self) -> None:
+        """Remove all messages."""
+        for position, _ in self._messages:
+            self._deadlines.pop(position, None)
+        self._messages.clear()

@@ -1,0 +1,315 @@
+"""The base of all queues: identity, policy, settling, consumers and deletion."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from amqp_broker.amqp.errors import AccessRefused, ResourceLocked
+from amqp_broker.amqp.message import SpecialMessage
+from amqp_broker.broker.admin.policies import Policy, definition_of
+from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
+from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
+from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
+from amqp_broker.broker.queues.statistics import QueueStatistics
+from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp import fields
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+    from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+
+# A backlog is delivered in batches of about one socket buffer; the sockets are flushed in between.
+DRAIN_BYTES_MAX: Final = 256 * 1024
+DRAIN_MESSAGES_MAX: Final = 2048
+
+
+class Queue(ABC):
+    """A queue of any type. `ready_count` and `unacked_count` are exact at any time.
+
+    `consumers`, `ready_consumers` and `backpressured` are those of its `rotation`: the same objects, so that the plain
+    path reaches them without a detour.
+    """
+
+    # RabbitMQ's name of the type.
+    type: ClassVar[str]
+    # Set where consumers may be subject to the limit of a channel (basic.qos global), and may be exclusive.
+    takes_global_prefetch: ClassVar[bool] = True
+    takes_exclusive_consumers: ClassVar[bool] = True
+    # Set while the single active consumer gets nothing more until it has settled all its messages.
+    is_quiescing = False
+
+    def __init__(
+        self,
+        vhost: QueueVHost,
+        name: str,
+        *,
+        is_durable: bool,
+        is_auto_delete: bool,
+        owner: QueueOwner | None,
+        arguments: fields.Table,
+    ) -> None:
+        broker = vhost.broker
+        self.vhost = vhost
+        self.name = name
+        self.is_durable = is_durable
+        self.is_auto_delete = is_auto_delete
+        self.owner = owner
+        self.arguments = arguments
+        self.incoming: dict[Binding, None] = {}
+        self.is_deleted = False
+        self.unacked_count = 0
+        # Set while a message takes more than handing it over: the only check of the plain path.
+        self.has_extras = False
+        # Set while a fault rule may apply to deliveries or their acks.
+        self.is_faulty = broker.faults.concerns_queue(vhost.name, name)
+        # The first of its ranges in the journal; None while everything is in memory.
+        self.range_id: int | None = None
+        self.rotation = ConsumerRotation(is_single_active=arguments.get("x-single-active-consumer") is True)
+        self.consumers = self.rotation.consumers
+        self.ready_consumers = self.rotation.ready_consumers
+        self.backpressured = self.rotation.backpressured
+        # Set between two batches of a drain, while the sockets are flushed.
+        self.is_undrained = False
+        self.statistics = QueueStatistics(broker.now, vhost.counts.deliveries, broker.counters.deliveries[self.type])
+        self.unused = UnusedExpiry(broker.timers, broker.now, self.consumers, self._delete)
+        self.settings = QueueSettings()
+        self.policy: Policy | None = None
+        self.operator_policy: Policy | None = None
+
+    def __str__(self) -> str:
+        return f"queue '{self.name}' in vhost '{self.vhost.name}'"
+
+    # Policy
+
+    def follow(self, policy: Policy | None, operator_policy: Policy | None) -> bool:
+        """Apply these policies from now on; return whether they are others than before."""
+        if (policy, operator_policy) == (self.policy, self.operator_policy):
+            return False
+        self.policy, self.operator_policy = policy, operator_policy
+        # A change of x-expires counts as a use.
+        self.unused.last_used_ms = self.vhost.broker.now
+        self.apply(effective(self.arguments, definition_of(policy), definition_of(operator_policy)))
+        return True
+
+    @abstractmethod
+    def apply(self, settings: QueueSettings) -> None:
+        """Follow these settings from now on: at the declaration, and when a policy changes."""
+
+    def follow_faults(self) -> None:
+        """Find out again whether a fault rule applies; the rules have changed."""
+        self.is_faulty = self.vhost.broker.faults.concerns_queue(self.vhost.name, self.name)
+        self._update_extras()
+
+    @abstractmethod
+    def _update_extras(self) -> None:
+        """Set `has_extras` to what holds now."""
+
+    # The journal
+
+    @property
+    def range_count(self) -> int:
+        """Number of ranges of the journal that the messages of a durable queue take."""
+        return 1
+
+    @property
+    def buffers(self) -> list[PagedBuffer]:
+        """The buffers whose messages are in the journal."""
+        return []
+
+    @abstractmethod
+    def keep(self, range_id: int) -> None:
+        """Keep messages in the journal, in the ranges from this one on; take over what they have."""
+
+    def on_restored(self) -> None:
+        """Look at the messages that a restart found; all objects are restored, but nothing is given up yet."""
+        for buffer in self.buffers:
+            buffer.fill(1)
+        self.apply(self.settings)
+
+    @abstractmethod
+    def catch_up(self) -> None:
+        """Give up what should be given up after a restart; all queues are restored."""
+
+    # Messages
+
+    @property
+    @abstractmethod
+    def ready_count(self) -> int:
+        """Number of messages that wait for a consumer."""
+
+    @abstractmethod
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        """Yield the ready messages in order of delivery, and whether each was delivered before."""
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the ready messages in order of delivery."""
+        return (message for message, _ in self.peek())
+
+    @abstractmethod
+    def push(self, message: Message) -> None:
+        """Deliver a message to the ready consumer whose turn it is, or keep it."""
+
+    def push_with_extras(self, message: Message, expiration_ms: int | None = None) -> None:
+        """Push a message that may expire after `expiration_ms`."""
+        self.push(message)
+
+    def will_reject(self, message: Message) -> bool:
+        """Return whether the queue is full, and refuses the message (x-overflow)."""
+        return False
+
+    def accept(self, message: Message) -> bool:
+        """Push a message, with its own expiration; return False if the queue is full and refuses it."""
+        if self.will_reject(message):
+            if self.settings.overflow == "reject-publish-dlx":
+                self.give_up(message, MAXLEN)
+            return False
+        if isinstance(message, SpecialMessage) and message.expiration_ms is not None:
+            self.push_with_extras(message, message.expiration_ms)
+        else:
+            self.push(message)
+        return True
+
+    @abstractmethod
+    def pull(self) -> tuple[Message, int, bool] | None:
+        """Take the next message; return it, its position, and whether it was delivered before. None if it is empty."""
+
+    @abstractmethod
+    def return_to_head(self, position: int, message: Message) -> None:
+        """Return the message that was pulled last, undelivered."""
+
+    @abstractmethod
+    def expire(self) -> None:
+        """Give up expired messages at the head."""
+
+    @abstractmethod
+    def drain(self) -> None:
+        """Deliver a batch of ready messages to ready consumers."""
+
+    def as_delivered(self, message: Message, position: int) -> Message:
+        """Return the message as a consumer gets it."""
+        return message
+
+    # Settling. For an ack, a channel decrements `unacked_count`, and calls `forget` if the queue has extras.
+
+    @abstractmethod
+    def forget(self, position: int, message: Message) -> None:
+        """Remove a message that has left for good."""
+
+    @abstractmethod
+    def requeue(self, position: int, message: Message) -> int:
+        """Put a delivered message back and return its position, which may be new; the caller drains."""
+
+    @abstractmethod
+    def reject(self, position: int, message: Message) -> None:
+        """Give up a delivered message that was rejected."""
+
+    @abstractmethod
+    def note_failure(self, position: int) -> None:
+        """Note that a message that is about to be requeued was rejected, or that its channel was lost."""
+
+    def give_up(self, message: Message, reason: str) -> None:
+        """Dead-letter a message that has left the queue."""
+        broker, exchange = self.vhost.broker, self.settings.dead_letter_exchange
+        if not self.is_deleted:
+            strategy = "at_most_once" if exchange is not None and exchange in self.vhost.exchanges else "disabled"
+            broker.counters.dead_lettered[self.type, strategy, reason] += 1
+        if self.vhost.trace is not None:
+            self.vhost.trace.given_up(self, message, reason)
+        if exchange is not None and not self.is_deleted:
+            broker.dead_letter(self, message, reason)
+
+    def continue_drain(self) -> None:
+        """Deliver the next batch."""
+        self.is_undrained = False
+        if not self.is_deleted:
+            self.drain()
+
+    def _pause_drain(self) -> None:
+        """End a batch: the sockets are flushed before the next."""
+        if not self.is_undrained:
+            self.is_undrained = True
+            self.vhost.broker.undrained.append(self)
+
+    def use(self) -> None:
+        """Note a use, for x-expires: the queue is declared, read or consumed from."""
+        self.unused.use(self.vhost.broker.now)
+
+    def count_publishes(self, exchange: Exchange | None, count: int) -> None:
+        """Count messages that clients published and that came here; None is a deleted exchange."""
+        self.statistics.count_publishes(None if self.is_deleted else exchange, count)
+        self.statistics.active_at_ms = self.vhost.broker.now
+
+    @property
+    def idle_since_ms(self) -> int:
+        """When messages last came or went, or the queue was used (ms since the epoch).
+
+        Deliveries are noticed only when statistics are collected.
+        """
+        return max(self.statistics.active_at_ms, self.unused.last_used_ms)
+
+    # Consumers
+
+    def check_owner(self, connection: QueueOwner | None) -> None:
+        """Raise ResourceLocked if the queue is exclusive to another connection."""
+        if self.owner is not None and self.owner is not connection:
+            raise self.locked()
+
+    def locked(self) -> ResourceLocked:
+        """Return the error for a queue that is exclusive to another connection."""
+        return ResourceLocked(
+            f"cannot obtain exclusive access to locked {self}. It could be originally declared on another "
+            "connection or the exclusive property value does not match that of the original declaration."
+        )
+
+    def subscribe(self, consumer: Consumer) -> None:
+        """Add a consumer, which gets nothing until `resume`. Raise AccessRefused if another one is exclusive."""
+        if self.takes_exclusive_consumers and not self.rotation.reserve(consumer):
+            raise AccessRefused(f"{self} in exclusive use")
+        self.rotation.add(consumer)
+        self.vhost.broker.events.consumer_created(consumer)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        """Remove a consumer; an auto-delete queue is deleted with its last."""
+        rotation = self.rotation
+        rotation.remove(consumer)
+        self.vhost.broker.events.consumer_deleted(consumer)
+        if self.is_deleted:
+            return
+        if not self.consumers:
+            self.use()
+            if self.is_auto_delete:
+                self.vhost.remove_queue(self)
+        if rotation.active_consumer is consumer:
+            following = rotation.activate_next()
+            if following is not None and following.can_take():
+                self.resume(following)
+
+    def resume(self, consumer: Consumer) -> None:
+        """Make a consumer that can take messages ready."""
+        if self.rotation.make_ready(consumer) and self.ready_count:
+            self.drain()
+
+    # Deletion
+
+    @abstractmethod
+    def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
+        """Raise PreconditionFailed if the queue must not be deleted."""
+
+    @abstractmethod
+    def purge(self) -> int:
+        """Drop all ready messages; return their number."""
+
+    def _delete(self) -> None:
+        self.vhost.remove_queue(self)
+
+    def release(self) -> None:
+        """Drop the messages, timers and ranges of a queue that was deleted."""
+        self.unused.stop()
+        self.purge()
+        for buffer in self.buffers:
+            buffer.drop()

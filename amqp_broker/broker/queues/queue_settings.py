@@ -1,0 +1,86 @@
+"""The settings of a queue: its arguments merged with the policies that apply to it.
+
+Of two numbers the smaller one applies; other arguments take precedence over policies. An operator policy is merged with
+the other policy first, key by key, and can only tighten it: an argument with a smaller number, or with another
+overflow, still applies. Source: RabbitMQ, "Policies"; rabbit_policy.erl, rabbit_policies.erl (merge_policy_value),
+rabbit_queue_type_util.erl (args_policy_lookup).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from amqp_broker.amqp import fields
+from amqp_broker.broker.admin.policy_merging import SMALLEST, Definition, merged, smaller
+from amqp_broker.broker.admin.policy_merging import interval_ms as interval_ms
+
+# Definition key -> argument: what a queue follows here, whichever of the two says it.
+POLICY_KEYS: Final = {
+    "expires": "x-expires",
+    "message-ttl": "x-message-ttl",
+    "dead-letter-exchange": "x-dead-letter-exchange",
+    "dead-letter-routing-key": "x-dead-letter-routing-key",
+    "dead-letter-strategy": "x-dead-letter-strategy",
+    "max-length": "x-max-length",
+    "max-length-bytes": "x-max-length-bytes",
+    "overflow": "x-overflow",
+    "delivery-limit": "x-delivery-limit",
+    "consumer-timeout": "x-consumer-timeout",
+    "max-age": "x-max-age",
+    "stream-max-segment-size-bytes": "x-stream-max-segment-size-bytes",
+}
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """The effective settings of a queue; None is "not set"."""
+
+    expires_ms: int | None = None
+    message_ttl_ms: int | None = None
+    dead_letter_exchange: str | None = None
+    dead_letter_routing_key: str | None = None
+    dead_letter_strategy: str | None = None
+    length_max: int | None = None
+    bytes_max: int | None = None
+    overflow: str = "drop-head"
+    delivery_limit: int | None = None
+    consumer_timeout_ms: int | None = None
+    age_max_ms: int | None = None
+    segment_bytes_max: int | None = None
+
+    @cached_property
+    def rejects_publish(self) -> bool:
+        """True if a full queue refuses new messages."""
+        return self.overflow != "drop-head" and (self.length_max is not None or self.bytes_max is not None)
+
+
+def effective(arguments: fields.Table, policy: Definition, operator_policy: Definition) -> QueueSettings:
+    """Merge a queue's arguments with the definitions of its policy and operator policy."""
+    definition = merged(policy, operator_policy)
+    if arguments.get("x-queue-type") == "stream":
+        # Of streams alone the policy counts, whatever it says (rabbit_stream_queue.erl, policy_precedence).
+        arguments = {name: value for name, value in arguments.items() if name.removeprefix("x-") not in definition}
+    found: dict[str, Any] = {}
+    for key, argument in POLICY_KEYS.items():
+        if argument in arguments and key in definition and key in SMALLEST:
+            found[key] = smaller(key, arguments[argument], definition[key])
+        elif argument in arguments:
+            found[key] = arguments[argument]
+        elif key in definition:
+            found[key] = definition[key]
+    return QueueSettings(
+        expires_ms=found.get("expires"),
+        message_ttl_ms=found.get("message-ttl"),
+        dead_letter_exchange=found.get("dead-letter-exchange"),
+        dead_letter_routing_key=found.get("dead-letter-routing-key"),
+        dead_letter_strategy=found.get("dead-letter-strategy"),
+        length_max=found.get("max-length"),
+        bytes_max=found.get("max-length-bytes"),
+        overflow=found.get("overflow", "drop-head"),
+        delivery_limit=found.get("delivery-limit"),
+        consumer_timeout_ms=found.get("consumer-timeout"),
+        age_max_ms=interval_ms(found.get("max-age", "")),
+        segment_bytes_max=found.get("stream-max-segment-size-bytes"),
+    )

@@ -1,0 +1,150 @@
+"""The parts of a connection, a vhost and a broker that queues need."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.counters import Counters, DeliveryCounts
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.exchanges.exchange_surroundings import Undrained
+    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.reply import ReplyQueue
+    from amqp_broker.broker.timers import Timers
+    from amqp_broker.settings.profiles import Profile
+
+
+class QueueOwner(Protocol):
+    """The connection that an exclusive queue belongs to."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def peer_host(self) -> str: ...
+
+    @property
+    def peer_port(self) -> int: ...
+
+    @property
+    def exclusive_queues(self) -> set[Queue]: ...
+
+
+class UnackedMessages(Protocol):
+    """A channel, as the holder of unacked messages."""
+
+    def unacked_messages(self) -> Iterable[tuple[Queue, Message]]:
+        """Yield the unacked messages with their queues."""
+        ...
+
+
+class QueueEvents(Protocol):
+    """The events that queues report."""
+
+    def consumer_created(self, consumer: Consumer) -> None:
+        """Report a new consumer."""
+        ...
+
+    def consumer_deleted(self, consumer: Consumer) -> None:
+        """Report the end of a consumer."""
+        ...
+
+
+class QueueFaults(Protocol):
+    """The fault rules, as far as they concern queues."""
+
+    def concerns_queue(self, vhost: str, queue: str) -> bool:
+        """Return whether a rule may hit deliveries of the queue, or their acks."""
+        ...
+
+    def deliver(
+        self, queue: Queue, consumer: Consumer, message: Message, delivered: Message, position: int, redelivered: bool
+    ) -> None:
+        """Deliver a message of a queue that a rule may concern."""
+        ...
+
+
+class QueueTrace(Protocol):
+    """The trace of a vhost's messages, as far as queues report to it."""
+
+    def delivered(
+        self, queue: Queue, message: Message, redelivered: bool, connection: Peer, channel: int, no_ack: bool
+    ) -> None:
+        """Report a delivery."""
+        ...
+
+    def given_up(self, queue: Queue, message: Message, reason: str) -> None:
+        """Report a message that a queue has expired or dropped."""
+        ...
+
+
+class QueueBroker(Protocol):
+    """The broker of a queue."""
+
+    is_congested: bool
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def profile(self) -> Profile: ...
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def events(self) -> QueueEvents: ...
+
+    @property
+    def faults(self) -> QueueFaults: ...
+
+    @property
+    def undrained(self) -> list[Undrained]: ...
+
+    def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
+        """Dead-letter a message that a queue has given up."""
+        ...
+
+
+class QueueVHostCounts(Protocol):
+    """The counts of a vhost that its queues add to."""
+
+    @property
+    def deliveries(self) -> DeliveryCounts: ...
+
+
+class QueueVHost(Protocol):
+    """The vhost of a queue."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def broker(self) -> QueueBroker: ...
+
+    @property
+    def trace(self) -> QueueTrace | None: ...
+
+    @property
+    def counts(self) -> QueueVHostCounts: ...
+
+    @property
+    def exchanges(self) -> Container[str]: ...
+
+    def remove_queue(self, queue: Queue) -> None:
+        """Remove a queue with its messages, bindings and consumers."""
+        ...
+
+    def remove_reply_queue(self, queue: ReplyQueue) -> None:
+        """Remove a queue of direct replies."""
+        ...

@@ -1,0 +1,184 @@
+"""Quorum queues on a single node: durable, with delivery counts and a delivery limit.
+
+Source: RabbitMQ, "Quorum Queues"; rabbit_quorum_queue.erl, rabbit_fifo.erl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
+from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue, Kept
+from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT
+from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
+from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
+from amqp_broker.broker.queues.return_counts import ReturnCounts
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.backlog_queue import Unacked
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue_settings import QueueSettings
+    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+
+
+class QuorumQueue(BacklogQueue):
+    """A quorum queue; `counts` has how often its messages were returned.
+
+    `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
+    to settle its messages.
+    """
+
+    type: ClassVar[str] = "quorum"
+    takes_global_prefetch = False
+    takes_exclusive_consumers = False
+
+    backlog: QuorumBacklog
+
+    def __init__(self, vhost: QueueVHost, name: str, **attributes: Any) -> None:
+        self._profile = vhost.broker.profile
+        self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
+        super().__init__(vhost, name, **attributes)
+
+    def _new_backlog(self) -> QuorumBacklog:
+        return QuorumBacklog(self.deadlines, self.counts, self._profile.quorum_priority_levels)
+
+    def apply(self, settings: QueueSettings) -> None:
+        # Quorum queues do not dead-letter refused messages; they drop the head instead.
+        if settings.overflow == "reject-publish-dlx":
+            settings = replace(settings, overflow="drop-head")
+        super().apply(settings)
+        self.backlog.returns_to_tail = self.delivery_limit is None
+
+    @property
+    def delivery_limit(self) -> int | None:
+        """Number of returns (failures from 4.3 on) after which a message is given up; None for no limit."""
+        limit = self.settings.delivery_limit
+        if limit is None:
+            return self._profile.delivery_limit
+        return limit if limit >= 0 else None
+
+    @property
+    def turn(self) -> int:
+        """Position in the cycle in which the levels take turns; a snapshot has it."""
+        return self.backlog.order.turn
+
+    @turn.setter
+    def turn(self, turn: int) -> None:
+        self.backlog.order.turn = turn
+
+    # Snapshots
+
+    def kept(self, unacked: Unacked) -> tuple[list[Kept], list[Kept]]:
+        self.expire()
+        items = list(self.backlog.items())
+        returned = [self._kept(position, message) for position, message, is_old in items if is_old]
+        # The order of delivery follows from the order of arrival and the levels.
+        arrived = sorted((item for item in items if not item[2]), key=lambda item: item[0])
+        others = [self._kept(position, message) for position, message, _ in arrived]
+        held = sorted(unacked, key=lambda item: item[0])
+        given_back = [self._kept(at, self.counts.original(at, message), more_returns=1) for at, message in held]
+        if self.delivery_limit is None:
+            return returned, others + [one._replace(level=PRIORITY_DEFAULT) for one in given_back]
+        return returned + given_back, others
+
+    def _kept(self, position: int, message: Message, more_returns: int = 0) -> Kept:
+        returns = self.counts.returns.get(position, 0) + more_returns
+        failures = self.counts.failures.get(position, 0)
+        return Kept(message, self.deadlines.get(position), returns, failures, position % LEVELS)
+
+    def refill(self, returned: Sequence[Kept], others: Sequence[Kept]) -> None:
+        for kept in returned:
+            self._add_kept(kept)
+        taken = {position: message for message, position, _ in [self.backlog.pop_head() for _ in returned]}
+        self.backlog.put_back_all(taken)
+        for kept in others:
+            self._add_kept(kept)
+        self._recount()
+
+    def _add_kept(self, kept: Kept) -> None:
+        position = self.backlog.append_at(kept.level, kept.message, kept.deadline_ms)
+        if kept.returns:
+            self.counts.returns[position] = kept.returns
+            self.backlog.rewrite(position, Stored(kept.message, kept.deadline_ms, kept.returns))
+        if kept.failures:
+            self.counts.failures[position] = kept.failures
+
+    # Delivering and settling
+
+    def pull(self) -> tuple[Message, int, bool] | None:
+        if self.rotation.is_single_active:
+            raise ResourceLocked(
+                f"cannot obtain access to locked {self}. basic.get operations are not supported by "
+                "quorum queues with single active consumer"
+            )
+        return super().pull()
+
+    def as_delivered(self, message: Message, position: int) -> Message:
+        return self.counts.with_headers(message, position)
+
+    def forget(self, position: int, message: Message) -> None:
+        super().forget(position, message)
+        self.counts.forget(position)
+
+    def note_failure(self, position: int) -> None:
+        self.counts.note_failure(position)
+
+    def requeue(self, position: int, message: Message) -> int:
+        message = self.counts.take_original(position, message)
+        count, limit = self.counts.note_return(position), self.delivery_limit
+        if limit is None or count <= limit:
+            self.backlog.rewrite(position, Stored(message, self.deadlines.get(position), count))
+            return super().requeue(position, message)
+        self.unacked_count -= 1
+        self.forget(position, message)
+        self.statistics.given_up[DELIVERY_LIMIT] += 1
+        self.give_up(message, DELIVERY_LIMIT)
+        return position
+
+    def reject(self, position: int, message: Message) -> None:
+        super().reject(position, self.counts.take_original(position, message))
+
+    # Consumers
+
+    def subscribe(self, consumer: Consumer) -> None:
+        super().subscribe(consumer)
+        active = self.rotation.active_consumer
+        if active is not None and self._profile.priority_takes_over and consumer.priority > active.priority:
+            self.rotation.suspend(active)
+            self.is_quiescing = True
+            self._end_quiescing(active)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        if consumer is self.rotation.active_consumer:
+            self.is_quiescing = False
+        super().unsubscribe(consumer)
+
+    def resume(self, consumer: Consumer) -> None:
+        if self.is_quiescing and consumer is self.rotation.active_consumer:
+            self._end_quiescing(consumer)
+        else:
+            super().resume(consumer)
+
+    def _end_quiescing(self, active: Consumer) -> None:
+        """Activate the next consumer if the active one has settled all its messages."""
+        if active.in_flight:
+            # A full consumer asks to be resumed as soon as it settles a message.
+            active.is_full = True
+            return
+        self.is_quiescing = False
+        following = self.rotation.activate_next()
+        if following is not None and following.can_take():
+            self.resume(following)
+
+    # Deletion
+
+    def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
+        flag = "if-unused" if if_unused else "if-empty"
+        if if_unused or if_empty:
+            raise NotImplemented_(
+                f"cannot delete {self}. queue.delete operations with {flag} flag set are not supported by quorum queues"
+            )

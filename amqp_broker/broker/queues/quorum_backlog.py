@@ -1,0 +1,174 @@
+"""Ready messages of a quorum queue: returned ones first, then by the order of the version."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
+from amqp_broker.broker.queues.backlog import Backlog
+from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
+from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT, quorum_order
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.queues.return_counts import ReturnCounts
+
+
+class QuorumBacklog(Backlog):
+    """The backlog of a quorum queue: a buffer per level of priority, and the returned messages.
+
+    Returned messages are served first, in the order in which they were returned. While `returns_to_tail` is set, they
+    go behind all others instead, to new positions. The remainder of a position divided by `LEVELS` is its level.
+    """
+
+    __slots__ = (
+        "_count",
+        "_counts",
+        "_deadlines",
+        "_levels",
+        "_next",
+        "_priority_levels",
+        "_returned",
+        "order",
+        "returns_to_tail",
+    )
+
+    def __init__(self, deadlines: dict[int, int], counts: ReturnCounts, priority_levels: int) -> None:
+        self._deadlines = deadlines
+        self._counts = counts
+        self._priority_levels = priority_levels
+        self._next = 0
+        self._returned: deque[tuple[int, Message]] = deque()
+        self.returns_to_tail = False
+        self._use([MemoryBuffer(deadlines) for _ in range(LEVELS)])
+
+    def _use(self, buffers: Sequence[MemoryBuffer | PagedBuffer]) -> None:
+        self._levels = buffers
+        self._count = sum(map(len, buffers))
+        self.order = quorum_order(self._priority_levels, buffers)
+
+    def __len__(self) -> int:
+        return self._count + len(self._returned)
+
+    @property
+    def range_count(self) -> int:
+        return LEVELS
+
+    @property
+    def buffers(self) -> list[PagedBuffer]:
+        return [buffer for buffer in self._levels if isinstance(buffer, PagedBuffer)]
+
+    def keep(self, journal: Journal, range_id: int) -> None:
+        buffers = [
+            PagedBuffer(
+                journal,
+                range_id + level,
+                keeps_all=True,
+                deadlines=self._deadlines,
+                on_recovered=self._on_recovered,
+            )
+            for level in range(LEVELS)
+        ]
+        self._use(buffers)
+        self._next = -(-max(buffer.next for buffer in buffers) // LEVELS)
+
+    def _on_recovered(self, position: int, stored: Stored) -> None:
+        self._counts.on_recovered(position, stored.returns)
+
+    def items(self) -> Iterator[tuple[int, Message, bool]]:
+        for position, message in self._returned:
+            yield position, message, True
+        for position, message in self.order.items():
+            yield position, message, False
+
+    def messages(self) -> Iterator[Message]:
+        for _, message in self._returned:
+            yield message
+        yield from self.order
+
+    def count_bytes(self) -> int:
+        in_buffers = sum(buffer.ready_bytes for buffer in self._levels)
+        return in_buffers + sum(message.body_bytes for _, message in self._returned)
+
+    def _new_position(self, priority: int | None) -> int:
+        position = self._next * LEVELS + self.order.level(priority)
+        self._next += 1
+        return position
+
+    def append(self, message: Message, deadline_ms: int | None) -> int:
+        return self.append_at(message.priority, message, deadline_ms)
+
+    def append_at(self, priority: int | None, message: Message, deadline_ms: int | None) -> int:
+        """Add a message as if it had this priority; return its position."""
+        position = self._new_position(priority)
+        self._levels[position % LEVELS].append(position, message, deadline_ms)
+        self._count += 1
+        return position
+
+    def deliver_through(self, message: Message, deadline_ms: int | None) -> int:
+        position = self._new_position(message.priority)
+        buffer = self._levels[position % LEVELS]
+        if isinstance(buffer, PagedBuffer):
+            buffer.deliver_through(position, message, deadline_ms)
+        # In RabbitMQ it goes through the queue like all others.
+        self.order.count()
+        return position
+
+    def head_position(self) -> int:
+        return self._returned[0][0] if self._returned else self.order.next().head_position()
+
+    def pop_head(self) -> tuple[Message, int, bool]:
+        if self._returned:
+            position, message = self._returned.popleft()
+        else:
+            position, message = self.order.next().pop_head()
+            self.order.count()
+            self._count -= 1
+        return message, position, position in self._counts.returns
+
+    def put_back(self, position: int, message: Message) -> int:
+        if not self.returns_to_tail:
+            self._returned.append((position, message))
+            return position
+        deadline_ms = self._deadlines.pop(position, None)
+        self.forget(position, message)
+        # RabbitMQ loses the priority here.
+        new_position = self.append_at(PRIORITY_DEFAULT, message, deadline_ms)
+        self.rewrite(new_position, Stored(message, deadline_ms, self._counts.move(position, new_position)))
+        return new_position
+
+    def return_to_head(self, position: int, message: Message) -> None:
+        self._returned.appendleft((position, message))
+
+    def put_back_all(self, messages: dict[int, Message]) -> None:
+        """Return messages of a snapshot, in the order in which they arrived."""
+        self._returned.extend(sorted(messages.items(), key=lambda item: item[0] // LEVELS))
+
+    def rewrite(self, position: int, stored: Stored) -> None:
+        """Update the journal's copy of a taken message, which was returned."""
+        buffer = self._levels[position % LEVELS]
+        if isinstance(buffer, PagedBuffer):
+            buffer.rewrite(position, stored)
+
+    def forget(self, position: int, message: Message) -> None:
+        buffer = self._levels[position % LEVELS]
+        if isinstance(buffer, PagedBuffer):
+            buffer.remove(position, message)
+
+    def clear(self) -> None:
+        for position, message in self._returned:
+            self.forget(position, message)
+            self._deadlines.pop(position, None)
+            self._counts.forget(position)
+        self._returned.clear()
+        # Unacked messages stand before the ready ones of their level.
+        first = {level: buffer.head_position() for level, buffer in enumerate(self._levels) if buffer}
+        for position in [at for at in self._counts.returns if at >= first.get(at % LEVELS, END)]:
+            self._counts.forget(position)
+        for buffer in self._levels:
+            buffer.clear()
+        self._count = 0

@@ -1,0 +1,50 @@
+"""Direct reply-to: what stands for the queue that replies to a channel's requests go to.
+
+A channel that consumes from `amq.rabbitmq.reply-to` gets a name of its own, which its requests carry. A message
+published to that name through the default exchange goes to the channel.
+Source: RabbitMQ, "Direct Reply-to".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.broker.queues.classic import ClassicQueue
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+
+REPLY_TO: Final = "amq.rabbitmq.reply-to"
+REPLY_PREFIX: Final = REPLY_TO + "."
+
+
+def is_reply_name(name: str) -> bool:
+    """Return whether a name is reserved for direct replies."""
+    return name == REPLY_TO or name.startswith(REPLY_PREFIX)
+
+
+class ReplyQueue(ClassicQueue):
+    """Hands replies to its one consumer. It keeps a reply only while that consumer's socket is full."""
+
+    def __init__(self, vhost: QueueVHost, name: str) -> None:
+        super().__init__(vhost, name, is_durable=False, is_auto_delete=False, owner=None, arguments={})
+
+    def _update_extras(self) -> None:
+        """Leave `has_extras` unset: replies do not expire, and the trace does not have their deliveries."""
+
+    def push(self, message: Message) -> None:
+        if self.consumers:
+            super().push(message)
+
+    def push_with_extras(self, message: Message, expiration_ms: int | None = None) -> None:
+        self.push(message)
+
+    def subscribe(self, consumer: Consumer) -> None:
+        self.rotation.add(consumer)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        self.rotation.remove(consumer)
+        self.is_deleted = True
+        self.vhost.remove_reply_queue(self)

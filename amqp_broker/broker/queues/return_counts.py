@@ -1,0 +1,80 @@
+"""Delivery counts of the messages of a quorum queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amqp_broker.amqp import fields
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+
+
+class ReturnCounts:
+    """How often each message was returned, by position; only messages that were returned are in here.
+
+    From 4.3 on, a return is also a failure if the message was rejected or its channel was lost. Then `failures` has the
+    number of these, and the delivery limit applies to it. Before, the limit applies to all returns.
+    """
+
+    def __init__(self, *, counts_failures: bool) -> None:
+        self._counts_failures = counts_failures
+        self.returns: dict[int, int] = {}
+        self.failures: dict[int, int] = {}
+        # Messages in flight whose copies have the counts in their headers, without those headers.
+        self._originals: dict[int, Message] = {}
+
+    def note_failure(self, position: int) -> None:
+        """Count a failure, if this version does; the message is about to be returned."""
+        if self._counts_failures:
+            self.failures[position] = self.failures.get(position, 0) + 1
+
+    def note_return(self, position: int) -> int:
+        """Count a return; return the number that the delivery limit applies to."""
+        count = self.returns[position] = self.returns.get(position, 0) + 1
+        return self.failures.get(position, 0) if self._counts_failures else count
+
+    def on_recovered(self, position: int, returns: int) -> None:
+        """Set the counts of a message that was taken before a restart; `returns` is the number in the journal."""
+        # The journal counts what was returned when the process ended in good order. A message with no return there must
+        # have been with a consumer when the process was killed.
+        self.returns[position] = returns or 1
+        if self._counts_failures and returns:
+            self.failures[position] = returns
+
+    def move(self, position: int, to: int) -> int:
+        """Carry the counts over to another position; return the number of returns."""
+        returns = self.returns[to] = self.returns.pop(position)
+        if (failures := self.failures.pop(position, None)) is not None:
+            self.failures[to] = failures
+        return returns
+
+    def with_headers(self, message: Message, position: int) -> Message:
+        """Return the message as it is delivered: with its counts in the headers, if it was returned before."""
+        returns = self.returns.get(position)
+        if returns is None:
+            return message
+        self._originals[position] = message
+        counts = {"x-delivery-count": returns}
+        if self._counts_failures:
+            counts = {"x-acquired-count": returns}
+            if (failures := self.failures.get(position)) is not None:
+                counts["x-delivery-count"] = failures
+        properties = message.properties()
+        headers = {name: fields.Long(count) for name, count in counts.items()}
+        properties.headers = {**(properties.headers or {}), **headers}
+        return message.with_properties(properties)
+
+    def original(self, position: int, message: Message) -> Message:
+        """Return a message in flight without the headers of `with_headers`."""
+        return self._originals.get(position, message)
+
+    def take_original(self, position: int, message: Message) -> Message:
+        """Return `original`, and forget it."""
+        return self._originals.pop(position, message)
+
+    def forget(self, position: int) -> None:
+        """Forget everything about a position."""
+        self.returns.pop(position, None)
+        self.failures.pop(position, None)
+        self._originals.pop(position, None)

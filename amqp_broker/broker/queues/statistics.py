@@ -1,0 +1,41 @@
+"""Counts of a queue: publishes, deliveries, and messages that left unacknowledged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from amqp_broker.broker.counters import DeliveryCounts
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+
+
+class QueueStatistics:
+    """Counts that never decrease. `published` and `published_from` are up to date after `VHostCounts.collect`.
+
+    `delivery_counts` are all the counts that a delivery changes: those of the queue, its vhost and its type.
+    `given_up` counts by reason: `REASONS` of dead-lettering, and "purged".
+    """
+
+    __slots__ = ("active_at_ms", "deliveries", "delivery_counts", "given_up", "published", "published_from")
+
+    def __init__(self, now: int, *totals: DeliveryCounts) -> None:
+        self.published = 0
+        self.published_from: dict[Exchange, int] = {}
+        self.deliveries = DeliveryCounts()
+        self.delivery_counts = (self.deliveries, *totals)
+        self.given_up: Counter[str] = Counter()
+        # When messages were last seen to have come or gone (ms since the epoch).
+        self.active_at_ms = now
+
+    def count_publishes(self, exchange: Exchange | None, count: int) -> None:
+        """Count messages that clients published to an exchange; None for a deleted exchange."""
+        self.published += count
+        if exchange is not None:
+            self.published_from[exchange] = self.published_from.get(exchange, 0) + count
+
+    def message_stats(self) -> dict[str, int]:
+        """Return the queue's `message_stats`."""
+        stats = self.deliveries.stats()
+        return {"publish": self.published, **stats} if self.published else stats

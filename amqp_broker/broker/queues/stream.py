@@ -1,0 +1,306 @@
+"""Streams on a single node: logs that consumers read, each from an offset of its own.
+
+Consumers do not change a stream: settling gives them credit, and only retention removes messages.
+Source: RabbitMQ, "Streams and Super Streams"; rabbit_stream_queue.erl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.durability.chunk import Filter
+from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue
+from amqp_broker.broker.queues.queue_settings import QueueSettings, effective, interval_ms
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+    from amqp_broker.broker.timers import Timer
+
+# Cost of looking at a chunk, in delivered messages.
+CHUNK_COST: Final = 16
+
+
+class Reader:
+    """The place of a consumer: it gets offset `next` next; `messages` are those of its chunk from offset `first` on."""
+
+    __slots__ = ("filter", "first", "messages", "next")
+
+    def __init__(self, offset: int, filter_: Filter | None) -> None:
+        self.next = offset
+        self.filter = filter_
+        self.first = 0
+        self.messages: list[Message] = []
+
+
+class StreamQueue(Queue):
+    """A stream. Its ready consumers are those with credit, whether there are messages for them or not."""
+
+    type: ClassVar[str] = "stream"
+    takes_global_prefetch = False
+    takes_exclusive_consumers = False
+
+    def __init__(
+        self,
+        vhost: QueueVHost,
+        name: str,
+        *,
+        is_durable: bool,
+        is_auto_delete: bool,
+        owner: QueueOwner | None,
+        arguments: fields.Table,
+    ) -> None:
+        super().__init__(
+            vhost, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments
+        )
+        self.log: StreamLog = StreamLog()
+        self.readers: dict[Consumer, Reader] = {}
+        self._retention_timer: Timer | None = None
+        # Set during a delivery, which may push messages to this stream (a trace of deliveries does).
+        self._is_delivering = False
+        self.apply(effective(arguments, {}, {}))
+
+    @property
+    def ready_count(self) -> int:
+        """Number of messages that can be read."""
+        return self.log.count
+
+    def keep(self, range_id: int) -> None:
+        self.range_id = range_id
+        self.log = JournaledLog(self.vhost.broker.journal, range_id, self)
+        self.apply(self.settings)
+
+    def release(self) -> None:
+        super().release()
+        self.log.drop()
+
+    def apply(self, settings: QueueSettings) -> None:
+        self.settings = settings
+        self.log.chunk_bytes_max = min(settings.segment_bytes_max or CHUNK_BYTES_MAX, CHUNK_BYTES_MAX)
+        self._update_extras()
+        self._retain()
+
+    def _update_extras(self) -> None:
+        # Messages do not expire, and the log itself writes to the journal.
+        self.has_extras = self.vhost.trace is not None
+
+    def catch_up(self) -> None:
+        pass
+
+    # Messages in
+
+    def push(self, message: Message) -> None:
+        self.log.append(message, self.vhost.broker.now)
+        if self.range_id is None:
+            self.on_committed()
+
+    def refill_from(self, offset: int, chunks: Iterable[tuple[int, Sequence[Message]]]) -> None:
+        """Take over the chunks of a snapshot from an offset on: times (ms since the epoch) and messages."""
+        self.log.begin_at(offset)
+        for timestamp_ms, messages in chunks:
+            for message in messages:
+                self.log.append(message, timestamp_ms)
+            self.log.seal()
+        if self.range_id is None:
+            self.on_committed()
+
+    def on_committed(self) -> None:
+        """Deliver messages that readers may see from now on."""
+        if not self.is_deleted:
+            if self._is_delivering:
+                self._pause_drain()
+            elif self.ready_consumers and not self.is_undrained:
+                self.drain()
+            if self.settings.bytes_max is not None or self.settings.age_max_ms is not None:
+                self._retain()
+
+    def _retain(self) -> None:
+        """Drop chunks from the head that are too much or too old; the newest one stays."""
+        bytes_max, age_ms, log = self.settings.bytes_max, self.settings.age_max_ms, self.log
+        now, start = self.vhost.broker.now, log.first
+        if (bytes_max is None and age_ms is None) or self.is_deleted:
+            return
+        while (head := log.first_head()) is not None:
+            is_too_much = bytes_max is not None and log.content_bytes > bytes_max
+            if not is_too_much and (age_ms is None or head.timestamp_ms + age_ms > now):
+                break
+            log.drop_first(head)
+        if log.first != start:
+            log.forget(start)
+        if head is not None and age_ms is not None:
+            self._retain_again_at(head.timestamp_ms + age_ms)
+
+    def _retain_again_at(self, deadline_ms: int) -> None:
+        timer = self._retention_timer
+        if timer is None or timer.deadline_ms > deadline_ms:
+            if timer is not None:
+                timer.cancel()
+            self._retention_timer = self.vhost.broker.timers.at(deadline_ms, self._on_too_old)
+
+    def _on_too_old(self, now: int) -> None:
+        self._retention_timer = None
+        self._retain()
+
+    # Messages out
+
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        return self.peek_from(self.log.first)
+
+    def peek_from(self, offset: int) -> Iterator[tuple[Message, bool]]:
+        """Yield the messages from an offset on, as `peek` does."""
+        offset = max(offset, self.log.first)
+        while offset < self.log.committed:
+            messages = self.log.read(offset)
+            yield from ((message, False) for message in messages)
+            offset += len(messages)
+
+    def drain(self) -> None:
+        """Deliver a batch to each consumer with credit."""
+        has_more = False
+        for consumer in list(self.ready_consumers):
+            # A consumer before this one may have taken its credit, through a limit of their channel.
+            if consumer.is_taking and self._deliver_to(consumer):
+                has_more = True
+        if has_more:
+            self._pause_drain()
+
+    def _deliver_to(self, consumer: Consumer) -> bool:
+        """Deliver a batch to one consumer; return whether there is more for it."""
+        self._is_delivering = True
+        try:
+            return self._deliver_batch(consumer, self.readers[consumer])
+        finally:
+            self._is_delivering = False
+
+    def _deliver_batch(self, consumer: Consumer, reader: Reader) -> bool:
+        log, filter_, trace = self.log, reader.filter, self.vhost.trace
+        bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
+        reader.next = max(reader.next, log.first)
+        while reader.next < log.committed:
+            index = reader.next - reader.first
+            if not 0 <= index < len(reader.messages):
+                messages_left -= CHUNK_COST
+                if messages_left < 0:
+                    return True
+                if not self._read_chunk(reader):
+                    continue
+                index = 0
+            messages = reader.messages
+            for message in messages[index:] if index else messages:
+                reader.next += 1
+                messages_left -= 1
+                if filter_ is None or filter_.matches(message):
+                    consumer.deliver(message, reader.next - 1, False)
+                    if trace is not None:
+                        trace.delivered(self, message, False, consumer.connection, consumer.number, consumer.no_ack)
+                    if consumer.is_full or not consumer.is_taking:
+                        self.rotation.suspend(consumer)
+                        return False
+                    bytes_left -= len(message.content)
+                if bytes_left < 0 or messages_left < 0:
+                    return reader.next < log.committed
+        reader.messages = []
+        return False
+
+    def _read_chunk(self, reader: Reader) -> bool:
+        """Read the chunk at a reader's offset; return False if its filter matches none of the messages."""
+        if reader.filter is not None:
+            head = self.log.head_at(reader.next)
+            if not reader.filter.may_match(head):
+                reader.next = head.end
+                return False
+        reader.first, reader.messages = reader.next, self.log.read(reader.next)
+        return True
+
+    def pull(self) -> tuple[Message, int, bool] | None:
+        raise NotImplemented_(f"basic.get not supported by stream queues {self}")
+
+    def return_to_head(self, position: int, message: Message) -> None:
+        pass
+
+    def purge(self) -> int:
+        """Raise NotImplemented_, unless the stream is being deleted."""
+        if not self.is_deleted:
+            raise NotImplemented_(f"queue.purge not supported by stream queues {self}")
+        return 0
+
+    def expire(self) -> None:
+        pass
+
+    # Settling gives a consumer credit, which its channel counts. It does nothing else.
+
+    def forget(self, position: int, message: Message) -> None:
+        pass
+
+    def note_failure(self, position: int) -> None:
+        pass
+
+    def requeue(self, position: int, message: Message) -> int:
+        self.unacked_count -= 1
+        return position
+
+    def reject(self, position: int, message: Message) -> None:
+        self.unacked_count -= 1
+
+    # Consumers
+
+    def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
+        """Allow the deletion: both conditions mean nothing for streams."""
+
+    def check_consumer(self, prefetch: int, no_ack: bool) -> None:
+        """Raise PreconditionFailed without a prefetch, and NotImplemented_ without acknowledgements."""
+        if not prefetch:
+            raise PreconditionFailed(f"consumer prefetch count is not set for stream {self}")
+        if no_ack:
+            raise NotImplemented_(f"automatic acknowledgement not supported by stream {self}")
+
+    def subscribe(self, consumer: Consumer) -> None:
+        self.readers[consumer] = Reader(
+            self._start(consumer.arguments.get("x-stream-offset", "next")), filter_of(consumer.arguments)
+        )
+        super().subscribe(consumer)
+
+    def _start(self, offset: Any) -> int:
+        """Return the offset at which a consumer begins that asks for this one; it has been checked."""
+        log = self.log
+        if isinstance(offset, bytes):
+            offset = offset.decode()
+        if offset == "first":
+            return log.first
+        if offset == "last":
+            return log.offset_of_last_chunk()
+        if offset == "next":
+            return log.committed
+        if isinstance(offset, fields.Timestamp):
+            return log.offset_since(offset * 1000)
+        if isinstance(offset, str):
+            return log.offset_since(self.vhost.broker.now - (interval_ms(offset) or 0))
+        return max(int(offset), log.first)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        super().unsubscribe(consumer)
+        del self.readers[consumer]
+
+    def resume(self, consumer: Consumer) -> None:
+        # Neither a single active consumer nor priorities matter here.
+        if not consumer.is_taking:
+            consumer.is_taking = True
+            self.ready_consumers.append(consumer)
+            if self._deliver_to(consumer):
+                self._pause_drain()
+
+
+def filter_of(arguments: fields.Table) -> Filter | None:
+    """Return the filter that a consumer's arguments ask for; None lets all messages through."""
+    wanted = arguments.get("x-stream-filter")
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if not isinstance(wanted, list):
+        return None
+    values = frozenset(value for value in wanted if isinstance(value, str))
+    return Filter(values, arguments.get("x-stream-match-unfiltered") is True)

@@ -1,0 +1,62 @@
+"""x-expires: a queue is deleted when it was not used for some time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.timers import Timer, Timers
+
+
+class UnusedExpiry:
+    """The last use of a queue, and the timer that deletes it. While it has consumers, the queue is in use.
+
+    A use does not move the timer: when it is due, the last use decides whether it is set again.
+    """
+
+    __slots__ = ("_consumers", "_delete", "_timer", "_timers", "expires_ms", "last_used_ms")
+
+    def __init__(self, timers: Timers, now: int, consumers: Sequence[object], delete: Callable[[], None]) -> None:
+        self._timers = timers
+        self._timer: Timer | None = None
+        self._consumers = consumers
+        self._delete = delete
+        self.expires_ms: int | None = None
+        self.last_used_ms = now
+
+    def use(self, now: int) -> None:
+        """Note a use: the queue was declared, read or consumed from, or its last consumer left."""
+        self.last_used_ms = now
+        if self._timer is None:
+            self._start()
+
+    def follow(self, expires_ms: int | None) -> None:
+        """Apply another x-expires; None is never."""
+        self.expires_ms = expires_ms
+        self._start()
+
+    def _start(self) -> None:
+        self._cancel()
+        if self.expires_ms is not None:
+            self._timer = self._timers.at(self.last_used_ms + self.expires_ms, self._on_due)
+
+    def _on_due(self, now: int) -> None:
+        self._timer = None
+        if self.expires_ms is None or self._consumers:
+            # The last consumer to leave is a use, and starts the timer again.
+            return
+        if now >= self.last_used_ms + self.expires_ms:
+            self._delete()
+        else:
+            self._start()
+
+    def stop(self) -> None:
+        """Never delete the queue any more: it is deleted."""
+        self.expires_ms = None
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

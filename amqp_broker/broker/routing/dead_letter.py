@@ -1,0 +1,188 @@
+"""Dead-lettering: the headers and the targets of a message that its queue gives up.
+
+The history is in the header `x-death`, newest first, with one entry per queue and reason. A message that would return
+to a queue in which it has died, without a rejection in between, is dropped, because such a cycle would never end.
+Source: RabbitMQ, "Dead Letter Exchanges"; rabbit_dead_letter.erl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Address, Message, SpecialMessage, with_property_list
+from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
+
+# Limits of the cache of dead forms: entries, after which it starts anew, and size of the properties of one.
+DEAD_FORMS_MAX: Final = 256
+PROPERTY_LIST_BYTES_MAX: Final = 1024
+
+
+@dataclass(slots=True)
+class DeadForm:
+    """A dead letter without its body, shared by messages that differ only in their bodies and died alike.
+
+    `keys` are all its routing keys, `blind_keys` those that consumers do not see. `targets` are its queues; None if
+    another message with these properties may go elsewhere.
+    """
+
+    address: Address
+    keys: list[str]
+    blind_keys: Sequence[str]
+    headers: fields.Table
+    property_list: bytes
+    targets: list[Queue] | None = None
+
+
+# By queue, exchange, routing key, reason, time in s, address and property list.
+DeadForms: TypeAlias = "dict[tuple[Queue, Exchange, str | None, str, int, Address, bytes], DeadForm]"
+
+
+class DeadLetterTrace(Protocol):
+    """The trace of dead-lettered messages."""
+
+    def numbered(self, message: Message, origin: Message | None = None) -> Message:
+        """Return the message with a number if events need one; `origin` is the message it was dead-lettered from."""
+        ...
+
+    def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
+        """Report `message`, which is about to go to its next queues as `dead`."""
+        ...
+
+
+class DeadLetterVHost(Protocol):
+    """The vhost that routes the dead letters of its queues."""
+
+    @property
+    def trace(self) -> DeadLetterTrace | None: ...
+
+    @property
+    def exchanges(self) -> Mapping[str, Exchange]: ...
+
+    @property
+    def dead_forms(self) -> DeadForms: ...
+
+    def route(
+        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> tuple[list[Queue], bool]:
+        """Return the queues for a message, and whether more than its routing keys decided."""
+        ...
+
+
+def dead_letter(vhost: DeadLetterVHost, queue: Queue, message: Message, reason: str, now: int) -> None:
+    """Publish a message that `queue` gives up to its dead-letter exchange, if that exists."""
+    exchange = vhost.exchanges.get(queue.settings.dead_letter_exchange or "")
+    if queue.settings.dead_letter_exchange is None or exchange is None:
+        return
+    form = _dead_form(vhost, queue, exchange, message, reason, now // 1000)
+    content = with_property_list(message.content, form.property_list)
+    dead: Message = SpecialMessage(
+        form.address, content, message.channel, message.is_persistent, blind_keys=form.blind_keys, has_died=True
+    )
+    if vhost.trace is not None:
+        dead = vhost.trace.numbered(dead, message)
+    targets = form.targets
+    if targets is None:
+        routed, by_message = vhost.route(exchange, form.keys, form.headers, dead)
+        targets = [target for target in routed if not is_cycle(target.name, form.headers["x-death"])]
+        if not by_message:
+            form.targets = targets
+    if vhost.trace is not None:
+        vhost.trace.dead_lettered(queue, message, dead, reason, targets)
+    for target in targets:
+        target.accept(dead)
+
+
+def _dead_form(
+    vhost: DeadLetterVHost, queue: Queue, exchange: Exchange, message: Message, reason: str, now_s: int
+) -> DeadForm:
+    """Return the cached form or make it; often many messages die alike."""
+    if isinstance(message, SpecialMessage) and message.blind_keys:
+        return _make_dead_form(queue, message, reason, now_s)
+    property_list = message.property_list
+    forms = vhost.dead_forms
+    routing_key = queue.settings.dead_letter_routing_key
+    # The address belongs to a route or, for a dead letter, to a form; so it also shows whether the message has died.
+    key = (queue, exchange, routing_key, reason, now_s, message.address, property_list)
+    form = forms.get(key)
+    if form is None:
+        form = _make_dead_form(queue, message, reason, now_s)
+        if len(property_list) <= PROPERTY_LIST_BYTES_MAX:
+            if len(forms) >= DEAD_FORMS_MAX:
+                forms.clear()
+            forms[key] = form
+    return form
+
+
+def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> DeadForm:
+    settings = queue.settings
+    properties = message.properties()
+    headers = dict(properties.headers or {})
+    copies = [key for key in headers.get("CC", []) if isinstance(key, str)]
+    death = {
+        "count": fields.Long(1),
+        "reason": reason,
+        "queue": queue.name,
+        "time": fields.Timestamp(now_s),
+        "exchange": message.exchange,
+        "routing-keys": [message.routing_key, *copies],
+    }
+    if properties.expiration is not None:
+        death["original-expiration"] = properties.expiration
+        properties.expiration = None
+    history = _history(queue, message, headers)
+    headers["x-death"] = with_death(history, death)
+    for prefix in ("x-last-death",) if history else ("x-first-death", "x-last-death"):
+        headers[f"{prefix}-exchange"] = message.exchange
+        headers[f"{prefix}-queue"] = queue.name
+        headers[f"{prefix}-reason"] = reason
+    blind_keys: Sequence[str] = ()
+    if settings.dead_letter_routing_key is not None:
+        keys = [settings.dead_letter_routing_key]
+        headers.pop("CC", None)
+    else:
+        keys = [message.routing_key, *copies]
+        if isinstance(message, SpecialMessage):
+            blind_keys = message.blind_keys
+            keys += blind_keys
+    properties.headers = headers = dict(sorted(headers.items()))
+    assert settings.dead_letter_exchange is not None
+    address = Address(settings.dead_letter_exchange, keys[0])
+    return DeadForm(address, keys, blind_keys, headers, properties.encode())
+
+
+def _history(queue: Queue, message: Message, headers: fields.Table) -> list[dict[str, Any]]:
+    """Return the earlier deaths of a message, newest first; since 4.0, a client's header does not count."""
+    has_died = isinstance(message, SpecialMessage) and message.has_died
+    deaths = headers.get("x-death")
+    if not isinstance(deaths, list) or not (has_died or queue.vhost.broker.profile.client_deaths_count):
+        return []
+    return [death for death in deaths if isinstance(death, dict)]
+
+
+def with_death(deaths: list[dict[str, Any]], death: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the history with a death in front, which replaces one of the same queue and reason."""
+    others = []
+    for known in deaths:
+        if known.get("queue") == death["queue"] and known.get("reason") == death["reason"]:
+            count = known.get("count")
+            death = {**known, "count": fields.Long(count + 1 if isinstance(count, int) else 1)}
+        else:
+            others.append(known)
+    return [death, *others]
+
+
+def is_cycle(queue: str, deaths: list[dict[str, Any]]) -> bool:
+    """Return whether a message with this history died in the queue since its last rejection."""
+    for death in deaths:
+        if death.get("reason") == REJECTED:
+            return False
+        if death.get("queue") == queue:
+            return True
+    return False

@@ -1,0 +1,32 @@
+"""A route: the meaning of a publisher's method frame until the topology changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Address
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
+
+
+class Route:
+    """The result of publishing with an exchange, routing key and flags.
+
+    `is_plain` means that only the queues matter: no exchange needs more than the key, no publisher waits for a return
+    if there are no queues, and no queue can refuse. `count` is the number of messages that `VHostCounts.collect` has
+    not counted yet. `only_queue` is the queue if there is only one.
+    """
+
+    __slots__ = ("address", "count", "exchange", "is_plain", "mandatory", "only_queue", "queues")
+
+    def __init__(
+        self, address: Address, exchange: Exchange, mandatory: bool, queues: tuple[Queue, ...], is_plain: bool
+    ) -> None:
+        self.address = address
+        self.exchange = exchange
+        self.mandatory = mandatory
+        self.queues = queues
+        self.only_queue = queues[0] if len(queues) == 1 else None
+        self.is_plain = is_plain
+        self.count = 0

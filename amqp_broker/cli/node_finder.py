@@ -1,0 +1,87 @@
+"""Selection of the broker for a command: by name, by port, on port 5672, or the only one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from amqp_broker.cli.http_api import Api, Place, Unreachable
+from amqp_broker.control import control_folder, control_socket
+
+DEFAULT_PORT = 5672
+# Timeout of the request for a broker's name, on the same machine.
+NAMING_TIMEOUT_S = 5.0
+
+
+class NotRunning(Exception):
+    """The broker `name` does not run; `others` do."""
+
+    def __init__(self, name: str, others: list[str], folder: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.others = others
+        self.folder = folder
+
+
+class Running(NamedTuple):
+    """A running broker and the address of its API; `is_started` is False after stop_app."""
+
+    name: str
+    place: Place
+    is_started: bool = True
+
+
+def find(given: str, environment: Mapping[str, str]) -> Running:
+    """Return the broker `given` by name or port, or by the environment. Raises NotRunning."""
+    folder = control_folder(environment)
+    name = given or environment.get("RABBITMQ_NODENAME", "")
+    port = environment.get("RABBITMQ_NODE_PORT") or environment.get("AMQP_BROKER_PORT") or ""
+    if given.isdecimal():
+        name, port = "", given
+    # A port selects the broker, unless the user gave another name.
+    running = _ask(str(control_socket(folder, int(port)))) if port.isdecimal() else None
+    if running is not None and (not given or given.isdecimal() or is_named(running.name, name)):
+        return running
+    try:
+        paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".sock")]
+    except OSError:
+        paths = []
+    if not name and not port:
+        usual = str(control_socket(folder, DEFAULT_PORT))
+        if usual in paths and (running := _ask(usual)) is not None:
+            return running
+    found = [running for path in sorted(paths) if (running := _ask(path)) is not None]
+    wanted = [running for running in found if is_named(running.name, name)] if name else [] if port else found
+    if len(wanted) == 1:
+        return wanted[0]
+    raise NotRunning(given or name or f"rabbit@{os.uname().nodename}", _distinct_names(found), str(folder))
+
+
+def _distinct_names(found: list[Running]) -> list[str]:
+    """Return names for `--node`, with ports where several brokers have one name."""
+    names = [running.name for running in found]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{running.name} (port {Path(running.place.path).stem})" for running in found]
+
+
+def is_named(name: str, wanted: str) -> bool:
+    """Return whether `wanted` names a node; without a host, it names that node on any host."""
+    short, _, host = name.partition("@")
+    wanted_short, _, wanted_host = wanted.partition("@")
+    if short != wanted_short:
+        return False
+    return not wanted_host or wanted_host == host or wanted_host.partition(".")[0] == host.partition(".")[0]
+
+
+def _ask(path: str) -> Running | None:
+    place = Place(path=path)
+    try:
+        answer = Api(place, NAMING_TIMEOUT_S).get("/_broker/node")
+    except Unreachable:
+        return None
+    if not answer.is_ok:
+        return None
+    return Running(str(answer.value["name"]), place, bool(answer.value["is_started"]))

@@ -1,0 +1,63 @@
+"""`amqp-broker capture`: write published messages to a file, for `amqp-broker replay`."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from amqp_broker.cli.own.broker_client import lines, of_a_running_broker
+from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--vhost", default="/", show_default=True, help="Vhost to capture.")
+@click.option("--exchange", default=None, help="Only messages to this exchange; amq.default is the default one.")
+@click.option("--routing-key", default=None, help="Only routing keys like this; * is any text, ? any character.")
+@click.option("--count", type=click.IntRange(1), default=None, help="End after this number of messages.")
+@of_a_running_broker
+def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **query: Any) -> None:
+    """Write published messages and their timing to FILE until Ctrl-C or SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    captured = skipped = 0
+    target = f"/_broker/capture/{quote(vhost, safe='')}"
+    try:
+        with closing(lines(node, url, target, query)) as coming:
+            # The first line comes when the capture has begun: what cannot be captured leaves no file.
+            header = next(coming, None)
+            if header is None:
+                raise CommandError("the broker ended before the capture began", EX_DATAERR)
+            with _new(file) as output:
+                output.write(header)
+                output.flush()
+                click.echo(f"capturing vhost '{vhost}' to {file}; Ctrl-C ends it", err=True)
+                for line in coming:
+                    output.write(line)
+                    output.flush()
+                    if line.startswith(b'{"skipped"'):
+                        skipped += 1
+                        continue
+                    captured += 1
+                    if captured == count:
+                        break
+    except KeyboardInterrupt:
+        pass  # the usual way to end a capture
+    click.echo(f"{captured} messages captured", err=True)
+    if skipped:
+        raise CommandError("some messages are missing: they came faster than they could be written", EX_DATAERR)
+
+
+def _new(file: Path) -> Any:
+    """Create a file. Raises CommandError if it exists."""
+    try:
+        return file.open("xb")
+    except FileExistsError:
+        raise CommandError(f"'{file}' exists already", EX_CANTCREAT) from None
+    except OSError as error:
+        raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None

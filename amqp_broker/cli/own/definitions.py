@@ -1,0 +1,177 @@
+"""`amqp-broker definitions`: export, import and check what is declared in a broker."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from amqp_broker.amqp.errors import DoesNotExist
+from amqp_broker.broker.broker import Broker
+from amqp_broker.cli.own.broker_client import address_of, answer_of
+from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.own.store import folder_of
+from amqp_broker.cli.progress_bar import showing_progress
+from amqp_broker.cli.standard_streams import read_input
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
+from amqp_broker.management.documents.exporting import export as export_from
+from amqp_broker.management.documents.exporting import parse
+from amqp_broker.management.documents.importing import SECTIONS, DefinitionsError, Import
+from amqp_broker.server.startup_definitions import DefinitionsUnreadable, Source, sources
+from amqp_broker.settings.sources.precedence import load
+from amqp_broker.store.contents import Contents
+from amqp_broker.store.environment import DATA_FILE, ReadOnlyEnvironment
+from amqp_broker.store.store import Store
+
+DEFAULT_URL: Final = "http://guest:guest@localhost:15672"
+STANDARD: Final = "-"
+
+
+def exit_code_of_definitions(error: DefinitionsError) -> int:
+    """Return the exit code for an error (sysexits.h)."""
+    return EX_NOINPUT if isinstance(error, DefinitionsUnreadable) else EX_DATAERR
+
+
+def of_a_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that select the broker."""
+    for option in (
+        click.option("--vhost", default=None, help="Only this vhost."),
+        click.option("--data-dir", default=None, help="Folder of a store that no broker uses, as for `serve`."),
+        click.option("--url", default=DEFAULT_URL, show_default=True, help="HTTP API of a running broker."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def definitions() -> None:
+    """Export, import and check users, vhosts, queues and other objects in RabbitMQ's JSON."""
+
+
+@definitions.command()
+@of_a_broker
+@click.argument("file", default=STANDARD)
+def export(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
+    """Write definitions to FILE or to standard output."""
+    if data_dir is None:
+        document = call_api(url, vhost)
+    else:
+        environment = ReadOnlyEnvironment(folder_of(data_dir), is_alone=False, is_quick=True)
+        with closing(environment), _known(vhost):
+            document = export_from(Contents(environment).broker, vhost)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    if file == STANDARD:
+        click.echo(text)
+        return
+    try:
+        Path(file).write_text(text + "\n", "utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write '{file}': {error.strerror}.", EX_CANTCREAT) from None
+
+
+@definitions.command("import")
+@of_a_broker
+@click.argument("file")
+def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
+    """Add the definitions of FILE ("-": standard input) to those of the broker."""
+    found = read(file)
+    if data_dir is None:
+        for source in found:
+            with _naming(source):
+                call_api(url, vhost, source.document)
+        return
+    folder, settings = folder_of(data_dir), load({}, os.environ).settings
+    if not (folder / DATA_FILE).exists():
+        # Invalid definitions must not create a store.
+        rehearsal = Broker(settings, os.urandom)
+        for source in found:
+            with _naming(source), _known(vhost):
+                for _ in Import(rehearsal, source.document, vhost).run():
+                    pass
+    store = Store(folder)
+    broker = Broker(settings, os.urandom, store.journal)
+    store.recover(broker)
+    try:
+        for source in found:
+            declare(broker, source, vhost)
+    except BaseException:
+        store.abandon()
+        raise
+    store.close()
+
+
+@definitions.command()
+@click.option("--vhost", default=None, help="Check FILE as definitions of a single vhost.")
+@click.argument("file")
+def check(file: str, vhost: str | None) -> None:
+    """Check whether a new broker could import FILE."""
+    broker = Broker(load({}, os.environ).settings, os.urandom)
+    if vhost is not None:
+        broker.add_vhost(vhost)
+    for source in read(file):
+        declare(broker, source, vhost)
+        counts = {section: len(source.document.get(section) or ()) for section in SECTIONS}
+        parts = ", ".join(f"{count} {section.replace('_', ' ')}" for section, count in counts.items() if count)
+        click.echo(f"{source.name} can be imported: {parts or 'nothing'}")
+
+
+def read(file: str) -> list[Source]:
+    """Return the documents of a file, a folder or standard input. Raises DefinitionsError."""
+    if file != STANDARD:
+        return sources(file)
+    source = Source("standard input", parse(read_input()))
+    return [source]
+
+
+def declare(broker: Broker, source: Source, vhost: str | None) -> None:
+    """Import a document, showing the progress if it takes long, and print what is left out."""
+    with _naming(source), _known(vhost):
+        work = Import(broker, source.document, vhost)
+        with showing_progress("Importing") as progress:
+            for done in work.run():
+                progress.move_to(done, work.steps)
+    for note in work.notes:
+        click.echo(f"{source.name}: {note}", err=True)
+
+
+def call_api(url: str, vhost: str | None, document: Any = None) -> Any:
+    """Get definitions from the HTTP API of a broker, or let it import a document.
+
+    Raises DefinitionsError if the broker refuses the document, and CommandError if it cannot be reached.
+    """
+    address = address_of(url)
+    target = "/api/definitions" if vhost is None else f"/api/definitions/{quote(vhost, safe='')}"
+    answer = answer_of(address, "GET" if document is None else "POST", target, document)
+    if answer.is_ok:
+        if document is None and not isinstance(answer.value, dict):
+            raise CommandError(f"the server at {address.name} is not a broker", EX_UNAVAILABLE)
+        return answer.value
+    if answer.status in (401, 403):
+        raise CommandError(f"{address.name} refuses user '{address.user}': {answer.reason}", EX_NOPERM)
+    refusal = f"{address.name} answers {answer.status}: {answer.reason}"
+    if answer.status < 500:
+        raise DefinitionsError(refusal)
+    raise CommandError(refusal, EX_UNAVAILABLE)
+
+
+@contextmanager
+def _naming(source: Source) -> Iterator[None]:
+    try:
+        yield
+    except DefinitionsError as error:
+        raise DefinitionsError(f"{source.name}: {error}") from None
+
+
+@contextmanager
+def _known(vhost: str | None) -> Iterator[None]:
+    try:
+        yield
+    except DoesNotExist as error:
+        assert vhost is not None
+        raise DefinitionsError(str(error)) from None

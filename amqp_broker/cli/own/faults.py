@@ -1,0 +1,108 @@
+"""`amqp-broker faults`: inject faults into a running broker."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
+from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
+
+
+@click.group()
+def faults() -> None:
+    """Inject faults: docs/faults.md."""
+
+
+@faults.command("list")
+@of_a_running_broker
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+def list_(node: str, url: str, is_json: bool) -> None:
+    """List the fault rules with their counts of matches and hits."""
+    rules = ask(node, url, "GET", "/_broker/faults")
+    if is_json:
+        click.echo(json.dumps(rules, indent=2))
+        return
+    for rule in rules:
+        click.echo(line_of(rule))
+
+
+def line_of(rule: dict[str, Any]) -> str:
+    """Return a rule on one line: id, action, moment, other parameters, and counts."""
+    parameters = {name: value for name, value in rule.items() if name not in ("id", "action", "on", "matched", "hits")}
+    is_spent = parameters.pop("is_spent")
+    parts = [f"{name}={json.dumps(value) if isinstance(value, dict) else value}" for name, value in parameters.items()]
+    counts = f"matched={rule['matched']} hits={rule['hits']}{' spent' if is_spent else ''}"
+    return " ".join([f"{rule['id']}: {rule['action']} on {rule['on']}", *parts, counts])
+
+
+def numbers(command: Any) -> Any:
+    """Give a command the options with integers."""
+    for name, help_ in (
+        ("code", "Reply code of return, close_channel and close_connection."),
+        ("duration-ms", "Duration of block in milliseconds; by default, until the rule is removed."),
+        ("jitter-ms", "Variation of latency in milliseconds."),
+        ("delay-ms", "Delay in milliseconds."),
+        ("seed", "Seed of probability and jitter."),
+        ("after", "Matches to skip first."),
+        ("times", "Hits at most."),
+    ):
+        command = click.option(f"--{name}", type=int, help=help_)(command)
+    return command
+
+
+def matches(command: Any) -> Any:
+    """Give a command the options that select messages and clients."""
+    for name in OF_MESSAGE:
+        if name not in ("vhost", "client_property"):
+            command = click.option(f"--{name.replace('_', '-')}", help="A glob, or regex:EXPRESSION.")(command)
+    return click.option("--vhost", help="Only in this vhost.")(command)
+
+
+@faults.command()
+@of_a_running_broker
+@click.argument("action", type=click.Choice(list(ACTIONS)), required=False)
+@click.option("--confirm", type=click.Choice(["nack", "drop", "delay"]), help="Short for the action confirm_...")
+@click.option("--on", type=click.Choice(list(KNOWN)), help="Event that triggers the action, instead of its usual one.")
+@matches
+@click.option("--client-property", multiple=True, metavar="NAME=GLOB", help="Property of the client; repeatable.")
+@numbers
+@click.option("--probability", type=float, help="Probability that a match is hit, up to 1.")
+@click.option("--text", help="Reply text, or reason of block.")
+@click.option("--routed", "is_routed", is_flag=True, help="Also route the returned message.")
+@click.option("--mid-frame", "is_mid_frame", is_flag=True, help="Cut or reset in the middle of a frame.")
+def add(
+    node: str, url: str, action: str | None, confirm: str | None, client_property: tuple[str, ...], **said: Any
+) -> None:
+    """Add a fault rule and print its id.
+
+    \b
+    amqp-broker faults add --vhost / --routing-key 'orders.*' --confirm nack --times 3
+    amqp-broker faults add cut --connection 'my-service'
+    """
+    if (action is None) is (confirm is None):
+        raise click.UsageError("give either ACTION or --confirm")
+    rule = {name: value for name, value in said.items() if value not in (None, False)}
+    rule["action"] = action or f"confirm_{confirm}"
+    pairs = [pair.partition("=") for pair in client_property]
+    if pairs:
+        rule["client_property"] = {name: value for name, _, value in pairs}
+    click.echo(ask(node, url, "POST", "/_broker/faults", body=rule)["id"])
+
+
+@faults.command()
+@of_a_running_broker
+@click.argument("number", metavar="ID", type=click.IntRange(1))
+def remove(node: str, url: str, number: int) -> None:
+    """Remove a fault rule and its effects on connections."""
+    ask(node, url, "DELETE", f"/_broker/faults/{number}")
+
+
+@faults.command()
+@of_a_running_broker
+@click.option("--vhost", help="Only rules of this vhost.")
+def clear(node: str, url: str, vhost: str | None) -> None:
+    """Remove all fault rules."""
+    ask(node, url, "DELETE", "/_broker/faults", query={"vhost": vhost})

@@ -1,0 +1,94 @@
+"""`amqp-broker messages` and `amqp-broker message`: the event log of a broker."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+
+from amqp_broker.cli.own.broker_client import NotMet, ask, of_a_running_broker
+
+FOLLOW_TIMEOUT_S: Final = 30
+SHOWN_MAX: Final = 60
+FILTERS: Final = (
+    ("--vhost", "Vhost, instead of the default one."),
+    ("--exchange", "Published to this exchange; amq.default is the default one."),
+    ("--routing-key", "With a routing key like this; * stands for any characters, ? for one."),
+    ("--queue", "Routed to this queue, or an event in it."),
+    ("--event", "publish (the default), deliver, ack, nack, confirm, return, expire, drop, dead_letter or any."),
+    ("--body", "With this body."),
+    ("--body-json", "With a body of JSON that contains this."),
+    ("--body-regex", "With a body that this regular expression matches somewhere."),
+    ("--headers", "With at least these headers (a JSON object)."),
+    ("--properties", "With at least these properties (a JSON object)."),
+)
+
+
+def filtered(command: Any) -> Any:
+    for name, text in reversed(FILTERS):
+        command = click.option(name, default=None, help=text)(command)
+    return command
+
+
+@click.command()
+@filtered
+@click.option("--limit", type=int, default=None, help="Number of events at most.")
+@click.option("--count", type=int, default=None, help="Wait for this number of matching events.")
+@click.option("--timeout", "timeout_s", type=float, default=5.0, show_default=True, help="Seconds to wait for --count.")
+@click.option("--follow", is_flag=True, help="Also show events as they occur, until Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
+@of_a_running_broker
+def messages(node: str, url: str, follow: bool, as_json: bool, timeout_s: float, **query: Any) -> None:
+    """Show events of messages from the event log (`serve --event-log`), oldest first."""
+    since = 0
+    if query["count"] is not None:
+        query["timeout_s"] = timeout_s
+    while True:
+        answer = ask(node, url, "GET", "/_broker/messages", query={**query, "since": since or None})
+        for event in answer["messages"]:
+            click.echo(json.dumps(event) if as_json else line_of(event))
+        if not follow:
+            return
+        since = answer["next"]
+        query.pop("count", None)
+        query.pop("timeout_s", None)
+        _await_more(node, url, {**query, "since": since})
+
+
+def _await_more(node: str, url: str, query: dict[str, Any]) -> None:
+    """Wait without limit for the next matching event."""
+    while True:
+        try:
+            ask(node, url, "GET", "/_broker/messages", query={**query, "count": 1, "timeout_s": FOLLOW_TIMEOUT_S})
+        except NotMet:
+            continue
+        return
+
+
+@click.command()
+@click.argument("number", type=int)
+@of_a_running_broker
+def message(number: int, node: str, url: str) -> None:
+    """Show all events of the message NUMBER."""
+    for event in ask(node, url, "GET", f"/_broker/messages/{number}")["events"]:
+        click.echo(line_of(event))
+
+
+def line_of(event: dict[str, Any]) -> str:
+    """Return an event on one line."""
+    at = datetime.fromtimestamp(event["time_us"] / 1_000_000, UTC).strftime("%H:%M:%S.%f")
+    place = event["exchange"] or "(default)" if event["queue"] is None else event["queue"]
+    words = [at, f"{event['event']:11}", f"message {event['message_number']}", place, f"key {event['routing_key']!r}"]
+    if "routed_queues" in event:
+        words.append(f"to {', '.join(event['routed_queues']) or 'no queue'}")
+    words += [
+        f"{name}={event[name]}"
+        for name in ("connection", "redelivered", "requeue", "ack", "reason", "reply_text", "from_message_number")
+        if event.get(name) not in (None, "", 0)
+    ]
+    if "payload" in event and event["event"] in ("publish", "dead_letter"):
+        payload = event["payload"]
+        words.append(repr(payload[:SHOWN_MAX]) + ("…" if len(payload) > SHOWN_MAX else ""))
+    return "  ".join(words)

@@ -1,0 +1,371 @@
+"""`amqp-broker pipeline`: archive a trace with Spark, report on the archive, and publish its messages again."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from amqp_broker.cli.own.command_error import CommandError, refusal
+from amqp_broker.cli.progress_bar import WIDTH, showing_progress
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT, EX_SOFTWARE, EX_UNAVAILABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from amqp_broker.pipeline.archive import Progress
+    from amqp_broker.pipeline.lake import Lake
+
+URL: Final = "amqp://guest:guest@localhost:5672/"
+# Errors of the Spark source and sink of this project, as Spark quotes its Python workers.
+_OWN_ERROR: Final = re.compile(r"(?:OptionError|BrokerError|ConnectionLost|DataLoss): (.+)")
+JAVA_GONE: Final = "Spark's Java process has ended before the job was done"
+# Message of py4j when Java does not answer; for an exception in Java, a colon and more text follow.
+_NO_ANSWER: Final = re.compile(r"An error occurred while (?:calling|trying to connect)[^\n]*(?<!:)\Z|Answer from Java")
+_CALL: Final = re.compile(r"\AAn error occurred while calling [^\n]*\n(?=: )")
+
+
+class Moment(click.ParamType[datetime]):
+    """A time in ISO 8601, in UTC unless it has an offset."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            time = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"'{value}' is not a time like 2026-11-21, 2026-11-21T13:00 or 2026-11-21T13:00:00+01:00")
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+class Job(click.ParamType[str]):
+    """The name of a job and of its folder in the lake."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if "/" in value or value in (".", ".."):
+            self.fail(f"'{value}' is not a valid name of a job: it names a folder in the lake", param, ctx)
+        return str(value)
+
+
+def on_spark(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of every job."""
+    for option in (
+        click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; repeatable."),
+        click.option("--master", default="", help="Master of Spark: spark.master or local[*] by default."),
+        click.option(
+            "--lake", "folder", required=True, metavar="PATH", help="Lake: a folder, or an address like s3a://…"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def of_a_slice(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that select events."""
+    for option in (
+        click.option("--vhost", "-p", default=None, help="Only events of this vhost."),
+        click.option("--until", type=Moment(), default=None, help="Only events before this time (UTC)."),
+        click.option("--since", type=Moment(), default=None, help="Only events from this time on (UTC)."),
+    ):
+        command = option(command)
+    return command
+
+
+url_option = click.option("--url", default=URL, show_default=True, envvar="AMQP_URL", help="Broker and vhost.")
+
+
+@click.group()
+def pipeline() -> None:
+    """Archive a trace as Parquet, report on it, or publish it again: docs/pipeline.md."""
+
+
+@pipeline.command()
+@on_spark
+@url_option
+@click.option("--queue", default="trace", show_default=True, help="Queue with the trace.")
+@click.option("--queue-type", type=click.Choice(["stream", "classic"]), default="stream", show_default=True)
+@click.option("--job", type=Job(), default="", help="Name of the checkpoint: the name of the queue by default.")
+@click.option("--follow", is_flag=True, help="Go on with new events until Ctrl-C or SIGTERM.")
+@click.option(
+    "--every",
+    "every_s",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Seconds between batches.",
+)
+@click.option("--max-events", "events_max", type=click.IntRange(1), default=None, help="Events per batch at most.")
+@click.option("--no-bodies", is_flag=True, help="Leave out bodies; the messages cannot be replayed then.")
+def archive(
+    folder: str, master: str, conf: tuple[str, ...], url: str, queue: str, queue_type: str, job: str, follow: bool,
+    every_s: int, events_max: int | None, no_bodies: bool,
+) -> None:  # fmt: skip
+    """Append the events of a stream to the lake, each once; the next run continues after the last event.
+
+    Events of a classic queue (RabbitMQ's firehose) are removed from it.
+    """
+    options = {"url": url, "queue": queue, "queueType": queue_type}
+    if events_max is not None:
+        options["maxOffsetsPerTrigger"] = str(events_max)
+    with session("archive", master, conf, lambda: check_source(options)) as spark:
+        from amqp_broker.pipeline.archive import Archive
+        from amqp_broker.pipeline.lake import Lake
+
+        name = job or job_of(queue)
+        work = Archive(spark, Lake(spark, folder), options, name, with_bodies=not no_bodies)
+        signal.signal(signal.SIGTERM, _interrupt)
+        began = time.monotonic()
+        with rows_shown() as show:
+            try:
+                work.run(follow=follow, every_s=every_s, on_progress=show)
+            except KeyboardInterrupt:
+                if not follow:
+                    raise
+        click.echo(f"{counted(work.events, 'event', began)} archived in {folder}.")
+        if work.poisoned:
+            click.echo(
+                f"{work.poisoned:,} messages were not events; the table 'poisoned' has them, with reasons.", err=True
+            )
+
+
+@pipeline.command()
+@on_spark
+@of_a_slice
+@click.option("--to", "target", required=True, metavar="PATH", help="Folder or address of the tables.")
+@click.option("--html", default="", metavar="FILE", help="File of the page: report.html by default.")
+def report(
+    folder: str, master: str, conf: tuple[str, ...], since: datetime | None, until: datetime | None, vhost: str | None,
+    target: str, html: str,
+) -> None:  # fmt: skip
+    """Compute the report of a lake or a part: tables of Parquet, and a page with plots."""
+    file = html or "report.html"
+    with session("report", master, conf, lambda: check_places(folder, target, file)) as spark:
+        from amqp_broker.pipeline import report_page, report_tables
+
+        lake = open_lake(spark, folder)
+        began = time.monotonic()
+        with showing_progress("Computing", len(report_tables.TABLES) + 1) as progress:
+            with report_tables.computed(spark, report_tables.slice_of(lake, since, until, vhost)) as tables:
+                written = report_tables.write(tables, target, lambda name: progress.step())
+            text = report_page.page(written)
+        try:
+            Path(file).write_text(text, "utf-8")
+        except OSError as error:
+            raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None
+        events = sum(row["events"] for row in written["summary"].collect())
+        click.echo(f"{counted(events, 'event', began)} reported on in {target} and {file}.")
+
+
+@pipeline.command()
+@on_spark
+@of_a_slice
+@url_option
+@click.option("--exchange", required=True, help="Exchange to publish to; amq.default is the default one.")
+@click.option("--from-exchange", default=None, help="Only messages that were published to this exchange.")
+@click.option("--from-routing-key", default=None, help="Only messages that were published with this routing key.")
+@click.option("--routing-key", default=None, help="Routing key instead of that of the message.")
+@click.option("--unroutable-too", is_flag=True, help="Continue when a message reaches no queue.")
+def replay(
+    folder: str, master: str, conf: tuple[str, ...], since: datetime | None, until: datetime | None, vhost: str | None,
+    url: str, exchange: str, from_exchange: str | None, from_routing_key: str | None, routing_key: str | None,
+    unroutable_too: bool,
+) -> None:  # fmt: skip
+    """Publish messages of the lake again in their order, and wait for the confirms."""
+    options = {"url": url, "exchange": unnamed(exchange) or "", "mandatory": str(not unroutable_too).lower()}
+    if routing_key is not None:
+        options["routingKey"] = routing_key
+    with session("replay", master, conf, lambda: check_target(folder, options)) as spark:
+        from amqp_broker.pipeline import lake_replay, report_tables
+
+        events = report_tables.slice_of(open_lake(spark, folder), since, until, vhost)
+        rows = lake_replay.messages(events, unnamed(from_exchange), from_routing_key)
+        if routing_key is not None:
+            rows = rows.drop("routing_key")
+        began = time.monotonic()
+        with showing_progress("Publishing"):
+            count = lake_replay.publish(rows, options)
+        click.echo(f"{counted(count, 'message', began)} published to {exchange}.")
+
+
+def job_of(queue: str) -> str:
+    """Return a folder name that differs for each queue: queues that share a checkpoint would lose events."""
+    return re.sub(r"[^\w-]|_", lambda found: f"_{ord(found[0]):x}_", queue)
+
+
+def unnamed(exchange: str | None) -> str | None:
+    """Return the name of an exchange; amq.default stands for the one without a name."""
+    return "" if exchange == "amq.default" else exchange
+
+
+def open_lake(spark: SparkSession, folder: str) -> Lake:
+    """Return the lake. Raises CommandError if it does not exist."""
+    from amqp_broker.pipeline.lake import Lake
+
+    lake = Lake(spark, folder)
+    if not lake.hours("events"):
+        raise CommandError(_no_lake(folder), EX_NOINPUT)
+    return lake
+
+
+def check_source(options: Mapping[str, str]) -> None:
+    """Check the queue before Spark starts, so that a typing error leaves no lake. Raises CommandError."""
+    from pyspark_amqp.amqp_connection import Connection
+    from pyspark_amqp.errors import BrokerError, OptionError
+    from pyspark_amqp.format_options import read_source
+    from pyspark_amqp.stream_probe import begin
+
+    try:
+        source = read_source(options, is_streaming=True)
+        with Connection(source.address) as connection:
+            for queue in source.queues:
+                if source.is_stream:
+                    begin(connection, queue, "next", 1)
+                else:
+                    connection.check_no_stream(queue)
+    except (OptionError, BrokerError) as error:
+        raise refusal(str(error)) from None
+
+
+def check_target(lake: str, options: Mapping[str, str]) -> None:
+    """Check the lake and the exchange of a replay before Spark starts. Raises CommandError."""
+    from pyspark_amqp.errors import BrokerError, OptionError
+    from pyspark_amqp.format_options import read_sink
+    from pyspark_amqp.sink import check_broker
+
+    check_lake(lake)
+    try:
+        check_broker(read_sink(options))
+    except (OptionError, BrokerError) as error:
+        raise refusal(str(error)) from None
+
+
+def check_lake(folder: str) -> None:
+    """Raise CommandError if a local folder does not exist."""
+    if "://" not in folder and not Path(folder).is_dir():
+        raise CommandError(_no_lake(folder), EX_NOINPUT)
+
+
+def check_places(lake: str, target: str, file: str) -> None:
+    """Check the places of a report before Spark starts; it replaces only tables. Raises CommandError."""
+    from amqp_broker.pipeline.report_tables import TABLES
+
+    check_lake(lake)
+    if not Path(file).parent.is_dir() or Path(file).is_dir():
+        raise CommandError(f"cannot write '{file}'", EX_CANTCREAT)
+    if "://" in target:
+        return
+    for path in (found for name in TABLES for found in Path(target, name).rglob("*")):
+        if not path.name.startswith(("part-", ".part-", "_", "._")):
+            raise CommandError(f"'{path}' is not part of a report and would be lost; choose another --to", EX_CANTCREAT)
+
+
+def _no_lake(folder: str) -> str:
+    return f"there is no lake at '{folder}'; `amqp-broker pipeline archive` makes one"
+
+
+@contextmanager
+def session(
+    name: str, master: str, conf: tuple[str, ...], check: Callable[[], None] = lambda: None
+) -> Iterator[SparkSession]:
+    """Start Spark after `check`, and turn its errors into CommandError."""
+    from amqp_broker.pipeline.spark_session import NoSpark, open_session, require_spark
+
+    # py4j logs a traceback when it is interrupted, which is how --follow ends.
+    logging.getLogger().addHandler(logging.NullHandler())
+    settings = {}
+    for pair in conf:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"--conf must be NAME=VALUE, not '{pair}'")
+        settings[key] = value
+    try:
+        require_spark()
+        check()
+        spark = open_session(name, master, settings)
+    except NoSpark as error:
+        raise CommandError(str(error), EX_UNAVAILABLE) from None
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        with closing_of(spark):
+            yield spark
+    except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
+        raise CommandError(reason_of(text_of(error)), EX_SOFTWARE) from None
+
+
+@contextmanager
+def closing_of(spark: SparkSession) -> Iterator[None]:
+    """Stop Spark at the end; a Java process that has ended is no error."""
+    try:
+        yield
+    finally:
+        with suppress(ConnectionRefusedError, ConnectionResetError):
+            spark.stop()
+
+
+def text_of(error: Exception) -> str:
+    """Return the message of an error of Spark.
+
+    When a container or a service stops, Java may end before Python, which causes errors of many kinds.
+    """
+    if isinstance(error, ConnectionError):
+        return JAVA_GONE
+    try:
+        # py4j asks Java for the message of a Java exception.
+        text = str(error)
+    except OSError:
+        return JAVA_GONE
+    return JAVA_GONE if _NO_ANSWER.match(text) else text
+
+
+def reason_of(text: str) -> str:
+    """Return the reason among the many lines of an error."""
+    known = _OWN_ERROR.findall(text)
+    # For an error in Java, py4j's line names the called object; Java's own line has the reason.
+    lines = [line.strip(" :") for line in _CALL.sub("", text).splitlines() if line.strip(" :")]
+    return str(known[-1]) if known else lines[0] if lines else "Spark failed and does not say why"
+
+
+def counted(count: int, what: str, began: float) -> str:
+    """Return a count with its time and rate."""
+    seconds = max(time.monotonic() - began, 0.001)
+    return f"{count:,} {what}{'' if count == 1 else 's'} in {seconds:.1f} s ({count / seconds:,.0f}/s)"
+
+
+@contextmanager
+def rows_shown() -> Iterator[Callable[[Progress], None] | None]:
+    """Show rows, rate and backlog on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def show(progress: Progress) -> None:
+        click.echo(f"\r\x1b[KArchiving {bar_of(progress)}", nl=False, err=True)
+
+    yield show
+    click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def bar_of(progress: Progress) -> str:
+    whole = max(1, progress.rows + progress.behind)
+    full = WIDTH * progress.rows // whole
+    counts = f"{progress.rows:,} rows, {progress.rows_per_s:,.0f}/s, {progress.behind:,} to come"
+    return f"[{'#' * full}{'.' * (WIDTH - full)}] {counts}"
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt

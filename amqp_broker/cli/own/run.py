@@ -1,0 +1,172 @@
+"""`amqp-broker run -- COMMAND`: a broker for one command.
+
+The broker is a process of its own, so that the command's work does not slow it down, and so that it survives the
+Ctrl-C which the command may want to handle. On Linux it ends with this process, however that ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from amqp_broker.exit_codes import EX_UNAVAILABLE, EX_USAGE
+
+HELP: Final = """Run a command with a broker of its own, which ends with the command.
+
+    amqp-broker run -- pytest -q
+
+The options before -- are those of serve. By default, the broker keeps everything in memory and listens on free ports of
+127.0.0.1. The command gets AMQP_URL, RABBITMQ_URL, CELERY_BROKER_URL, RABBITMQ_HOST, RABBITMQ_PORT, RABBITMQ_USER,
+RABBITMQ_PASSWORD, RABBITMQ_VHOST and RABBITMQ_MANAGEMENT_URL. The exit code is that of the command, or 128 and the
+number of the signal that ended it.
+"""
+# Exit codes of shells for a command that cannot be run, or does not exist.
+EX_NOT_EXECUTABLE = 126
+EX_NOT_FOUND = 127
+LOOK_S = 0.005
+START_S_MAX = 30.0
+STOP_S_MAX = 5.0
+# prctl(2)
+PR_SET_PDEATHSIG = 1
+FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def main(words: list[str]) -> int:
+    """Run a command with a broker, and return its exit code."""
+    options, command = split(words)
+    if not command:
+        print("amqp-broker: run needs a command: amqp-broker run -- COMMAND.", file=sys.stderr)
+        return EX_USAGE
+    with tempfile.TemporaryDirectory(prefix="amqp-broker-") as name:
+        folder = Path(name)
+        broker = start_broker(options, folder)
+        try:
+            ports = wait_for_ports(broker, folder)
+            if ports is None:
+                sys.stderr.write((folder / "log").read_text("utf-8", errors="replace"))
+                return broker.returncode or EX_UNAVAILABLE
+            return run_command(command, {**os.environ, **variables(ports, os.environ)})
+        finally:
+            stop_broker(broker)
+
+
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the options of serve and the command: the words after --, or all if the first is no option."""
+    if "--" in words:
+        at = words.index("--")
+        return words[:at], words[at + 1 :]
+    return ([], words) if words and not words[0].startswith("-") else (words, [])
+
+
+def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """Start a broker; its log is shown if a level was given, or if the start fails."""
+    serve = [sys.executable, "-m", "amqp_broker", "serve", "--ephemeral", "--host", "127.0.0.1", "--port", "0"]
+    is_shown = any(word.startswith("--log-level") for word in options)
+    environment = {name: value for name, value in os.environ.items() if name not in PLACES}
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [*serve, *options, "--ports-file", str(folder / "ports.json")],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr if is_shown else log,
+            stderr=sys.stderr if is_shown else log,
+            start_new_session=True,
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,
+        )
+
+
+# These variables name the place of another broker.
+PLACES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS", "AMQP_BROKER_PORT", "AMQP_BROKER_HOST", "RABBITMQ_NODENAME")
+
+
+def end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def wait_for_ports(broker: subprocess.Popen[bytes], folder: Path) -> dict[str, int] | None:
+    """Return the ports of the broker, or None if it ended."""
+    path = folder / "ports.json"
+    deadline = time.monotonic() + START_S_MAX
+    while not path.exists():
+        if broker.poll() is not None or time.monotonic() > deadline:
+            return None
+        time.sleep(LOOK_S)
+    ports: dict[str, int] = json.loads(path.read_text("utf-8"))
+    return ports
+
+
+def variables(ports: Mapping[str, int], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables by which a command finds the broker."""
+
+    def given(what: str, default: str) -> str:
+        names = (f"AMQP_BROKER_DEFAULT_{what}", f"RABBITMQ_DEFAULT_{what}")
+        return next((environment[name] for name in names if name in environment), default)
+
+    user, password, vhost = given("USER", "guest"), given("PASS", "guest"), given("VHOST", "/")
+    host, port = "127.0.0.1", ports["amqp"]
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    url = f"amqp://{login}@{host}:{port}/{quote(vhost, safe='')}"
+    found = {
+        **dict.fromkeys(("AMQP_URL", "RABBITMQ_URL", "CELERY_BROKER_URL"), url),
+        "RABBITMQ_HOST": host,
+        **dict.fromkeys(("RABBITMQ_PORT", "RABBITMQ_NODE_PORT", "AMQP_BROKER_PORT"), str(port)),
+        **dict.fromkeys(("RABBITMQ_USER", "RABBITMQ_USERNAME"), user),
+        **dict.fromkeys(("RABBITMQ_PASS", "RABBITMQ_PASSWORD"), password),
+        "RABBITMQ_VHOST": vhost,
+    }
+    if "management" in ports:
+        found["RABBITMQ_MANAGEMENT_URL"] = f"http://{host}:{ports['management']}"
+        found["RABBITMQ_MANAGEMENT_PORT"] = str(ports["management"])
+    return found
+
+
+def run_command(command: list[str], environment: Mapping[str, str]) -> int:
+    """Run the command with the same standard files, passing on signals, and return its exit code."""
+    try:
+        child = subprocess.Popen(command, env=dict(environment))
+    except FileNotFoundError:
+        print(f"amqp-broker: '{command[0]}': command not found.", file=sys.stderr)
+        return EX_NOT_FOUND
+    except OSError as error:
+        print(f"amqp-broker: '{command[0]}': {error.strerror}.", file=sys.stderr)
+        return EX_NOT_EXECUTABLE
+
+    def forward(number: int, frame: object) -> None:
+        # The terminal sends Ctrl-C to the command itself.
+        if number != signal.SIGINT or not is_in_foreground():
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in FORWARDED}
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - code if code < 0 else code
+
+
+def is_in_foreground() -> bool:
+    """Return whether Ctrl-C in a terminal reaches this process."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def stop_broker(broker: subprocess.Popen[bytes]) -> None:
+    broker.terminate()
+    try:
+        broker.wait(STOP_S_MAX)
+    except subprocess.TimeoutExpired:
+        broker.kill()
+        broker.wait()

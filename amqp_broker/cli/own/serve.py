@@ -1,0 +1,154 @@
+"""`amqp-broker serve`: run the broker in the foreground until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from amqp_broker.cli.own.check_config import show
+from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.own.setting_options import settings_as_options
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
+from amqp_broker.server import log_output
+from amqp_broker.server.listening import CannotListen
+from amqp_broker.server.server import Server
+from amqp_broker.settings.sources.conf_keys import Notice
+from amqp_broker.settings.sources.precedence import load
+
+# mallopt(3)
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+HEAP_TOP_BYTES_KEPT: Final = 32 * 1024 * 1024
+MMAP_BYTES_MIN: Final = 4 * 1024 * 1024
+
+logger = logging.getLogger("amqp_broker.cli")
+
+
+@click.command()
+@click.option("-t", "--check-config", is_flag=True, help="Print the settings instead of starting.")
+@settings_as_options
+def serve(check_config: bool, **given: Any) -> None:
+    """Run the broker until SIGTERM or Ctrl-C.
+
+    Each option can also be set in the environment: --log-level as AMQP_BROKER_LOG_LEVEL. RABBITMQ_DEFAULT_USER,
+    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST and the variables beside the options work as they do for RabbitMQ, and
+    so does rabbitmq.conf: docs/settings.md.
+    """
+    loaded = load(given, os.environ)
+    if check_config:
+        show(loaded)
+        return
+    loaded.check_strict()
+    log_output.start(loaded.settings)
+    log_notices(loaded.notices)
+    server = Server(loaded.settings)
+    tune_memory()
+    raise_file_limit()
+    run_loop(_serve(server))
+
+
+async def _serve(server: Server) -> None:
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    server.request_stop = stopped.set
+    server.http.importing = without_authorities
+    try:
+        await server.start()
+    except CannotListen as error:
+        raise explain(error.host, error.port, error.error) from None
+    except OSError as error:
+        if error.filename is None:
+            raise CommandError(f"cannot start: {error.strerror or error}.", EX_OSERR) from None
+        path = server.settings.ports_file
+        raise CommandError(f"cannot write the ports file '{path}': {error.strerror}.", EX_CANTCREAT) from None
+    await stopped.wait()
+    await server.stop()
+
+
+def explain(host: str, port: int, error: OSError) -> CommandError:
+    """Return the reason why the broker cannot listen there."""
+    if isinstance(error, socket.gaierror):
+        return CommandError(f"cannot listen on '{host}': {error.strerror}.", EX_NOHOST)
+    where = f"port {port} of '{host}'"
+    if error.errno == errno.EADDRINUSE:
+        return CommandError(f"{where} is in use by another program.", EX_UNAVAILABLE)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return CommandError(f"this user may not listen on {where}.", EX_NOPERM)
+    # The text of `socket` would repeat the place.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return CommandError(f"cannot listen on {where}: {reason}.", EX_NOHOST)
+
+
+def run_loop(main: Any) -> None:
+    """Run a coroutine on uvloop if it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def log_notices(notices: list[Notice]) -> None:
+    """Log errors in files, and settings without effect."""
+    for notice in notices:
+        logger.log(logging.WARNING if notice.is_wrong else logging.INFO, "%s", notice.text)
+
+
+def raise_file_limit() -> None:
+    """Accept as many clients as the system allows; the soft limit is low only for programs with select(2)."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextlib.contextmanager
+def without_authorities() -> Iterator[None]:
+    """Import aiohttp without loading the certificate authorities for its client.
+
+    aiohttp loads all of the system at import, which takes a quarter of that time and 2 MB; the broker does not use the
+    client. OpenSSL finds them through the environment, which is restored for programs that embed the broker.
+    """
+    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    given = {name: os.environ[name] for name in names if name in os.environ}
+    os.environ.update(dict.fromkeys(names, os.devnull))
+    try:
+        yield
+    finally:
+        for name in names:
+            del os.environ[name]
+        os.environ.update(given)
+
+
+def tune_memory() -> None:
+    """Keep freed memory in the process, and collect garbage less often.
+
+    glibc returns the top of its heap to the system whenever it can, so that buffers of a few hundred KiB would be paged
+    in again for every read: most of the cost of large messages. Messages hold no cycles, so a collection among a
+    million of them finds nothing. Objects of the imports are excluded from collections.
+    """
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        if hasattr(libc, "mallopt"):
+            libc.mallopt(M_TRIM_THRESHOLD, HEAP_TOP_BYTES_KEPT)
+            libc.mallopt(M_MMAP_THRESHOLD, MMAP_BYTES_MIN)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)

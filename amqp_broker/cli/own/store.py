@@ -1,0 +1,128 @@
+"""`amqp-broker store`: show, check, compact and back up the store of a broker."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import click
+
+from amqp_broker.cli.progress_bar import showing_progress
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_SOFTWARE, EX_TEMPFAIL
+from amqp_broker.settings.sources.precedence import load
+from amqp_broker.store import copies
+from amqp_broker.store import info as info_of
+from amqp_broker.store.environment import (
+    ReadOnlyEnvironment,
+    StoreError,
+    StoreInaccessible,
+    StoreInUse,
+    StoreMissing,
+    StoreUnusable,
+)
+from amqp_broker.store.verify import verify as verify_store
+
+EXIT_CODES: Final[dict[type[StoreError], int]] = {
+    StoreUnusable: EX_DATAERR,
+    StoreMissing: EX_NOINPUT,
+    StoreInaccessible: EX_CANTCREAT,
+    StoreInUse: EX_TEMPFAIL,
+}
+UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def exit_code_of(error: StoreError) -> int:
+    """Return the exit code for an error (sysexits.h)."""
+    return EXIT_CODES.get(type(error), EX_SOFTWARE)
+
+
+def folder_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option of `serve` that names the store."""
+    return click.option("--data-dir", default=None, help="Folder of the store, as for `serve`.")(command)
+
+
+def folder_of(data_dir: str | None) -> Path:
+    """Return the folder that `serve` would use with the same option and environment."""
+    folder = load({"data_dir": data_dir, "ephemeral": False}, os.environ).settings.store_path
+    assert folder is not None
+    return folder
+
+
+@click.group()
+def store() -> None:
+    """Show, check, compact and copy the store of a broker."""
+
+
+@store.command()
+@folder_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(data_dir: str | None, as_json: bool) -> None:
+    """Show the contents of a store, also while a broker uses it."""
+    environment = ReadOnlyEnvironment(folder_of(data_dir), is_alone=False, is_quick=True)
+    with closing(environment):
+        summary = info_of.summarize(environment)
+    if as_json:
+        click.echo(json.dumps(summary.as_json(), indent=2))
+        return
+    click.echo(f"{summary.folder}: format {summary.format}, {shown(summary.file_bytes)} on disk, ", nl=False)
+    click.echo(f"{summary.free_pages} of {summary.pages} pages free")
+    click.echo(f"vhosts: {', '.join(summary.vhosts) or 'none'}")
+    click.echo(f"users: {', '.join(summary.users) or 'none'}")
+    click.echo(f"exchanges: {summary.exchanges}, with {summary.delayed_messages} delayed messages")
+    click.echo(f"queues: {len(summary.queues)}")
+    for queue in summary.queues:
+        count = f"{queue.messages} messages, {shown(queue.bytes)}"
+        click.echo(f"  {queue.name} in vhost {queue.vhost} ({queue.type}): {count}")
+    oldest = f", first that of {summary.oldest_garbage}" if summary.oldest_garbage else ""
+    click.echo(f"to be deleted: {summary.garbage or 'nothing'}{oldest}")
+    for problem in summary.problems:
+        click.echo(problem, err=True)
+
+
+@store.command()
+@folder_option
+def verify(data_dir: str | None) -> None:
+    """Check every page, definition and message of a store that no broker uses."""
+    folder = folder_of(data_dir)
+    with showing_progress("Checking") as progress:
+        verdict = verify_store(folder, progress.move_to)
+    for problem in verdict.problems:
+        click.echo(problem)
+    if verdict.problems:
+        raise StoreUnusable(f"'{folder}' has {len(verdict.problems)} problems; restore a backup, or drain its queues")
+    click.echo(f"{folder} has no problems: {verdict.pages} pages, {verdict.queues} queues, {verdict.messages} messages")
+
+
+@store.command()
+@folder_option
+def compact(data_dir: str | None) -> None:
+    """Return unused space of a store to the disk; no broker may use it."""
+    folder = folder_of(data_dir)
+    with showing_progress("Checking") as progress:
+        before, after = copies.compact(folder, progress.step)
+    click.echo(f"{folder}: {shown(before)} compacted to {shown(after)}")
+
+
+@store.command()
+@folder_option
+@click.option("--to", required=True, help="An empty or new folder.")
+def backup(data_dir: str | None, to: str) -> None:
+    """Copy a store, also while a broker uses it.
+
+    The copy has everything that was confirmed before. A broker can be started on it.
+    """
+    with showing_progress("Checking") as progress:
+        size = copies.back_up(folder_of(data_dir), Path(to), progress.step)
+    click.echo(f"{to}: copied {shown(size)}")
+
+
+def shown(octets: int) -> str:
+    """Return a size such as `1.5 MiB`."""
+    size, unit = float(octets), 0
+    while size >= 1024 and unit < len(UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f} {UNITS[unit]}" if unit else f"{octets} B"

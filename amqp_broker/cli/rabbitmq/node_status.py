@@ -1,0 +1,231 @@
+"""Reports about the node, each as a text for people and a value for programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from amqp_broker.cli.rabbitmq.columns import Atom
+from amqp_broker.cli.rabbitmq.command import Call, Failure
+from amqp_broker.cli.rabbitmq.formatters import erlang, heading
+from amqp_broker.cli.rabbitmq.tool import Report
+
+# RabbitMQ's descriptions of listeners, by protocol.
+PURPOSES = {
+    "amqp": "AMQP 0-9-1 and AMQP 1.0",
+    "amqp/ssl": "AMQP 0-9-1 and AMQP 1.0 over TLS",
+    "http": "HTTP API",
+    "https": "HTTP API over TLS (HTTPS)",
+    "http/prometheus": "Prometheus exporter API over HTTP",
+    "https/prometheus": "Prometheus exporter API over TLS (HTTPS)",
+}
+GB = 1e9
+
+
+def status_of(call: Call) -> dict[str, Any]:
+    """Return the status of the node."""
+    found: dict[str, Any] = call.get("/_broker/status")
+    return found
+
+
+def listener_lines(listeners: Sequence[dict[str, Any]], prefix: str = "") -> list[str]:
+    return [
+        f"{prefix or 'I'}nterface: {interface_of(item)}, port: {item['port']}, protocol: {item['protocol']}, "
+        f"purpose: {PURPOSES.get(item['protocol'], item['protocol'])}"
+        for item in listeners
+    ]
+
+
+def interface_of(listener: dict[str, Any]) -> str:
+    host: str = listener["host"]
+    return f"[{host}]" if ":" in host else host
+
+
+def shown_listeners(call: Call, listeners: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "interface": interface_of(item),
+            "node": call.node,
+            "port": item["port"],
+            "protocol": item["protocol"],
+            "purpose": PURPOSES.get(item["protocol"], item["protocol"]),
+        }
+        for item in listeners
+    ]
+
+
+def section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([heading(title), "", *(lines or ["(none)"]), ""])
+
+
+def alarm_lines(call: Call, found: dict[str, Any]) -> list[str]:
+    names = {"memory": "Memory alarm", "disk": "Free disk space alarm"}
+    return [f"{names.get(name, name)} on node {call.node}" for name in found["alarms"]]
+
+
+def version(call: Call) -> str:
+    from amqp_broker.settings.profiles import DEFAULT, PROFILES
+
+    try:
+        return str(call.state()["version"])
+    except Failure:
+        return PROFILES[DEFAULT].version
+
+
+def status(call: Call) -> Report:
+    found = status_of(call)
+    gb = f"{found['memory_used'] / GB:.4f} gb"
+    text = "\n".join(
+        [
+            section(
+                "Runtime",
+                [
+                    f"OS PID: {found['pid']}",
+                    f"OS: {found['os']}",
+                    f"Uptime (seconds): {found['uptime_s']}",
+                    "Is under maintenance?: false",
+                    f"RabbitMQ version: {found['version']}",
+                    f"Node name: {call.node}",
+                    f"Python: {found['python']}",
+                ],
+            ),
+            section("Plugins", ["Enabled plugin file: (none)", "Enabled plugins:"]),
+            section("Data directory", [f"Node data directory: {found['data_folder'] or '(none)'}"]),
+            section("Config files", []),
+            section("Log file(s)", [" * <stdout>"]),
+            section("Alarms", alarm_lines(call, found)),
+            section(
+                "Memory",
+                [
+                    f"Total memory used: {gb}",
+                    "Calculation strategy: rss",
+                    f"Memory high watermark setting: {found['memory_setting']} of available memory, "
+                    f"computed to: {found['memory_limit'] / GB:.4f} gb",
+                ],
+            ),
+            section("File Descriptors", [f"Total: {found['descriptors_used']}, limit: {found['descriptors_limit']}"]),
+            section(
+                "Free Disk Space",
+                [
+                    f"Low free disk space watermark: {found['disk_free_limit'] / GB:.4f} gb",
+                    f"Free disk space: {found['disk_free'] / GB:.4f} gb",
+                ],
+            ),
+            section(
+                "Totals",
+                [
+                    f"Connection count: {found['connections']}",
+                    f"Queue count: {found['queues']}",
+                    f"Virtual host count: {found['vhosts']}",
+                ],
+            ),
+            section("Listeners", listener_lines(found["listeners"])).rstrip("\n"),
+        ]
+    )
+    return Report(text, status_value(call, found))
+
+
+def status_value(call: Call, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the value of `status --formatter json`, with RabbitMQ's names."""
+    return {
+        "active_plugins": [],
+        "alarms": alarm_lines(call, found),
+        "data_directory": found["data_folder"],
+        "disk_free": found["disk_free"],
+        "disk_free_limit": found["disk_free_limit"],
+        "file_descriptors": {"total_limit": found["descriptors_limit"], "total_used": found["descriptors_used"]},
+        "is_under_maintenance": False,
+        "listeners": shown_listeners(call, found["listeners"]),
+        "memory": {"strategy": "rss", "total": {"rss": found["memory_used"]}},
+        "os": found["os"],
+        "pid": found["pid"],
+        "rabbitmq_version": found["version"],
+        "totals": {
+            "virtual_host_count": found["vhosts"],
+            "connection_count": found["connections"],
+            "queue_count": found["queues"],
+        },
+        "uptime": found["uptime_s"],
+        "vm_memory_high_watermark_limit": found["memory_limit"],
+    }
+
+
+def cluster_status(call: Call) -> Report:
+    found, node = status_of(call), call.node
+    flags = call.get("/api/feature-flags")
+    name = call.get("/api/overview")["cluster_name"]
+    lines = listener_lines(found["listeners"], f"Node: {node}, i")
+    text = "\n".join(
+        [
+            section("Basics", [f"Cluster name: {name}"]),
+            section("Disk Nodes", [node]),
+            section("Running Nodes", [node]),
+            section("Versions", [f"{node}: RabbitMQ {found['version']} on Python {found['python']}"]),
+            section("Maintenance status", [f"Node: {node}, status: not under maintenance"]),
+            section("Alarms", alarm_lines(call, found)),
+            section("Network Partitions", []),
+            section("Listeners", lines),
+            section("Feature flags", [f"Flag: {flag['name']}, state: {flag['state']}" for flag in flags]).rstrip("\n"),
+        ]
+    )
+    value = {
+        "alarms": alarm_lines(call, found),
+        "cluster_name": name,
+        "disk_nodes": [node],
+        "feature_flags": flags,
+        "listeners": {node: shown_listeners(call, found["listeners"])},
+        "maintenance_status": {node: "not under maintenance"},
+        "partitions": {},
+        "ram_nodes": [],
+        "running_nodes": [node],
+        "versions": {node: {"rabbitmq_name": "RabbitMQ", "rabbitmq_version": found["version"]}},
+    }
+    return Report(text, value)
+
+
+def environment(call: Call) -> Report:
+    settings = status_of(call)["settings"]
+    terms = [(Atom(name), Atom("undefined") if value is None else value) for name, value in settings.items()]
+    return Report(erlang([(Atom("rabbit"), terms)]), {"rabbit": settings})
+
+
+def report(call: Call) -> str:
+    """Print all reports and lists, for a bug report."""
+    from amqp_broker.cli.rabbitmq.list_commands import COMMANDS as LISTS
+    from amqp_broker.cli.rabbitmq.tool import list_of, show
+
+    print(f"Reporting server status of node {call.node} ...\n")
+    for title, part in (
+        ("Status", status),
+        ("Cluster status", cluster_status),
+        ("Application environment", environment),
+    ):
+        print(f"{title} of node {call.node} ...\n{part(call).text}\n")
+    vhosts = [vhost["name"] for vhost in call.get("/api/vhosts")]
+    for command in LISTS:
+        if not command.asks or "<username>" in command.usage or "feature" in command.name:
+            continue
+        for vhost in vhosts if "--vhost" in command.usage else ["/"]:
+            one = Call(call.tool, command, [], call.find)
+            one.options["vhost"] = vhost
+            print(one.fill(command.says))
+            show(one, list_of(one))
+            print()
+    return "End of server status report"
+
+
+def memory_breakdown(call: Call) -> Report:
+    used = status_of(call)["memory_used"]
+    return Report(f"total: {used / GB:.4f} gb (100.0%)\n", {"total": {"bytes": used, "percentage": 100.0}})
+
+
+def os_env(call: Call) -> str:
+    names = sorted(name for name in os.environ if name.startswith(("RABBITMQ_", "AMQP_BROKER_")))
+    return "\n".join(f"{name}={os.environ[name]}" for name in names if "PASS" not in name)
+
+
+def listeners(call: Call) -> Report:
+    found = status_of(call)["listeners"]
+    value = {"node": call.node, "listeners": shown_listeners(call, found), "result": "ok"}
+    return Report("\n".join(listener_lines(found)), value)

@@ -1,0 +1,266 @@
+"""rabbitmq-plugins: plugins are built in, so enabling one only changes the file of enabled plugins.
+
+The file is RabbitMQ's: an Erlang list of names and a full stop, `[rabbitmq_management,rabbitmq_shovel].`
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, Misuse, failed
+from amqp_broker.cli.rabbitmq.tool import Report
+from amqp_broker.exit_codes import EX_SOFTWARE
+
+GROUP = "Plugin Management"
+DEFAULT_FILE = "/etc/rabbitmq/enabled_plugins"
+# Plugins of RabbitMQ and frequent ones of its community, each with the plugins that it requires.
+_ALONE = """rabbitmq_amqp1_0 rabbitmq_auth_backend_cache rabbitmq_auth_backend_http rabbitmq_auth_backend_ldap
+    rabbitmq_auth_backend_oauth2 rabbitmq_auth_mechanism_ssl rabbitmq_consistent_hash_exchange
+    rabbitmq_delayed_message_exchange rabbitmq_event_exchange rabbitmq_federation rabbitmq_jms_topic_exchange
+    rabbitmq_mqtt rabbitmq_random_exchange rabbitmq_recent_history_exchange rabbitmq_sharding rabbitmq_shovel
+    rabbitmq_stomp rabbitmq_stream rabbitmq_web_dispatch"""
+NEEDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_ALONE.split(), ()),
+    "rabbitmq_federation_management": ("rabbitmq_federation", "rabbitmq_management"),
+    "rabbitmq_federation_prometheus": ("rabbitmq_federation", "rabbitmq_prometheus"),
+    "rabbitmq_management": ("rabbitmq_management_agent", "rabbitmq_web_dispatch"),
+    "rabbitmq_management_agent": ("rabbitmq_web_dispatch",),
+    **{f"rabbitmq_peer_discovery_{name}": ("rabbitmq_peer_discovery_common",) for name in ("aws", "consul")},
+    **{f"rabbitmq_peer_discovery_{name}": ("rabbitmq_peer_discovery_common",) for name in ("etcd", "k8s")},
+    "rabbitmq_peer_discovery_common": (),
+    "rabbitmq_prometheus": ("rabbitmq_management_agent", "rabbitmq_web_dispatch"),
+    "rabbitmq_shovel_management": ("rabbitmq_management", "rabbitmq_shovel"),
+    "rabbitmq_shovel_prometheus": ("rabbitmq_prometheus", "rabbitmq_shovel"),
+    "rabbitmq_stream_management": ("rabbitmq_management", "rabbitmq_stream"),
+    "rabbitmq_top": ("rabbitmq_management",),
+    "rabbitmq_tracing": ("rabbitmq_management",),
+    "rabbitmq_trust_store": (),
+    "rabbitmq_web_mqtt": ("rabbitmq_mqtt", "rabbitmq_web_dispatch"),
+    "rabbitmq_web_mqtt_examples": ("rabbitmq_web_mqtt",),
+    "rabbitmq_web_stomp": ("rabbitmq_stomp", "rabbitmq_web_dispatch"),
+    "rabbitmq_web_stomp_examples": ("rabbitmq_web_stomp",),
+}
+
+
+def file_of() -> str:
+    """Return the path of the file of enabled plugins."""
+    return os.environ.get("RABBITMQ_ENABLED_PLUGINS_FILE") or DEFAULT_FILE
+
+
+def read() -> list[str]:
+    """Return the plugins that are enabled explicitly."""
+    try:
+        with open(file_of(), encoding="utf-8") as file:  # noqa: PTH123
+            return re.findall(r"\w+", file.read())
+    except OSError:
+        return []
+
+
+def write(names: Iterable[str]) -> None:
+    path = file_of()
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(f"[{','.join(sorted(names))}].\n")
+    except OSError as error:
+        raise failed(f"cannot write '{path}': {error.strerror}") from None
+
+
+def with_needed(names: Iterable[str]) -> list[str]:
+    """Return these plugins and those that they require."""
+    found: set[str] = set()
+    rest = list(names)
+    while rest:
+        name = rest.pop()
+        if name not in found:
+            found.add(name)
+            rest += NEEDS.get(name, ())
+    return sorted(found)
+
+
+def is_offline(call: Call) -> bool:
+    """Return whether only the file changes: with --offline, or without a node."""
+    if call.options.get("offline"):
+        return True
+    try:
+        call.node  # noqa: B018
+    except Failure:
+        return True
+    return False
+
+
+def place(call: Call) -> str:
+    return f"{call.options.get('node') or os.environ.get('RABBITMQ_NODENAME') or 'rabbit@' + os.uname().nodename}"
+
+
+def change(call: Call, names: list[str], doing: str) -> str:
+    """Write the new list of enabled plugins, and return a report of the changes."""
+    offline = is_offline(call)
+    node = place(call) if offline else call.node
+    lines = [] if call.is_quiet else [f"{doing} plugins on node {node}:", *named(call)]
+    print("\n".join(lines), flush=True)
+    unknown = [name for name in call.arguments if name not in NEEDS]
+    if unknown:
+        raise failed(f"{{:plugins_not_found, [{', '.join(f':{name}' for name in unknown)}]}}", EX_SOFTWARE)
+    before, after = with_needed(read()), with_needed(names)
+    write(names)
+    started, stopped = sorted(set(after) - set(before)), sorted(set(before) - set(after))
+    lines = ["The following plugins have been configured:", *(f"  {name}" for name in after)]
+    lines.append(f"Applying plugin configuration to {node}...")
+    if not started and not stopped:
+        return "\n".join(
+            [*lines, "nothing to do." if call.command.name == "set" else "Plugin configuration unchanged."]
+        )
+    for verb, changed in (("enabled", started), ("disabled", stopped)):
+        if changed:
+            lines += [f"The following plugins have been {verb}:", *(f"  {name}" for name in changed), ""]
+    if offline:
+        return "\n".join(
+            [*lines, f"set {len(after)} plugins.", "Offline change; changes will take effect at broker restart."]
+        )
+    counts = [f"{verb} {len(some)} plugins" for verb, some in (("started", started), ("stopped", stopped)) if some]
+    return "\n".join([*lines, f"{' and '.join(counts)}."])
+
+
+def named(call: Call) -> list[str]:
+    return sorted(NEEDS) if call.options.get("all") else call.arguments
+
+
+def enable(call: Call) -> str:
+    return change(call, sorted({*read(), *named(call)}), "Enabling")
+
+
+def disable(call: Call) -> str:
+    gone = set(named(call))
+    # Plugins that require a disabled one are disabled, too.
+    kept = [name for name in read() if not gone & set(with_needed([name]))]
+    return change(call, kept, "Disabling")
+
+
+def set_(call: Call) -> str:
+    return change(call, sorted(set(call.arguments)), "Enabling")
+
+
+def some(call: Call) -> None:
+    if not call.arguments and not call.options.get("all"):
+        raise Misuse("not enough arguments.")
+
+
+def list_(call: Call) -> Report:
+    pattern = call.arguments[0] if call.arguments else ".*"
+    explicit, running = set(read()), not is_offline(call)
+    implicit = set(with_needed(explicit)) - explicit
+    version = str(call.get("/_broker/node")["version"]) if running else _version()
+    names = [name for name in sorted(NEEDS) if re.search(pattern, name)]
+    if call.options.get("enabled"):
+        names = [name for name in names if name in explicit]
+    elif call.options.get("implicitly_enabled"):
+        names = [name for name in names if name in explicit | implicit]
+    states = {
+        name: "enabled" if name in explicit else "implicit" if name in implicit else "not_enabled" for name in names
+    }
+    lines = [] if call.is_quiet else [f'Listing plugins with pattern "{pattern}" ...']
+    if call.options.get("minimal"):
+        return Report("\n".join([*lines, *names]), _value(states, version, running))
+    node = call.node if running else place(call)
+    lines += [
+        " Configured: E = explicitly enabled; e = implicitly enabled",
+        f" | Status: {f'* = running on {node}' if running else f'[failed to contact {node} - status not shown]'}",
+        " |/",
+    ]
+    width = max(map(len, names), default=0)
+    for name, state in states.items():
+        mark = {"enabled": "E", "implicit": "e"}.get(state, " ")
+        lines.append(f"[{mark}{'*' if running and mark != ' ' else ' '}] {name:{width}} {version}")
+    return Report("\n".join(lines), _value(states, version, running))
+
+
+def _value(states: dict[str, str], version: str, running: bool) -> dict[str, Any]:
+    return {
+        "format": "normal",
+        "plugins": [
+            {"enabled": state, "name": name, "running": running and state != "not_enabled", "version": version}
+            for name, state in states.items()
+        ],
+        "status": "running" if running else "node_down",
+    }
+
+
+def _version() -> str:
+    from amqp_broker.settings.profiles import DEFAULT, PROFILES
+
+    return PROFILES[DEFAULT].version
+
+
+def is_enabled(call: Call) -> str:
+    offline = is_offline(call)
+    names, enabled = call.arguments, with_needed(read())
+    what = f"plugin{'s' * (len(names) > 1)} {', '.join(names)}"
+    verb = "are" if len(names) > 1 else "is"
+    if not call.is_quiet:
+        print(
+            f"Inferring if {what} {verb} from local environment..."
+            if offline
+            else f"Asking node {call.node} if {what} {verb} enabled...",
+            flush=True,
+        )
+    where = "" if offline else f" on node {call.node}"
+    missing = [name for name in names if name not in enabled]
+    if missing:
+        lacking = f"Plugin{'s' * (len(missing) > 1)} {', '.join(missing)} {'are' if len(missing) > 1 else 'is'}"
+        raise failed(f"{lacking} not enabled{where}. Enabled plugins and dependencies: {', '.join(enabled)}")
+    return f"{what.capitalize()} {verb} enabled{where}"
+
+
+def directories(call: Call) -> str:
+    offline = is_offline(call)
+    if not call.is_quiet:
+        print(
+            "Listing plugin directories inferred from local environment..."
+            if offline
+            else f"Listing plugin directories used by node {call.node}",
+            flush=True,
+        )
+    folder = os.environ.get("RABBITMQ_PLUGINS_DIR", "(none: what plugins do is built in)")
+    return f"Plugin archives directory: {folder}\nPlugin expansion directory: (none)\nEnabled plugins file: {file_of()}"
+
+
+def command(name: str, usage: str, about: str, run: Any, **further: Any) -> Command:
+    return Command(name, usage, about, GROUP, run=run, tools=(PLUGINS,), is_for_stopped=True, **further)
+
+
+ONES = "<plugin1> [ <plugin2>] | --all [--offline] [--online]"
+COMMANDS = (
+    command("enable", ONES, "Enables one or more plugins", enable, check=some, counts=(0, 1000)),
+    command("disable", ONES, "Disables one or more plugins", disable, check=some, counts=(0, 1000)),
+    command(
+        "set",
+        "<plugin1> [ <plugin2>] [--offline] [--online]",
+        "Enables one or more plugins, disables the rest",
+        set_,
+        counts=(0, 1000),
+    ),
+    command(
+        "list",
+        "[pattern] [--verbose|-v] [--minimal|-m] [--enabled|-E] [--implicitly-enabled|-e]",
+        "Lists plugins and their state",
+        list_,
+        counts=(0, 1),
+    ),
+    command(
+        "is_enabled",
+        "<plugin1> [ <plugin2>] [--offline] [--online]",
+        "Health check that exits with a non-zero code if provided plugins are not enabled on target node",
+        is_enabled,
+        counts=(1, 1000),
+    ),
+    command(
+        "directories",
+        "[--offline] [--online]",
+        "Displays plugin directory and enabled plugin file paths",
+        directories,
+        counts=(0, 0),
+    ),
+)

@@ -1,0 +1,99 @@
+"""`rabbitmq-server`: start the broker with RabbitMQ's environment; `-detached` starts it in the background."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
+
+
+def main(words: list[str]) -> None:
+    """Become the broker, or start it in the background."""
+    environment = {**of_file(os.environ), **os.environ}
+    environment |= settings(environment)
+    # The script may have been the only one to know where the package is.
+    paths = (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", ""))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    options = [word for word in words if word != "-detached"]
+    if "AMQP_BROKER_DATA_DIR" in environment:
+        # RabbitMQ also creates its folders.
+        Path(environment["AMQP_BROKER_DATA_DIR"]).parent.mkdir(parents=True, exist_ok=True)
+    if "-detached" not in words:
+        os.execve(sys.executable, [*PROGRAM, *options], environment)
+    detach(options, environment)
+
+
+def settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables of this broker that follow from RabbitMQ's environment."""
+    found = {}
+    name = node_name(environment)
+    if name != environment.get("RABBITMQ_NODENAME"):
+        found["RABBITMQ_NODENAME"] = name
+    if not {"RABBITMQ_NODE_IP_ADDRESS", "AMQP_BROKER_HOST"} & set(environment):
+        found["AMQP_BROKER_HOST"] = "::"
+    base = environment.get("RABBITMQ_MNESIA_BASE")
+    if base and not {"RABBITMQ_MNESIA_DIR", "AMQP_BROKER_DATA_DIR"} & set(environment):
+        found["AMQP_BROKER_DATA_DIR"] = str(Path(base) / name)
+    plugins = environment.get("RABBITMQ_ENABLED_PLUGINS_FILE")
+    is_usual = environment.get("RABBITMQ_NODE_PORT", "") in ("", "5672")
+    if plugins and not Path(plugins).is_file() and not is_usual and "RABBITMQ_ENABLED_PLUGINS" not in environment:
+        # RabbitMQ has no plugins then, so that nodes run side by side; here they would share ports 15672 and 15692.
+        for setting in ("AMQP_BROKER_MANAGEMENT", "AMQP_BROKER_PROMETHEUS"):
+            if setting not in environment:
+                found[setting] = "false"
+    return found
+
+
+def of_file(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that RABBITMQ_CONF_ENV_FILE sets, whose names may lack RABBITMQ_.
+
+    The file is a shell script; its output goes to stderr.
+    """
+    path = environment.get("RABBITMQ_CONF_ENV_FILE")
+    if not path or not Path(path).is_file():
+        return {}
+    import subprocess
+
+    names_before = set(environment) | {"_", "PWD", "OLDPWD", "SHLVL"}
+    script = 'set -a; . "$0" >&2; exec env -0'
+    done = subprocess.run(["/bin/sh", "-c", script, str(Path(path).absolute())], capture_output=True, check=False)
+    sys.stderr.write(done.stderr.decode(errors="replace"))
+    pairs = (line.partition("=") for line in os.fsdecode(done.stdout).split("\0") if line)
+    found = {name: value for name, _, value in pairs if name not in names_before}
+    return {
+        name if name.startswith(("RABBITMQ_", "AMQP_BROKER_")) else f"RABBITMQ_{name}": found[name] for name in found
+    }
+
+
+def node_name(environment: Mapping[str, str]) -> str:
+    """Return the full name of the node; without a host, it is on this machine."""
+    name = environment.get("RABBITMQ_NODENAME") or "rabbit"
+    return name if "@" in name else f"{name}@{platform.node().partition('.')[0]}"
+
+
+def detach(options: list[str], environment: Mapping[str, str]) -> None:
+    """Start the broker in a new session; its log has RabbitMQ's place."""
+    import subprocess
+
+    base = environment.get("RABBITMQ_LOG_BASE")
+    if base:
+        Path(base).mkdir(parents=True, exist_ok=True)
+    log = Path(base) / f"{node_name(environment)}.log" if base else Path(os.devnull)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*PROGRAM, *options],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    pid_file = environment.get("RABBITMQ_PID_FILE")
+    if pid_file:
+        Path(pid_file).write_text(f"{process.pid}\n", "utf-8")
+    # The process must not be waited for any more.
+    process.returncode = 0

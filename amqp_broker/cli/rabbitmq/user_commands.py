@@ -1,0 +1,165 @@
+"""Commands for users and their limits."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from typing import Any
+
+from amqp_broker.cli.rabbitmq.command import Call, Command, Missing, Misuse, failed, path_of
+from amqp_broker.cli.rabbitmq.policy_commands import json_of
+from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE, EX_UNAVAILABLE
+
+USERS = "Users"
+NO_USER = Missing("/api/users/{0}", 'Error:\nUser "{0}" does not exist', EX_NOUSER)
+NO_SUCH_USER = Missing("/api/users/{0}", 'Error:\n{{:no_such_user, "{0}"}}', EX_UNAVAILABLE)
+
+
+def add_user(call: Call) -> None:
+    name, password = call.arguments
+    target = f"/api/users/{path_of(name)}"
+    if call.ask("GET", target).is_ok:
+        raise failed(f'User "{name}" already exists', EX_SOFTWARE)
+    call.request("PUT", target, {"password": password, "tags": ""})
+
+
+def has_name(call: Call) -> None:
+    if not call.arguments[0]:
+        raise Misuse("Bad argument: user cannot be an empty string", EX_DATAERR)
+
+
+def change_user(call: Call, **changed: Any) -> None:
+    """Change some fields of a user and keep the others."""
+    target = call.fill("/api/users/{0}", is_path=True)
+    user = call.get(target)
+    kept = {name: user[name] for name in ("tags", "password_hash", "hashing_algorithm") if name in user}
+    if "password" in changed:
+        kept = {"tags": kept["tags"]}
+    call.request("PUT", target, {**kept, **changed})
+
+
+def authenticate(call: Call) -> str:
+    name, password = call.arguments
+    if not call.ask("POST", "/_broker/authenticate", {"user": name, "password": password}).is_ok:
+        sentence = f"Error: failed to authenticate user \"{name}\"\nuser '{name}' - invalid credentials"
+        raise failed(sentence, EX_DATAERR)
+    return "Success"
+
+
+def hash_password(call: Call) -> str:
+    """Return the hash of a password as in definitions: salt, and SHA-256 of salt and password."""
+    salt = os.urandom(4)
+    return base64.b64encode(salt + hashlib.sha256(salt + call.arguments[0].encode()).digest()).decode()
+
+
+def tags(call: Call) -> None:
+    """Set the tags in the message."""
+    call.options["tags"] = ", ".join(call.arguments[1:])
+
+
+def set_limits(call: Call, target: str, text: str) -> None:
+    limits = json_of(text)
+    if not isinstance(limits, dict):
+        raise failed("JSON decoding error. Reason: badarg")
+    for name, value in limits.items():
+        call.request("PUT", f"{target}/{path_of(name)}", {"value": value})
+
+
+def clear_limits(call: Call, target: str, wanted: str) -> None:
+    for item in call.get(target):
+        for name in item["value"]:
+            if wanted in ("all", name):
+                call.request("DELETE", f"{target}/{path_of(name)}")
+
+
+def user_target(call: Call) -> str:
+    return call.fill("/api/user-limits/{0}", is_path=True)
+
+
+COMMANDS = (
+    Command(
+        "add_user",
+        "<username> <password>",
+        "Creates a new user in the internal database. This user will have no permissions for any virtual hosts by"
+        " default.",
+        USERS,
+        says='Adding user "{0}" ...',
+        check=has_name,
+        run=add_user,
+        done="Done. Don't forget to grant the user permissions to some virtual hosts! "
+        "See 'rabbitmqctl help set_permissions' to learn more.",
+    ),
+    Command(
+        "delete_user",
+        "<username>",
+        "Removes a user from the internal database. Has no effect on users provided by external backends such as LDAP",
+        USERS,
+        says='Deleting user "{0}" ...',
+        asks=("DELETE", "/api/users/{0}"),
+        missing=(NO_USER,),
+    ),
+    Command(
+        "change_password",
+        "<username> <password>",
+        "Changes the user password",
+        USERS,
+        says='Changing password for user "{0}" ...',
+        missing=(NO_USER,),
+        run=lambda call: change_user(call, password=call.arguments[1]),
+    ),
+    Command(
+        "clear_password",
+        "<username>",
+        "Clears (resets) password and disables password login for a user",
+        USERS,
+        says='Clearing password for user "{0}" ...',
+        missing=(NO_USER,),
+        run=lambda call: change_user(call, password_hash=""),
+    ),
+    Command(
+        "authenticate_user",
+        "<username> <password>",
+        "Attempts to authenticate a user. Exits with a non-zero code if authentication fails.",
+        USERS,
+        says='Authenticating user "{0}" ...',
+        run=authenticate,
+    ),
+    Command(
+        "set_user_tags",
+        "<username> <tag> [...]",
+        "Sets user tags",
+        USERS,
+        says='Setting tags for user "{0}" to [{tags}] ...',
+        check=tags,
+        missing=(NO_USER,),
+        run=lambda call: change_user(call, tags=call.arguments[1:]),
+        counts=(1, 1000),
+    ),
+    Command(
+        "hash_password",
+        "<password>",
+        "Hashes a plaintext password",
+        USERS,
+        run=hash_password,
+        is_for_stopped=True,
+    ),
+    Command(
+        "set_user_limits",
+        "<username> <definition>",
+        "Sets user limits",
+        USERS,
+        says='Setting user limits to "{1}" for user "{0}" ...',
+        missing=(NO_SUCH_USER,),
+        run=lambda call: set_limits(call, user_target(call), call.arguments[1]),
+    ),
+    Command(
+        "clear_user_limits",
+        "<username> <limit_type> | all",
+        "Clears user connection/channel limits",
+        USERS,
+        says='Clearing "{1}" limit for user "{0}" ...',
+        missing=(NO_SUCH_USER,),
+        run=lambda call: clear_limits(call, user_target(call), call.arguments[1]),
+    ),
+)

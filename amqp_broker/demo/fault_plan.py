@@ -1,0 +1,73 @@
+"""The plan of faults: which faults the broker injects, and at which messages."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+SEED_MAX: Final = 2**63 - 1
+# Time after which a publisher publishes an unconfirmed message again.
+PATIENCE_MS: Final = 500
+LATE_MS: Final = 200
+TOO_LATE_MS: Final = PATIENCE_MS + 250
+BLOCK_MS: Final = 600
+
+
+@dataclass(frozen=True)
+class FaultEvent:
+    """A fault at one message. `rule` has the fields of its fault rule (docs/faults.md); None: kill and restart."""
+
+    at: int
+    sentence: str
+    rule: Mapping[str, Any] | None
+
+    @property
+    def times(self) -> int:
+        """The number of messages or connections that the fault hits."""
+        return int(self.rule["times"]) if self.rule is not None else 1
+
+
+# The kinds of faults: a sentence and the fields of a rule, given the number of hits where there can be several.
+KINDS: Final[tuple[Callable[[int], tuple[str, Mapping[str, Any] | None]], ...]] = (
+    lambda times: (f"nacks {times} messages", {"action": "confirm_nack", "times": times}),
+    lambda times: (
+        f"confirms {times} messages {LATE_MS} ms late",
+        {"action": "confirm_delay", "delay_ms": LATE_MS, "times": times},
+    ),
+    lambda times: (
+        f"confirms {times} messages {TOO_LATE_MS} ms late, after the publisher has stopped waiting",
+        {"action": "confirm_delay", "delay_ms": TOO_LATE_MS, "times": times},
+    ),
+    lambda times: (f"loses {times} confirms", {"action": "confirm_drop", "times": times}),
+    lambda times: (f"returns {times} messages as unroutable", {"action": "return", "times": times}),
+    lambda times: (
+        f"blocks the connection for {BLOCK_MS} ms",
+        {"action": "block", "on": "publish", "duration_ms": BLOCK_MS, "times": 1},
+    ),
+    lambda times: (
+        "cuts the connection in the middle of a frame",
+        {"action": "cut", "on": "publish", "is_mid_frame": True, "times": 1},
+    ),
+    lambda times: (
+        "resets the connection when it has a message and has not confirmed it",
+        {"action": "reset", "on": "confirm", "times": 1},
+    ),
+    lambda times: ("closes the channel", {"action": "close_channel", "on": "publish", "times": 1}),
+    lambda times: ("is killed, and starts again with what is on its disk", None),
+)
+
+
+def fault_plan(messages: int, seed: int) -> list[FaultEvent]:
+    """Return one event of each kind, in the order of their messages. The seed decides the order and the numbers."""
+    dice = random.Random(seed)
+    kinds = list(KINDS)
+    dice.shuffle(kinds)
+    events = []
+    for place, kind in enumerate(kinds):
+        # Each event has its own share of the messages; the last 5 % have none, so that every event is noticed.
+        at = 1 + int(messages * 0.95 * (place + dice.random()) / len(kinds))
+        sentence, rule = kind(dice.randint(3, 8))
+        events.append(FaultEvent(at, sentence, None if rule is None else {**rule, "seed": dice.randint(0, SEED_MAX)}))
+    return events

@@ -1,0 +1,203 @@
+"""Protocols: what faults and advice need of a broker, its vhosts, connections and channels.
+
+The objects themselves are declared in packages above this one; here is only what the laboratory reads and calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp import fields
+    from amqp_broker.amqp.connection_states import State
+    from amqp_broker.amqp.errors import ChannelError, ConnectionError_
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.admin.access import User
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.lab.connection_faults import ConnectionFaults
+    from amqp_broker.lab.fault_injector import FaultInjector
+    from amqp_broker.lab.fault_rules import Rule
+    from amqp_broker.lab.output_delay import OutputDelay
+    from amqp_broker.lab.withheld_confirms import WithheldConfirms
+
+# An unacked delivery: its queue, its consumer (None for basic.get), its position and its message.
+Delivery: TypeAlias = "tuple[Queue, Consumer | None, int, Message]"
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Timers(Protocol):
+    def at(self, deadline_ms: int, callback: Callable[[int], None]) -> Timer: ...
+
+
+class VHostCounts(Protocol):
+    def collect(self) -> None: ...
+
+
+class VHost(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def queues(self) -> Mapping[str, Queue]: ...
+    def topology_changed(self) -> None: ...
+    @property
+    def counts(self) -> VHostCounts: ...
+    def route(
+        self, exchange: Exchange, keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> tuple[Any, Any]: ...
+
+
+class PublishCounts(Protocol):
+    confirm: int
+
+    @property
+    def publish(self) -> int: ...
+    @property
+    def drop_unroutable(self) -> int: ...
+
+
+class DeliveryCounts(Protocol):
+    @property
+    def deliver_get(self) -> int: ...
+    @property
+    def get(self) -> int: ...
+    @property
+    def get_no_ack(self) -> int: ...
+    @property
+    def get_empty(self) -> int: ...
+
+
+class ChannelCounts(Protocol):
+    @property
+    def published(self) -> PublishCounts: ...
+    @property
+    def delivered(self) -> DeliveryCounts: ...
+    @property
+    def publishes(self) -> Mapping[Exchange, PublishCounts]: ...
+    @property
+    def deliveries(self) -> Mapping[Queue, DeliveryCounts]: ...
+
+
+class Channel(Protocol):
+    """A channel as advice sees it, and rules that act on all connections."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def vhost(self) -> VHost: ...
+    @property
+    def counts(self) -> ChannelCounts: ...
+    @property
+    def consumers(self) -> Mapping[str, Consumer]: ...
+    @property
+    def prefetch_total(self) -> int: ...
+
+    unacked: dict[int, Delivery]
+
+    def collect(self) -> None: ...
+
+
+class Connection(Protocol):
+    """A connection as rules match it; `apply_fault` and `end_fault` carry them out."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def user(self) -> User | None: ...
+    @property
+    def vhost(self) -> VHost | None: ...
+    @property
+    def client_properties(self) -> fields.Table: ...
+    @property
+    def channels(self) -> Mapping[int, Channel]: ...
+    def apply_fault(self, rule: Rule, channel: int | None = None) -> None: ...
+    def end_fault(self, rule: Rule) -> None: ...
+
+
+class Broker(Protocol):
+    now: int
+
+    @property
+    def real_now(self) -> Callable[[], int]: ...
+    @property
+    def entropy(self) -> Callable[[int], bytes]: ...
+    @property
+    def timers(self) -> Timers: ...
+    @property
+    def vhosts(self) -> Mapping[str, VHost]: ...
+    @property
+    def connections(self) -> Collection[Connection]: ...
+    @property
+    def faults(self) -> FaultInjector: ...
+
+
+# Parts of a session that faults act upon
+
+
+class Outbox(Protocol):
+    delay: OutputDelay | None
+
+    def append(self, *pieces: bytes) -> None: ...
+    def request_flush(self) -> None: ...
+
+
+class Heartbeats(Protocol):
+    is_suppressed: bool
+
+
+class CommitGate(Protocol):
+    def confirm_all(self) -> None: ...
+
+
+class Session(Connection, Protocol):
+    """A session as its faults see it."""
+
+    cause: str
+
+    @property
+    def broker(self) -> Broker: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def frame_max(self) -> int: ...
+    @property
+    def is_backpressured(self) -> bool: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def gate(self) -> CommitGate: ...
+    @property
+    def heartbeats(self) -> Heartbeats | None: ...
+    @property
+    def faults(self) -> ConnectionFaults: ...
+    def close_channel(self, number: int, error: ChannelError) -> None: ...
+    def close(self, error: ConnectionError_) -> None: ...
+    def drop(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self, now: int) -> None: ...
+    def follow_alarms(self) -> None: ...
+    def enter_black_hole(self) -> None: ...
+    def leave_black_hole(self) -> None: ...
+
+
+class SessionChannel(Channel, Protocol):
+    """A session's channel as faults of publishes and acks see it."""
+
+    withheld: WithheldConfirms | None
+    rejected: list[int]
+
+    @property
+    def session(self) -> Session: ...
+    @property
+    def publish_count(self) -> int: ...
+    @property
+    def publish_counts(self) -> tuple[PublishCounts, ...]: ...
+    @property
+    def is_confirming(self) -> bool: ...

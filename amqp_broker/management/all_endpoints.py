@@ -1,0 +1,81 @@
+"""All endpoints of the HTTP API, in the sections of its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from amqp_broker.management.api import (
+    advice,
+    bindings,
+    capture,
+    channels,
+    clock,
+    cluster,
+    connections,
+    consumers,
+    definitions,
+    demo,
+    event_log,
+    exchanges,
+    faults,
+    feature_flags,
+    health,
+    limits,
+    logins,
+    messages,
+    moving,
+    node_control,
+    nodes,
+    overview,
+    parameters,
+    peeking,
+    permissions,
+    policies,
+    queues,
+    resetting,
+    shovels,
+    snapshots,
+    trace,
+    users,
+    vhosts,
+)
+from amqp_broker.management.http import openapi
+from amqp_broker.management.http.auth import PUBLIC
+from amqp_broker.management.http.endpoints import Endpoint, Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.live import updates
+
+description = Endpoints()
+
+
+@description.on("GET /_broker/openapi.json", tag=PUBLIC)
+def document(request: Request) -> dict[str, Any]:
+    """Return this API as an OpenAPI 3.1 document."""
+    return openapi.document(SECTIONS, request.broker.profile.version)
+
+
+def _joined(*modules: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+    return tuple(endpoint for endpoints in modules for endpoint in endpoints)
+
+
+SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
+    "Broker": _joined(overview.endpoints, cluster.endpoints, nodes.endpoints, feature_flags.endpoints),
+    "Connections and channels": _joined(connections.endpoints, channels.endpoints, consumers.endpoints),
+    "Exchanges, queues, bindings": _joined(exchanges.endpoints, queues.endpoints, bindings.endpoints),
+    "Messages": _joined(messages.endpoints, peeking.endpoints, moving.endpoints),
+    "Users and permissions": _joined(users.endpoints, permissions.endpoints, logins.endpoints),
+    "Vhosts and limits": _joined(vhosts.endpoints, limits.endpoints),
+    "Policies and parameters": _joined(policies.endpoints, parameters.endpoints, shovels.endpoints),
+    "Definitions and snapshots": _joined(definitions.endpoints, snapshots.endpoints, resetting.endpoints),
+    "Health": _joined(health.endpoints),
+    "Testing": _joined(clock.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
+    "Events of messages": _joined(event_log.endpoints, capture.endpoints, trace.endpoints),
+    "Command line and web page": _joined(node_control.endpoints, updates.endpoints, description),
+}
+
+
+def all_endpoints() -> Iterator[Endpoint]:
+    """Yield the endpoints of all sections."""
+    for section in SECTIONS.values():
+        yield from section

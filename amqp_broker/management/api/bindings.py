@@ -1,0 +1,198 @@
+"""Bindings, and the key by which a path names one of several between the same source and destination."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote_plus, unquote_plus
+
+from msgspec import Struct
+
+from amqp_broker.broker.exchanges.exchange import Binding
+from amqp_broker.broker.operations import authorized
+from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
+from amqp_broker.management.http.auth import MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.names import check_name, octets_of
+from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
+from amqp_broker.management.http.shapes import Table, read_by, text
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Destination
+    from amqp_broker.broker.vhost import VHost
+
+endpoints = Endpoints()
+
+
+def _routing_key(name: str, value: Any) -> str:
+    key = text(name, str(value) if isinstance(value, int) else value)
+    check_name(name, key)
+    return key
+
+
+class NewBinding(Struct):
+    """A routing key, and the arguments that some types of exchanges route by."""
+
+    routing_key: Annotated[str, read_by(_routing_key)] = ""
+    arguments: Table = {}
+
+
+SORT: Final = ("vhost", "source", "type", "destination", "routing_key", "properties_key")
+KINDS: Final = {"q": "queue", "e": "exchange"}
+_HASH_BYTES: Final = 6
+
+
+def properties_key(binding: Binding) -> str:
+    """Return the quoted routing key, and after `~` a digest of the arguments; `~` alone if both are empty."""
+    key = quote_plus(octets_of(binding.routing_key)).replace("~", "%7E")
+    if not binding.arguments:
+        return key or "~"
+    digest = hashlib.blake2b(binding.key[2], digest_size=_HASH_BYTES).digest()
+    return f"{key}~{base64.urlsafe_b64encode(digest).decode()}"
+
+
+def binding_row(binding: Binding) -> dict[str, Any]:
+    """Return the row of a binding."""
+    return {
+        "source": binding.source.name,
+        "vhost": binding.source.vhost,
+        "destination": binding.destination.name,
+        "destination_type": "queue" if isinstance(binding.destination, Queue) else "exchange",
+        "routing_key": binding.routing_key,
+        "arguments": json_of(binding.arguments),
+        "properties_key": properties_key(binding),
+    }
+
+
+def implicit(vhost: VHost, queue: Queue) -> Binding:
+    """Return the binding of a queue to the default exchange, by its name."""
+    return Binding(vhost.default_exchange, queue, queue.name, {})
+
+
+def of_vhosts(vhosts: Iterable[VHost]) -> Iterator[Binding]:
+    """Yield all bindings in some vhosts."""
+    for vhost in vhosts:
+        yield from (implicit(vhost, queue) for queue in vhost.queues.values())
+        for exchange in vhost.exchanges.values():
+            yield from exchange.bindings.values()
+
+
+def _reply(request: Request, bindings: Iterable[Binding]) -> Any:
+    """Return a list of bindings, which RabbitMQ does not divide into pages."""
+    request.query = {name: value for name, value in request.query.items() if name != "page"}
+    return listed(request, bindings, binding_row, default_sort=SORT)
+
+
+@endpoints.on("GET /api/bindings", "GET /api/bindings/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def all_bindings(request: Request) -> Any:
+    """List bindings, of one vhost or of all."""
+    return _reply(request, of_vhosts(request.vhosts))
+
+
+@endpoints.on("GET /api/exchanges/{vhost}/{name}/bindings/source", tag=MANAGEMENT)
+def of_source(request: Request) -> Any:
+    """List the bindings from an exchange."""
+    vhost, name = request.vhost, request.exchange_name()
+    if not name:
+        return _reply(request, (implicit(vhost, queue) for queue in vhost.queues.values()))
+    exchange = vhost.exchanges.get(name)
+    return _reply(request, exchange.bindings.values() if exchange is not None else ())
+
+
+@endpoints.on("GET /api/exchanges/{vhost}/{name}/bindings/destination", tag=MANAGEMENT)
+def of_destination(request: Request) -> Any:
+    """List the bindings to an exchange."""
+    exchange = request.vhost.exchanges.get(request.exchange_name())
+    return _reply(request, exchange.incoming if exchange is not None else ())
+
+
+@endpoints.on("GET /api/queues/{vhost}/{name}/bindings", tag=MANAGEMENT)
+def of_queue(request: Request) -> Any:
+    """List the bindings to a queue."""
+    queue = request.vhost.queues.get(request.path["name"])
+    return _reply(request, (implicit(request.vhost, queue), *queue.incoming) if queue is not None else ())
+
+
+# Between a source and a destination
+
+
+def _destination(request: Request) -> tuple[str, str]:
+    """Return the kind and the name of the destination in the path. Raise Refusal."""
+    kind = KINDS.get(request.path["kind"])
+    if kind is None:
+        raise not_found()
+    name = request.path["destination"]
+    return kind, "" if kind == "exchange" and name == DEFAULT_EXCHANGE_NAME else name
+
+
+def _between(request: Request) -> list[Binding]:
+    vhost, (kind, name) = request.vhost, _destination(request)
+    source = request.exchange_name("source")
+    target: Destination | None = vhost.queues.get(name) if kind == "queue" else vhost.exchanges.get(name)
+    if target is None:
+        return []
+    if not source:
+        return [implicit(vhost, target)] if isinstance(target, Queue) else []
+    return [binding for binding in target.incoming if binding.source.name == source]
+
+
+@endpoints.on("GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}", tag=MANAGEMENT)
+def between(request: Request) -> Any:
+    """List the bindings from an exchange to a queue (kind `q`) or an exchange (kind `e`)."""
+    return _reply(request, _between(request))
+
+
+@endpoints.on(
+    "POST /api/bindings/{vhost}/e/{source}/{kind}/{destination}", tag=MANAGEMENT, body=NewBinding, statuses=(201,)
+)
+def bind(request: Request) -> Any:
+    """Bind a queue or an exchange to an exchange."""
+    vhost, (kind, destination) = request.vhost, _destination(request)
+    source, destination = stripped(request.exchange_name("source")), stripped(destination)
+    given = request.read(NewBinding)
+    binding = authorized.bind(request.user, vhost, source, kind, destination, given.routing_key, given.arguments, None)
+    location = f"{quote_plus(octets_of(destination))}/{quote_plus(properties_key(binding))}"
+    return Answer(201, headers={"Location": location})
+
+
+def _named(request: Request) -> Binding:
+    """Return the binding in the path. Raise Refusal."""
+    wanted = request.path["properties"]
+    key, mark, digest = wanted.partition("~")
+    routing_key = unquote_plus(key, errors="surrogateescape")
+    for binding in _between(request):
+        if binding.routing_key != routing_key:
+            continue
+        own = properties_key(binding)
+        if (not digest and not binding.arguments) or (mark and own.rpartition("~")[2] == digest and binding.arguments):
+            return binding
+    raise not_found()
+
+
+@endpoints.on("GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}", tag=MANAGEMENT)
+def one(request: Request) -> dict[str, Any]:
+    """Return a binding by its `properties_key`."""
+    return binding_row(_named(request))
+
+
+@endpoints.on("DELETE /api/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}", tag=MANAGEMENT)
+def unbind(request: Request) -> Any:
+    """Remove a binding by its `properties_key`."""
+    binding, (kind, destination) = _named(request), _destination(request)
+    authorized.unbind(
+        request.user,
+        request.vhost,
+        binding.source.name,
+        kind,
+        destination,
+        binding.routing_key,
+        binding.arguments,
+        None,
+    )
+    return NO_CONTENT

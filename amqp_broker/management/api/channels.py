@@ -1,0 +1,108 @@
+"""Channels: their counters, limits and unsettled messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from amqp_broker.management.api.consumers import consumer_row
+from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
+from amqp_broker.management.http.answers import bad_request, not_found
+from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_channel import Channel
+
+endpoints = Endpoints()
+
+
+def visible(request: Request) -> Iterator[Channel]:
+    """Yield the open channels, of one vhost or of all; without the tag monitoring only the user's own."""
+    sees_all = has_tag(request.user, MONITORING)
+    vhost = request.vhost if "vhost" in request.path else None
+    for channel in request.broker.channels():
+        if vhost in (None, channel.vhost) and (sees_all or channel.connection.user is request.user):
+            yield channel
+
+
+def message_stats_of(channel: Channel) -> dict[str, int]:
+    return channel.counts.message_stats()
+
+
+def channel_row(channel: Channel, node: str, statistics: Statistics) -> dict[str, Any]:
+    """Return the row of a channel."""
+    connection = channel.connection
+    user = connection.user.name if connection.user is not None else ""
+    row = {
+        "acks_uncommitted": channel.acks_uncommitted,
+        "confirm": channel.is_confirming,
+        "connection_details": {
+            "name": connection.name,
+            "peer_host": connection.peer_host,
+            "peer_port": connection.peer_port,
+        },
+        "consumer_count": len(channel.consumers),
+        "garbage_collection": GARBAGE_COLLECTION,
+        "global_prefetch_count": channel.prefetch_total,
+        "idle_since": iso_time(channel.idle_since_ms),
+        "messages_unacknowledged": channel.messages_unacknowledged,
+        "messages_uncommitted": channel.messages_uncommitted,
+        "messages_unconfirmed": channel.messages_unconfirmed,
+        "name": channel.name,
+        "node": node,
+        "number": channel.number,
+        "pending_raft_commands": 0,
+        "prefetch_count": channel.prefetch,
+        "reductions": 0,
+        "reductions_details": RATE,
+        "state": channel.status,
+        "transactional": channel.is_transactional,
+        "user": user,
+        "user_who_performed_action": user,
+        "vhost": channel.vhost.name,
+    }
+    if stats := statistics.of(channel, "message_stats", message_stats_of):
+        row["message_stats"] = stats
+    return row
+
+
+@endpoints.on("GET /api/channels", "GET /api/vhosts/{vhost}/channels", tag=MANAGEMENT, query=ListQuery)
+def all_channels(request: Request) -> Any:
+    """List open channels, of one vhost or of all."""
+    if not request.wants_stats:
+        raise bad_request("Stats in management UI are disabled on this node")
+    node, statistics = request.broker.node, Statistics(request)
+    return listed(request, visible(request), lambda channel: channel_row(channel, node, statistics))
+
+
+@endpoints.on("GET /api/channels/{name}", tag=MANAGEMENT)
+def one(request: Request) -> dict[str, Any]:
+    """Return a channel with its consumers, and its counters by exchange and queue."""
+    node = request.broker.node
+    for channel in request.broker.channels():
+        if channel.name == request.path["name"]:
+            require_owner(request.user, channel.connection.user)
+            return {
+                **channel_row(channel, node, Statistics(request)),
+                "consumer_details": [consumer_row(consumer, node) for consumer in channel.consumers.values()],
+                "publishes": [
+                    {
+                        "exchange": {"name": exchange.name, "vhost": exchange.vhost},
+                        "stats": with_details(stats),
+                    }
+                    for exchange, counts in channel.counts.by_exchange()
+                    if (stats := counts.stats())
+                ],
+                "deliveries": [
+                    {
+                        "queue": {"name": queue.name, "vhost": queue.vhost.name},
+                        "stats": with_details(stats),
+                    }
+                    for queue, counts in channel.counts.by_queue()
+                    if (stats := counts.stats())
+                ],
+            }
+    raise not_found()

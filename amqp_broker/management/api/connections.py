@@ -1,0 +1,160 @@
+"""Connections: lists, one, its channels, closing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from amqp_broker.management.api.channels import channel_row
+from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics
+from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.http.answers import NO_CONTENT, not_found
+from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_connection import Connection
+
+endpoints = Endpoints()
+
+CLOSED: Final = "Closed via management plugin"
+REASON_BYTES_MAX: Final = 200
+# Attributes of TLS, which are null on a plain connection.
+TLS_FACTS: Final = (
+    *("ssl_protocol", "ssl_key_exchange", "ssl_cipher", "ssl_hash"),
+    *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
+)
+
+
+def visible(request: Request) -> Iterator[Connection]:
+    """Yield the open connections, of one vhost or of all; without the tag monitoring only the user's own."""
+    sees_all = has_tag(request.user, MONITORING)
+    vhost = request.vhost if "vhost" in request.path else None
+    for connection in request.broker.connections:
+        if vhost in (None, connection.vhost) and (sees_all or connection.user is request.user):
+            yield connection
+
+
+def user_name(connection: Connection) -> str:
+    """Return the name of a connection's user, or "" before the login."""
+    return connection.user.name if connection.user is not None else ""
+
+
+def octets_of(connection: Connection) -> dict[str, int]:
+    return {"recv_oct": connection.received_bytes, "send_oct": connection.sent_bytes}
+
+
+def connection_row(connection: Connection, node: str, statistics: Statistics) -> dict[str, Any]:
+    """Return the row of a connection with statistics."""
+    properties = json_of(connection.client_properties)
+    row = {
+        "auth_mechanism": connection.mechanism,
+        "channel_max": connection.channel_max,
+        "channels": len(connection.channels),
+        "client_properties": properties,
+        "connected_at": connection.connected_at_ms,
+        "frame_max": connection.frame_max,
+        "garbage_collection": GARBAGE_COLLECTION,
+        "host": connection.host,
+        "name": connection.name,
+        "node": node,
+        "peer_host": connection.peer_host,
+        "peer_port": connection.peer_port,
+        "port": connection.port,
+        "protocol": connection.protocol,
+        "recv_cnt": connection.received_count,
+        **statistics.of(connection, "octets", octets_of),
+        "reductions": 0,
+        "reductions_details": RATE,
+        "send_cnt": connection.sent_count,
+        "send_pend": 0,
+        "ssl": connection.tls is not None,
+        **{name: getattr(connection.tls, name, None) for name in TLS_FACTS},
+        "state": connection.status,
+        "timeout": connection.heartbeat_s,
+        "type": "network",
+        "user": user_name(connection),
+        "user_who_performed_action": user_name(connection),
+        "vhost": connection.vhost.name if connection.vhost is not None else None,
+    }
+    if "connection_name" in properties:
+        row["user_provided_name"] = properties["connection_name"]
+    return row
+
+
+def tracked_row(connection: Connection, node: str) -> dict[str, Any]:
+    """Return the row of a connection without statistics."""
+    return {
+        "name": connection.name,
+        "node": node,
+        "user": user_name(connection),
+        "vhost": connection.vhost.name if connection.vhost is not None else None,
+    }
+
+
+@endpoints.on("GET /api/connections", "GET /api/vhosts/{vhost}/connections", tag=MANAGEMENT, query=ListQuery)
+def all_connections(request: Request) -> Any:
+    """List open connections, of one vhost or of all."""
+    node = request.broker.node
+    if not request.wants_stats:
+        return listed(request, visible(request), lambda connection: tracked_row(connection, node))
+    statistics = Statistics(request)
+    return listed(request, visible(request), lambda connection: connection_row(connection, node, statistics))
+
+
+def _named(request: Request) -> Connection:
+    """Return the connection in the path. Raise Refusal."""
+    for connection in request.broker.connections:
+        if connection.name == request.path["name"]:
+            require_owner(request.user, connection.user, request.method)
+            return connection
+    raise not_found()
+
+
+@endpoints.on("GET /api/connections/{name}", tag=MANAGEMENT)
+def one(request: Request) -> dict[str, Any]:
+    """Return a connection."""
+    return connection_row(_named(request), request.broker.node, Statistics(request))
+
+
+@endpoints.on("DELETE /api/connections/{name}", tag=MANAGEMENT)
+def close(request: Request) -> Any:
+    """Close a connection; the header `X-Reason` is the reason that its client gets."""
+    _close(request, _named(request))
+    return NO_CONTENT
+
+
+@endpoints.on("GET /api/connections/{name}/channels", tag=MANAGEMENT, query=ListQuery)
+def channels(request: Request) -> Any:
+    """List the channels of a connection."""
+    node, statistics = request.broker.node, Statistics(request)
+    return listed(request, _named(request).channels.values(), lambda channel: channel_row(channel, node, statistics))
+
+
+def _of_user(request: Request) -> list[Connection]:
+    """Return the connections of the user in the path. Raise Refusal."""
+    name = request.path["user"]
+    require_owner(request.user, request.broker.users.get(name), request.method)
+    return [connection for connection in request.broker.connections if user_name(connection) == name]
+
+
+@endpoints.on("GET /api/connections/username/{user}", tag=MANAGEMENT, query=ListQuery)
+def of_user(request: Request) -> Any:
+    """List the connections of a user."""
+    node = request.broker.node
+    return listed(request, _of_user(request), lambda connection: tracked_row(connection, node))
+
+
+@endpoints.on("DELETE /api/connections/username/{user}", tag=MANAGEMENT)
+def close_of_user(request: Request) -> Any:
+    """Close all connections of a user."""
+    for connection in _of_user(request):
+        _close(request, connection)
+    return NO_CONTENT
+
+
+def _close(request: Request, connection: Connection) -> None:
+    reason = request.headers.get("x-reason") or CLOSED
+    connection.force_close(reason[:REASON_BYTES_MAX], request.node.now())

@@ -1,0 +1,87 @@
+"""Definitions over HTTP: export and import, of the broker or of a vhost.
+
+Source: rabbit_mgmt_wm_definitions.erl.
+"""
+
+from __future__ import annotations
+
+import re
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any, Final
+
+from msgspec import Struct
+
+from amqp_broker.management.documents.exporting import NotJSON, export, import_, parse
+from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
+from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+
+endpoints = Endpoints()
+
+PATHS: Final = ("/api/definitions", "/api/all-configuration", "/api/definitions/{vhost}")
+Objects = list[dict[str, Any]]
+
+
+class ExportQuery(Struct):
+    """A file name for the header Content-Disposition."""
+
+    download: str | None = None
+
+
+class Definitions(Struct):
+    """A document of definitions; `documents/importing.py` reads and checks it."""
+
+    users: Objects = []
+    vhosts: Objects = []
+    permissions: Objects = []
+    topic_permissions: Objects = []
+    parameters: Objects = []
+    global_parameters: Objects = []
+    policies: Objects = []
+    queues: Objects = []
+    exchanges: Objects = []
+    bindings: Objects = []
+
+
+@endpoints.on(*(f"GET {path}" for path in PATHS), tag=ADMINISTRATOR, query=ExportQuery)
+def get(request: Request) -> Any:
+    """Export [definitions](definitions.md), of one vhost or of the broker."""
+    if "vhost" in request.path and request.path["vhost"] not in request.broker.vhosts:
+        raise bad_request("vhost_not_found")
+    document = export(request.broker, request.path.get("vhost"))
+    download = request.read_query(ExportQuery).download
+    if download is None:
+        return document
+    # A file name in a header must not contain line ends, quotes or folders.
+    name = re.sub(r"[^\w.@-]", "_", download, flags=re.ASCII)[:200]
+    return Answer(200, document, {"Content-Disposition": f"attachment; filename={name or 'definitions.json'}"})
+
+
+@endpoints.on(*(f"POST {path}" for path in PATHS), tag=ADMINISTRATOR, body=Definitions)
+def post(request: Request) -> Answer:
+    """Import definitions, into one vhost or the broker."""
+    vhost = request.vhost.name if "vhost" in request.path else None
+    try:
+        import_(request.broker, parse(_document(request)), vhost, request.user.name)
+    except NotJSON:
+        raise bad_request("failed_to_parse_json") from None
+    except DefinitionsError as error:
+        raise bad_request(str(error)) from None
+    return NO_CONTENT
+
+
+def _document(request: Request) -> bytes:
+    """Return the body, or the part `file` of a form. Raise Refusal for a form without it."""
+    kind = request.headers.get("content-type", "")
+    if not kind.lower().startswith("multipart/form-data"):
+        return request.body
+    head = b"Content-Type: " + kind.encode("latin-1", "replace") + b"\r\n\r\n"
+    form = BytesParser(policy=HTTP).parsebytes(head + request.body)
+    for part in form.iter_parts() if form.is_multipart() else ():
+        if part.get_param("name", header="content-disposition") == "file":
+            octets = part.get_payload(decode=True)
+            return octets if isinstance(octets, bytes) else b""
+    raise bad_request("the form has no part 'file'")

@@ -1,0 +1,145 @@
+"""Exchanges: lists, one, declaration and deletion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.operations import authorized
+from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.management.api.consumers import channel_details
+from amqp_broker.management.api.statistics import Statistics, with_details
+from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, not_found
+from amqp_broker.management.http.auth import MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.names import check_name
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import Flag, Switch, Table, Text
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+
+endpoints = Endpoints()
+
+
+class ExchangeDeclaration(Struct):
+    """The properties of an exchange."""
+
+    type: Text = "direct"
+    durable: Flag = False
+    auto_delete: Flag = False
+    internal: Flag = False
+    arguments: Table = {}
+
+
+class DeletionQuery(Struct):
+    """A condition for deleting an exchange."""
+
+    if_unused: Switch = field(default=False, name="if-unused")
+
+
+def basic_row(exchange: Exchange) -> dict[str, Any]:
+    """Return the row of an exchange without statistics."""
+    row: dict[str, Any] = {
+        "arguments": json_of(exchange.arguments),
+        "auto_delete": exchange.is_auto_delete,
+        "durable": exchange.is_durable,
+        "internal": exchange.is_internal,
+        "name": exchange.name,
+        "type": exchange.type,
+        "vhost": exchange.vhost,
+    }
+    if exchange.policy is not None:
+        row["policy"] = exchange.policy.name
+    if isinstance(exchange, DelayedExchange):
+        row["messages_delayed"] = exchange.messages_delayed
+    return row
+
+
+def message_stats_of(exchange: Exchange) -> dict[str, int]:
+    return exchange.publishes.exchange_stats()
+
+
+def exchange_row(exchange: Exchange, statistics: Statistics) -> dict[str, Any]:
+    """Return the row of an exchange with statistics."""
+    row = basic_row(exchange)
+    if stats := statistics.of(exchange, "message_stats", message_stats_of):
+        row["message_stats"] = stats
+    return row
+
+
+@endpoints.on("GET /api/exchanges", "GET /api/exchanges/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def all_exchanges(request: Request) -> Any:
+    """List exchanges, of one vhost or of all."""
+    exchanges = (exchange for vhost in request.vhosts for exchange in vhost.exchanges.values())
+    if not request.wants_stats:
+        return listed(request, exchanges, basic_row)
+    statistics = Statistics(request)
+    return listed(request, exchanges, lambda exchange: exchange_row(exchange, statistics))
+
+
+def _named(request: Request) -> Exchange:
+    exchange = request.vhost.exchanges.get(request.exchange_name())
+    if exchange is None:
+        raise not_found()
+    return exchange
+
+
+@endpoints.on("GET /api/exchanges/{vhost}/{name}", tag=MANAGEMENT)
+def one(request: Request) -> dict[str, Any]:
+    """Return an exchange with its counters by channel and queue."""
+    exchange, node = _named(request), request.broker.node
+    if not request.wants_stats:
+        return basic_row(exchange)
+    return {
+        **exchange_row(exchange, Statistics(request)),
+        "incoming": [
+            {
+                "channel_details": channel_details(channel.connection, channel.number, node),
+                "stats": with_details(stats),
+            }
+            for channel in request.broker.channels()
+            if exchange in channel.counts.publishes and (stats := channel.counts.publishes[exchange].stats())
+        ],
+        "outgoing": [
+            {
+                "queue": {"name": queue.name, "vhost": exchange.vhost},
+                "stats": with_details({"publish": queue.statistics.published_from[exchange]}),
+            }
+            for queue in request.vhost.queues.values()
+            if exchange in queue.statistics.published_from
+        ],
+    }
+
+
+@endpoints.on("PUT /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, body=ExchangeDeclaration)
+def declare(request: Request) -> Any:
+    """Declare an exchange."""
+    vhost, name = request.vhost, stripped(request.exchange_name())
+    given = request.read(ExchangeDeclaration)
+    check_name("exchange", name)
+    is_new = name not in vhost.exchanges
+    authorized.declare_exchange(
+        request.user,
+        vhost,
+        name,
+        given.type,
+        is_durable=given.durable,
+        is_auto_delete=given.auto_delete,
+        is_internal=given.internal,
+        arguments=given.arguments,
+    )
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on("DELETE /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, query=DeletionQuery)
+def delete(request: Request) -> Any:
+    """Delete an exchange; with `if-unused=true` only one without bindings."""
+    exchange = _named(request)
+    is_unused = request.read_query(DeletionQuery).if_unused
+    authorized.delete_exchange(request.user, request.vhost, exchange.name, if_unused=is_unused)
+    return NO_CONTENT

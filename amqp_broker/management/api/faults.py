@@ -1,0 +1,91 @@
+"""Rules of injected faults (lab/faults.py)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct
+
+from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, Rule
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
+from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import VHostQuery
+
+endpoints = Endpoints()
+
+_Text = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
+_Count = Annotated[Any, Meta(extra_json_schema={"type": "integer", "minimum": 0})]
+_Flag = Annotated[Any, Meta(extra_json_schema={"type": "boolean"})]
+
+
+class NewFault(Struct):
+    """A fault rule; `lab/fault_rules.py` reads and checks it."""
+
+    action: Annotated[Any, Meta(extra_json_schema={"enum": list(ACTIONS)})]
+    on: Annotated[Any, Meta(extra_json_schema={"enum": list(KNOWN)})] = UNSET
+    vhost: _Text = UNSET
+    exchange: _Text = UNSET
+    routing_key: _Text = UNSET
+    queue: _Text = UNSET
+    user: _Text = UNSET
+    connection: _Text = UNSET
+    text: _Text = UNSET
+    client_property: Annotated[
+        Any, Meta(extra_json_schema={"type": "object", "additionalProperties": {"type": "string"}})
+    ] = UNSET
+    times: Annotated[Any, Meta(extra_json_schema={"type": "integer", "minimum": 1})] = UNSET
+    after: _Count = UNSET
+    seed: _Count = UNSET
+    delay_ms: _Count = UNSET
+    jitter_ms: _Count = UNSET
+    duration_ms: _Count = UNSET
+    code: _Count = UNSET
+    probability: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0, "maximum": 1})] = UNSET
+    is_routed: _Flag = UNSET
+    is_mid_frame: _Flag = UNSET
+
+
+@endpoints.on("GET /_broker/faults", tag=ADMINISTRATOR)
+def listed(request: Request) -> list[dict[str, Any]]:
+    """List [fault rules](faults.md), with the counts of their matches and hits."""
+    return [rule.as_dict() for rule in request.broker.faults]
+
+
+@endpoints.on("POST /_broker/faults", tag=ADMINISTRATOR, body=NewFault, statuses=(201,))
+def add(request: Request) -> Answer:
+    """Add a fault rule; the answer has its id."""
+    rule = request.broker.faults.add(Rule.from_mapping(request.json()))
+    return Answer(201, rule.as_dict(), {"Location": f"/_broker/faults/{rule.id}"})
+
+
+@endpoints.on("DELETE /_broker/faults", tag=ADMINISTRATOR, query=VHostQuery)
+def clear(request: Request) -> Answer:
+    """Remove the fault rules of one vhost or of all."""
+    name = request.read_query(VHostQuery).vhost
+    if name is not None and name not in request.broker.vhosts:
+        raise not_found()
+    request.broker.faults.clear(name)
+    return NO_CONTENT
+
+
+@endpoints.on("GET /_broker/faults/{id}", tag=ADMINISTRATOR)
+def one(request: Request) -> dict[str, Any]:
+    """Return a fault rule."""
+    return request.broker.faults[number_of(request)].as_dict()
+
+
+@endpoints.on("DELETE /_broker/faults/{id}", tag=ADMINISTRATOR)
+def remove(request: Request) -> Answer:
+    """Remove a fault rule, and end its effect on connections."""
+    request.broker.faults.remove(number_of(request))
+    return NO_CONTENT
+
+
+def number_of(request: Request) -> int:
+    """Return the id in the path. Raise Refusal for an invalid one."""
+    text = request.path["id"]
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise not_found()
+    return int(text)

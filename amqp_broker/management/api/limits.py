@@ -1,0 +1,89 @@
+"""Limits of vhosts and of users. Source: rabbit_mgmt_wm_limit.erl, rabbit_mgmt_wm_user_limit.erl and their lists."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, bad_term
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+
+endpoints = Endpoints()
+
+
+class Limit(Struct):
+    """A limit; a negative one is none."""
+
+    value: Annotated[Any, Meta(extra_json_schema={"type": "integer"})]
+
+
+def validation_failed(error: InvalidParameter) -> Exception:
+    """Return RabbitMQ's refusal of a wrong runtime parameter."""
+    return bad_request(f"Validation failed\n\n{error}\n")
+
+
+@endpoints.on("GET /api/vhost-limits", "GET /api/vhost-limits/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def of_vhosts(request: Request) -> Any:
+    """List the limits of vhosts."""
+    vhosts: list[VHost] = named_vhosts(request)
+    return listed(
+        request, [{"vhost": vhost.name, "value": dict(vhost.limits.given)} for vhost in vhosts if vhost.limits.given]
+    )
+
+
+@endpoints.on("PUT /api/vhost-limits/{vhost}/{name}", tag=ADMINISTRATOR, body=Limit, statuses=(204,))
+def put_of_vhost(request: Request) -> Answer:
+    """Set a limit of a vhost: `max-connections` or `max-queues`."""
+    vhost = changed_vhost(request)
+    try:
+        vhost.limits.set(request.path["name"], request.read(Limit).value)
+    except InvalidParameter as error:
+        raise validation_failed(error) from None
+    return NO_CONTENT
+
+
+@endpoints.on("DELETE /api/vhost-limits/{vhost}/{name}", tag=ADMINISTRATOR)
+def delete_of_vhost(request: Request) -> Answer:
+    """Remove a limit of a vhost."""
+    vhost = changed_vhost(request)
+    if request.path["name"] in vhost.limits.given:
+        vhost.limits.clear(request.path["name"])
+    return NO_CONTENT
+
+
+@endpoints.on("GET /api/user-limits", "GET /api/user-limits/{user}", tag=MANAGEMENT, query=ListQuery)
+def of_users(request: Request) -> Any:
+    """List the limits of users."""
+    users = sorted(request.broker.users.items())
+    if "user" in request.path:
+        users = [("", request.broker.users.named(request.path["user"]))]
+    return listed(
+        request, [{"user": user.name, "value": dict(user.limits.given)} for _, user in users if user.limits.given]
+    )
+
+
+@endpoints.on("PUT /api/user-limits/{user}/{name}", tag=ADMINISTRATOR, body=Limit, statuses=(204,))
+def put_of_user(request: Request) -> Answer:
+    """Set a limit of a user: `max-connections` or `max-channels`."""
+    user = request.broker.users.get(request.path["user"])
+    value = request.read(Limit).value
+    if user is None:
+        raise bad_term("no_such_user", request.path["user"])
+    request.broker.users.set_limit(user, request.path["name"], value)
+    return NO_CONTENT
+
+
+@endpoints.on("DELETE /api/user-limits/{user}/{name}", tag=ADMINISTRATOR)
+def delete_of_user(request: Request) -> Answer:
+    """Remove a limit of a user."""
+    user = request.broker.users.named(request.path["user"])
+    if request.path["name"] in user.limits.given:
+        request.broker.users.clear_limit(user, request.path["name"])
+    return NO_CONTENT

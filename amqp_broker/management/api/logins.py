@@ -1,0 +1,130 @@
+"""Logins: methods, attempts, and the hashing of passwords.
+
+Source: rabbit_mgmt_wm_auth.erl, rabbit_mgmt_wm_auth_attempts.erl, rabbit_mgmt_wm_hash_password.erl,
+rabbit_mgmt_wm_login.erl.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from msgspec import Struct
+
+from amqp_broker.broker.admin.access import SALT_BYTES, encode_hash, hash_password
+from amqp_broker.management.http.answers import (
+    NO_CONTENT,
+    Answer,
+    bad_request,
+    not_authorised,
+    not_found,
+    unauthenticated,
+)
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import read_by
+
+endpoints = Endpoints()
+
+
+def _string(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise bad_request(f"{name} must be a string")
+    return value
+
+
+class PasswordToHash(Struct):
+    """A password to hash."""
+
+    password: Annotated[str, read_by(_string)]
+
+
+class Credentials(Struct):
+    """A user with a password to check."""
+
+    user: Annotated[str, read_by(_string)]
+    password: Annotated[str, read_by(_string)]
+
+
+@endpoints.on("GET /api/auth", tag=PUBLIC)
+def login_methods(request: Request) -> dict[str, Any]:
+    """Return how a page logs in: not with OAuth."""
+    return {"oauth_enabled": False}
+
+
+@endpoints.on("POST /api/login", tag=PUBLIC, statuses=(200,))
+def log_in(request: Request) -> Answer:
+    """Check the login form of RabbitMQ's page, and return its cookie."""
+    try:
+        form = parse_qs(request.body.decode())
+    except (UnicodeDecodeError, ValueError):
+        form = {}
+    name, password = form.get("username", [""])[0], form.get("password", [""])[0]
+    if not name:
+        raise unauthenticated("Login failed")
+    credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
+    login(request.broker, f"Basic {credentials}", MANAGEMENT, "")
+    return Answer(200, "ok", {"Set-Cookie": f"auth={credentials}; Version=1"})
+
+
+def _hashed(request: Request, password: str) -> dict[str, str]:
+    return {"ok": encode_hash(hash_password(password.encode(), request.broker.entropy(SALT_BYTES)))}
+
+
+@endpoints.on("GET /api/auth/hash_password/{password}", tag=ADMINISTRATOR)
+def hash_in_path(request: Request) -> dict[str, str]:
+    """Return the hash of the password in the path."""
+    return _hashed(request, request.path["password"])
+
+
+@endpoints.on("POST /api/auth/hash_password", tag=ADMINISTRATOR, body=PasswordToHash, statuses=(200,))
+def hash_in_body(request: Request) -> dict[str, str]:
+    """Return the hash of a password in the body, which unlike a path does not end up in logs."""
+    return _hashed(request, request.read(PasswordToHash).password)
+
+
+def _require_node(request: Request) -> None:
+    if request.path["node"] != request.broker.node:
+        raise not_found()
+
+
+@endpoints.on("GET /api/auth/attempts/{node}", tag=MONITORING)
+def attempts(request: Request) -> list[dict[str, Any]]:
+    """List how often clients logged in and failed, by protocol."""
+    _require_node(request)
+    return [
+        {
+            "protocol": protocol,
+            "auth_attempts": counted.succeeded + counted.failed,
+            "auth_attempts_failed": counted.failed,
+            "auth_attempts_succeeded": counted.succeeded,
+        }
+        for protocol, counted in sorted(request.broker.logins.attempts.items())
+    ]
+
+
+@endpoints.on("GET /api/auth/attempts/{node}/source", tag=MONITORING)
+def attempts_by_source(request: Request) -> list[dict[str, Any]]:
+    """List attempts by address, of which there are none: RabbitMQ counts them only if configured."""
+    _require_node(request)
+    return []
+
+
+@endpoints.on("DELETE /api/auth/attempts/{node}", "DELETE /api/auth/attempts/{node}/source", tag=MONITORING)
+def reset_attempts(request: Request) -> Answer:
+    """Reset the counters of login attempts."""
+    _require_node(request)
+    request.broker.logins.attempts.clear()
+    return NO_CONTENT
+
+
+@endpoints.on("POST /_broker/authenticate", tag=ADMINISTRATOR, body=Credentials)
+def authenticate(request: Request) -> Answer:
+    """Check the password of a user: 204, or 401 for a wrong one."""
+    given = request.read(Credentials)
+    user = request.broker.users.get(given.user)
+    if user is None or not user.accepts(given.password.encode()):
+        raise not_authorised("Login failed")
+    return NO_CONTENT

@@ -1,0 +1,285 @@
+"""Messages over HTTP: publish one, get some, purge.
+
+Source: rabbit_mgmt_wm_exchange_publish.erl, rabbit_mgmt_wm_queue_get.erl, rabbit_mgmt_wm_queue_purge.erl;
+rabbit_mgmt_format.erl (basic_properties, to_basic_properties).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from amqp_broker.amqp.errors import AccessRefused, AMQPError, NotFound, NotImplemented_
+from amqp_broker.amqp.message import Message, Properties
+from amqp_broker.broker.operations.checked_publish import publish as publish_message
+from amqp_broker.broker.peer import Peer
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.properties import InvalidProperty, properties_of
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, json_of, text_of
+from amqp_broker.management.http.answers import (
+    NO_CONTENT,
+    Answer,
+    Refusal,
+    bad_request,
+    bad_term,
+    not_authorised,
+    not_found,
+)
+from amqp_broker.management.http.auth import MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import integer, octets_of_base64, read_by
+
+endpoints = Endpoints()
+
+# ackmode -> True: messages are requeued; False: they are rejected; None: they are acknowledged at once.
+ACK_MODES: Final[dict[str, bool | None]] = {
+    "ack_requeue_true": True,
+    "reject_requeue_true": True,
+    "ack_requeue_false": None,
+    "reject_requeue_false": False,
+}
+# An answer ends with the message that goes beyond this many octets; the next request continues there.
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+# Shapes of bodies
+
+
+def _properties(name: str, value: Any) -> Properties:
+    try:
+        return properties_of(value)
+    except InvalidProperty as error:
+        raise Refusal(400, "bad_request", error.reason) from None
+
+
+def _payload_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise bad_request("payload_not_string")
+    return value
+
+
+def _routing_key(name: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value.encode()) > SHORTSTR_BYTES_MAX:
+        raise bad_request(f"{name} must be a string of at most {SHORTSTR_BYTES_MAX} octets")
+    return value
+
+
+def _ack_mode(name: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in ACK_MODES:
+        raise bad_request(f"Unsupported ackmode. Please use {', '.join(ACK_MODES)}.")
+    return value
+
+
+def read_encoding(name: str, value: Any) -> str:
+    """Return `auto` or `base64`. Raise Refusal, in RabbitMQ's words, for anything else."""
+    if value not in ("auto", "base64"):
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
+    return str(value)
+
+
+def _truncate(name: str, value: Any) -> int | None:
+    length = None if value is None else integer(name, value)
+    if length is not None and length < 0:
+        raise bad_request("truncate must not be negative")
+    return length
+
+
+_TEXTS: Final = ("content_type", "correlation_id", "expiration", "message_id", "reply_to", "type", "user_id")
+_PROPERTIES_SCHEMA: Final = {
+    "headers": {"type": "object"},
+    **{name: {"type": "integer", "minimum": 0, "maximum": 255} for name in ("delivery_mode", "priority")},
+    "timestamp": {"type": "integer", "minimum": 0},
+    **{name: {"type": "string", "maxLength": 63} for name in _TEXTS},
+}
+
+Encoding = Annotated[str, read_by(read_encoding, enum=["auto", "base64"])]
+
+
+class NewMessage(Struct):
+    """A message to publish; its properties have the names of AMQP."""
+
+    routing_key: Annotated[str, read_by(_routing_key, maxLength=63)]
+    properties: Annotated[Any, read_by(_properties, type="object", properties=_PROPERTIES_SCHEMA)]
+    payload: Annotated[str, read_by(_payload_text)]
+    payload_encoding: Annotated[Any, Meta(extra_json_schema={"enum": ["string", "base64"]})]
+
+
+class GetOptions(Struct):
+    """How many messages to get, and what becomes of them."""
+
+    ackmode: Annotated[str, read_by(_ack_mode, enum=list(ACK_MODES))]
+    count: Annotated[int, read_by(integer)]
+    encoding: Encoding
+    truncate: Annotated[int | None, read_by(_truncate, type="integer", minimum=0)] = None
+
+
+class Asking(Peer):
+    """The publisher or consumer over HTTP, as a trace shows it; there is no AMQP connection."""
+
+    def __init__(self, request: Request, vhost: VHost) -> None:
+        super().__init__("", 0, "", 0, request.broker.now)
+        self.name = f"<{request.broker.node}>"
+        self.user = request.user
+
+
+def entered_vhost(request: Request) -> VHost:
+    """Return the vhost in the path, which the user may open. Raise Refusal, in the words of a failed connection."""
+    if request.path["vhost"] not in request.broker.vhosts:
+        raise not_found()
+    vhost = request.vhost
+    if not request.user.can_open(vhost.name):
+        raise not_authorised("Access refused.")
+    return vhost
+
+
+def channel_refusal(error: AMQPError) -> Refusal:
+    """Return the refusal of an error that would close an AMQP channel."""
+    if isinstance(error, NotFound):
+        return Refusal(404, "not_found", error.reply_text)
+    if isinstance(error, AccessRefused):
+        return not_authorised(error.reply_text)
+    return bad_request(f"{error.code} {error if isinstance(error, NotImplemented_) else error.reply_text}")
+
+
+# Publishing
+
+
+@endpoints.on("POST /api/exchanges/{vhost}/{name}/publish", tag=MANAGEMENT, body=NewMessage, statuses=(200,))
+def publish(request: Request) -> dict[str, Any]:
+    """Publish a message; `routed` in the answer is whether a queue got it."""
+    if request.path["vhost"] not in request.broker.vhosts:
+        raise not_authorised("Access refused.")
+    vhost = entered_vhost(request)
+    given = request.read(NewMessage)
+    payload = _payload(given.payload, given.payload_encoding)
+    try:
+        published = publish_message(
+            vhost, Asking(request, vhost), request.exchange_name(), given.routing_key, given.properties, payload
+        )
+    except AMQPError as error:
+        # RabbitMQ answers any error that closes its channel as a bad request.
+        raise bad_request(f"{error.code} {error.reply_text}") from None
+    if not published.is_taken:
+        raise bad_request("rejected Unable to publish message. Check queue limits.")
+    return {"routed": bool(published.queues)}
+
+
+def _payload(payload: str, encoding: Any) -> bytes:
+    if encoding == "string":
+        return payload.encode()
+    if encoding == "base64":
+        return octets_of_base64(payload)
+    raise bad_term("unsupported_encoding", encoding)
+
+
+# Getting
+
+
+def described(
+    message: Message, redelivered: bool, message_count: int, encoding: str, truncate: int | None
+) -> dict[str, Any]:
+    """Return a message as RabbitMQ's API shows it; `truncate` is the longest payload in octets."""
+    octets = message.body
+    shown = octets if truncate is None else octets[:truncate]
+    payload, used = encoded(shown, encoding)
+    properties = message.properties().as_dict()
+    return {
+        "payload_bytes": len(octets),
+        "redelivered": redelivered,
+        "exchange": text_of(message.exchange),
+        "routing_key": text_of(message.routing_key),
+        "message_count": message_count,
+        "properties": {name: json_of(value) for name, value in properties.items()} if properties else [],
+        "payload": payload,
+        "payload_encoding": used,
+    }
+
+
+def encoded(octets: bytes, encoding: str) -> tuple[str, str]:
+    """Return octets as text, and its encoding: `string` for UTF-8 if `encoding` is `auto`, else `base64`."""
+    if encoding == "auto":
+        try:
+            return octets.decode(), "string"
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(octets).decode(), "base64"
+
+
+@endpoints.on("POST /api/queues/{vhost}/{queue}/get", tag=MANAGEMENT, body=GetOptions, statuses=(200,))
+def get(request: Request) -> list[dict[str, Any]]:
+    """Get messages, and requeue, reject or acknowledge them as `ackmode` says."""
+    vhost = entered_vhost(request)
+    given = request.read(GetOptions)
+    name = request.path["queue"]
+    try:
+        request.user.require("read", vhost.name, "queue", name)
+        queue = vhost.queue(name)
+        return _get(vhost, Asking(request, vhost), queue, given)
+    except AMQPError as error:
+        raise channel_refusal(error) from None
+
+
+def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> list[dict[str, Any]]:
+    requeue = ACK_MODES[options.ackmode]
+    found: list[dict[str, Any]] = []
+    taken: list[tuple[int, Message]] = []
+    answer_bytes, trace = 0, vhost.trace
+    # A negative count is never reached: it gets all messages.
+    while len(found) != options.count and answer_bytes < ANSWER_BYTES_MAX:
+        queue.use()
+        pulled = queue.pull()
+        if pulled is None:
+            if not found:
+                for counts in queue.statistics.delivery_counts:
+                    counts.get_empty += 1
+            break
+        message, position, redelivered = pulled
+        for counts in queue.statistics.delivery_counts:
+            counts.get_no_ack += requeue is None
+            counts.get += requeue is not None
+            counts.redeliver += redelivered
+        delivered = queue.as_delivered(message, position)
+        found.append(described(delivered, redelivered, queue.ready_count, options.encoding, options.truncate))
+        answer_bytes += len(message.content)
+        if requeue is None:
+            queue.forget(position, message)
+        else:
+            queue.unacked_count += 1
+            taken.append((position, delivered))
+        if trace is not None:
+            trace.delivered(queue, delivered, redelivered, connection, 1, requeue is None)
+    if requeue is not None:
+        for position, message in taken:
+            _settle(vhost, connection, queue, position, message, requeue)
+        queue.drain()
+    return found
+
+
+def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message: Message, requeue: bool) -> None:
+    if vhost.trace is not None:
+        vhost.trace.nacked(queue, message, requeue, connection, 1)
+    if requeue:
+        queue.note_failure(position)
+        queue.requeue(position, message)
+    else:
+        queue.reject(position, message)
+
+
+@endpoints.on("DELETE /api/queues/{vhost}/{queue}/contents", tag=MANAGEMENT)
+def purge(request: Request) -> Answer:
+    """Remove all ready messages from a queue."""
+    vhost = request.vhost
+    queue = vhost.queues.get(request.path["queue"])
+    if queue is None:
+        raise not_found()
+    request.user.require("read", vhost.name, "queue", queue.name)
+    queue.check_owner(None)
+    try:
+        queue.purge()
+    except NotImplemented_ as error:
+        raise bad_request(str(error)) from None
+    return NO_CONTENT

@@ -1,0 +1,72 @@
+"""Moving messages from a queue to another queue or an exchange."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from amqp_broker.amqp.errors import AMQPError
+from amqp_broker.broker.operations.moving import move_to_exchange, move_to_queue
+from amqp_broker.management.api.messages import channel_refusal, entered_vhost
+from amqp_broker.management.http import shapes
+from amqp_broker.management.http.answers import bad_request
+from amqp_broker.management.http.auth import MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
+from amqp_broker.management.http.shapes import Integer, Text, read_by
+
+endpoints = Endpoints()
+
+
+class Destination(Struct):
+    """A queue or an exchange, in the same vhost or in another one."""
+
+    vhost: Text | None = None
+    queue: Text | None = None
+    exchange: Text | None = None
+
+
+def _destination(name: str, value: Any) -> Destination:
+    if not isinstance(value, dict) or ("queue" in value) is ("exchange" in value):
+        raise bad_request(f"{name} must be an object with either queue or exchange")
+    return shapes.read(Destination, value)
+
+
+class Move(Struct):
+    """The destination, and the number of messages; without it, all that are ready."""
+
+    destination: Annotated[Destination, read_by(_destination)]
+    count: Annotated[Integer | None, Meta(extra_json_schema={"type": "integer", "minimum": 0})] = None
+
+
+@endpoints.on("POST /_broker/queues/{vhost}/{queue}/move", tag=MANAGEMENT, body=Move, statuses=(200,))
+def move(request: Request) -> dict[str, Any]:
+    """Move ready messages to a queue or an exchange; the answer says how many, and why not more."""
+    vhost, broker, user = entered_vhost(request), request.broker, request.user
+    given = request.read(Move)
+    destination = given.destination
+    target_vhost_name = vhost.name if destination.vhost is None else destination.vhost
+    target_vhost = broker.vhosts.get(target_vhost_name)
+    if target_vhost is None or not user.can_open(target_vhost_name):
+        raise bad_request(f"you cannot open a vhost '{target_vhost_name}'")
+    try:
+        user.require("read", vhost.name, "queue", request.path["queue"])
+        source = vhost.queue(request.path["queue"])
+        count = source.ready_count if given.count is None else given.count
+        if count < 0:
+            raise bad_request("count must not be negative")
+        if destination.queue is not None:
+            user.require("write", target_vhost.name, "exchange", "")
+            target = target_vhost.queue(destination.queue)
+            if target is source:
+                raise bad_request("destination must be another queue")
+            moved = move_to_queue(source, count, target)
+        else:
+            name = destination.exchange or ""
+            name = "" if name == DEFAULT_EXCHANGE_NAME else name
+            user.require("write", target_vhost.name, "exchange", name)
+            moved = move_to_exchange(source, count, target_vhost, target_vhost.exchange(name))
+    except AMQPError as error:
+        raise channel_refusal(error) from None
+    return {"moved": moved.messages, "messages_ready": source.ready_count, "reason": moved.reason or None}

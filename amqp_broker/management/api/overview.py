@@ -1,0 +1,197 @@
+"""The overview, and what a client asks first: user, version, name of the cluster."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from amqp_broker.broker.exchanges.types import exchange_types
+from amqp_broker.management.api import channels, connections
+from amqp_broker.management.api.statistics import Statistics, with_details
+from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.management.rates import Rates
+
+endpoints = Endpoints()
+
+# Ages of RabbitMQ's samples, in seconds.
+RETENTION: Final = {"global": [600, 3600, 28800, 86400], "basic": [600, 3600], "detailed": [600]}
+DESCRIPTIONS: Final = {
+    "direct": "AMQP direct exchange, as per the AMQP specification",
+    "fanout": "AMQP fanout exchange, as per the AMQP specification",
+    "headers": "AMQP headers exchange, as per the AMQP specification",
+    "topic": "AMQP topic exchange, as per the AMQP specification",
+    "x-consistent-hash": "Consistent Hashing Exchange",
+    "x-random": "Randomly picks a binding (queue) to route via (to).",
+    "x-recent-history": "Recent History Exchange.",
+    "x-delayed-message": "Delayed Message Exchange.",
+    "x-local-random": "Picks one random local binding (queue) to route via (to).",
+    "x-modulus-hash": "Modulus Hashing Exchange",
+}
+# Counters in `churn_rates`.
+CHURN: Final = {
+    "channel_closed": "channels_closed",
+    "channel_created": "channels_created",
+    "connection_closed": "connections_closed",
+    "connection_created": "connections_created",
+    "queue_created": "queues_created",
+    "queue_declared": "queues_declared",
+    "queue_deleted": "queues_deleted",
+}
+
+
+def exchange_type_rows(broker: Broker) -> list[dict[str, Any]]:
+    """Return the exchange types of the broker."""
+    return [
+        {"name": name, "description": DESCRIPTIONS.get(name, ""), "enabled": True}
+        for name in sorted(exchange_types(broker.profile))
+    ]
+
+
+def churn(broker: Broker) -> dict[str, int]:
+    """Return how many connections, channels and queues were created and removed."""
+    counters = broker.counters
+    return {name: getattr(counters, counted) for name, counted in CHURN.items()}
+
+
+def contexts(request: Request) -> list[dict[str, Any]]:
+    """Return the HTTP listeners of the management plugin."""
+    return [
+        {
+            "node": request.broker.node,
+            "description": "RabbitMQ Management",
+            "path": "/",
+            "ip": listener.host,
+            "port": str(listener.port),
+            "cowboy_opts": "[]",
+            "ssl_opts": [],
+        }
+        for listener in request.node.listeners()
+        if listener.protocol in ("http", "https")
+    ]
+
+
+def queue_totals(vhosts: Iterable[VHost]) -> dict[str, int]:
+    """All messages in queues."""
+    ready = unacked = 0
+    for vhost in vhosts:
+        for queue in vhost.queues.values():
+            ready += queue.ready_count
+            unacked += queue.unacked_count
+    return {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+
+
+def all_queue_totals(broker: Broker) -> dict[str, int]:
+    return queue_totals(broker.vhosts.values())
+
+
+def all_message_stats(broker: Broker) -> dict[str, int]:
+    return broker.counters.message_stats()
+
+
+def begin_history(broker: Broker, rates: Rates) -> None:
+    """Sample the counters of the overview's charts from now on, even if no page is open."""
+    broker.collect_counts()
+    rates.keep(broker, "lengths", all_queue_totals)
+    rates.keep(broker, "message_stats", all_message_stats)
+
+
+def message_stats(vhosts: Iterable[VHost]) -> Mapping[str, int]:
+    """Return the sum of the counters of some vhosts."""
+    totals: Counter[str] = Counter()
+    for vhost in vhosts:
+        totals.update(vhost.counts.message_stats())
+    return totals
+
+
+@endpoints.on("GET /api/overview", tag=MANAGEMENT)
+def overview(request: Request) -> dict[str, Any]:
+    """Return totals, rates, listeners and versions."""
+    broker, sees_all = request.broker, has_tag(request.user, MONITORING)
+    version = broker.profile.version
+    vhosts = [vhost for vhost in broker.vhosts.values() if sees_vhost(request.user, vhost)]
+    row: dict[str, Any] = {
+        "management_version": version,
+        "rates_mode": "detailed",
+        "sample_retention_policies": RETENTION,
+        "exchange_types": exchange_type_rows(broker),
+        "product_version": version,
+        "product_name": "RabbitMQ",
+        "rabbitmq_version": version,
+        "cluster_name": broker.cluster_name,
+        "cluster_tags": {},
+        "node_tags": {},
+        "default_queue_type": broker.settings.default_queue_type,
+        "is_op_policy_updating_enabled": True,
+        "release_series_support_status": "supported",
+        # There is no Erlang; Python's version takes the place of its system version.
+        "erlang_version": "0",
+        "erlang_full_version": f"Python {platform.python_version()}",
+        "disable_stats": not request.wants_stats,
+        "enable_queue_totals": request.query.get("enable_queue_totals") == "true",
+        "object_totals": {
+            "connections": sum(1 for _ in connections.visible(request)),
+            "channels": sum(1 for _ in channels.visible(request)),
+            "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
+            "queues": sum(len(vhost.queues) for vhost in vhosts),
+            "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values()),
+        },
+        "node": broker.node,
+    }
+    statistics = Statistics(request)
+    if request.wants_stats:
+        row["churn_rates"] = statistics.of(broker, "churn", churn)
+    if sees_all and request.wants_stats:
+        row["queue_totals"] = statistics.of(broker, "lengths", all_queue_totals)
+        row["message_stats"] = statistics.of(broker, "message_stats", all_message_stats)
+    elif request.wants_stats:
+        row["queue_totals"] = with_details(queue_totals(vhosts))
+        row["message_stats"] = with_details(message_stats(vhosts))
+    elif row["enable_queue_totals"]:
+        row["queue_totals"] = with_details(queue_totals(vhosts))
+    if request.wants_stats:
+        row["statistics_db_event_queue"] = 0
+    if sees_all:
+        row["listeners"] = listeners(request)
+        row["contexts"] = contexts(request)
+    return row
+
+
+def listeners(request: Request) -> list[dict[str, Any]]:
+    """Return all listeners of the node."""
+    rows = (
+        {
+            "node": request.broker.node,
+            "protocol": listener.protocol,
+            "ip_address": listener.host,
+            "port": listener.port,
+            "socket_opts": [],
+        }
+        for listener in request.node.listeners()
+    )
+    return sorted(rows, key=lambda row: (row["protocol"], row["port"]))
+
+
+@endpoints.on("GET /api/whoami", tag=MANAGEMENT)
+def whoami(request: Request) -> dict[str, Any]:
+    """Return the name and the tags of the user who asks."""
+    return {"name": request.user.name, "tags": list(request.user.tags), "is_internal_user": True}
+
+
+@endpoints.on("GET /api/version", tag=PUBLIC)
+def version(request: Request) -> str:
+    """Return the version of RabbitMQ that the broker behaves like."""
+    return request.broker.profile.version
+
+
+@endpoints.on("GET /api/extensions", tag=MANAGEMENT)
+def extensions(request: Request) -> list[dict[str, Any]]:
+    """Return the extensions of RabbitMQ's page."""
+    return [{"javascript": "dispatcher.js"}]

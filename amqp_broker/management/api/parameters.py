@@ -1,0 +1,123 @@
+"""Runtime parameters of vhosts and of the broker.
+
+Source: rabbit_mgmt_wm_parameter.erl, rabbit_mgmt_wm_global_parameter.erl.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.broker.runtime_parameters import POLICY, Parameter
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.limits import validation_failed
+from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer
+from amqp_broker.management.http.auth import MANAGEMENT, POLICYMAKER
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+
+endpoints = Endpoints()
+
+
+class NewParameter(Struct):
+    """A value of any type; its component checks it."""
+
+    value: Any
+
+
+def of_parameter(vhost: VHost, parameter: Parameter) -> dict[str, Any]:
+    """Return the row of a parameter."""
+    return {
+        "value": parameter.value,
+        "vhost": vhost.name,
+        "component": parameter.component,
+        "name": parameter.name,
+    }
+
+
+@endpoints.on(
+    "GET /api/parameters",
+    "GET /api/parameters/{component}",
+    "GET /api/parameters/{component}/{vhost}",
+    tag=POLICYMAKER,
+    query=ListQuery,
+)
+def parameters(request: Request) -> Any:
+    """List runtime parameters, of one component or of all."""
+    component, found = request.path.get("component"), []
+    for vhost in named_vhosts(request):
+        there = vhost.parameters if component is None else vhost.parameters.of(component)
+        found += [of_parameter(vhost, parameter) for parameter in there]
+    return listed(request, found)
+
+
+@endpoints.on("GET /api/parameters/{component}/{vhost}/{name}", tag=POLICYMAKER)
+def parameter(request: Request) -> dict[str, Any]:
+    """Return a runtime parameter."""
+    vhost, component, name = request.vhost, request.path["component"], request.path["name"]
+    return of_parameter(vhost, Parameter(component, name, vhost.parameters.get(component, name)))
+
+
+@endpoints.on("PUT /api/parameters/{component}/{vhost}/{name}", tag=POLICYMAKER, body=NewParameter)
+def put_parameter(request: Request) -> Answer:
+    """Set a runtime parameter; one of component `shovel` starts a [shovel](shovels.md)."""
+    vhost, component, name = changed_vhost(request), request.path["component"], request.path["name"]
+    value = request.read(NewParameter).value
+    try:
+        vhost.parameters.get(component, name)
+        answer = NO_CONTENT
+    except DoesNotExist:
+        answer = CREATED
+    try:
+        vhost.parameters.set(component, name, value, request.user)
+    except InvalidParameter as error:
+        raise error if component == POLICY else validation_failed(error) from None
+    return answer
+
+
+@endpoints.on("DELETE /api/parameters/{component}/{vhost}/{name}", tag=POLICYMAKER)
+def delete_parameter(request: Request) -> Answer:
+    """Delete a runtime parameter."""
+    request.vhost.parameters.clear(request.path["component"], request.path["name"])
+    return NO_CONTENT
+
+
+@endpoints.on("GET /api/global-parameters", tag=POLICYMAKER, query=ListQuery)
+def global_parameters(request: Request) -> Any:
+    """List global parameters."""
+    return listed(request, [{"name": name, "value": value} for name, value in request.broker.global_parameters])
+
+
+@endpoints.on("GET /api/global-parameters/{name}", tag=POLICYMAKER)
+def global_parameter(request: Request) -> dict[str, Any]:
+    """Return a global parameter."""
+    name = request.path["name"]
+    return {"name": name, "value": request.broker.global_parameters[name]}
+
+
+@endpoints.on("PUT /api/global-parameters/{name}", tag=POLICYMAKER, body=NewParameter)
+def put_global_parameter(request: Request) -> Answer:
+    """Set a global parameter."""
+    name, parameters = request.path["name"], request.broker.global_parameters
+    value = request.read(NewParameter).value
+    is_new = name not in parameters.values
+    parameters.set(name, value)
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on("DELETE /api/global-parameters/{name}", tag=POLICYMAKER)
+def delete_global_parameter(request: Request) -> Answer:
+    """Delete a global parameter."""
+    request.broker.global_parameters.clear(request.path["name"])
+    return NO_CONTENT
+
+
+@endpoints.on("GET /api/federation-links", "GET /api/federation-links/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def links(request: Request) -> Any:
+    """List federation links, of which there are none."""
+    named_vhosts(request)
+    return listed(request, [])

@@ -1,0 +1,132 @@
+"""Peeking: showing the messages of a queue without consuming them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from amqp_broker.amqp.errors import AMQPError
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.messages import Encoding, channel_refusal, described, entered_vhost
+from amqp_broker.management.http.answers import bad_request
+from amqp_broker.management.http.auth import MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import Count, one_of
+
+endpoints = Endpoints()
+
+COUNT_DEFAULT: Final = 10
+# Bounds of one request: messages shown, messages searched, octets of bodies answered.
+COUNT_MAX: Final = 1000
+SCAN_MAX: Final = 50_000
+ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+# The largest distance from the head of a queue; a stream finds any offset.
+OFFSET_MAX: Final = 100_000
+
+# A message, and the fields that RabbitMQ's API does not have.
+Seen = tuple[Message, dict[str, Any]]
+
+
+class PeekQuery(Struct):
+    """The part of a queue to show: ready messages in the order of delivery, unacked ones, or delayed ones."""
+
+    count: Count = COUNT_DEFAULT
+    offset: Count = 0
+    state: Annotated[str, one_of("ready", "unacked", "delayed")] = "ready"
+    search: str = ""
+    truncate: Count | None = None
+    encoding: Encoding = "auto"
+
+
+@endpoints.on("GET /_broker/queues/{vhost}/{queue}/peek", tag=MANAGEMENT, query=PeekQuery)
+def peek(request: Request) -> dict[str, Any]:
+    """Show messages from `offset` on without consuming them; `next` in the answer is null at the end."""
+    vhost = entered_vhost(request)
+    query = request.read_query(PeekQuery)
+    truncate = query.truncate
+    try:
+        request.user.require("read", vhost.name, "queue", request.path["queue"])
+        queue = vhost.queue(request.path["queue"])
+    except AMQPError as error:
+        raise channel_refusal(error) from None
+    first, seen = _seen(vhost, queue, query.state, query.offset)
+    wanted = query.search.encode("utf-8", "surrogateescape")
+    found: list[dict[str, Any]] = []
+    answer_bytes, position, is_end = 0, first, True
+    for message, more in seen:
+        if (
+            len(found) >= min(query.count, COUNT_MAX)
+            or position - first >= SCAN_MAX
+            or answer_bytes >= ANSWER_BYTES_MAX
+        ):
+            is_end = False
+            break
+        if not wanted or _has(message, wanted):
+            row = described(message, more["redelivered"], 0, query.encoding, truncate)
+            del row["message_count"]
+            found.append({"offset": position, **row, **more})
+            answer_bytes += message.body_bytes if truncate is None else min(message.body_bytes, truncate)
+        position += 1
+    return {
+        "messages": found,
+        "next": None if is_end else position,
+        "messages_ready": queue.ready_count,
+        "messages_unacknowledged": queue.unacked_count,
+    }
+
+
+def _has(message: Message, wanted: bytes) -> bool:
+    """Return whether the body, the routing key or the properties contain some octets."""
+    key = message.routing_key.encode("utf-8", "surrogateescape")
+    return wanted in message.body or wanted in key or wanted in message.property_list
+
+
+def _seen(vhost: VHost, queue: Queue, state: str, offset: int) -> tuple[int, Iterator[Seen]]:
+    """Return the offset of the first message, and the messages from there on. Raise Refusal."""
+    if state == "ready" and isinstance(queue, StreamQueue):
+        first = max(offset, queue.log.first)
+        return first, _ready(queue.peek_from(first))
+    if offset > OFFSET_MAX:
+        raise bad_request(f"offset must not be beyond {OFFSET_MAX}, except in a stream")
+    if state == "ready":
+        queue.expire()
+        return offset, islice(_ready(queue.peek()), offset, None)
+    if state == "unacked":
+        return offset, islice(_unacked(vhost, queue), offset, None)
+    return offset, islice(_delayed(vhost, queue), offset, None)
+
+
+def _ready(messages: Iterator[tuple[Message, bool]]) -> Iterator[Seen]:
+    return ((message, {"redelivered": redelivered}) for message, redelivered in messages)
+
+
+def _unacked(vhost: VHost, queue: Queue) -> Iterator[Seen]:
+    for connection in vhost.connections:
+        for number, channel in connection.channels.items():
+            for tag, (source, consumer, _, message) in channel.unacked.items():
+                if source is queue:
+                    yield (
+                        message,
+                        {
+                            "redelivered": False,
+                            "connection": connection.name,
+                            "channel": number,
+                            "delivery_tag": tag,
+                            "consumer_tag": None if consumer is None else consumer.tag,
+                        },
+                    )
+
+
+def _delayed(vhost: VHost, queue: Queue) -> Iterator[Seen]:
+    for exchange in vhost.exchanges.values():
+        if isinstance(exchange, DelayedExchange):
+            for due_ms, message in exchange.delayed_for(queue, SCAN_MAX):
+                yield message, {"redelivered": False, "due_ms": due_ms}

@@ -1,0 +1,224 @@
+"""Permissions of users in vhosts, and at topic exchanges.
+
+Source: rabbit_mgmt_wm_permission.erl, rabbit_mgmt_wm_topic_permission.erl and their lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from amqp_broker.broker.admin import patterns
+from amqp_broker.broker.admin.access import Permission, TopicPermission, User
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, not_found
+from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import read_by
+
+endpoints = Endpoints()
+
+Row = dict[str, Any]
+
+
+def _string(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise bad_request(f"{name} must be a string")
+    return value
+
+
+def _pattern(name: str, value: Any) -> str:
+    pattern = _string(name, value)
+    if problem := patterns.problem_of(pattern):
+        raise bad_term("invalid_regexp", pattern, problem)
+    return pattern
+
+
+Pattern = Annotated[str, read_by(_pattern, description="a regular expression")]
+
+
+class NewPermission(Struct):
+    """Patterns for the names of queues and exchanges that a user may configure, write to and read from."""
+
+    configure: Pattern
+    write: Pattern
+    read: Pattern
+
+
+class NewTopicPermission(Struct):
+    """Patterns for the routing keys that a user may use at a topic exchange."""
+
+    exchange: Annotated[str, read_by(_string)]
+    write: Pattern
+    read: Pattern
+
+
+def permission_row(user: str, vhost: str, permission: Permission) -> Row:
+    """Return the row of a permission."""
+    return {
+        "user": user,
+        "vhost": vhost,
+        "configure": permission.configure,
+        "write": permission.write,
+        "read": permission.read,
+    }
+
+
+def topic_permission_row(user: str, vhost: str, exchange: str, permission: TopicPermission) -> Row:
+    """Return the row of a topic permission."""
+    return {"user": user, "vhost": vhost, "exchange": exchange, "write": permission.write, "read": permission.read}
+
+
+def _permissions(users: Iterable[User]) -> Iterator[Row]:
+    for user in users:
+        for vhost, permission in sorted(user.permissions.items()):
+            yield permission_row(user.name, vhost, permission)
+
+
+def _topic_permissions(users: Iterable[User]) -> Iterator[Row]:
+    for user in users:
+        for (vhost, exchange), permission in sorted(user.topic_permissions.items()):
+            yield topic_permission_row(user.name, vhost, exchange, permission)
+
+
+def _users(request: Request) -> list[User]:
+    return [user for _, user in sorted(request.broker.users.items())]
+
+
+def _in_vhost(request: Request, rows: Iterable[Row]) -> list[Row]:
+    name = request.vhost.name
+    return [row for row in rows if row["vhost"] == name]
+
+
+def _user_and_vhost(request: Request) -> tuple[User, VHost]:
+    """Return the user and the vhost in the path. Raise DoesNotExist."""
+    return request.broker.users.named(request.path["user"]), request.broker.vhost(request.path["vhost"])
+
+
+def _user_and_vhost_to_change(request: Request) -> tuple[User, VHost]:
+    """Return the user and the vhost in the path of a change. Raise Refusal, in RabbitMQ's words for a change."""
+    user = request.broker.users.get(request.path["user"])
+    vhost = request.broker.vhosts.get(request.path["vhost"])
+    if user is None or vhost is None:
+        raise bad_request("vhost_or_user_not_found")
+    return user, vhost
+
+
+@endpoints.on("GET /api/permissions", tag=ADMINISTRATOR, query=ListQuery)
+def permissions(request: Request) -> Any:
+    """List permissions."""
+    return listed(request, _permissions(_users(request)))
+
+
+@endpoints.on("GET /api/users/{user}/permissions", tag=ADMINISTRATOR, query=ListQuery)
+def permissions_of_user(request: Request) -> Any:
+    """List the permissions of a user."""
+    return listed(request, _permissions([request.broker.users.named(request.path["user"])]))
+
+
+@endpoints.on("GET /api/vhosts/{vhost}/permissions", tag=ADMINISTRATOR, query=ListQuery)
+def permissions_in_vhost(request: Request) -> Any:
+    """List the permissions in a vhost."""
+    return listed(request, _in_vhost(request, _permissions(_users(request))))
+
+
+@endpoints.on("GET /api/permissions/{vhost}/{user}", tag=ADMINISTRATOR)
+def permission(request: Request) -> Row:
+    """Return the permission of a user in a vhost."""
+    user, vhost = _user_and_vhost(request)
+    found = user.permissions.get(vhost.name)
+    if found is None:
+        raise not_found()
+    return permission_row(user.name, vhost.name, found)
+
+
+@endpoints.on("PUT /api/permissions/{vhost}/{user}", tag=ADMINISTRATOR, body=NewPermission)
+def put_permission(request: Request) -> Answer:
+    """Set the permission of a user in a vhost: three regular expressions."""
+    given = request.read(NewPermission)
+    user, vhost = _user_and_vhost_to_change(request)
+    is_new = vhost.name not in user.permissions
+    permission = Permission(given.configure, given.write, given.read)
+    request.broker.users.set_permission(user, vhost.name, permission)
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on("DELETE /api/permissions/{vhost}/{user}", tag=ADMINISTRATOR)
+def delete_permission(request: Request) -> Answer:
+    """Remove the permission of a user in a vhost."""
+    user, vhost = _user_and_vhost(request)
+    if vhost.name not in user.permissions:
+        raise not_found()
+    request.broker.users.clear_permission(user, vhost.name)
+    return NO_CONTENT
+
+
+# Topic permissions
+
+
+@endpoints.on("GET /api/topic-permissions", tag=ADMINISTRATOR, query=ListQuery)
+def topic_permissions(request: Request) -> Any:
+    """List topic permissions."""
+    return listed(request, _topic_permissions(_users(request)))
+
+
+@endpoints.on("GET /api/users/{user}/topic-permissions", tag=ADMINISTRATOR, query=ListQuery)
+def topic_permissions_of_user(request: Request) -> Any:
+    """List the topic permissions of a user."""
+    return listed(request, _topic_permissions([request.broker.users.named(request.path["user"])]))
+
+
+@endpoints.on("GET /api/vhosts/{vhost}/topic-permissions", tag=ADMINISTRATOR, query=ListQuery)
+def topic_permissions_in_vhost(request: Request) -> Any:
+    """List the topic permissions in a vhost."""
+    return listed(request, _in_vhost(request, _topic_permissions(_users(request))))
+
+
+def _topic_permissions_there(user: User, vhost: VHost) -> list[Row]:
+    """Return a user's topic permissions in a vhost. Raise Refusal (404) if there are none."""
+    found = [row for row in _topic_permissions([user]) if row["vhost"] == vhost.name]
+    if not found:
+        raise not_found()
+    return found
+
+
+@endpoints.on(
+    "GET /api/topic-permissions/{vhost}/{user}",
+    "GET /api/topic-permissions/{vhost}/{user}/{exchange}",
+    tag=ADMINISTRATOR,
+)
+def topic_permission(request: Request) -> Any:
+    """Return the topic permissions of a user in a vhost, at one exchange or at all."""
+    found = _topic_permissions_there(*_user_and_vhost(request))
+    exchange = request.path.get("exchange")
+    if exchange is None:
+        return listed(request, found)
+    return next((row for row in found if row["exchange"] == exchange), found)
+
+
+@endpoints.on("PUT /api/topic-permissions/{vhost}/{user}", tag=ADMINISTRATOR, body=NewTopicPermission)
+def put_topic_permission(request: Request) -> Answer:
+    """Set the topic permission of a user at an exchange."""
+    given = request.read(NewTopicPermission)
+    user, vhost = _user_and_vhost_to_change(request)
+    is_new = all(name != vhost.name for name, _ in user.topic_permissions)
+    permission = TopicPermission(given.write, given.read)
+    request.broker.users.set_topic_permission(user, vhost.name, given.exchange, permission)
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on(
+    "DELETE /api/topic-permissions/{vhost}/{user}",
+    "DELETE /api/topic-permissions/{vhost}/{user}/{exchange}",
+    tag=ADMINISTRATOR,
+)
+def delete_topic_permission(request: Request) -> Answer:
+    """Remove the topic permissions of a user in a vhost, at one exchange or at all."""
+    user, vhost = _user_and_vhost(request)
+    _topic_permissions_there(user, vhost)
+    request.broker.users.clear_topic_permission(user, vhost.name, request.path.get("exchange"))
+    return NO_CONTENT

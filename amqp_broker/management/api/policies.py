@@ -1,0 +1,126 @@
+"""Policies and operator policies. Source: rabbit_mgmt_wm_policy.erl, rabbit_mgmt_wm_operator_policy.erl."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, field
+
+from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.admin.policies import Policies, Policy
+from amqp_broker.broker.runtime_parameters import policy_of
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, POLICYMAKER
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+
+endpoints = Endpoints()
+
+
+class NewPolicy(Struct):
+    """A policy for the queues or exchanges whose names match its pattern."""
+
+    pattern: Annotated[Any, Meta(extra_json_schema={"type": "string"})]
+    definition: Annotated[Any, Meta(extra_json_schema={"type": "object"})]
+    priority: Annotated[Any, Meta(extra_json_schema={"type": "integer"})] = UNSET
+    apply_to: Annotated[Any, Meta(extra_json_schema={"type": "string"})] = field(default=UNSET, name="apply-to")
+
+
+def of_policy(vhost: VHost, policy: Policy) -> dict[str, Any]:
+    """Return the row of a policy."""
+    return {
+        "vhost": vhost.name,
+        "name": policy.name,
+        "pattern": policy.pattern,
+        "apply-to": policy.apply_to,
+        "definition": dict(policy.definition),
+        "priority": policy.priority,
+    }
+
+
+def _listed(request: Request, is_operators: bool) -> Any:
+    found = []
+    for vhost in named_vhosts(request):
+        policies = vhost.operator_policies if is_operators else vhost.policies
+        found += [of_policy(vhost, policy) for policy in sorted(policies, key=lambda policy: policy.name)]
+    return listed(request, found)
+
+
+@endpoints.on("GET /api/policies", "GET /api/policies/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def policies(request: Request) -> Any:
+    """List policies, of one vhost or of all."""
+    return _listed(request, is_operators=False)
+
+
+@endpoints.on("GET /api/operator-policies", "GET /api/operator-policies/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def operator_policies(request: Request) -> Any:
+    """List operator policies, of one vhost or of all."""
+    return _listed(request, is_operators=True)
+
+
+@endpoints.on("GET /api/policies/{vhost}/{name}", tag=POLICYMAKER)
+def policy(request: Request) -> dict[str, Any]:
+    """Return a policy."""
+    return of_policy(request.vhost, request.vhost.policies[request.path["name"]])
+
+
+@endpoints.on("GET /api/operator-policies/{vhost}/{name}", tag=ADMINISTRATOR)
+def operator_policy(request: Request) -> dict[str, Any]:
+    """Return an operator policy."""
+    return of_policy(request.vhost, request.vhost.operator_policies[request.path["name"]])
+
+
+def _given(request: Request) -> Policy:
+    given = request.read(NewPolicy)
+    values = {"pattern": given.pattern, "definition": given.definition}
+    optional = {"priority": given.priority, "apply-to": given.apply_to}
+    values |= {key: value for key, value in optional.items() if value is not UNSET}
+    return policy_of(request.path["name"], values)
+
+
+def _is_new(policies: Policies, name: str) -> bool:
+    return all(policy.name != name for policy in policies)
+
+
+@endpoints.on("PUT /api/policies/{vhost}/{name}", tag=POLICYMAKER, body=NewPolicy)
+def put_policy(request: Request) -> Answer:
+    """Create or change a policy."""
+    vhost = changed_vhost(request)
+    given = _given(request)
+    is_new = _is_new(vhost.policies, given.name)
+    try:
+        vhost.policies.set(given)
+    except InvalidParameter as error:
+        escaped = str(error).replace("<", "&lt;").replace(">", "&gt;")
+        raise bad_request(f"Validation failed\n\n{escaped}\n") from None
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on("PUT /api/operator-policies/{vhost}/{name}", tag=ADMINISTRATOR, body=NewPolicy)
+def put_operator_policy(request: Request) -> Answer:
+    """Create or change an operator policy."""
+    vhost = changed_vhost(request)
+    given = _given(request)
+    is_new = _is_new(vhost.operator_policies, given.name)
+    try:
+        vhost.operator_policies.set(given)
+    except InvalidParameter as error:
+        raise bad_request(f"Validation failed\n\n{error}\n") from None
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on("DELETE /api/policies/{vhost}/{name}", tag=POLICYMAKER)
+def delete_policy(request: Request) -> Answer:
+    """Delete a policy."""
+    request.vhost.policies.clear(request.path["name"])
+    return NO_CONTENT
+
+
+@endpoints.on("DELETE /api/operator-policies/{vhost}/{name}", tag=ADMINISTRATOR)
+def delete_operator_policy(request: Request) -> Answer:
+    """Delete an operator policy."""
+    request.vhost.operator_policies.clear(request.path["name"])
+    return NO_CONTENT

@@ -1,0 +1,273 @@
+"""Queues and streams: lists, one, declaration and deletion."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Struct, field
+
+from amqp_broker.broker.admin.policies import effective_definition
+from amqp_broker.broker.operations import authorized
+from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.sizes import NOTHING, memory_bytes, paged_count, ready_sizes, unacked_sizes
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.vhost import check_reserved
+from amqp_broker.management.api.consumers import channel_details, consumer_row
+from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
+from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, not_found
+from amqp_broker.management.http.auth import MANAGEMENT
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.names import check_name
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import Flag, Switch, Table, read_by
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.queue import Queue
+
+endpoints = Endpoints()
+
+
+class QueueDeclaration(Struct):
+    """The properties of a queue; its type is the argument `x-queue-type`."""
+
+    durable: Flag = False
+    auto_delete: Flag = False
+    arguments: Table = {}
+    node: Any = None
+
+
+class DeletionQuery(Struct):
+    """Conditions for deleting a queue."""
+
+    if_empty: Switch = field(default=False, name="if-empty")
+    if_unused: Switch = field(default=False, name="if-unused")
+
+
+def _mirror_action(name: str, value: Any) -> Any:
+    if value not in ("sync", "cancel_sync"):
+        raise bad_term("unknown", value)
+    return value
+
+
+class QueueAction(Struct):
+    """An operation on the mirrors of a queue."""
+
+    action: Annotated[str, read_by(_mirror_action, enum=["sync", "cancel_sync"])]
+
+
+# Columns that RabbitMQ sorts by without statistics.
+BRIEF_COLUMNS: Final = ("vhost", "name", "durable", "auto_delete", "exclusive", "type")
+# Columns that need no statistics.
+CHEAP_COLUMNS: Final = {*BRIEF_COLUMNS, "arguments", "node", "messages", "messages_ready", "messages_unacknowledged"}
+# Messages whose sizes are averaged for the octets of a queue, in a list and alone.
+SAMPLE_IN_LIST: Final = 20
+SAMPLE_OF_ONE: Final = 1000
+
+
+def basic_row(queue: Queue, node: str) -> dict[str, Any]:
+    """Return the row of a queue without statistics."""
+    row: dict[str, Any] = {
+        "arguments": json_of(queue.arguments) if queue.arguments else {},
+        "auto_delete": queue.is_auto_delete,
+        "durable": queue.is_durable,
+        "exclusive": queue.owner is not None,
+        "name": queue.name,
+        "node": node,
+        "state": "running",
+        "type": queue.type,
+        "vhost": queue.vhost.name,
+    }
+    if queue.type != "classic":
+        row["leader"] = node
+        row["members"] = row["online"] = [node]
+    return row
+
+
+def totals_row(queue: Queue, node: str) -> dict[str, Any]:
+    """Return the row of a queue with only the numbers of its messages."""
+    return {**basic_row(queue, node), **lengths_of(queue)}
+
+
+def lengths_of(queue: Queue) -> dict[str, int]:
+    ready, unacked = queue.ready_count, queue.unacked_count
+    return {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+
+
+def message_stats_of(queue: Queue) -> dict[str, int]:
+    return queue.statistics.message_stats()
+
+
+class Rows:
+    """Makes the rows of queues with statistics, for one answer."""
+
+    def __init__(self, request: Request, sample_max: int) -> None:
+        self._unacked = unacked_sizes(request.broker.channels())
+        self._sample_max = sample_max
+        self._node = request.broker.node
+        self._statistics = Statistics(request)
+
+    def row(self, queue: Queue) -> dict[str, Any]:
+        """Return the row of a queue."""
+        ready, unacked = queue.ready_count, queue.unacked_count
+        policy, operator_policy = queue.policy, queue.operator_policy
+        row = basic_row(queue, self._node)
+        row["consumers"] = len(queue.consumers)
+        row["effective_policy_definition"] = effective_definition(queue) if policy or operator_policy else {}
+        row["garbage_collection"] = GARBAGE_COLLECTION
+        row["idle_since"] = iso_time(queue.idle_since_ms)
+        row.update(self._statistics.of(queue, "lengths", lengths_of))
+        row["operator_policy"] = operator_policy.name if operator_policy is not None else None
+        row["policy"] = policy.name if policy is not None else None
+        row["reductions"], row["reductions_details"] = 0, RATE
+        if stats := self._statistics.of(queue, "message_stats", message_stats_of):
+            row["message_stats"] = stats
+        if isinstance(queue, StreamQueue):
+            row["memory"] = memory_bytes(queue, NOTHING)
+            row["readers"] = {row["node"]: len(queue.consumers)}
+            return row
+        # Without a consumer RabbitMQ's 0 is an integer.
+        capacity = queue.rotation.capacity if queue.consumers else 0
+        row["consumer_capacity"] = row["consumer_utilisation"] = capacity
+        active = queue.rotation.active_consumer
+        active_tag = active.tag if active is not None else None
+        ready_size, unacked_size = ready_sizes(queue, self._sample_max), self._unacked.get(queue, NOTHING)
+        row["memory"] = memory_bytes(queue, ready_size)
+        row["message_bytes"] = ready_size.body_bytes + unacked_size.body_bytes
+        row["message_bytes_ready"] = ready_size.body_bytes
+        row["message_bytes_unacknowledged"] = unacked_size.body_bytes
+        if isinstance(queue, QuorumQueue):
+            limit = queue.delivery_limit
+            row["delivery_limit"] = "unlimited" if limit is None else limit
+            row["open_files"] = {row["node"]: 0}
+            row["single_active_consumer_ctag"] = active_tag
+            # All messages are on the disk, and RabbitMQ counts none as in memory.
+            row["messages_persistent"], row["message_bytes_persistent"] = ready + unacked, row["message_bytes"]
+            for name in ("messages_ram", "message_bytes_ram", "messages_dlx", "message_bytes_dlx"):
+                row[name] = 0
+            return row
+        exclusive, head = queue.rotation.exclusive_consumer, next(queue.messages(), None) if ready else None
+        paged = min(ready, paged_count(queue))
+        paged_bytes = ready_size.scaled(paged).body_bytes if paged else 0
+        row["exclusive_consumer_tag"] = exclusive.tag if exclusive is not None else None
+        row["head_message_timestamp"] = head.timestamp if head is not None else None
+        row["message_bytes_paged_out"] = paged_bytes
+        row["message_bytes_persistent"] = ready_size.persistent_bytes + unacked_size.persistent_bytes
+        row["message_bytes_ram"] = row["message_bytes"] - paged_bytes
+        row["messages_paged_out"] = paged
+        row["messages_persistent"] = ready_size.persistent_count + unacked_size.persistent_count
+        row["messages_ram"] = ready + unacked - paged
+        row["messages_ready_ram"] = ready - paged
+        row["messages_unacknowledged_ram"] = unacked
+        row["single_active_consumer_tag"] = active_tag
+        row["storage_version"] = 2
+        return row
+
+
+@endpoints.on("GET /api/queues", "GET /api/queues/{vhost}", tag=MANAGEMENT, query=ListQuery)
+def all_queues(request: Request) -> Any:
+    """List queues and streams, of one vhost or of all."""
+    queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
+    brief, totals = partial(basic_row, node=request.broker.node), partial(totals_row, node=request.broker.node)
+    if not request.wants_stats:
+        with_totals = request.query.get("enable_queue_totals") == "true"
+        return listed(request, queues, totals if with_totals else brief)
+    asked = {request.query.get("sort", ""), *request.query.get("columns", "").split(",")} - {""}
+    if asked and asked <= CHEAP_COLUMNS and "columns" in request.query:
+        return listed(request, queues, totals)
+    rows = Rows(request, SAMPLE_IN_LIST)
+    return listed(request, queues, rows.row, brief=brief, brief_columns=BRIEF_COLUMNS)
+
+
+def _named(request: Request) -> Queue:
+    queue = request.vhost.queues.get(request.path["name"])
+    if queue is None:
+        raise not_found()
+    return queue
+
+
+@endpoints.on("GET /api/queues/{vhost}/{name}", tag=MANAGEMENT)
+def one(request: Request) -> dict[str, Any]:
+    """Return a queue with its consumers, and its counters by channel and exchange."""
+    queue, node = _named(request), request.broker.node
+    if not request.wants_stats:
+        return basic_row(queue, node)
+    row = Rows(request, SAMPLE_OF_ONE).row(queue)
+    if queue.owner is not None:
+        row["owner_pid_details"] = {
+            "name": queue.owner.name,
+            "peer_host": queue.owner.peer_host,
+            "peer_port": queue.owner.peer_port,
+        }
+    return {
+        **row,
+        "consumer_details": [consumer_row(consumer, node) for consumer in queue.consumers],
+        "deliveries": [
+            {
+                "channel_details": channel_details(channel.connection, channel.number, node),
+                "stats": with_details(stats),
+            }
+            for channel in request.broker.channels()
+            if queue in channel.counts.deliveries and (stats := channel.counts.deliveries[queue].stats())
+        ],
+        "incoming": [
+            {
+                "exchange": {"name": exchange.name, "vhost": exchange.vhost},
+                "stats": with_details({"publish": count}),
+            }
+            for exchange, count in queue.statistics.published_from.items()
+        ],
+    }
+
+
+@endpoints.on("PUT /api/queues/{vhost}/{name}", tag=MANAGEMENT, body=QueueDeclaration)
+def declare(request: Request) -> Any:
+    """Declare a queue."""
+    vhost, name = request.vhost, stripped(request.path["name"])
+    given = request.read(QueueDeclaration)
+    check_name("queue", name)
+    if given.node not in (None, request.broker.node):
+        raise bad_request(f"Node {given.node} could not be contacted")
+    check_reserved("queue", name)
+    is_new = name not in vhost.queues
+    # There is no connection that an exclusive queue could belong to.
+    authorized.declare_queue(
+        request.user,
+        vhost,
+        name,
+        is_durable=given.durable,
+        is_auto_delete=given.auto_delete,
+        is_exclusive=False,
+        connection=None,
+        arguments=given.arguments,
+    )
+    return CREATED if is_new else NO_CONTENT
+
+
+@endpoints.on("DELETE /api/queues/{vhost}/{name}", tag=MANAGEMENT, query=DeletionQuery)
+def delete(request: Request) -> Any:
+    """Delete a queue; with `if-empty=true` or `if-unused=true` only one without messages or consumers."""
+    named, vhost, query = _named(request), request.vhost, request.read_query(DeletionQuery)
+    queue = authorized.queue_to_delete(
+        request.user,
+        vhost,
+        named.name,
+        None,
+        if_unused=query.if_unused,
+        if_empty=query.if_empty,
+    )
+    if queue is not None:
+        vhost.remove_queue(queue)
+    return NO_CONTENT
+
+
+@endpoints.on("POST /api/queues/{vhost}/{queue}/actions", tag=MANAGEMENT, body=QueueAction)
+def act_on_mirrors(request: Request) -> Answer:
+    """Do nothing: queues have no mirrors."""
+    if request.path["queue"] not in request.vhost.queues:
+        raise not_found()
+    request.read(QueueAction)
+    return NO_CONTENT

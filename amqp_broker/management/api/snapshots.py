@@ -1,0 +1,51 @@
+"""Snapshots of a vhost over HTTP.
+
+GET /_broker/snapshot/{vhost}
+PUT /_broker/snapshot/{vhost}?clear=true
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.management.documents.exporting import parse
+from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restore, taken
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
+from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import Switch
+
+endpoints = Endpoints()
+
+
+class RestoreQuery(Struct):
+    """An option to empty the vhost first."""
+
+    clear: Switch = False
+
+
+@endpoints.on("GET /_broker/snapshot/{vhost}", tag=ADMINISTRATOR)
+def get(request: Request) -> dict[str, Any]:
+    """Return a snapshot of a vhost: its definitions and its messages."""
+    return taken(request.broker, request.vhost.name)
+
+
+@endpoints.on("PUT /_broker/snapshot/{vhost}", tag=ADMINISTRATOR, body=Snapshot, query=RestoreQuery)
+def put(request: Request) -> Answer:
+    """Restore a snapshot; a vhost that is not empty is refused unless `clear=true` empties it."""
+    try:
+        document = parse(request.body)
+        clear = request.read_query(RestoreQuery).clear
+        is_new = restore(request.broker, document, request.path["vhost"], clear=clear)
+    except NotEmpty as error:
+        raise Refusal(412, "precondition_failed", f"{error}; clear=true deletes what is in it") from None
+    except (SnapshotError, DefinitionsError) as error:
+        raise bad_request(str(error)) from None
+    if is_new and request.user.name in request.broker.users:
+        request.broker.users.set_permission(request.user, request.path["vhost"], Permission())
+    return CREATED if is_new else NO_CONTENT

@@ -1,0 +1,104 @@
+"""Users, with their tags, limits and password hashes.
+
+Source: rabbit_mgmt_wm_user.erl, rabbit_mgmt_wm_users_bulk_delete.erl; rabbit_auth_backend_internal.erl, put_user.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, decode_hash, hash_password
+from amqp_broker.management.documents.exporting import user_row
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term
+from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import Tags, Text, octets_of_base64, read_by
+
+endpoints = Endpoints()
+
+
+class NewUser(Struct):
+    """A user with a password, or with its hash in base64."""
+
+    # It is required, but RabbitMQ has other words for a missing one than for other keys.
+    tags: Tags | None = None
+    hashing_algorithm: Text = SHA256
+    password: Text | None = None
+    password_hash: Text | None = None
+
+
+def _names(name: str, value: Any) -> Any:
+    if not isinstance(value, list):
+        raise bad_request(f"{name} must be a list of names")
+    return value
+
+
+class UsersToDelete(Struct):
+    """Names of users."""
+
+    users: Annotated[list[Any], read_by(_names, items={"type": "string"})]
+
+
+@endpoints.on("GET /api/users", tag=ADMINISTRATOR, query=ListQuery)
+def users(request: Request) -> Any:
+    """List users."""
+    return listed(request, [user_row(user) for _, user in sorted(request.broker.users.items())])
+
+
+@endpoints.on("GET /api/users/without-permissions", tag=ADMINISTRATOR, query=ListQuery)
+def without_permissions(request: Request) -> Any:
+    """List the users without a permission in any vhost."""
+    return listed(request, [user_row(user) for _, user in sorted(request.broker.users.items()) if not user.permissions])
+
+
+@endpoints.on("GET /api/users/{user}", tag=ADMINISTRATOR)
+def one(request: Request) -> dict[str, Any]:
+    """Return a user."""
+    return user_row(request.broker.users.named(request.path["user"]))
+
+
+@endpoints.on("PUT /api/users/{user}", tag=ADMINISTRATOR, body=NewUser)
+def put(request: Request) -> Answer:
+    """Create or change a user; an empty `password_hash` allows no login with a password."""
+    name, broker = request.path["user"], request.broker
+    given = request.read(NewUser)
+    if given.tags is None:
+        raise bad_request("tags_not_present")
+    is_new = name not in broker.users
+    password_hash, algorithm = _password_hash(request, given)
+    broker.users.put(name, password_hash, algorithm, given.tags)
+    return CREATED if is_new else NO_CONTENT
+
+
+def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
+    """Return the hash of a new user and its algorithm; without a password the hash is empty."""
+    algorithm = given.hashing_algorithm
+    if given.password is not None and given.password_hash is not None:
+        raise bad_request("both_password_and_password_hash_are_provided")
+    if given.password_hash is not None:
+        octets_of_base64(given.password_hash)
+        return decode_hash(given.password_hash, algorithm), algorithm
+    if not given.password:
+        return b"", algorithm
+    return hash_password(given.password.encode(), request.broker.entropy(SALT_BYTES)), SHA256
+
+
+@endpoints.on("DELETE /api/users/{user}", tag=ADMINISTRATOR)
+def delete(request: Request) -> Answer:
+    """Delete a user."""
+    request.broker.users.delete(request.path["user"])
+    return NO_CONTENT
+
+
+@endpoints.on("POST /api/users/bulk-delete", tag=ADMINISTRATOR, body=UsersToDelete)
+def bulk_delete(request: Request) -> Answer:
+    """Delete several users, up to the first that does not exist."""
+    for name in request.read(UsersToDelete).users:
+        if not isinstance(name, str) or name not in request.broker.users:
+            raise bad_term("no_such_user", name)
+        request.broker.users.delete(name)
+    return NO_CONTENT

@@ -1,0 +1,184 @@
+"""Vhosts and their metadata.
+
+Source: rabbit_mgmt_wm_vhost.erl, rabbit_mgmt_wm_vhost_deletion_protection.erl, rabbit_vhost.erl (put_vhost, info).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from amqp_broker.amqp.errors import ProtectedFromDeletion
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.statistics import Statistics
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import OptionalFlag, Tags, Text, read_by
+
+endpoints = Endpoints()
+
+
+def _queue_type(name: str, value: Any) -> str | None:
+    if value in ("undefined", "", None):
+        return None
+    if not isinstance(value, str):
+        raise bad_request(f"Unsupported default queue type: {value!r}")
+    return value
+
+
+class VHostSettings(Struct):
+    """Metadata of a vhost, and whether its messages are traced."""
+
+    default_queue_type: Annotated[
+        str | UnsetType | None, read_by(_queue_type, enum=["classic", "quorum", "stream"])
+    ] = UNSET
+    protected_from_deletion: OptionalFlag = None
+    description: Text | None = None
+    tags: Tags | None = None
+    tracing: OptionalFlag = None
+
+
+def seen_vhosts(request: Request) -> list[VHost]:
+    """Return the vhosts that the user may open; an administrator sees all."""
+    user, vhosts = request.user, sorted(request.broker.vhosts.items())
+    return [vhost for name, vhost in vhosts if has_tag(user, ADMINISTRATOR) or user.can_open(name)]
+
+
+def named_vhosts(request: Request) -> list[VHost]:
+    """Return the vhost in the path; for a path without one, all vhosts that the user sees."""
+    return [request.vhost] if "vhost" in request.path else seen_vhosts(request)
+
+
+def changed_vhost(request: Request) -> VHost:
+    """Return the vhost in the path of a change. Raise Refusal, in RabbitMQ's words for a change."""
+    if request.path["vhost"] not in request.broker.vhosts:
+        raise Refusal(404, "not_found", "vhost_not_found")
+    return request.vhost
+
+
+def of_vhost(vhost: VHost) -> dict[str, Any]:
+    """Return the row of a vhost without statistics."""
+    metadata = vhost.metadata
+    queue_type = metadata.default_queue_type or "classic"
+    queues = vhost.queues.values()
+    ready, unacked = sum(queue.ready_count for queue in queues), sum(queue.unacked_count for queue in queues)
+    return {
+        "name": vhost.name,
+        "description": metadata.description,
+        "tags": list(metadata.tags),
+        "default_queue_type": queue_type,
+        "protected_from_deletion": metadata.is_protected_from_deletion,
+        "metadata": {
+            "description": metadata.description,
+            "tags": list(metadata.tags),
+            "default_queue_type": queue_type,
+        },
+        "tracing": vhost.tracing.is_on,
+        "cluster_state": {vhost.broker.node: "running"},
+        "messages": ready + unacked,
+        "messages_ready": ready,
+        "messages_unacknowledged": unacked,
+    }
+
+
+def message_stats_of(vhost: VHost) -> dict[str, int]:
+    return vhost.counts.message_stats()
+
+
+def vhost_row(vhost: VHost, statistics: Statistics) -> dict[str, Any]:
+    """Return the row of a vhost with its counters, if any."""
+    row = of_vhost(vhost)
+    if stats := statistics.of(vhost, "message_stats", message_stats_of):
+        row["message_stats"] = stats
+    return row
+
+
+@endpoints.on("GET /api/vhosts", tag=MANAGEMENT, query=ListQuery)
+def vhosts(request: Request) -> Any:
+    """List vhosts."""
+    if not request.wants_stats:
+        return listed(request, seen_vhosts(request), of_vhost)
+    statistics = Statistics(request)
+    return listed(request, seen_vhosts(request), lambda vhost: vhost_row(vhost, statistics))
+
+
+@endpoints.on("GET /api/vhosts/{vhost}", tag=ADMINISTRATOR)
+def one(request: Request) -> dict[str, Any]:
+    """Return a vhost."""
+    return vhost_row(request.vhost, Statistics(request)) if request.wants_stats else of_vhost(request.vhost)
+
+
+@endpoints.on("PUT /api/vhosts/{vhost}", tag=ADMINISTRATOR, body=VHostSettings)
+def put(request: Request) -> Answer:
+    """Create a vhost, with all permissions for its creator, or change its metadata."""
+    broker, name = request.broker, request.path["vhost"]
+    given = request.read(VHostSettings)
+    vhost = broker.vhosts.get(name)
+    before = vhost.metadata if vhost is not None else Metadata()
+    metadata = _metadata(given, before)
+    answer = NO_CONTENT
+    if vhost is None:
+        vhost = broker.add_vhost(name, metadata)
+        if request.user.name in broker.users:
+            broker.users.set_permission(broker.users[request.user.name], name, Permission())
+        answer = CREATED
+    else:
+        vhost.set_metadata(metadata)
+    if given.tracing is not None and given.tracing is not vhost.tracing.is_on:
+        vhost.tracing.start() if given.tracing else vhost.tracing.stop()
+    return answer
+
+
+def _metadata(given: VHostSettings, before: Metadata) -> Metadata:
+    """Return the metadata of a body; absent values stay as they are. Raise InvalidParameter."""
+    queue_type, is_protected = given.default_queue_type, given.protected_from_deletion
+    metadata = Metadata(
+        before.description if given.description is None else given.description,
+        before.tags if given.tags is None else tuple(given.tags),
+        before.default_queue_type if queue_type is UNSET else queue_type,
+        before.is_protected_from_deletion if is_protected is None else is_protected,
+    )
+    metadata.check()
+    return metadata
+
+
+@endpoints.on("DELETE /api/vhosts/{vhost}", tag=ADMINISTRATOR)
+def delete(request: Request) -> Answer:
+    """Delete a vhost with everything in it."""
+    try:
+        request.broker.delete_vhost(request.vhost.name)
+    except ProtectedFromDeletion as error:
+        raise Refusal(412, "precondition_failed", str(error)) from None
+    return NO_CONTENT
+
+
+@endpoints.on("POST /api/vhosts/{vhost}/start/{node}", tag=ADMINISTRATOR)
+def start(request: Request) -> Answer:
+    """Do nothing: vhosts do not fail."""
+    request.vhost  # noqa: B018 # raises unless it exists
+    if request.path["node"] != request.broker.node:
+        raise bad_request(f"Request to node {request.path['node']} failed with nodedown")
+    return NO_CONTENT
+
+
+@endpoints.on("POST /api/vhosts/{vhost}/deletion/protection", tag=ADMINISTRATOR)
+def protect(request: Request) -> Answer:
+    """Protect a vhost from deletion."""
+    vhost = request.vhost
+    vhost.set_metadata(replace(vhost.metadata, is_protected_from_deletion=True))
+    return NO_CONTENT
+
+
+@endpoints.on("DELETE /api/vhosts/{vhost}/deletion/protection", tag=ADMINISTRATOR)
+def unprotect(request: Request) -> Answer:
+    """Allow the deletion of a vhost again."""
+    vhost = request.vhost
+    vhost.set_metadata(replace(vhost.metadata, is_protected_from_deletion=False))
+    return NO_CONTENT

@@ -1,0 +1,230 @@
+"""The application of aiohttp: it turns requests into values for the handlers, and values into answers.
+
+A change by a request is journaled like a change by an AMQP client, and answered when it is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from amqp_broker.broker.admin.access import InternalUser, User
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.observe.events import INTERNAL_USER
+from amqp_broker.management.all_endpoints import all_endpoints
+from amqp_broker.management.http.answers import Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
+from amqp_broker.management.http.auth import PUBLIC, login
+from amqp_broker.management.http.columns import selected
+from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.paths import BrokenPath, Paths, query_of
+from amqp_broker.management.http.patience import Patience
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.responses import allowed, headers_of, refuse, respond
+from amqp_broker.management.node import Node
+from amqp_broker.management.page import files
+
+logger = logging.getLogger("amqp_broker.management")
+
+# RabbitMQ's management.http.max_body_size.
+BODY_BYTES_MAX: Final = 20_000_000
+# Seconds until an answer that waits for a commit is refused.
+COMMIT_TIMEOUT_S: Final = 30.0
+# Seconds that a peer may take for a request, for its body, for the answer, and between requests.
+PATIENCE_S: Final = 60.0
+
+
+class CommitWait:
+    """An answer among the connections that wait for a commit (`Broker.awaiting_commit`)."""
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+        self.is_safe = asyncio.get_running_loop().create_future()
+
+    def on_committed(self, committed: int) -> bool:
+        """Return whether to wait on."""
+        if committed >= self.batch and not self.is_safe.done():
+            self.is_safe.set_result(None)
+        return not self.is_safe.done()
+
+
+class Management:
+    """Answers requests to one broker: the whole API with the web page, or some endpoints.
+
+    `is_local` is for the control socket, which needs no login.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        node: Node,
+        endpoints: Iterable[Endpoint] | None = None,
+        *,
+        is_local: bool = False,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.broker = broker
+        self.node = node
+        self.is_local = is_local
+        self.patience = Patience(patience_s)
+        self.operator = InternalUser("rmq-cli")
+        self._has_page = endpoints is None and not is_local
+        self._paths = Paths(all_endpoints() if endpoints is None else endpoints)
+
+    def application(self) -> web.Application:
+        """Return the application, to be run by aiohttp."""
+        application = web.Application(middlewares=[self._refuse], client_max_size=BODY_BYTES_MAX)
+        if self._has_page:
+            files.mount(application)
+        application.router.add_route("*", "/{path:(?s:.*)}", self._handle)
+        return application
+
+    async def _handle(self, given: web.Request) -> web.StreamResponse:
+        path, _, query = given.raw_path.partition("?")
+        if not path.startswith("/"):
+            # A request to a proxy has a complete URI.
+            path = "/" + path.partition("://")[2].partition("/")[2]
+        found = self._paths.find(path)
+        if found is None:
+            raise not_found()
+        by_method, names = found
+        method = "GET" if given.method == "HEAD" else given.method
+        if method == "OPTIONS":
+            return web.Response(headers={"Allow": allowed(by_method), **headers_of(None)})
+        endpoint = by_method.get(method)
+        if endpoint is None:
+            raise MethodNotAllowed(by_method)
+        user = self._user_of(given, endpoint)
+        if (given.content_length or 0) > BODY_BYTES_MAX:
+            raise too_large()
+        headers = {name.lower(): value for name, value in given.headers.items()}
+        body = await self._body_of(given)
+        request = Request(self.broker, self.node, user, method, names, query_of(query), headers, body, query)
+        value = await self._call(endpoint, request)
+        if isinstance(value, Streamed):
+            if given.method == "HEAD":
+                return respond(None)
+            response: web.StreamResponse = await value.send(given)
+            return response
+        if isinstance(value, Deferred):
+            value = await _deferred(value)
+        return respond(selected(request.query, value) if method == "GET" else value)
+
+    def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
+        if self.is_local or endpoint.tag == PUBLIC:
+            return self.operator
+        return login(self.broker, given.headers.get("Authorization"), endpoint.tag, given.remote or "")
+
+    async def _body_of(self, given: web.Request) -> bytes:
+        if not given.can_read_body:
+            return b""
+        self.patience.begin(given.protocol)
+        try:
+            body = await given.read()
+        except (web.RequestPayloadError, HttpProcessingError):
+            raise BrokenBody("The body is not what its headers say") from None
+        self.patience.end(given.protocol)
+        return body
+
+    async def _call(self, endpoint: Endpoint, request: Request) -> Any:
+        broker, journal = self.broker, self.broker.journal
+        broker.now = self.node.now()
+        broker.collect_counts()
+        broker.events.actor = request.user.name
+        before = journal.journal_bytes, journal.definitions
+        try:
+            value = endpoint.handler(request)
+        finally:
+            broker.events.actor = INTERNAL_USER
+            batch = journal.last_used_batch
+            self.node.flush()
+        is_promise = before != (journal.journal_bytes, journal.definitions)
+        if request.method in ("PUT", "DELETE") and endpoint.path.startswith("/api/"):
+            # An earlier change that is not safe yet may have made it so, and the journal does not count removals.
+            is_promise = True
+        if journal.is_durable and is_promise and journal.committed < batch:
+            wait = CommitWait(batch)
+            broker.awaiting_commit[wait] = None
+            try:
+                await asyncio.wait_for(wait.is_safe, COMMIT_TIMEOUT_S)
+            except TimeoutError:
+                raise Refusal(503, "service_unavailable", "The store does not take what was changed") from None
+            finally:
+                broker.awaiting_commit.pop(wait, None)
+        return value
+
+    @web.middleware
+    async def _refuse(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """Answer errors in JSON, never with a page of HTML or a traceback."""
+        self.patience.end(request.protocol)
+        try:
+            response: web.StreamResponse = await handler(request)
+        except MethodNotAllowed as error:
+            refusal = Refusal(405, "method_not_allowed", "Method Not Allowed")
+            return refuse(refusal, {"Allow": allowed(error.methods)})
+        except BrokenPath:
+            return refuse(bad_request("The path is no URI"))
+        except web.HTTPRequestEntityTooLarge:
+            return _hang_up(too_large())
+        except BrokenBody as error:
+            return _hang_up(bad_request(str(error)))
+        except ConnectionResetError:
+            # The client has left: this answer is for aiohttp.
+            return refuse(Refusal(408, "request_timeout", "The connection ended before the request"))
+        except web.HTTPNotFound:
+            return refuse(not_found())
+        except web.HTTPException:
+            raise
+        except Exception as error:
+            refusal_or_none = refusal_of(error)
+            if refusal_or_none is None:
+                logger.exception("%s %r: internal error", request.method, request.raw_path)
+                refusal_or_none = Refusal(500, "internal_error", "Internal Server Error")
+            if refusal_or_none.status == 413:
+                return _hang_up(refusal_or_none)
+            return refuse(refusal_or_none)
+        finally:
+            # The peer has to take the answer and to send the next request.
+            self.patience.begin(request.protocol)
+        return response
+
+
+def _hang_up(refusal: Refusal) -> web.Response:
+    """Return a response after which the connection is closed, since the rest of the body is not read."""
+    response = refuse(refusal)
+    response.force_close()
+    return response
+
+
+async def _deferred(deferred: Deferred) -> Any:
+    """Return a deferred answer when it is due."""
+    wait, is_done = deferred.wait, asyncio.Event()
+    wait.begin(is_done.set)
+    try:
+        await asyncio.wait_for(is_done.wait(), deferred.timeout_s)
+    except TimeoutError:
+        pass  # the answer says what is missing
+    finally:
+        wait.end()
+    return deferred.answer()
+
+
+class BrokenBody(Exception):
+    """The body is not encoded as its headers say, so that the next request cannot be found."""
+
+
+class MethodNotAllowed(Exception):
+    """The path has other methods."""
+
+    def __init__(self, methods: Mapping[str, Endpoint]) -> None:
+        super().__init__()
+        self.methods = methods
+
+
+def too_large() -> Refusal:
+    """Return the refusal of a body beyond the limit."""
+    return Refusal(413, "payload_too_large", "Exceeded HTTP request body size limit")

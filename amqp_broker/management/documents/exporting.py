@@ -1,0 +1,224 @@
+"""Definitions: everything that is declared, in the JSON document that RabbitMQ reads and writes.
+
+A broker loads definitions before it opens a port, and the command line reads them without one.
+Source: RabbitMQ, "Schema Definition Export and Import"; rabbit_mgmt_wm_definitions.erl.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from amqp_broker.broker.admin.access import User, encode_hash
+from amqp_broker.broker.admin.policies import Policy
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.importing import INTERNAL, RESERVED, DefinitionsError, Import
+from amqp_broker.management.documents.values import json_of, text_of
+
+
+class NotJSON(DefinitionsError):
+    """A document is not JSON; RabbitMQ's API calls that `failed_to_parse_json`."""
+
+
+def parse(octets: bytes) -> Any:
+    """Return the document in octets; no octets are an empty document. Raise NotJSON."""
+    if not octets:
+        return {}
+    try:
+        text = octets.decode("utf-8-sig")
+        document = json.loads(text, parse_constant=_no_number)
+        if "\\u" in text:
+            # A lone surrogate cannot be encoded for AMQP.
+            json.dumps(document, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise NotJSON(f"not JSON: {error}") from None
+    except UnicodeError:
+        raise NotJSON("not JSON: it has what is no UTF-8") from None
+    except RecursionError:
+        raise NotJSON("not JSON: it is nested too deep") from None
+    except ValueError as error:
+        raise NotJSON(f"not JSON: {error}") from None
+    return document
+
+
+def import_(broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> list[str]:
+    """Declare the objects in a document; existing objects stay. `Import` does the same step by step.
+
+    Return a sentence for each skipped object. Raise DefinitionsError, or DoesNotExist for an unknown vhost.
+    """
+    work = Import(broker, document, vhost, actor)
+    for _ in work.run():
+        pass
+    return work.notes
+
+
+def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
+    """Return the definitions of the broker or of a vhost, without the objects that every broker has.
+
+    Raise DoesNotExist for an unknown vhost.
+    """
+    if vhost is not None:
+        return _export_vhost(broker, broker.vhost(vhost))
+    vhosts = broker.vhosts.values()
+    return {
+        **_version(broker),
+        "rabbitmq_definition_format": "cluster",
+        "original_cluster_name": broker.cluster_name,
+        "explanation": f"Definitions of cluster '{broker.cluster_name}'",
+        "users": [user_row(user) for user in broker.users.values()],
+        "vhosts": [{"name": vhost.name, **metadata_of(vhost), "metadata": metadata_of(vhost)} for vhost in vhosts],
+        "permissions": _permissions(broker),
+        "topic_permissions": _topic_permissions(broker),
+        "parameters": [parameter for vhost in vhosts for parameter in _parameters(vhost)],
+        "global_parameters": [
+            {"name": name, "value": value} for name, value in broker.global_parameters if not name.startswith(INTERNAL)
+        ],
+        "policies": [_policy(vhost, policy) for vhost in vhosts for policy in vhost.policies],
+        "queues": [_queue(queue) for vhost in vhosts for queue in _queues(vhost)],
+        "exchanges": [_exchange(exchange) for vhost in vhosts for exchange in _exchanges(vhost)],
+        "bindings": [_binding(binding) for vhost in vhosts for binding in _bindings(vhost)],
+    }
+
+
+def _export_vhost(broker: Broker, vhost: VHost) -> dict[str, Any]:
+    metadata = metadata_of(vhost)
+    items = {
+        "parameters": _parameters(vhost),
+        "policies": [_policy(vhost, policy) for policy in vhost.policies],
+        "queues": [_queue(queue) for queue in _queues(vhost)],
+        "exchanges": [_exchange(exchange) for exchange in _exchanges(vhost)],
+        "bindings": [_binding(binding) for binding in _bindings(vhost)],
+    }
+    for item in (item for listed in items.values() for item in listed):
+        del item["vhost"]
+    return {
+        **_version(broker),
+        "rabbitmq_definition_format": "single_virtual_host",
+        "original_vhost_name": vhost.name,
+        "explanation": f"Definitions of virtual host '{vhost.name}'",
+        "metadata": metadata,
+        "description": metadata["description"],
+        "limits": dict(vhost.limits.given),
+        **items,
+    }
+
+
+def metadata_of(vhost: VHost) -> dict[str, Any]:
+    """Return the metadata of a vhost; the default queue type is `classic` if none is set."""
+    metadata = vhost.metadata
+    told = {
+        "description": metadata.description,
+        "tags": list(metadata.tags),
+        "default_queue_type": metadata.default_queue_type or "classic",
+    }
+    return {**told, "protected_from_deletion": True} if metadata.is_protected_from_deletion else told
+
+
+def _version(broker: Broker) -> dict[str, str]:
+    version = broker.profile.version
+    return {
+        "rabbit_version": version,
+        "rabbitmq_version": version,
+        "product_name": "RabbitMQ",
+        "product_version": version,
+    }
+
+
+def user_row(user: User) -> dict[str, Any]:
+    """Return the row of a user in definitions and in the HTTP API."""
+    return {
+        "name": user.name,
+        "password_hash": encode_hash(user.password_hash),
+        "hashing_algorithm": user.hashing_algorithm,
+        "tags": list(user.tags),
+        "limits": dict(user.limits.given),
+    }
+
+
+def _permissions(broker: Broker) -> list[dict[str, Any]]:
+    return [
+        {"user": user.name, "vhost": vhost, "configure": may.configure, "write": may.write, "read": may.read}
+        for user in broker.users.values()
+        for vhost, may in user.permissions.items()
+    ]
+
+
+def _topic_permissions(broker: Broker) -> list[dict[str, Any]]:
+    return [
+        {"user": user.name, "vhost": vhost, "exchange": exchange, "write": may.write, "read": may.read}
+        for user in broker.users.values()
+        for (vhost, exchange), may in user.topic_permissions.items()
+    ]
+
+
+def _parameters(vhost: VHost) -> list[dict[str, Any]]:
+    return [
+        {"vhost": vhost.name, "component": parameter.component, "name": parameter.name, "value": parameter.value}
+        for parameter in vhost.parameters
+    ]
+
+
+def _policy(vhost: VHost, policy: Policy) -> dict[str, Any]:
+    told = policy.as_event()
+    return {"vhost": vhost.name, **told}
+
+
+def _queues(vhost: VHost) -> list[Queue]:
+    """Return the queues that do not belong to a connection."""
+    return [queue for queue in vhost.queues.values() if queue.owner is None]
+
+
+def _queue(queue: Queue) -> dict[str, Any]:
+    return {
+        "name": text_of(queue.name),
+        "vhost": queue.vhost.name,
+        "type": queue.type,
+        "durable": queue.is_durable,
+        "auto_delete": queue.is_auto_delete,
+        "arguments": json_of(queue.arguments),
+    }
+
+
+def _exchanges(vhost: VHost) -> list[Exchange]:
+    """Return the exchanges that a new vhost does not have."""
+    return [exchange for name, exchange in vhost.exchanges.items() if name and not name.startswith(RESERVED)]
+
+
+def _exchange(exchange: Exchange) -> dict[str, Any]:
+    return {
+        "name": text_of(exchange.name),
+        "vhost": exchange.vhost,
+        "type": exchange.type,
+        "durable": exchange.is_durable,
+        "auto_delete": exchange.is_auto_delete,
+        "internal": exchange.is_internal,
+        "arguments": json_of(exchange.arguments),
+    }
+
+
+def _bindings(vhost: VHost) -> list[Binding]:
+    """Return the bindings, except those of queues that belong to a connection."""
+    return [
+        binding
+        for exchange in vhost.exchanges.values()
+        for binding in exchange.bindings.values()
+        if not isinstance(binding.destination, Queue) or binding.destination.owner is None
+    ]
+
+
+def _binding(binding: Binding) -> dict[str, Any]:
+    return {
+        "source": text_of(binding.source.name),
+        "vhost": binding.source.vhost,
+        "destination": text_of(binding.destination.name),
+        "destination_type": "queue" if isinstance(binding.destination, Queue) else "exchange",
+        "routing_key": text_of(binding.routing_key),
+        "arguments": json_of(binding.arguments),
+    }
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

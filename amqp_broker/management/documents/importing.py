@@ -1,0 +1,431 @@
+"""Importing definitions: a document is read and checked as a whole, then declared object by object.
+
+An invalid document changes nothing. An error that only the declaration of an object shows (wrong arguments, a limit)
+ends the import; as in RabbitMQ, objects declared before stay.
+Source: rabbit_definitions.erl; RabbitMQ, "Schema Definition Export and Import".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import AMQPError, DoesNotExist, InvalidParameter
+from amqp_broker.broker import runtime_parameters
+from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, Permission, TopicPermission, decode_hash, hash_password
+from amqp_broker.broker.admin.limits import MAX_QUEUES, user_limits
+from amqp_broker.broker.admin.metadata import Metadata, with_queue_type
+from amqp_broker.broker.admin.policies import POLICY_VALUES, Policy, check
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.exchanges.types import exchange_type
+from amqp_broker.broker.queues import arguments
+from amqp_broker.broker.queues.types import check_shape
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
+
+# Sections in RabbitMQ's order of import, and the name of one object.
+SECTIONS: Final = {
+    "users": "user",
+    "vhosts": "vhost",
+    "permissions": "permission",
+    "topic_permissions": "topic permission",
+    "exchanges": "exchange",
+    "global_parameters": "global parameter",
+    "policies": "policy",
+    "parameters": "parameter",
+    "queues": "queue",
+    "bindings": "binding",
+}
+# Sections of a document for one vhost.
+VHOST_SECTIONS: Final = ("exchanges", "parameters", "policies", "queues", "bindings")
+# Prefix of global parameters that belong to one broker and are not exported.
+INTERNAL: Final = "internal"
+RESERVED: Final = "amq."
+# Values that mean no default queue type.
+NO_QUEUE_TYPE: Final = (None, "", "undefined", "null", "nil")
+MD5: Final = "rabbit_password_hashing_md5"
+# Documents of older versions without an algorithm mean MD5.
+SHA256_SINCE: Final = (3, 6)
+
+Action: TypeAlias = Callable[[], object]
+
+
+class DefinitionsError(ValueError):
+    """Definitions cannot be imported; the text names the object. The HTTP API answers 400."""
+
+
+class Entry:
+    """One object of a document: its values, and its title in messages."""
+
+    __slots__ = ("title", "values")
+
+    def __init__(self, title: str, values: dict[str, Any]) -> None:
+        self.title = title
+        self.values = values
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if isinstance(value, str):
+            return value
+        raise self._wrong(key, "a string", value)
+
+    def name(self, key: str = "name") -> str:
+        """Return a name that fits into a shortstr. Raise DefinitionsError."""
+        value = self.text(key)
+        if len(value.encode()) > SHORTSTR_BYTES_MAX:
+            raise DefinitionsError(f"{key} of {self.title} is longer than {SHORTSTR_BYTES_MAX} octets")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.values.get(key, default)
+        if isinstance(value, bool):
+            return value
+        raise self._wrong(key, "true or false", value)
+
+    def object(self, key: str) -> dict[str, Any]:
+        # Erlang writes an empty object as an empty array.
+        value = self.values.get(key) or {}
+        if isinstance(value, dict):
+            return value
+        raise self._wrong(key, "an object", value)
+
+    def tags(self) -> list[str]:
+        """Return tags, which are an array or a text with commas."""
+        value = self.values.get("tags") or []
+        if isinstance(value, str):
+            return [tag.strip() for tag in value.split(",") if tag.strip()]
+        if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+            return value
+        raise self._wrong("tags", "an array of strings", value)
+
+    def _wrong(self, key: str, expected: str, value: Any) -> DefinitionsError:
+        if value is None:
+            return DefinitionsError(f"{self.title} has no {key}")
+        return DefinitionsError(f"{key} of {self.title} should be {expected}, actually was {fields.json_term(value)}")
+
+
+class Import:
+    """Checked definitions that are ready to be declared. Raises DefinitionsError for invalid ones.
+
+    `steps` is the number of declarations, `notes` has a sentence for each skipped object.
+    """
+
+    def __init__(self, broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> None:
+        """With an existing `vhost`, all objects are declared there.
+
+        `actor` is the name of the user who asked, who gets all permissions in new vhosts.
+        """
+        if not isinstance(document, dict):
+            raise DefinitionsError(f"definitions should be an object, actually were {fields.json_term(document)[:60]}")
+        self.broker = broker
+        self.notes: list[str] = []
+        self._document = document
+        self._vhost = vhost
+        self._actor = actor
+        self._actions: list[tuple[str, Action]] = []
+        # State after the import: users, and vhosts with their default queue types and limits of queues.
+        self._users = set(broker.users)
+        self._types = {name: vhost.metadata.default_queue_type for name, vhost in broker.vhosts.items()}
+        self._queue_limits = {name: vhost.limits[MAX_QUEUES] for name, vhost in broker.vhosts.items()}
+        self._new_queues: dict[str, set[str]] = {}
+        if vhost is not None:
+            broker.vhost(vhost)
+        for section, kind in SECTIONS.items():
+            if vhost is None or section in VHOST_SECTIONS:
+                self._read_section(section, kind)
+        self._check_queue_limits()
+
+    @property
+    def steps(self) -> int:
+        return len(self._actions)
+
+    def run(self) -> Iterator[int]:
+        """Declare one object after the other, and yield their number so far. Raise DefinitionsError."""
+        for done, (title, action) in enumerate(self._actions, 1):
+            try:
+                action()
+            except (AMQPError, InvalidParameter, DoesNotExist) as error:
+                raise DefinitionsError(_sentence(title, error)) from None
+            yield done
+
+    # Reading
+
+    def _read_section(self, section: str, kind: str) -> None:
+        found = self._document.get(section) or []
+        if not isinstance(found, list):
+            raise DefinitionsError(f"{section} should be an array, actually was {fields.json_term(found)[:60]}")
+        read = getattr(self, f"_read_{kind.replace(' ', '_')}")
+        for number, values in enumerate(found, 1):
+            if not isinstance(values, dict):
+                raise DefinitionsError(
+                    f"{kind} {number} should be an object, actually was {fields.json_term(values)[:60]}"
+                )
+            entry = Entry(_title(kind, number, values, self._vhost), values)
+            try:
+                read(entry)
+            except (AMQPError, InvalidParameter) as error:
+                raise DefinitionsError(_sentence(entry.title, error)) from None
+
+    def _do(self, entry: Entry, action: Action) -> None:
+        self._actions.append((entry.title, action))
+
+    def _vhost_of(self, entry: Entry) -> str:
+        """Return the vhost of an object, which exists or is declared before it. Raise DefinitionsError."""
+        if self._vhost is not None:
+            return self._vhost
+        if entry.values.get("vhost") is None:
+            raise DefinitionsError(
+                f"{entry.title}: Virtual host does not exist and is not specified in definitions file"
+            )
+        name = entry.text("vhost")
+        if name not in self._types:
+            raise DefinitionsError(f'{entry.title}: Please create virtual host "{name}" prior to importing definitions')
+        return name
+
+    def _user_of(self, entry: Entry) -> str:
+        name = entry.text("user")
+        if name not in self._users:
+            raise DefinitionsError(f"{entry.title}: User '{name}' does not exist")
+        return name
+
+    def _read_user(self, entry: Entry) -> None:
+        name, values = entry.text("name"), entry.values
+        if "tags" not in values and "administrator" not in values:
+            raise DefinitionsError(f"{entry.title} has no tags (tags_not_present)")
+        tags = entry.tags() if "tags" in values else ["administrator"] * (values["administrator"] in (True, "true"))
+        algorithm = self._algorithm(entry)
+        if "password" in values:
+            password, algorithm = entry.text("password").encode(), SHA256
+            password_hash = hash_password(password, self.broker.entropy(SALT_BYTES)) if password else b""
+        else:
+            password_hash = decode_hash(entry.text("password_hash", ""), algorithm)
+        limits = entry.object("limits") if "limits" in values else None
+        if limits is not None:
+            user_limits().replace(limits)
+        self._users.add(name)
+        self._do(entry, partial(self._put_user, name, password_hash, algorithm, tags, limits))
+
+    def _put_user(
+        self, name: str, password_hash: bytes, algorithm: str, tags: list[str], limits: dict[str, Any] | None
+    ) -> None:
+        user = self.broker.users.put(name, password_hash, algorithm, tags)
+        if limits is not None and limits != user.limits.given:
+            self.broker.users.set_limits(user, limits)
+
+    def _algorithm(self, entry: Entry) -> str:
+        if entry.values.get("hashing_algorithm") is not None:
+            return entry.text("hashing_algorithm")
+        version = self._document.get("rabbitmq_version", self._document.get("rabbit_version"))
+        found = re.match(r"(\d+)\.(\d+)", version) if isinstance(version, str) else None
+        return MD5 if found and (int(found[1]), int(found[2])) < SHA256_SINCE else SHA256
+
+    def _read_vhost(self, entry: Entry) -> None:
+        name = entry.text("name")
+        there = self.broker.vhosts.get(name)
+        noted = there.metadata if there is not None else Metadata()
+        inner = Entry(entry.title, {**entry.object("metadata"), **entry.values})
+        values = inner.values
+        default_type = noted.default_queue_type
+        if "default_queue_type" in values:
+            given = values["default_queue_type"]
+            default_type = None if given in NO_QUEUE_TYPE else _short_type(inner.text("default_queue_type"))
+        metadata = Metadata(
+            inner.text("description") if values.get("description") is not None else noted.description,
+            tuple(inner.tags()) if "tags" in values else noted.tags,
+            default_type,
+            inner.flag("protected_from_deletion", noted.is_protected_from_deletion),
+        )
+        metadata.check()
+        tracing = inner.flag("tracing", False) if "tracing" in values else None
+        self._types[name] = default_type
+        self._do(entry, partial(self._put_vhost, name, metadata, tracing))
+
+    def _put_vhost(self, name: str, metadata: Metadata, tracing: bool | None) -> None:
+        broker, is_new = self.broker, name not in self.broker.vhosts
+        vhost = broker.add_vhost(name, metadata)
+        if not is_new:
+            vhost.set_metadata(metadata)
+        elif self._actor is not None and self._actor in broker.users:
+            broker.users.set_permission(broker.users[self._actor], name, Permission())
+        if tracing is not None and tracing is not vhost.tracing.is_on:
+            vhost.tracing.start() if tracing else vhost.tracing.stop()
+
+    def _read_permission(self, entry: Entry) -> None:
+        user, vhost = self._user_of(entry), self._vhost_of(entry)
+        permission = Permission(entry.text("configure"), entry.text("write"), entry.text("read"))
+        permission.check()
+        users = self.broker.users
+        self._do(entry, lambda: self.broker.users.set_permission(users[user], vhost, permission))
+
+    def _read_topic_permission(self, entry: Entry) -> None:
+        user, vhost, exchange = self._user_of(entry), self._vhost_of(entry), entry.text("exchange")
+        permission = TopicPermission(entry.text("write"), entry.text("read"))
+        permission.check()
+        users = self.broker.users
+        self._do(entry, lambda: self.broker.users.set_topic_permission(users[user], vhost, exchange, permission))
+
+    def _read_global_parameter(self, entry: Entry) -> None:
+        name, value = entry.text("name"), entry.values.get("value")
+        runtime_parameters.check_value(value)
+        if not name.startswith(INTERNAL):
+            self._do(entry, partial(self.broker.global_parameters.set, name, value))
+
+    def _read_policy(self, entry: Entry) -> None:
+        if entry.values.get("name") is None:
+            raise DefinitionsError(f"policy in virtual host '{entry.values.get('vhost')}' has undefined name")
+        vhost, name = self._vhost_of(entry), entry.text("name")
+        policy = runtime_parameters.policy_of(name, entry.values)
+        with _Validation(vhost, name):
+            check(policy, POLICY_VALUES)
+        self._do(entry, partial(self._set_policy, vhost, policy))
+
+    def _set_policy(self, vhost: str, policy: Policy) -> None:
+        self.broker.vhosts[vhost].policies.set(policy)
+
+    def _read_parameter(self, entry: Entry) -> None:
+        vhost, component, name = self._vhost_of(entry), entry.text("component"), entry.text("name")
+        value = entry.values.get("value")
+        if component == runtime_parameters.VHOST_LIMITS:
+            value = entry.object("value")
+        with _Validation(vhost, component, name):
+            runtime_parameters.check(self.broker, component, name, value)
+        if component == runtime_parameters.VHOST_LIMITS:
+            self._queue_limits[vhost] = entry.object("value").get(MAX_QUEUES)
+        self._do(entry, partial(self._set_parameter, vhost, component, name, value))
+
+    def _set_parameter(self, vhost: str, component: str, name: str, value: Any) -> None:
+        self.broker.vhosts[vhost].parameters.set(component, name, value)
+
+    def _read_exchange(self, entry: Entry) -> None:
+        vhost, name = self._vhost_of(entry), entry.name()
+        if not name or name.startswith(RESERVED):
+            self._skip(entry, "an exchange", name)
+            return
+        exchange_type(self.broker.profile, kind := entry.text("type"))
+        flags = {
+            "is_durable": entry.flag("durable", True),
+            "is_auto_delete": entry.flag("auto_delete", False),
+            "is_internal": entry.flag("internal", False),
+            "arguments_": table_of(entry.values.get("arguments")),
+        }
+        self._do(entry, partial(self._declare_exchange, vhost, name, kind, flags))
+
+    def _declare_exchange(self, vhost: str, name: str, kind: str, flags: dict[str, Any]) -> None:
+        """Declare an exchange unless it exists."""
+        there = self.broker.vhosts[vhost]
+        if name not in there.exchanges:
+            there.declare_exchange(name, kind, **flags)
+
+    def _read_queue(self, entry: Entry) -> None:
+        vhost, name = self._vhost_of(entry), entry.name()
+        if name.startswith(RESERVED):
+            self._skip(entry, "a queue", name)
+            return
+        if not name:
+            raise DefinitionsError(f"{entry.title} has no name")
+        is_durable, is_auto_delete = entry.flag("durable", True), entry.flag("auto_delete", False)
+        table = table_of(entry.values.get("arguments"))
+        there = self.broker.vhosts.get(vhost)
+        if there is not None and name in there.queues:
+            return
+        resource = f"queue '{name}' in vhost '{vhost}'"
+        typed = with_queue_type(
+            table, self._types[vhost], is_durable=is_durable, is_exclusive=False, is_auto_delete=is_auto_delete
+        )
+        arguments.check_queue(typed, self.broker.profile, resource)
+        check_shape(resource, typed, is_durable, is_auto_delete, None)
+        self._new_queues.setdefault(vhost, set()).add(name)
+        self._do(entry, partial(self._declare_queue, vhost, name, is_durable, is_auto_delete, table))
+
+    def _declare_queue(
+        self, vhost: str, name: str, is_durable: bool, is_auto_delete: bool, table: fields.Table
+    ) -> None:
+        there = self.broker.vhosts[vhost]
+        if name not in there.queues:
+            there.declare_queue(
+                name,
+                is_durable=is_durable,
+                is_auto_delete=is_auto_delete,
+                owner=None,
+                connection=None,
+                arguments_=table,
+            )
+
+    def _check_queue_limits(self) -> None:
+        for name, added in self._new_queues.items():
+            limit, vhost = self._queue_limits.get(name), self.broker.vhosts.get(name)
+            count = len(vhost.queues) if vhost is not None else 0
+            if limit is not None and 0 <= limit < count + len(added):
+                raise DefinitionsError(
+                    f'Adding {len(added)} queue(s) to virtual host "{name}" would exceed the limit of {limit} '
+                    f"queue(s).\n\nThis virtual host currently has {count} queue(s) defined.\n\nImport aborted!"
+                )
+
+    def _read_binding(self, entry: Entry) -> None:
+        vhost, source, destination = self._vhost_of(entry), entry.name("source"), entry.name("destination")
+        kind, key = entry.text("destination_type"), entry.text("routing_key", "")
+        if kind not in ("queue", "exchange"):
+            raise DefinitionsError(f"destination_type of {entry.title} is neither queue nor exchange")
+        if len(key.encode()) > SHORTSTR_BYTES_MAX:
+            raise DefinitionsError(f"routing_key of {entry.title} is longer than {SHORTSTR_BYTES_MAX} octets")
+        table = table_of(entry.values.get("arguments"))
+        # Bindings of the default exchange cannot be declared.
+        if source:
+            self._do(entry, partial(self._bind, entry.title, vhost, source, kind, destination, key, table))
+
+    def _bind(
+        self, title: str, vhost: str, source: str, kind: str, destination: str, key: str, table: fields.Table
+    ) -> None:
+        there = self.broker.vhosts[vhost]
+        origin = there.exchanges.get(source)
+        target = there.exchanges.get(destination) if kind == "exchange" else there.queues.get(destination)
+        if origin is None or target is None:
+            missing = f"exchange '{source}'" if origin is None else f"{kind} '{destination}'"
+            self.notes.append(f"{title} is skipped, since there is no {missing}")
+            return
+        there.bind(origin, target, key, table)
+
+    def _skip(self, entry: Entry, kind: str, name: str) -> None:
+        if name:
+            self.notes.append(f"Skipping import of {kind} whose name begins with 'amq.', name: {name}")
+        else:
+            self.notes.append(f"{entry.title} is skipped: it is the default exchange")
+
+
+class _Validation:
+    """Errors of policies and parameters in RabbitMQ's words, followed by their names."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, InvalidParameter):
+            raise DefinitionsError(f"Validation failed\n\n{error}\n ({'/'.join(self._names)})") from None
+
+
+def _short_type(name: str) -> str:
+    """Return a queue type, which RabbitMQ may write as the name of its module."""
+    return name.removeprefix("rabbit_").removesuffix("_queue")
+
+
+def _title(kind: str, number: int, values: dict[str, Any], vhost: str | None) -> str:
+    vhost_name = values.get("vhost") if vhost is None else vhost
+    place = f" in vhost '{vhost_name}'" if isinstance(vhost_name, str) else ""
+    if kind == "binding":
+        source, key, destination = values.get("source"), values.get("routing_key"), values.get("destination")
+        return f"binding '{key}' of exchange '{source}' to {values.get('destination_type')} '{destination}'{place}"
+    if kind in ("permission", "topic permission"):
+        return f"{kind} of user '{values.get('user')}'{place}"
+    name = values.get("name")
+    return f"{kind} '{name}'{place}" if isinstance(name, str) else f"{kind} {number}{place}"
+
+
+def _sentence(title: str, error: Exception) -> str:
+    """Return RabbitMQ's text of an error, with the name of the object if the text does not have it."""
+    text = f"{error.name.lower()}: {error}" if isinstance(error, AMQPError) else str(error)
+    return text if title in text else f"{title}: {text}"

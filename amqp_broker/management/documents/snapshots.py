@@ -1,0 +1,268 @@
+"""Snapshots of a vhost: its definitions and messages in one JSON document that can be restored.
+
+Messages keep their order, properties, deadlines (as the remaining time), delivery counts and stream offsets;
+unacknowledged messages count as requeued. Exclusive queues and the history of x-recent-history exchanges are left
+out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import (
+    CONTENT,
+    Address,
+    MalformedProperties,
+    Message,
+    SpecialMessage,
+    Traits,
+    content_frames,
+)
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.exchanges.delayed import DELAY_MS_MAX, DelayedExchange
+from amqp_broker.broker.operations.resetting import reset_vhost
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue, Kept
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.snapshot import kept_in
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.exporting import export
+from amqp_broker.management.documents.importing import RESERVED, DefinitionsError, Import
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, text_of
+
+FORMAT: Final = 1
+FRAME_MAX: Final = 131_072
+
+Count = Annotated[int, Meta(ge=0, le=1 << 62)]
+Level = Annotated[int, Meta(ge=0, lt=LEVELS)]
+
+
+class SnapshotError(ValueError):
+    """A document is not a snapshot, or cannot be restored here; the text says why."""
+
+
+class NotEmpty(SnapshotError):
+    """The vhost is not empty and was not to be cleared."""
+
+
+class SavedMessage(Struct, omit_defaults=True):
+    """A message: `properties` are flags and list as on the wire. Octets are base64 in JSON."""
+
+    exchange: str
+    routing_key: str
+    properties: bytes
+    body: bytes
+    # Remaining time in the queue, or of the delay.
+    expires_in_ms: Count | None = None
+    due_in_ms: Count | None = None
+    # Of quorum queues (broker/queues/backlog_queue.py: Kept).
+    returns: Count = 0
+    failures: Count = 0
+    level: Level = PRIORITY_DEFAULT
+    # Values outside of the content (message.py: SpecialMessage).
+    expiration_ms: Count | None = None
+    blind_keys: list[str] = []
+    has_died: bool = False
+
+
+class SavedQueue(Struct, omit_defaults=True):
+    """`returned` messages were delivered before; `turn` is for quorum queues with two levels of priority."""
+
+    name: str
+    returned: list[SavedMessage] = []
+    messages: list[SavedMessage] = []
+    turn: Level = 0
+
+
+class SavedChunk(Struct):
+    age_ms: Count
+    messages: list[SavedMessage]
+
+
+class SavedStream(Struct):
+    name: str
+    first_offset: Count
+    chunks: list[SavedChunk]
+
+
+class SavedExchange(Struct):
+    name: str
+    delayed: list[SavedMessage]
+
+
+class Snapshot(Struct):
+    format: int
+    definitions: dict[str, Any]
+    queues: list[SavedQueue]
+    streams: list[SavedStream]
+    exchanges: list[SavedExchange]
+
+
+# Taking a snapshot
+
+
+def taken(broker: Broker, vhost_name: str) -> dict[str, Any]:
+    """Return a snapshot of a vhost. Raise DoesNotExist."""
+    vhost, now = broker.vhost(vhost_name), broker.now
+    queues = [queue for queue in vhost.queues.values() if queue.owner is None]
+    snapshot = Snapshot(
+        FORMAT,
+        export(broker, vhost_name),
+        [_queue(vhost, queue, now) for queue in queues if isinstance(queue, BacklogQueue)],
+        [_stream(queue, now) for queue in queues if isinstance(queue, StreamQueue)],
+        [_exchange(exchange, now) for exchange in vhost.exchanges.values() if isinstance(exchange, DelayedExchange)],
+    )
+    built: dict[str, Any] = msgspec.to_builtins(snapshot)
+    return built
+
+
+def _message(message: Message, **more: Any) -> SavedMessage:
+    if isinstance(message, SpecialMessage):
+        more.update(expiration_ms=message.expiration_ms, blind_keys=list(message.blind_keys), has_died=message.has_died)
+    names = text_of(message.exchange), text_of(message.routing_key)
+    return SavedMessage(*names, message.property_list, message.body, **more)
+
+
+def _kept(kept: Kept, now: int) -> SavedMessage:
+    left_ms = None if kept.deadline_ms is None else max(0, kept.deadline_ms - now)
+    return _message(kept.message, expires_in_ms=left_ms, returns=kept.returns, failures=kept.failures, level=kept.level)
+
+
+def _queue(vhost: VHost, queue: BacklogQueue, now: int) -> SavedQueue:
+    returned, others = kept_in(vhost, queue)
+    turn = queue.turn if isinstance(queue, QuorumQueue) else 0
+    return SavedQueue(
+        text_of(queue.name), [_kept(kept, now) for kept in returned], [_kept(kept, now) for kept in others], turn
+    )
+
+
+def _stream(queue: StreamQueue, now: int) -> SavedStream:
+    chunks = [
+        SavedChunk(max(0, now - chunk.head.timestamp_ms), [_message(message) for message in chunk.messages])
+        for chunk in queue.log.chunks()
+    ]
+    return SavedStream(text_of(queue.name), queue.log.first, chunks)
+
+
+def _exchange(exchange: DelayedExchange, now: int) -> SavedExchange:
+    delayed = [_message(message, due_in_ms=max(0, due_ms - now)) for due_ms, message in exchange.delayed()]
+    return SavedExchange(text_of(exchange.name), delayed)
+
+
+# Restoring a snapshot
+
+
+def restore(broker: Broker, document: Any, vhost_name: str, *, clear: bool = False) -> bool:
+    """Restore a snapshot in a vhost; return whether the vhost is new.
+
+    Raise SnapshotError; nothing is changed then, unless only the declaration of an object shows the error.
+    """
+    snapshot = _read(document)
+    vhost = broker.vhosts.get(vhost_name)
+    is_new = vhost is None
+    if vhost is not None and not clear and not is_empty(vhost):
+        raise NotEmpty(f"vhost '{vhost_name}' is not empty")
+    vhost = broker.add_vhost(vhost_name)
+    try:
+        Import(broker, snapshot.definitions, vhost_name)
+        if not is_new and clear:
+            reset_vhost(vhost)
+        for _ in Import(broker, snapshot.definitions, vhost_name).run():
+            pass
+        _fill(vhost, snapshot)
+    except (DefinitionsError, SnapshotError) as error:
+        if is_new:
+            broker.delete_vhost(vhost_name)
+        raise SnapshotError(str(error)) from None
+    return is_new
+
+
+def is_empty(vhost: VHost) -> bool:
+    """Return whether a vhost has only the objects of a new one."""
+    own = any(name and not name.startswith(RESERVED) for name in vhost.exchanges)
+    bound = any(exchange.bindings for exchange in vhost.exchanges.values())
+    return not (vhost.queues or own or bound or any(vhost.policies) or any(vhost.parameters))
+
+
+def _read(document: Any) -> Snapshot:
+    """Return a snapshot, checked as far as possible without declaring it. Raise SnapshotError."""
+    try:
+        snapshot = msgspec.convert(document, Snapshot)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"this is no snapshot: {error}") from None
+    if snapshot.format != FORMAT:
+        raise SnapshotError(f"this snapshot has format {snapshot.format}, and {FORMAT} is what is understood")
+    messages = [message for queue in snapshot.queues for message in (*queue.returned, *queue.messages)]
+    messages += [message for stream in snapshot.streams for chunk in stream.chunks for message in chunk.messages]
+    messages += [message for exchange in snapshot.exchanges for message in exchange.delayed]
+    for message in messages:
+        _built(message)
+    filled = {
+        "queues": [queue.name for queue in snapshot.queues] + [stream.name for stream in snapshot.streams],
+        "exchanges": [exchange.name for exchange in snapshot.exchanges],
+    }
+    for kind, wanted in filled.items():
+        defined = snapshot.definitions.get(kind)
+        names = [one.get("name") for one in defined if isinstance(one, dict)] if isinstance(defined, list) else []
+        for name in wanted:
+            if name not in names:
+                raise SnapshotError(f"this is no snapshot: '{name}' is not among the {kind} of its definitions")
+    return snapshot
+
+
+def _built(saved: SavedMessage) -> Message:
+    """Return the message. Raise SnapshotError for an invalid one."""
+    if any(len(name.encode("utf-8", "replace")) > SHORTSTR_BYTES_MAX for name in (saved.exchange, saved.routing_key)):
+        raise SnapshotError(f"a name of a message is longer than {SHORTSTR_BYTES_MAX} octets")
+    try:
+        traits = Traits(saved.properties)
+    except (MalformedProperties, fields.MalformedTable) as error:
+        raise SnapshotError(f"the properties of a message are none: {error}") from None
+    header = CONTENT.pack(60, 0, len(saved.body)) + saved.properties
+    if len(header) > FRAME_MAX - 8:
+        raise SnapshotError("the properties of a message do not fit into a frame")
+    return SpecialMessage(
+        Address(saved.exchange, saved.routing_key),
+        content_frames(1, header, saved.body, FRAME_MAX),
+        1,
+        traits.is_persistent,
+        expiration_ms=saved.expiration_ms,
+        blind_keys=saved.blind_keys,
+        has_died=saved.has_died,
+    )
+
+
+def _fill(vhost: VHost, snapshot: Snapshot) -> None:
+    now = vhost.broker.now
+
+    def kept(saved: SavedMessage) -> Kept:
+        deadline_ms = None if saved.expires_in_ms is None else now + saved.expires_in_ms
+        return Kept(_built(saved), deadline_ms, saved.returns, saved.failures, saved.level)
+
+    for one in snapshot.queues:
+        queue = vhost.queues[one.name]
+        if not isinstance(queue, BacklogQueue):
+            raise SnapshotError(f"{queue} is a stream, but its messages are not those of one")
+        returned, others = [kept(saved) for saved in one.returned], [kept(saved) for saved in one.messages]
+        queue.refill(returned, others)
+        if isinstance(queue, QuorumQueue):
+            queue.turn = one.turn
+    for stream in snapshot.streams:
+        log = vhost.queues[stream.name]
+        if not isinstance(log, StreamQueue):
+            raise SnapshotError(f"{log} is no stream, but its messages are those of one")
+        log.refill_from(
+            stream.first_offset,
+            [(max(0, now - chunk.age_ms), [_built(saved) for saved in chunk.messages]) for chunk in stream.chunks],
+        )
+    for delaying in snapshot.exchanges:
+        exchange = vhost.exchanges[delaying.name]
+        if not isinstance(exchange, DelayedExchange):
+            raise SnapshotError(f"{exchange} delays nothing")
+        for saved in delaying.delayed:
+            exchange.keep_back(_built(saved), now + min(saved.due_in_ms or 0, DELAY_MS_MAX))

@@ -1,0 +1,88 @@
+"""Field tables as JSON, and JSON as field tables, in RabbitMQ's mapping.
+
+A JSON integer becomes a long, a number with a point a double. The way back loses the type of integers, and the
+difference between octets and text, and between times and numbers. Source: rabbit_misc.erl, to_amqp_table, amqp_table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import InvalidParameter
+
+# Octets of a shortstr: the key of a field, a name, a routing key.
+SHORTSTR_BYTES_MAX: Final = 255
+LONG_MIN: Final = -(1 << 63)
+LONG_MAX: Final = (1 << 63) - 1
+
+
+def table_of(value: Any) -> fields.Table:
+    """Return the field table of a JSON object; null and [] are empty tables. Raise InvalidParameter.
+
+    RabbitMQ refuses null in a table; here it is `void`, so that an import restores any exported table.
+    """
+    if value is None or value == []:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidParameter(f"arguments should be a dictionary, actually was {fields.json_term(value)}")
+    return {_key(key): _field(item, key, 1) for key, item in value.items()}
+
+
+def json_of(value: Any) -> Any:
+    """Return a field, or a table of fields, as JSON; octets that are not UTF-8 become U+FFFD."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return text_of(value)
+    if isinstance(value, dict):
+        return {text_of(key): json_of(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [json_of(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, fields.Decimal):
+        return float(value.unscaled / 10**value.scale)
+    if isinstance(value, float):
+        # JSON has no infinity and no NaN.
+        return float(value) if math.isfinite(value) else None
+    return int(value)
+
+
+def text_of(text: str) -> str:
+    """Return text of AMQP as text of JSON: octets that are not UTF-8 become U+FFFD."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _field(value: Any, key: str, depth: int) -> Any:
+    if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
+        return value
+    if isinstance(value, int):
+        if not LONG_MIN <= value <= LONG_MAX:
+            raise InvalidParameter(f"argument '{key}' is {value}, which 64 bits do not hold")
+        return fields.Long(value)
+    if depth >= fields.DEPTH_MAX:
+        raise InvalidParameter(f"argument '{key}' is nested deeper than {fields.DEPTH_MAX} levels")
+    if isinstance(value, list):
+        return [_field(item, key, depth + 1) for item in value]
+    return {_key(name): _field(item, key, depth + 1) for name, item in value.items()}
+
+
+def _key(key: str) -> str:
+    if len(key.encode()) > SHORTSTR_BYTES_MAX:
+        raise InvalidParameter(f"argument '{key[:20]}…' has a name longer than {SHORTSTR_BYTES_MAX} octets")
+    return key
+
+
+def has_null(value: Any) -> bool:
+    """Return whether there is a null in an object or an array, at any depth."""
+    rest = [value]
+    while rest:
+        outer = rest.pop()
+        within = outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ()
+        for item in within:
+            if item is None:
+                return True
+            rest.append(item)
+    return False

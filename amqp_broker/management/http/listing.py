@@ -1,0 +1,155 @@
+"""Lists as RabbitMQ answers them: sorted, and one page at a time if the request asks for it.
+
+Source: rabbit_mgmt_util.erl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from amqp_broker.broker.admin import patterns
+from amqp_broker.management.http import json
+from amqp_broker.management.http.answers import Refusal, bad_request
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.http.shapes import Switch, read_by
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+
+PAGE_SIZE: Final = 100
+PAGE_SIZE_MAX: Final = 500
+DEFAULT_SORT: Final = ("vhost", "name")
+# Digits of an integer that are read as RabbitMQ does (list_to_integer).
+_DIGITS_MAX: Final = 18
+
+
+def _integer(name: str, value: str) -> int:
+    digits = value[1:] if value[:1] in ("-", "+") else value
+    if not digits.isascii() or not digits.isdigit() or len(digits) > _DIGITS_MAX:
+        raise bad_request("Pagination parameters are invalid")
+    return int(value)
+
+
+class ListQuery(Struct):
+    """Parameters that a list takes; `columns` is applied to all answers (columns.py)."""
+
+    page: Annotated[int | None, read_by(_integer, type="integer", minimum=1)] = None
+    page_size: Annotated[int | None, read_by(_integer, type="integer", minimum=1, maximum=PAGE_SIZE_MAX)] = None
+    name: str = ""
+    use_regex: Switch = False
+    sort: str = ""
+    sort_reverse: Switch = False
+    columns: str = ""
+
+
+class Page(NamedTuple):
+    """A page of a list: `number` counts from 1; names must contain `name`, or match it."""
+
+    number: int
+    size: int
+    name: str
+    is_pattern: bool
+
+
+def page_of(query: ListQuery) -> Page | None:
+    """Return the page that a query asks for, or None for the whole list. Raise Refusal."""
+    number, size, name = query.page, query.page_size, query.name
+    if number is None:
+        return None
+    if number < 1 or (size is not None and not 0 < size <= PAGE_SIZE_MAX):
+        raise Refusal(
+            400,
+            "invalid_pagination_parameters",
+            f"Invalid pagination parameters: page number {number}, page size {'undefined' if size is None else size}",
+        )
+    if query.use_regex and patterns.problem_of(name):
+        raise bad_request("Pagination parameters are invalid")
+    return Page(number, size or PAGE_SIZE, name, query.use_regex)
+
+
+def listed(
+    request: Request,
+    things: Iterable[T],
+    view: Callable[[T], Row] = lambda thing: thing,  # type: ignore[assignment,return-value] # things are rows already
+    *,
+    brief: Callable[[T], Row] | None = None,
+    brief_columns: Sequence[str] = (),
+    default_sort: Sequence[str] = DEFAULT_SORT,
+) -> Any:
+    """Return the list of `view(thing)`, or the page that the request asks for. Raise Refusal.
+
+    For a page, `brief` makes the rows that are sorted and filtered, as long as `brief_columns` suffice for that, and
+    `view` only those of the page.
+    """
+    query = request.read_query(ListQuery)
+    page, sort, is_reversed = page_of(query), query.sort, query.sort_reverse
+    order = _order_by((sort, *default_sort) if sort else default_sort)
+    if page is None:
+        rows = [view(thing) for thing in things]
+        rows.sort(key=order, reverse=is_reversed)
+        return rows
+    first = brief if brief is not None and (not sort or sort in brief_columns) else view
+    pairs = [(first(thing), thing) for thing in things]
+    total_count = len(pairs)
+    if page.name:
+        pairs = [pair for pair in pairs if _is_named(pair[0], page)]
+    pairs.sort(key=lambda pair: order(pair[0]), reverse=is_reversed)
+    start = (page.number - 1) * page.size
+    if start > len(pairs):
+        raise Refusal(
+            400,
+            "page_out_of_range",
+            f"Page out of range, page: {page.number} page size: {page.size}, len: {len(pairs)}",
+        )
+    some = pairs[start : start + page.size]
+    return Paged(
+        total_count=total_count,
+        item_count=len(some),
+        filtered_count=len(pairs),
+        page=page.number,
+        page_size=page.size,
+        page_count=(len(pairs) + page.size - 1) // page.size,
+        items=[row if first is view else view(thing) for row, thing in some],
+    )
+
+
+class Paged(dict[str, Any]):
+    """A page of a list: `items`, and RabbitMQ's counts around them."""
+
+
+def _is_named(row: Row, page: Page) -> bool:
+    name = str(row.get("name", ""))
+    if page.is_pattern:
+        return patterns.matches("(?i)" + page.name, name)
+    return page.name.lower() in name.lower()
+
+
+def _order_by(names: Sequence[str]) -> Callable[[Row], Any]:
+    """Return the function that orders rows by the values of dotted names."""
+    keys = [name.split(".") for name in names]
+    if all(len(key) == 1 for key in keys):
+        return lambda row: [_order(row.get(name, 0)) for name in names]
+    return lambda row: [_order(_dotted(row, key)) for key in keys]
+
+
+def _dotted(row: Any, keys: Sequence[str]) -> Any:
+    """Return the value of a dotted name; 0 without one, since absent counters are zero."""
+    for key in keys:
+        if not isinstance(row, Mapping) or key not in row:
+            return 0
+        row = row[key]
+    return row
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    """Return a key that sorts like Erlang's terms: numbers, atoms, objects and lists, text."""
+    if isinstance(value, str):
+        return (4, value.encode("utf-8", "surrogateescape"))
+    if value is None or isinstance(value, bool):
+        return (1, "null" if value is None else str(value).lower())
+    if isinstance(value, (int, float)):
+        return (0, value)
+    return (2, json.encode(value))

@@ -1,0 +1,91 @@
+"""Routing: the endpoints of a path, whose names may be any octets, percent-encoded.
+
+A segment is decoded once, after the path was split, so that `%2F` is a part of a name. `.` and `..` are resolved after
+decoding; an empty last segment does not count (cowboy_router.erl, split_path).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from amqp_broker.management.http.endpoints import Endpoint
+
+_BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+# More than the path of any endpoint has.
+SEGMENTS_MAX: Final = 32
+# Key of the segments that may be any name.
+_ANY: Final = ""
+
+
+class BrokenPath(ValueError):
+    """A percent sign without two hexadecimal digits."""
+
+
+class Paths:
+    """A tree of segments that leads to the endpoints of a path."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self._root: dict[str, Any] = {}
+        for endpoint in endpoints:
+            node, names = self._root, []
+            for segment in endpoint.path.strip("/").split("/"):
+                if segment.startswith("{"):
+                    names.append(segment.strip("{}"))
+                    segment = _ANY
+                node = node.setdefault(segment, {})
+            by_method, known = node.setdefault(None, ({}, names))  # type: ignore[call-overload] # no segment is None
+            assert names == known, f"{endpoint} has other names than the other methods of its path"
+            by_method[endpoint.method] = endpoint
+
+    def find(self, path: str) -> tuple[Mapping[str, Endpoint], dict[str, str]] | None:
+        """Return the endpoints of a raw path by method, and the names in it. Raise BrokenPath."""
+        segments = segments_of(path)
+        if len(segments) > SEGMENTS_MAX:
+            return None
+        values: list[str] = []
+        leaf = self._walk(self._root, segments, 0, values)
+        return None if leaf is None else (leaf[0], dict(zip(leaf[1], values, strict=True)))
+
+    def _walk(self, node: dict[Any, Any], segments: list[str], at: int, values: list[str]) -> Any:
+        if at == len(segments):
+            return node.get(None)
+        segment = segments[at]
+        if segment and segment in node:
+            found = self._walk(node[segment], segments, at + 1, values)
+            if found is not None:
+                return found
+        if _ANY not in node or not segment:
+            return None
+        values.append(segment)
+        found = self._walk(node[_ANY], segments, at + 1, values)
+        if found is None:
+            values.pop()
+        return found
+
+
+def segments_of(path: str) -> list[str]:
+    """Return the decoded segments; octets that are not UTF-8 become surrogate escapes. Raise BrokenPath."""
+    if _BROKEN.search(path):
+        raise BrokenPath(path)
+    segments: list[str] = []
+    pieces = path.removeprefix("/").split("/")
+    if not pieces[-1]:
+        pieces.pop()
+    for piece in pieces:
+        segment = unquote_to_bytes(piece.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+        if segment == "..":
+            del segments[-1:]
+        elif segment != ".":
+            segments.append(segment)
+    return segments
+
+
+def query_of(text: str) -> dict[str, str]:
+    """Return the parameters of a query; of several with one name, the first."""
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True, errors="surrogateescape"):
+        query.setdefault(name, value)
+    return query

@@ -1,0 +1,150 @@
+"""Live updates: `GET /_broker/events`, as server-sent events.
+
+    overview    each second the value of /api/overview, with `at_ms` of a clock that is never moved
+    topology    `{"changed": ["queue", "binding"]}`: the kinds of objects that were created, changed or removed
+    messages    `{"events": [...], "skipped": 12}`: the extended trace of a vhost (observe/trace.py), for
+                administrators
+
+Nothing is counted or traced without a listener. A page that does not read costs one bounded ring (listener.py), and
+learns how many events it missed. Source of the format: HTML Standard, "Server-sent events".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.management.api.overview import overview
+from amqp_broker.management.http.answers import Streamed, bad_request, not_found
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag, require_tag
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.live.listener import Listener
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.vhost import VHost
+
+STREAMS: Final = frozenset({"overview", "topology", "messages"})
+# Seconds between updates, so that a burst is one update, and between overviews.
+COLLECT_S: Final = 0.1
+OVERVIEW_S: Final = 1.0
+# Seconds until a write that does not end fails.
+STUCK_S: Final = 30.0
+
+endpoints = Endpoints()
+
+
+class UpdatesQuery(Struct):
+    """The streams to send, separated by commas, and the vhost of the stream `messages`."""
+
+    streams: str = "overview,topology"
+    vhost: str | None = None
+
+
+class Subscription:
+    """The streams that a request asks for. Raises Refusal for an unknown one, or one that the user must not see."""
+
+    def __init__(self, request: Request) -> None:
+        query = request.read_query(UpdatesQuery)
+        self.broker, self.user = request.broker, request.user
+        self.streams = frozenset(query.streams.split(","))
+        unknown = self.streams - STREAMS
+        if unknown:
+            raise bad_request(f"unknown streams: {', '.join(sorted(unknown))}")
+        self.tag = ADMINISTRATOR if "messages" in self.streams else MANAGEMENT
+        self.vhost: VHost | None = None
+        if "messages" in self.streams:
+            require_tag(self.user, ADMINISTRATOR)
+            name = self.broker.settings.default_vhost if query.vhost is None else query.vhost
+            self.vhost = self.broker.vhosts.get(name)
+            if self.vhost is None:
+                raise not_found()
+
+    def attach(self, listener: Listener) -> None:
+        """Send updates to the listener from now on."""
+        if "topology" in self.streams:
+            self.broker.events.listen(listener.on_event)
+        if self.vhost is not None:
+            self.vhost.tracing.observe(listener.on_message)
+
+    def detach(self, listener: Listener) -> None:
+        """Send no more updates to the listener."""
+        self.broker.events.unlisten(listener.on_event)
+        if self.vhost is not None:
+            self.vhost.tracing.stop_observing(listener.on_message)
+
+    def is_allowed(self) -> bool:
+        """Return whether the user still exists and has the tag, and the vhost still exists."""
+        if not isinstance(self.user, InternalUser):
+            is_same = self.broker.users.get(self.user.name) is self.user
+            if not is_same or not has_tag(self.user, self.tag):
+                return False
+        return self.vhost is None or self.broker.vhosts.get(self.vhost.name) is self.vhost
+
+
+def frame(stream: str, value: Any) -> bytes:
+    """Return one server-sent event."""
+    return b"event: %s\ndata: %s\n\n" % (stream.encode(), msgspec.json.encode(value))
+
+
+@endpoints.on("GET /_broker/events", tag=MANAGEMENT, query=UpdatesQuery)
+def updates(request: Request) -> Streamed:
+    """Stream what the web page shows: numbers each second, changes of objects, messages of a vhost."""
+    subscription = Subscription(request)
+
+    async def send(given: web.Request) -> web.StreamResponse:
+        return await _send(given, request, subscription)
+
+    return Streamed(send)
+
+
+async def _send(given: web.Request, request: Request, subscription: Subscription) -> web.StreamResponse:
+    """Send updates until the client leaves or is not allowed any more."""
+    wake = asyncio.Event()
+    listener = Listener(wake.set)
+    headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    response = web.StreamResponse(headers=headers)
+    await response.prepare(given)
+    loop = asyncio.get_running_loop()
+    subscription.attach(listener)
+    try:
+        hello = frame("hello", {"streams": sorted(subscription.streams)})
+        await asyncio.wait_for(response.write(hello), STUCK_S)
+        due = loop.time()
+        while subscription.is_allowed():
+            pending = []
+            if wake.is_set():
+                wake.clear()
+                pending = listener.take()
+            if loop.time() >= due:
+                due = loop.time() + OVERVIEW_S
+                pending.append(_tick(request, subscription, loop.time()))
+            for stream, value in pending:
+                await asyncio.wait_for(response.write(frame(stream, value)), STUCK_S)
+            await asyncio.sleep(COLLECT_S)
+            await _wait(wake, due - loop.time())
+    except (ConnectionError, TimeoutError):
+        pass  # the client has left
+    finally:
+        subscription.detach(listener)
+    return response
+
+
+async def _wait(wake: asyncio.Event, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(wake.wait(), max(timeout_s, 0))
+    except TimeoutError:
+        return
+
+
+def _tick(request: Request, subscription: Subscription, now_s: float) -> tuple[str, Any]:
+    """Return the update of each second: the overview, or a sign of life."""
+    if "overview" not in subscription.streams:
+        return "tick", {}
+    request.broker.collect_counts()
+    return "overview", {**overview(Request(request.broker, request.node, request.user)), "at_ms": round(now_s * 1000)}

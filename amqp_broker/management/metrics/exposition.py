@@ -1,0 +1,142 @@
+"""The text for Prometheus, in RabbitMQ's three forms: sums, a line per object, chosen families.
+
+It is written here and not by a library, which would make an object for each number of each queue: that would stop the
+broker for a hundred milliseconds with two thousand queues. Source: RabbitMQ, "Monitoring with Prometheus".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from amqp_broker.management.http.answers import Answer
+from amqp_broker.management.http.auth import PUBLIC
+from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.metrics.declarations import Family, Metric, Objects, Scope, label_writer
+from amqp_broker.management.metrics.node_metrics import GLOBAL_FAMILIES, IDENTITY_FAMILIES, NODE_FAMILIES
+from amqp_broker.management.metrics.object_metrics import CLUSTER_FAMILIES, OBJECT_FAMILIES
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX: Final = "rabbitmq_"
+DETAILED_PREFIX: Final = "rabbitmq_detailed_"
+CLUSTER_PREFIX: Final = "rabbitmq_cluster_"
+
+
+def summed(request: Request) -> str:
+    """Return all families, with the numbers of objects summed up."""
+    scope = _scope(request, "aggregated")
+    return _text(_all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope), _sums(scope), _identity(scope))
+
+
+def per_object(request: Request) -> str:
+    """Return all families, with the numbers of each object."""
+    scope = _scope(request, "per-object")
+    node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
+    return _text(node, _present(PREFIX, OBJECT_FAMILIES, scope), _identity(scope))
+
+
+def detailed(request: Request, names: Collection[str], vhosts: Collection[str] | None) -> str:
+    """Return the families with these names, with the numbers of each object in some vhosts or in all."""
+    scope = _scope(request, "detailed", vhosts)
+    objects, node, cluster = (
+        [family for family in families if family.name in names]
+        for families in (OBJECT_FAMILIES, NODE_FAMILIES, CLUSTER_FAMILIES)
+    )
+    return _text(
+        _present(DETAILED_PREFIX, objects, scope),
+        _all(DETAILED_PREFIX, node, scope),
+        _present(CLUSTER_PREFIX, cluster, scope),
+        _identity(scope),
+    )
+
+
+def _scope(request: Request, endpoint: str, vhosts: Collection[str] | None = None) -> Scope:
+    request.broker.collect_counts()
+    return Scope(request.broker, request.node, vhosts, endpoint)
+
+
+def _text(*parts: Iterable[str]) -> str:
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _identity(scope: Scope) -> Iterator[str]:
+    return _all(PREFIX, IDENTITY_FAMILIES, scope)
+
+
+def _present(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[str]:
+    """Yield the lines of the families that have objects."""
+    return _all(prefix, families, scope, with_empty=False)
+
+
+def _all(prefix: str, families: Iterable[Family], scope: Scope, *, with_empty: bool = True) -> Iterator[str]:
+    known: dict[Objects, list[tuple[str, Any]]] = {}
+    for family in families:
+        objects = known.get(family.objects)
+        if objects is None:
+            write = label_writer(family.labels)
+            objects = known[family.objects] = [(write(values), subject) for values, subject in family.objects(scope)]
+        if not objects and not with_empty:
+            continue
+        for metric in family.metrics:
+            yield from _head(prefix, metric)
+            start, value_of = prefix + metric.name, metric.value
+            for labels, subject in objects:
+                value = value_of(subject)
+                if value is not None:
+                    yield f"{start}{labels} {value}"
+
+
+def _sums(scope: Scope) -> Iterator[str]:
+    for family in OBJECT_FAMILIES:
+        objects = [subject for _, subject in family.objects(scope)]
+        for metric in family.metrics:
+            yield from _head(PREFIX, metric)
+            values = (metric.value(subject) for subject in objects)
+            yield f"{PREFIX}{metric.name} {sum(value for value in values if value is not None)}"
+
+
+def _head(prefix: str, metric: Metric) -> tuple[str, str]:
+    name = prefix + metric.name
+    return f"# TYPE {name} {metric.type}", f"# HELP {name} {metric.help}"
+
+
+# HTTP
+
+
+class FamilyQuery(Struct):
+    """The families and the vhosts to show, each of which may be given several times."""
+
+    family: str = ""
+    vhost: str = ""
+
+
+def _answer(text: str) -> Answer:
+    return Answer(200, text.encode(), {"Content-Type": CONTENT_TYPE})
+
+
+def get_summed(request: Request) -> Answer:
+    """Return each metric summed up over its objects."""
+    return _answer(summed(request))
+
+
+def get_per_object(request: Request) -> Answer:
+    """Return each metric for each object."""
+    return _answer(per_object(request))
+
+
+def get_detailed(request: Request) -> Answer:
+    """Return chosen families for each object, of some vhosts or of all."""
+    vhosts = request.all_of("vhost")
+    return _answer(detailed(request, request.all_of("family"), vhosts or None))
+
+
+def endpoints(is_per_object: bool) -> Endpoints:
+    """Return the endpoints of Prometheus's listener; with `is_per_object` /metrics is /metrics/per-object."""
+    declared = Endpoints()
+    declared.on("GET /metrics", tag=PUBLIC)(get_per_object if is_per_object else get_summed)
+    declared.on("GET /metrics/per-object", tag=PUBLIC)(get_per_object)
+    declared.on("GET /metrics/detailed", tag=PUBLIC, query=FamilyQuery)(get_detailed)
+    return declared

@@ -1,0 +1,69 @@
+// Requests to the HTTP API with the name and password of the login form. They are kept for this tab only, and never in
+// an address. Requests omit the browser's own credentials, so that it shows no login dialog.
+
+const KEY = "authorization";
+
+export class ApiError extends Error {
+  constructor(status, reason) {
+    super(reason);
+    this.status = status;
+  }
+}
+
+let onLoggedOut = () => {};
+export const whenLoggedOut = (listener) => (onLoggedOut = listener);
+export const isLoggedIn = () => sessionStorage.getItem(KEY) !== null;
+
+export function authorization(name, password) {
+  const octets = new TextEncoder().encode(`${name}:${password}`);
+  return "Basic " + btoa(String.fromCharCode(...octets));
+}
+
+/** Log in. Throw ApiError if the broker refuses the login. */
+export async function logIn(name, password) {
+  const given = authorization(name, password);
+  const user = await request("GET", "/api/whoami", undefined, given);
+  sessionStorage.setItem(KEY, given);
+  return user;
+}
+
+export function logOut() {
+  sessionStorage.removeItem(KEY);
+  onLoggedOut();
+}
+
+export function ask(path, signal, given = sessionStorage.getItem(KEY), method = "GET", body = undefined) {
+  const headers = { Authorization: given ?? "" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const content = body === undefined ? undefined : JSON.stringify(body);
+  return fetch(path, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
+}
+
+async function request(method, path, body, given, signal) {
+  let response;
+  try {
+    response = await ask(path, signal, given, method, body);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "The broker does not answer");
+  }
+  const content = await response.text();
+  let value = null;
+  try {
+    value = content ? JSON.parse(content) : null;
+  } catch {
+    value = { reason: content };
+  }
+  if (!response.ok) {
+    const reason = typeof value?.reason === "string" ? value.reason : `${response.status} ${response.statusText}`;
+    // Log out if the credentials are no longer valid; show other refusals.
+    if (response.status === 401 && given === undefined && /Login failed/i.test(reason)) logOut();
+    throw new ApiError(response.status, reason);
+  }
+  return value;
+}
+
+export const get = (path, signal) => request("GET", path, undefined, undefined, signal);
+export const post = (path, body = {}) => request("POST", path, body);
+export const set = (path, body = {}) => request("PUT", path, body);
+export const remove = (path) => request("DELETE", path);

@@ -1,0 +1,150 @@
+// Lines over the last minutes, drawn by uPlot in the colours of the theme.
+
+import { h, text } from "./dom.js";
+import { number, rate } from "./format.js";
+
+const SPANS = [
+  [60, "1 min"],
+  [300, "5 min"],
+  [600, "10 min"],
+];
+
+const LOOKS = {
+  messages_ready: ["Ready", "--series-1"],
+  messages_unacknowledged: ["Unacked", "--series-2"],
+  publish: ["Publish", "--series-1"],
+  publish_in: ["Publish in", "--series-1"],
+  publish_out: ["Publish out", "--series-3"],
+  deliver_get: ["Deliver / get", "--series-3"],
+  ack: ["Ack", "--series-2"],
+  confirm: ["Confirm", "--series-4"],
+  redeliver: ["Redelivered", "--series-5"],
+};
+
+/** A chart of Samples. Show `element`; call `draw()` for each new sample, and `leave()` at the end. */
+export class Chart {
+  constructor({ title, samples, isRate = false, height = 168 }) {
+    this.samples = samples;
+    this.height = height;
+    this.format = isRate ? rate : number;
+    this.span = Number(sessionStorage.getItem("span")) || 60;
+    this.values = samples.series.map(() => h("b", null, "–"));
+    this.place = h("div", { class: "plot", role: "img", "aria-label": title });
+    const spans = h(
+      "select",
+      { "aria-label": `Period shown: ${title}`, onchange: (event) => this.setSpan(Number(event.target.value)) },
+      SPANS.map(([value, label]) => h("option", { value, selected: value === this.span }, label)),
+    );
+    this.element = h(
+      "figure",
+      { class: "chart" },
+      h("figcaption", null, h("h3", null, title), spans),
+      this.place,
+      h(
+        "ul",
+        { class: "legend" },
+        samples.series.map((name, index) => h("li", { class: `key-${LOOKS[name][1].slice(2)}` }, h("i"), LOOKS[name][0], this.values[index])),
+      ),
+    );
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.place);
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.repaint = () => this.build();
+    this.scheme.addEventListener("change", this.repaint);
+    addEventListener("themechange", this.repaint);
+  }
+
+  setSpan(span) {
+    this.span = span;
+    sessionStorage.setItem("span", span);
+    this.draw();
+  }
+
+  build() {
+    this.plot?.destroy();
+    this.plot = null;
+    const width = this.place.clientWidth;
+    if (!width) return;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const axis = {
+      stroke: colour("--muted"),
+      font: `11px ${style.getPropertyValue("--sans")}`,
+      grid: { stroke: colour("--grid"), width: 1 },
+      ticks: { show: false },
+    };
+    const time = (value) => new Date(value * 1000).toLocaleTimeString("en-GB");
+    this.plot = new window.uPlot(
+      {
+        width,
+        height: this.height,
+        cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
+        legend: { show: false },
+        padding: [8, 24, 0, 0],
+        scales: { y: { range: (_, __, highest) => [0, Math.max(highest * 1.15, 5)] } },
+        axes: [
+          { ...axis, space: 76, values: (_, values) => values.map(time), size: 24 },
+          { ...axis, size: 52, space: 34, values: (_, values) => values.map((value) => short(value)) },
+        ],
+        series: [
+          {},
+          ...this.samples.series.map((name) => ({
+            label: LOOKS[name][0],
+            stroke: colour(LOOKS[name][1]),
+            fill: colour(LOOKS[name][1]) + "14",
+            width: 1.6,
+            points: { show: false },
+          })),
+        ],
+        hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
+      },
+      this.data(),
+      this.place,
+    );
+    this.draw();
+  }
+
+  data() {
+    const { times, rows } = this.samples;
+    const first = times.findIndex((time) => time >= times[times.length - 1] - this.span);
+    return [times.slice(first), ...rows.map((row) => row.slice(first))];
+  }
+
+  draw() {
+    const { times } = this.samples;
+    if (!times.length) return;
+    if (!this.plot) {
+      if (this.place.clientWidth) this.build();
+      return;
+    }
+    const end = times[times.length - 1];
+    this.plot.setData(this.data(), false);
+    this.plot.setScale("x", { min: end - this.span, max: end });
+    this.tell(this.plot.cursor.idx);
+  }
+
+  /** Show the values at the cursor, or the last ones. */
+  tell(index) {
+    const data = this.plot?.data ?? this.data();
+    const at = index ?? data[0].length - 1;
+    this.values.forEach((value, series) => text(value, this.format(data[series + 1][at])));
+  }
+
+  resize() {
+    if (!this.plot) this.draw();
+    else if (this.place.clientWidth && this.place.clientWidth !== this.plot.width) this.plot.setSize({ width: this.place.clientWidth, height: this.height });
+  }
+
+  leave() {
+    this.observer.disconnect();
+    this.scheme.removeEventListener("change", this.repaint);
+    removeEventListener("themechange", this.repaint);
+    this.plot?.destroy();
+  }
+}
+
+function short(value) {
+  if (value >= 1e6) return `${value / 1e6} M`;
+  if (value >= 1e3) return `${value / 1e3} k`;
+  return Number.isInteger(value) ? String(value) : "";
+}

@@ -1,0 +1,71 @@
+// All elements are created here: content is always text, never markup, and links stay within the page.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) {
+      if (typeof value !== "function") throw new TypeError(`${name} must be a function`);
+      element.addEventListener(name.slice(2), value);
+    } else if (name === "href") {
+      if (!/^(#|blob:)/.test(value)) throw new TypeError("an address that leads out of the page");
+      element.setAttribute("href", value);
+    } else if (name === "value") {
+      element.value = value;
+    } else if (name === "checked" || name === "disabled" || name === "open" || name === "selected") {
+      element[name] = Boolean(value);
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+export const h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+export const svg = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
+
+/** Replace the content of an element. */
+export function put(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+/** Replace the content of an element only if its data has changed: focus, selection and scrolling stay. */
+export function show(element, shown, build) {
+  const signature = typeof shown === "string" ? shown : JSON.stringify(shown);
+  if (element.signature === signature) return;
+  element.signature = signature;
+  put(element, build());
+}
+
+export function text(element, value) {
+  if (element.textContent !== value) element.textContent = value;
+}
+
+/** Show a short message to the user. */
+export function toast(message, kind = "done") {
+  const note = h("div", { class: `toast ${kind}` }, message);
+  const box = document.getElementById("toasts");
+  // An open dialog covers the rest of the page.
+  (document.querySelector("dialog[open]") ?? document.body).append(box);
+  box.append(note);
+  setTimeout(() => note.remove(), kind === "error" ? 8000 : 3500);
+}
+
+/** Return a line icon of 16 × 16 pixels. */
+export function icon(path) {
+  return svg("svg", { viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true" }, svg("path", { d: path }));
+}
+
+let count = 0;
+export const uniqueId = (prefix) => `${prefix}-${++count}`;

@@ -1,0 +1,156 @@
+// A list of the API as a page: title, filter, table, pages. The broker pages, sorts and filters long lists.
+
+import { get } from "./api.js";
+import { h, put, text } from "./dom.js";
+import { number } from "./format.js";
+import { follow } from "./live.js";
+import { Table } from "./table.js";
+
+// The settings of a list are kept while the page is open.
+const SETTINGS = new Map();
+
+// { title, path() → address, columns, key, kinds (of events), sort, isPaged, actions (elements), empty,
+//   prepare(items, now) }
+export function list({ title, path, columns, key, kinds, sort, isPaged = true, actions = [], empty, prepare, about = null }) {
+  if (!SETTINGS.has(title)) SETTINGS.set(title, { page: 1, size: 100, name: "", isRegex: false, sort, isReversed: false });
+  const set = SETTINGS.get(title);
+  const table = new Table({ columns, key, empty, label: title, onSort: sortBy });
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const count = h("span", { class: "count" });
+  const pager = h("div", { class: "pager" });
+  const filter = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${title}`, value: set.name, spellcheck: "false", title: "/", oninput: typed });
+  const regex = h("input", { type: "checkbox", checked: set.isRegex, onchange: () => ((set.isRegex = regex.checked), restart()) });
+  const expression = h("label", { class: "check", title: "The filter is a regular expression" }, regex, ".*");
+  let typing = null;
+
+  function typed() {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      set.name = filter.value;
+      restart();
+    }, 120);
+  }
+
+  function restart() {
+    set.page = 1;
+    following.run();
+  }
+
+  function sortBy(column) {
+    set.isReversed = set.sort === column.sort ? !set.isReversed : Boolean(column.numeric);
+    set.sort = column.sort;
+    following.run();
+  }
+
+  function turn(page) {
+    set.page = page;
+    following.run();
+    scrollTo(0, 0);
+  }
+
+  async function load() {
+    try {
+      let answer;
+      if (isPaged) {
+        const query = new URLSearchParams({ page: set.page, page_size: set.size, name: set.name, use_regex: set.isRegex, pagination: true });
+        if (set.sort) query.set("sort", set.sort);
+        if (set.isReversed) query.set("sort_reverse", "true");
+        answer = await get(`${path()}?${query}`);
+      } else {
+        answer = await get(path());
+      }
+      const shown = Array.isArray(answer) ? cut(answer, set, columns, key) : answer;
+      update(shown);
+    } catch (error) {
+      if (set.page > 1 && error.status === 400) return turn(1);
+      problem.hidden = false;
+      text(problem, error.message);
+    }
+  }
+
+  function update({ items, total_count: total, filtered_count: filtered, page_count: pages, page }) {
+    problem.hidden = true;
+    set.page = page;
+    prepare?.(items, performance.now());
+    table.update(items);
+    table.sorted(set.sort, set.isReversed);
+    text(count, filtered === total ? number(total) : `${number(filtered)} of ${number(total)}`);
+    const shown = `${page} ${pages}`;
+    if (pager.signature !== shown) {
+      pager.signature = shown;
+      put(
+        pager,
+        pages > 1
+          ? [
+              h("button", { type: "button", disabled: page <= 1, "data-key": "previous", onclick: () => turn(page - 1) }, "Previous"),
+              h("span", null, `Page ${page} of ${pages}`),
+              h("button", { type: "button", disabled: page >= pages, "data-key": "next", onclick: () => turn(page + 1) }, "Next"),
+            ]
+          : [],
+      );
+    }
+  }
+
+  const following = follow(kinds, load);
+  const element = h(
+    "section",
+    { class: "list" },
+    h("div", { class: "title" }, h("h1", null, title), count, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), actions)),
+    about,
+    problem,
+    table.element,
+    pager,
+  );
+  return { title, element, refresh: following.run, leave: following.leave };
+}
+
+/** Filter and sort a list that the API returns unpaged. */
+function cut(rows, set, columns, key) {
+  let items = rows;
+  if (set.name) {
+    const wanted = set.name.toLowerCase();
+    items = rows.filter((row) => key(row).toLowerCase().includes(wanted));
+  }
+  const field = (row) => set.sort.split(".").reduce((value, part) => value?.[part], row) ?? "";
+  if (set.sort) {
+    items = [...items].sort((one, other) => {
+      const [a, b] = [field(one), field(other)];
+      return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+    });
+    if (set.isReversed) items.reverse();
+  }
+  const pages = Math.max(1, Math.ceil(items.length / set.size));
+  const page = Math.min(set.page, pages);
+  return { items: items.slice((page - 1) * set.size, page * set.size), total_count: rows.length, filtered_count: items.length, page_count: pages, page };
+}
+
+/** The page of one object: `load()` fetches and shows it. A deleted object is reported. */
+export function detail({ title, kind, back, kinds, load, content, actions = [], badges = null }) {
+  const problem = h("div", { class: "empty", hidden: true });
+  const body = h("div", { class: "parts" }, content);
+  const following = follow(kinds, async () => {
+    try {
+      await load();
+      problem.hidden = true;
+      body.hidden = false;
+    } catch (error) {
+      problem.hidden = false;
+      body.hidden = error.status === 404;
+      put(problem, h("b", null, error.status === 404 ? `${kind} “${title}” does not exist (any more).` : error.message), h("a", { href: back[1] }, back[0]));
+    }
+  });
+  const element = h(
+    "section",
+    { class: "detail" },
+    h("p", { class: "trail" }, h("a", { href: back[1] }, back[0]), " / "),
+    h("div", { class: "title" }, h("h1", null, title), badges, h("div", { class: "actions" }, actions)),
+    problem,
+    body,
+  );
+  return { title, element, refresh: following.run, leave: following.leave };
+}
+
+/** A titled part of a page. */
+export function part(title, ...content) {
+  return h("section", { class: "part" }, h("h2", null, title), content);
+}

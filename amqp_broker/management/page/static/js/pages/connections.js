@@ -1,0 +1,94 @@
+import { get, remove } from "../api.js";
+import { h, show } from "../dom.js";
+import { date, octets, path } from "../format.js";
+import { confirm } from "../form.js";
+import { detail, list as listPage, part } from "../list.js";
+import { Rates } from "../live.js";
+import { state } from "../state.js";
+import { Facts, link, tags } from "../table.js";
+import { channelTable } from "./channels.js";
+
+const to = (name) => `#/connections/${path(name)}`;
+export const statusKind = (status) => (status === "running" ? "good" : status === "idle" ? "" : "bad");
+export const status = (value) => tags(value && [value, "", statusKind(value)]);
+const product = (one) => [one.client_properties?.product, one.client_properties?.version].filter((part) => typeof part === "string").join(" ");
+
+export function list() {
+  const rates = new Rates();
+  return listPage({
+    title: "Connections",
+    path: () => (state.vhost ? `/api/vhosts/${path(state.vhost)}/connections` : "/api/connections"),
+    kinds: ["connection", "channel"],
+    sort: "name",
+    key: (one) => one.name,
+    prepare: (items, now) => {
+      for (const one of items) one.rates = rates.of(one.name, { recv: one.recv_oct, send: one.send_oct }, now);
+    },
+    columns: [
+      { title: "Name", sort: "name", wide: true, value: (one) => link(one.user_provided_name || one.name, to(one.name)) },
+      { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
+      { title: "User", sort: "user", value: (one) => one.user },
+      { title: "State", sort: "state", value: (one) => status(one.state) },
+      { title: "TLS", value: (one) => (one.ssl ? "●" : "") },
+      { title: "Client", minor: true, value: product },
+      { title: "Channels", sort: "channels", numeric: true, value: (one) => one.channels },
+      { title: "From client", numeric: true, value: (one) => speed(one.rates.recv ?? one.recv_oct_details?.rate) },
+      { title: "To client", numeric: true, value: (one) => speed(one.rates.send ?? one.send_oct_details?.rate) },
+    ],
+    empty: h("div", null, h("b", null, "No connections."), h("p", null, "Clients appear here when they connect.")),
+  });
+}
+
+const speed = (value) => (value ? `${octets(Math.round(value))}/s` : "–");
+
+export function one(name) {
+  const facts = new Facts();
+  const channels = channelTable("This connection has no channels.");
+  const properties = h("pre", { class: "json" });
+  return detail({
+    title: name,
+    kind: "Connection",
+    back: ["Connections", "#/connections"],
+    kinds: ["connection", "channel"],
+    actions: [
+      h(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          onclick: () =>
+            confirm({
+              title: "Close this connection?",
+              note: `The client ${name} gets CONNECTION_FORCED and may connect again.`,
+              action: "Close connection",
+              submit: () => remove(`/api/connections/${path(name)}`),
+              done: "The connection was closed",
+            }),
+        },
+        "Force close",
+      ),
+    ],
+    load: async () => {
+      const one = await get(`/api/connections/${path(name)}`);
+      facts.update([
+        ["Virtual host", one.vhost],
+        ["User", one.user],
+        ["State", status(one.state)],
+        ["Client", product(one) || "–"],
+        ["Client-provided name", one.user_provided_name || "–"],
+        ["Connected", date(one.connected_at)],
+        ["Protocol", one.protocol],
+        ["Authentication", one.auth_mechanism],
+        ["TLS", one.ssl ? `${one.ssl_protocol ?? "yes"}` : "no"],
+        ["Heartbeat", one.timeout ? `${one.timeout} s` : "none"],
+        ["Maximum frame size", octets(one.frame_max)],
+        ["Channels", `${one.channels ?? 0} of ${one.channel_max || "any number"}`],
+        ["From client", octets(one.recv_oct)],
+        ["To client", octets(one.send_oct)],
+      ]);
+      channels.update(await get(`/api/connections/${path(name)}/channels`));
+      show(properties, one.client_properties, () => JSON.stringify(one.client_properties ?? {}, null, 2));
+    },
+    content: [part("Details", facts.element), part("Channels", channels.element), part("Client properties", properties)],
+  });
+}

@@ -1,0 +1,204 @@
+// Live messages: the trace of a virtual host.
+
+import { get } from "../api.js";
+import { h, put, text } from "../dom.js";
+import { number, octets, toExchange, toQueue, exchangeName } from "../format.js";
+import { listen } from "../live.js";
+import { payloadView, preview, propertiesView } from "../payload.js";
+import { state } from "../state.js";
+
+const KEPT_MAX = 2000;
+const SHOWN_MAX = 150;
+const PAINT_MS = 150;
+const EVENTS = {
+  publish: "published to an exchange",
+  deliver: "sent to a consumer",
+  ack: "settled",
+  nack: "requeued or rejected",
+  confirm: "confirmed to its publisher",
+  return: "not routed to a queue",
+  expire: "expired in its queue",
+  drop: "dropped by its queue",
+  dead_letter: "republished as a dead letter",
+};
+const AT_EXCHANGES = new Set(["publish", "confirm", "return"]);
+
+export function page() {
+  const vhost = state.newVhost;
+  const kept = [];
+  const hidden = new Set(JSON.parse(sessionStorage.getItem("flow") ?? "[]"));
+  let wanted = "";
+  let chosen = null;
+  let isHeld = false;
+  let skipped = 0;
+  let total = 0;
+  let painting = null;
+
+  const rows = h("ol", { class: "flow", "aria-label": "Messages" });
+  const inspector = h("aside", { class: "inspector", hidden: true });
+  const condition = h("span", { class: "muted" }, "Connecting");
+  const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter messages", spellcheck: "false", oninput: () => ((wanted = search.value.toLowerCase()), paint()) });
+  const hold = h("button", { type: "button", "aria-pressed": "false", onclick: () => setHeld(!isHeld) }, "Pause");
+  const switches = Object.entries(EVENTS).map(([event, help]) =>
+    h("label", { class: `switch ${event}`, title: help }, h("input", { type: "checkbox", checked: !hidden.has(event), onchange: (change) => toggle(event, change.target.checked) }), event.replace("_", " ")),
+  );
+  const empty = h("div", { class: "empty" }, h("b", null, "No events yet."), h("p", null, "Publishes, deliveries, acks and other events of messages in ", h("code", null, vhost), " appear here at once."));
+
+  function toggle(event, isShown) {
+    if (isShown) hidden.delete(event);
+    else hidden.add(event);
+    sessionStorage.setItem("flow", JSON.stringify([...hidden]));
+    paint();
+  }
+
+  function setHeld(held) {
+    isHeld = held;
+    hold.setAttribute("aria-pressed", String(held));
+    text(hold, held ? "Resume" : "Pause");
+    paint();
+  }
+
+  function matches(one) {
+    if (hidden.has(one.event)) return false;
+    if (!wanted) return true;
+    one.words ??= [one.name, one.exchange_name, ...(one.routing_keys ?? []), one.payload ?? "", one.user ?? "", one.message_number, JSON.stringify(one.properties ?? "")].join("\n").toLowerCase();
+    return one.words.includes(wanted);
+  }
+
+  function add({ events, skipped: lost }) {
+    skipped += lost;
+    total += events.length + lost;
+    if (isHeld) return;
+    kept.push(...events);
+    if (kept.length > KEPT_MAX) kept.splice(0, kept.length - KEPT_MAX);
+    painting ??= setTimeout(paint, PAINT_MS);
+  }
+
+  function paint() {
+    clearTimeout(painting);
+    painting = null;
+    const shown = [];
+    for (let at = kept.length - 1; at >= 0 && shown.length < SHOWN_MAX; at -= 1) if (matches(kept[at])) shown.push(kept[at]);
+    // Keep existing rows, so that one with the focus keeps it.
+    const wantedRows = new Set(shown);
+    for (const row of [...rows.children]) if (!wantedRows.has(row.shows)) row.remove();
+    let before = null;
+    for (const one of shown) {
+      one.row ??= rowOf(one);
+      const next = before ? before.nextSibling : rows.firstChild;
+      if (next !== one.row) rows.insertBefore(one.row, next);
+      before = one.row;
+    }
+    empty.hidden = shown.length > 0;
+    text(empty.firstChild, kept.length ? "No event matches the filter." : "No events yet.");
+    text(condition, [`${number(total)} events`, skipped ? `${number(skipped)} skipped` : "", isHeld ? "held" : ""].filter(Boolean).join(" · "));
+  }
+
+  function rowOf(one) {
+    const place = AT_EXCHANGES.has(one.event) ? exchangeName(one.name) : one.name;
+    const row = h(
+      "li",
+      null,
+      h(
+        "button",
+        { type: "button", class: `event ${one.event}`, onclick: () => inspect(one) },
+        h("time", null, time(one.time_us)),
+        h("span", { class: "kind" }, one.event.replace("_", " ")),
+        h("span", { class: "number" }, one.message_number ? `#${one.message_number}` : ""),
+        h("span", { class: "place" }, place),
+        h("span", { class: "routing" }, (one.routing_keys ?? []).join(", ")),
+        h("span", { class: "says" }, says(one)),
+        h("span", { class: "size" }, one.payload_bytes === undefined ? "" : octets(one.payload_bytes)),
+      ),
+    );
+    row.shows = one;
+    return row;
+  }
+
+  function inspect(one) {
+    chosen?.row?.firstChild.removeAttribute("aria-current");
+    chosen = one;
+    one.row?.firstChild.setAttribute("aria-current", "true");
+    inspector.hidden = false;
+    const isExchange = AT_EXCHANGES.has(one.event);
+    const facts = [
+      ["Time", `${time(one.time_us)}`],
+      [isExchange ? "Exchange" : "Queue", h("a", { href: isExchange ? toExchange(vhost, one.name) : toQueue(vhost, one.name) }, isExchange ? exchangeName(one.name) : one.name)],
+      ["Published to", exchangeName(one.exchange_name)],
+      ["Routing keys", (one.routing_keys ?? []).join(", ") || "(empty)"],
+      ["Routed to", one.routed_queues ? one.routed_queues.join(", ") || "no queue" : null],
+      ["Connection", one.connection],
+      ["Channel", one.channel],
+      ["User", one.user],
+      ["Redelivered", one.redelivered],
+      ["Reason", one.reason ?? one.reply_text],
+      ["Requeue", one.requeue],
+    ].filter(([, value]) => value !== undefined && value !== null && value !== "");
+    put(
+      inspector,
+      h(
+        "div",
+        { class: "inspector-head" },
+        h("h2", null, one.event.replace("_", " "), one.message_number ? ` #${one.message_number}` : ""),
+        one.message_number ? h("button", { type: "button", class: "small", onclick: () => trail(one.message_number) }, "Show all its events") : null,
+        h("button", { type: "button", class: "quiet square", "aria-label": "Close", onclick: () => (inspector.hidden = true) }, "×"),
+      ),
+      h("dl", { class: "pairs-view" }, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value instanceof Node ? value : String(value))))),
+      one.payload === undefined ? null : payloadView(one),
+      one.payload === undefined ? null : one.properties === null ? h("p", { class: "note" }, "Too many properties to show.") : propertiesView(one.properties),
+    );
+  }
+
+  /** Show all events of one message. */
+  async function trail(number_) {
+    const shown = chosen;
+    const way = (await logged(number_)) ?? kept.filter((one) => one.message_number === number_ || one.from_message_number === number_);
+    if (chosen !== shown) return;
+    inspector.append(h("h4", null, "Its events"), h("ol", { class: "trail-list" }, way.map((one) => h("li", { class: one.event }, h("time", null, time(one.time_us)), h("b", { class: "kind" }, one.event.replace("_", " ")), ` ${one.name ?? one.queue ?? exchangeName(one.exchange)}`))));
+  }
+
+  const close = listen(
+    `streams=messages&vhost=${encodeURIComponent(vhost)}`,
+    (event, value) => event === "messages" && add(value),
+    (isOpen, reason) => text(condition, isOpen ? "Listening" : reason || "Reconnecting"),
+  );
+  const element = h(
+    "section",
+    { class: "flow-page" },
+    h("div", { class: "title" }, h("h1", null, "Live Messages"), h("code", { class: "tag" }, vhost), condition, h("div", { class: "actions" }, search, hold, h("button", { type: "button", onclick: clear }, "Clear"))),
+    h("div", { class: "switches", role: "group", "aria-label": "Events shown" }, switches),
+    h("div", { class: "flow-body" }, h("div", { class: "flow-list" }, empty, rows), inspector),
+  );
+
+  function clear() {
+    kept.length = 0;
+    total = skipped = 0;
+    inspector.hidden = true;
+    paint();
+  }
+
+  return { title: "Live Messages", element, leave: () => (close(), clearTimeout(painting)) };
+}
+
+/** Return the events of a message in the event log, which may know more than this page; null if it has none. */
+async function logged(number_) {
+  try {
+    return (await get(`/_broker/messages/${number_}`)).events;
+  } catch {
+    return null;
+  }
+}
+
+function time(us) {
+  const at = new Date(us / 1000);
+  return `${at.toLocaleTimeString("en-GB")}.${String(Math.floor(us % 1e6)).padStart(6, "0")}`;
+}
+
+function says(one) {
+  if (one.payload !== undefined) return preview(one);
+  if (one.event === "nack") return one.requeue ? "goes back" : "rejected";
+  if (one.event === "confirm") return one.ack ? "ack" : "nack";
+  if (one.event === "return") return `${one.reply_code} ${one.reply_text}`;
+  if (one.event === "dead_letter") return `${one.reason} → ${(one.routed_queues ?? []).join(", ") || "no queue"}`;
+  return one.reason ?? "";
+}

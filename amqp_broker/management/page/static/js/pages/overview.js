@@ -1,0 +1,101 @@
+import { get } from "../api.js";
+import { Chart } from "../chart.js";
+import { h, show, text } from "../dom.js";
+import { duration, number, octets, rate } from "../format.js";
+import { part } from "../list.js";
+import { follow, live } from "../live.js";
+import { state } from "../state.js";
+import { Table } from "../table.js";
+
+const TILES = [
+  ["connections", "Connections", "#/connections"],
+  ["channels", "Channels", "#/channels"],
+  ["exchanges", "Exchanges", "#/exchanges"],
+  ["queues", "Queues", "#/queues"],
+  ["consumers", "Consumers", "#/channels"],
+];
+
+export function page() {
+  const queued = new Chart({ title: "Queued messages", samples: live.queued });
+  const rates = new Chart({ title: "Message rates", samples: live.messageRates, isRate: true });
+  const counts = new Map(TILES.map(([name]) => [name, h("b", null, "–")]));
+  const messages = h("b", null, "–");
+  const flow = h("span");
+  const tiles = h(
+    "div",
+    { class: "tiles" },
+    h("a", { class: "tile wide", href: "#/queues" }, h("span", null, "Messages"), messages, flow),
+    TILES.map(([name, label, href]) => h("a", { class: "tile", href }, h("span", null, label), counts.get(name))),
+  );
+  const nodes = h("div");
+  const listeners = new Table({
+    label: "Listening ports",
+    columns: [
+      { title: "Protocol", value: (one) => one.protocol },
+      { title: "Bound to", value: (one) => one.ip_address },
+      { title: "Port", numeric: true, value: (one) => one.port },
+    ],
+    key: (one) => `${one.protocol} ${one.ip_address} ${one.port}`,
+  });
+  const element = h(
+    "section",
+    { class: "overview" },
+    h("div", { class: "title" }, h("h1", null, "Overview")),
+    tiles,
+    h("div", { class: "charts" }, queued.element, rates.element),
+    // Only users with the tag monitoring may see the machine.
+    state.is("monitoring") && h("div", { class: "columns" }, part("Node", nodes), part("Listening ports", listeners.element)),
+  );
+
+  function draw(overview) {
+    const totals = overview.queue_totals ?? {};
+    text(messages, number(totals.messages ?? 0));
+    text(flow, `in ${rate(live.rates.publish ?? 0)} · out ${rate(live.rates.deliver_get ?? 0)}`);
+    for (const [name, place] of counts) text(place, number(overview.object_totals?.[name] ?? 0));
+    listeners.update((overview.listeners ?? []).filter((one) => one.protocol !== "clustering"));
+    queued.draw();
+    rates.draw();
+  }
+
+  const leave = live.on((event, value) => event === "overview" && draw(value));
+  const following = follow(["alarm"], async () => {
+    const found = state.is("monitoring") ? await get("/api/nodes").catch(() => []) : [];
+    show(nodes, found.map(shownOf), () => found.map(gauges));
+  });
+  if (live.overview) draw(live.overview);
+  return {
+    title: "Overview",
+    element,
+    refresh: following.run,
+    leave: () => {
+      leave();
+      following.leave();
+      queued.leave();
+      rates.leave();
+    },
+  };
+}
+
+const shownOf = (node) => [node.name, octets(node.mem_used), octets(node.disk_free), node.fd_used, node.mem_alarm, node.disk_free_alarm, Math.floor((node.uptime ?? 0) / 5000)];
+
+function gauges(node) {
+  return h(
+    "div",
+    { class: "gauges" },
+    gauge("Memory", node.mem_used, node.mem_limit, octets, node.mem_alarm, "of"),
+    gauge("File descriptors", node.fd_used, node.fd_total, number, false, "of"),
+    h("div", { class: "gauge" }, h("span", null, "Disk free"), h("b", null, octets(node.disk_free)), h("small", null, node.disk_free_alarm ? "Alarm: below " : "alarm below ", octets(node.disk_free_limit))),
+    h("div", { class: "gauge" }, h("span", null, "Uptime"), h("b", null, duration(node.uptime)), h("small", null, node.name)),
+  );
+}
+
+function gauge(label, used, limit, format, isAlarm, word) {
+  return h(
+    "div",
+    { class: `gauge ${isAlarm ? "alarmed" : ""}` },
+    h("span", null, label),
+    h("b", null, format(used)),
+    limit ? h("meter", { min: 0, max: limit, value: used, high: limit * 0.8 }) : null,
+    h("small", null, limit ? `${word} ${format(limit)}` : ""),
+  );
+}

@@ -1,0 +1,119 @@
+import { get, remove } from "../api.js";
+import { bindingForm, bindingsPart } from "../bindings.js";
+import { Chart } from "../chart.js";
+import { h } from "../dom.js";
+import { date, number, octets, path, plain } from "../format.js";
+import { confirm } from "../form.js";
+import { detail, part } from "../list.js";
+import { Rates, Samples } from "../live.js";
+import { messagesPart } from "../messages.js";
+import { cell, Facts, link } from "../table.js";
+import { consumerTable } from "./channels.js";
+import { features, type } from "./queues.js";
+
+export function one(vhost, name) {
+  const address = `/api/queues/${path(vhost, name)}`;
+  const facts = new Facts();
+  const queued = new Samples(["messages_ready", "messages_unacknowledged"]);
+  const rated = new Samples(["publish", "deliver_get", "ack", "redeliver"]);
+  const charts = [
+    new Chart({ title: "Queued messages", samples: queued, height: 120 }),
+    new Chart({ title: "Message rates", samples: rated, isRate: true, height: 120 }),
+  ];
+  const rates = new Rates();
+  const centre = { kind: "queue", name, vhost, label: name };
+  const bindings = bindingsPart(centre);
+  const consumers = consumerTable();
+  const messages = messagesPart(vhost, name, () => page.refresh());
+
+  const page = detail({
+    title: name,
+    kind: "Queue",
+    back: ["Queues and Streams", "#/queues"],
+    kinds: ["queue", "binding", "consumer", "policy"],
+    actions: [
+      h(
+        "button",
+        {
+          type: "button",
+          onclick: () =>
+            confirm({
+              title: `Purge ${name}?`,
+              note: "All ready messages will be lost. Unacknowledged messages are kept.",
+              action: "Purge messages",
+              submit: async () => {
+                await remove(`${address}/contents`);
+                page.refresh();
+                messages.refresh();
+              },
+              done: `${name} was purged`,
+            }),
+        },
+        "Purge",
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          onclick: () =>
+            confirm({
+              title: `Delete ${name}?`,
+              note: "Its messages, bindings and consumers will be removed.",
+              action: "Delete queue",
+              submit: () => remove(address),
+              done: () => {
+                location.hash = "#/queues";
+                return `Queue ${name} was deleted`;
+              },
+            }),
+        },
+        "Delete",
+      ),
+    ],
+    load: async () => {
+      const [one, bound] = await Promise.all([get(address), get(`${address}/bindings`)]);
+      queued.add(one);
+      rated.add(rates.of("", one.message_stats ?? {}, performance.now()));
+      for (const chart of charts) chart.draw();
+      facts.update(factsOf(one));
+      bindings.update(bound);
+      consumers.update(one.consumer_details ?? []);
+      messages.setType(type(one));
+    },
+    content: [
+      part("Overview", facts.element, h("div", { class: "charts" }, charts.map((chart) => chart.element))),
+      messages.element,
+      part("Bindings", bindings.element, bindingForm(centre, () => page.refresh())),
+      part("Consumers", consumers.element),
+    ],
+  });
+  const { leave } = page;
+  page.leave = () => {
+    leave();
+    for (const chart of charts) chart.leave();
+  };
+  messages.refresh();
+  return page;
+}
+
+function factsOf(one) {
+  const definition = one.effective_policy_definition;
+  const hasPolicy = definition && Object.keys(definition).length > 0;
+  return [
+    ["Ready", number(one.messages_ready ?? 0)],
+    ["Unacked", number(one.messages_unacknowledged ?? 0)],
+    ["Total", number(one.messages ?? 0)],
+    ["Size", octets(one.message_bytes)],
+    ["Consumers", number(one.consumers ?? 0)],
+    ["Virtual host", one.vhost],
+    ["Type", type(one)],
+    ["Features", features(one)],
+    ["Arguments", cell(one.arguments ?? {}, () => h("code", null, plain(one.arguments ?? {})))],
+    ["Policy", one.policy ? link(one.policy, "#/policies") : "–"],
+    ["Set by policy", hasPolicy ? cell(definition, () => h("code", null, plain(definition))) : "–"],
+    ["Owner", one.owner_pid_details?.name ? link(one.owner_pid_details.name, `#/connections/${path(one.owner_pid_details.name)}`) : "–"],
+    ["Memory", octets(one.memory)],
+    ["Oldest message", one.head_message_timestamp ? date(one.head_message_timestamp * 1000) : "–"],
+  ];
+}

@@ -1,0 +1,170 @@
+import { get, remove, set } from "../api.js";
+import { h, toast } from "../dom.js";
+import { confirm, dialog, form } from "../form.js";
+import { path } from "../format.js";
+import { detail, list as listPage, part } from "../list.js";
+import { state } from "../state.js";
+import { cell, Facts, link, Table, tags } from "../table.js";
+
+const TAGS = ["administrator", "monitoring", "policymaker", "management", "impersonator"];
+const listed = (value) => (Array.isArray(value) ? value : String(value ?? "").split(",")).filter(Boolean);
+
+export function list() {
+  return listPage({
+    title: "Users",
+    path: () => "/api/users",
+    kinds: ["user", "permission"],
+    isPaged: false,
+    sort: "name",
+    key: (one) => one.name,
+    columns: [
+      { title: "Name", sort: "name", wide: true, value: (one) => link(one.name, `#/users/${path(one.name)}`) },
+      { title: "Tags", value: (one) => tags(...listed(one.tags).map((label) => [label])) },
+      { title: "Password", value: (one) => (one.password_hash ? "●" : "none") },
+      { title: "Limits", value: (one) => Object.entries(one.limits ?? {}).map(([name, value]) => `${name} ${value}`).join(", ") },
+    ],
+    actions: [h("button", { type: "button", class: "primary", "data-key": "n", onclick: () => edit(null), title: "n" }, "Add user")],
+  });
+}
+
+function edit(user) {
+  dialog({
+    title: user ? `Change ${user.name}` : "Add a user",
+    action: user ? "Change user" : "Add user",
+    note: user ? "Leave the password empty to keep it." : "A user needs permissions in a virtual host to see it.",
+    fields: [
+      user ? null : { name: "name", label: "Name", required: true },
+      { name: "password", label: "Password", type: "password", required: !user },
+      ...TAGS.map((name) => ({ name: `tag-${name}`, label: name, type: "check", value: listed(user?.tags).includes(name) })),
+    ],
+    submit: async ({ name = user?.name, password, ...rest }) => {
+      const tags = TAGS.filter((tag) => rest[`tag-${tag}`]).join(",");
+      const proof = password || !user ? { password } : { password_hash: user.password_hash, hashing_algorithm: user.hashing_algorithm };
+      await set(`/api/users/${path(name)}`, { ...proof, tags });
+    },
+    done: ({ name = user?.name }) => `User ${name} was ${user ? "changed" : "added"}`,
+  });
+}
+
+export function one(name) {
+  const address = `/api/users/${path(name)}`;
+  const facts = new Facts();
+  let user = null;
+  const permissions = permissionTable("vhost", "Virtual host");
+  const topics = topicTable();
+  const page = detail({
+    title: name,
+    kind: "User",
+    back: ["Users", "#/users"],
+    kinds: ["user", "permission", "topic", "vhost"],
+    actions: [
+      h("button", { type: "button", onclick: () => user && edit(user) }, "Change"),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          onclick: () =>
+            confirm({
+              title: `Delete user ${name}?`,
+              note: "Their connections will be closed.",
+              action: "Delete user",
+              submit: () => remove(address),
+              done: () => {
+                location.hash = "#/users";
+                return `User ${name} was deleted`;
+              },
+            }),
+        },
+        "Delete",
+      ),
+    ],
+    load: async () => {
+      user = await get(address);
+      facts.update([
+        ["Tags", tags(...listed(user.tags).map((label) => [label]))],
+        ["Password", user.password_hash ? "set" : "none"],
+        ["Hashing", user.hashing_algorithm ?? "–"],
+      ]);
+      permissions.update(await get(`${address}/permissions`));
+      topics.update(await get(`${address}/topic-permissions`).catch(() => []));
+    },
+    content: [
+      part("Details", facts.element),
+      part("Permissions", permissions.element, permissionForm({ user: name, done: () => page.refresh() })),
+      part("Topic permissions", topics.element, topicForm(name, () => page.refresh())),
+    ],
+  });
+  return page;
+}
+
+/** Return a table of permissions of a user or in a virtual host; `by` is the column that varies. */
+export function permissionTable(by, title) {
+  return new Table({
+    label: "Permissions",
+    columns: [
+      { title, value: (one) => link(one[by], `#/${by}s/${path(one[by])}`) },
+      ...["configure", "write", "read"].map((kind) => ({ title: kind, value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind] === "" ? "(nothing)" : one[kind])) })),
+      { title: "", numeric: true, value: (one) => cell(`${one.vhost}\n${one.user}`, () => clearButton(`/api/permissions/${path(one.vhost, one.user)}`)) },
+    ],
+    key: (one) => `${one.vhost} ${one.user}`,
+    empty: "No permissions.",
+  });
+}
+
+function clearButton(address) {
+  return h("button", { type: "button", class: "quiet small", onclick: () => remove(address).then(() => toast("Permissions cleared"), (error) => toast(error.message, "error")) }, "Clear");
+}
+
+/** Return the form that sets permissions of this user or in this virtual host. */
+export function permissionForm({ user = null, vhost = null, users = [], done }) {
+  return h(
+    "details",
+    { class: "more" },
+    h("summary", null, "Set permissions"),
+    form({
+      action: "Set permissions",
+      fields: [
+        user === null ? { name: "user", label: "User", required: true, suggestions: users } : state.vhostField(),
+        ...["configure", "write", "read"].map((name) => ({ name, label: `${name[0].toUpperCase()}${name.slice(1)}`, value: ".*", help: name === "configure" ? "A regular expression for names" : null })),
+      ],
+      submit: async (values) => {
+        const { configure, write, read } = values;
+        await set(`/api/permissions/${path(vhost ?? values.vhost, user ?? values.user)}`, { configure, write, read });
+        toast("Permissions set");
+        done();
+      },
+    }),
+  );
+}
+
+function topicTable() {
+  return new Table({
+    label: "Topic permissions",
+    columns: [
+      { title: "Virtual host", value: (one) => one.vhost },
+      { title: "Exchange", value: (one) => one.exchange || "(AMQP default)" },
+      ...["write", "read"].map((kind) => ({ title: kind, value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind])) })),
+      { title: "", numeric: true, value: (one) => cell(`${one.vhost}\n${one.user}`, () => clearButton(`/api/topic-permissions/${path(one.vhost, one.user)}`)) },
+    ],
+    key: (one) => `${one.vhost} ${one.exchange}`,
+    empty: "No topic permissions: all routing keys are allowed.",
+  });
+}
+
+function topicForm(user, done) {
+  return h(
+    "details",
+    { class: "more" },
+    h("summary", null, "Set topic permissions"),
+    form({
+      action: "Set topic permissions",
+      fields: [state.vhostField(), { name: "exchange", label: "Exchange", value: "amq.topic" }, { name: "write", label: "Write", value: ".*" }, { name: "read", label: "Read", value: ".*" }],
+      submit: async ({ vhost, ...rest }) => {
+        await set(`/api/topic-permissions/${path(vhost, user)}`, rest);
+        toast("Topic permissions set");
+        done();
+      },
+    }),
+  );
+}

@@ -1,0 +1,94 @@
+import { get, remove, set } from "../api.js";
+import { h } from "../dom.js";
+import { confirm, dialog } from "../form.js";
+import { number, path } from "../format.js";
+import { detail, list as listPage, part } from "../list.js";
+import { state } from "../state.js";
+import { Facts, link, tags } from "../table.js";
+import { permissionForm, permissionTable } from "./users.js";
+
+const labels = (one) => tags(...(Array.isArray(one.tags) ? one.tags : []).map((label) => [label]));
+
+export function list() {
+  return listPage({
+    title: "Virtual Hosts",
+    path: () => "/api/vhosts",
+    kinds: ["vhost", "permission"],
+    isPaged: false,
+    sort: "name",
+    key: (one) => one.name,
+    columns: [
+      { title: "Name", sort: "name", wide: true, value: (one) => link(one.name, `#/vhosts/${path(one.name)}`) },
+      { title: "Description", value: (one) => one.description ?? "" },
+      { title: "Tags", value: labels },
+      { title: "Default queue type", minor: true, value: (one) => (one.default_queue_type === "undefined" ? "" : (one.default_queue_type ?? "")) },
+      { title: "Ready", sort: "messages_ready", numeric: true, value: (one) => number(one.messages_ready ?? 0) },
+      { title: "Unacked", sort: "messages_unacknowledged", numeric: true, value: (one) => number(one.messages_unacknowledged ?? 0) },
+      { title: "Total", sort: "messages", numeric: true, value: (one) => number(one.messages ?? 0) },
+    ],
+    actions: [state.is("administrator") && h("button", { type: "button", class: "primary", "data-key": "n", onclick: add, title: "n" }, "Add virtual host")],
+  });
+}
+
+function add() {
+  dialog({
+    title: "Add a virtual host",
+    action: "Add virtual host",
+    fields: [
+      { name: "name", label: "Name", required: true },
+      { name: "description", label: "Description" },
+      { name: "tags", label: "Tags", help: "Separated by commas" },
+      { name: "default_queue_type", label: "Default queue type", type: "select", options: [["", "Classic"], ["quorum", "Quorum"], ["stream", "Stream"]] },
+    ],
+    submit: ({ name, default_queue_type: kind, ...rest }) => set(`/api/vhosts/${path(name)}`, kind ? { ...rest, default_queue_type: kind } : rest),
+    done: ({ name }) => `Virtual host ${name} was added`,
+  });
+}
+
+export function one(name) {
+  const address = `/api/vhosts/${path(name)}`;
+  const facts = new Facts();
+  const permissions = permissionTable("user", "User");
+  const page = detail({
+    title: name,
+    kind: "Virtual host",
+    back: ["Virtual Hosts", "#/vhosts"],
+    kinds: ["vhost", "permission"],
+    actions: [
+      state.is("administrator") &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "danger",
+            onclick: () =>
+              confirm({
+                title: `Delete virtual host ${name}?`,
+                note: "Its exchanges, queues and messages will be deleted, and its connections closed.",
+                action: "Delete virtual host",
+                submit: () => remove(address),
+                done: () => {
+                  location.hash = "#/vhosts";
+                  return `Virtual host ${name} was deleted`;
+                },
+              }),
+          },
+          "Delete",
+        ),
+    ],
+    load: async () => {
+      const one = await get(address);
+      facts.update([
+        ["Description", one.description || "–"],
+        ["Tags", labels(one)],
+        ["Default queue type", one.default_queue_type && one.default_queue_type !== "undefined" ? one.default_queue_type : "classic"],
+        ["Tracing", one.tracing ? "on" : "off"],
+        ["Ready", number(one.messages_ready ?? 0)],
+        ["Unacked", number(one.messages_unacknowledged ?? 0)],
+      ]);
+      permissions.update(await get(`${address}/permissions`).catch(() => []));
+    },
+    content: [part("Details", facts.element), part("Permissions", permissions.element, permissionForm({ vhost: name, done: () => page.refresh() }))],
+  });
+  return page;
+}

@@ -1,0 +1,218 @@
+"""A report as one self-contained HTML page, which can be mailed or opened from a disk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from amqp_broker.pipeline.plots import Chart, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Row = dict[str, Any]
+
+NOTHING: Final = "-"
+# Limits per vhost: lines of a chart (the busiest queues or exchanges), and rows of a table.
+LINES_MAX: Final = 8
+ROWS_MAX: Final = 50
+# Limit of rows read for all vhosts together: the number of connections is unbounded.
+ROWS_READ_MAX: Final = 10_000
+STYLE: Final = """
+:root { color-scheme: light dark; --ink: #222; --faint: #8883; --back: #fff;
+  --c0: #1f77b4; --c1: #d95f02; --c2: #2a9d4a; --c3: #c0392b; --c4: #8e5bb5; --c5: #8c6d46; --c6: #d6519c; --c7: #667; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --back: #16181c;
+  --c0: #6db3e8; --c1: #ff9f4a; --c2: #6fd08c; --c3: #ff7a6b; --c4: #c39be8; --c5: #c9a878;
+  --c6: #f08cc4; --c7: #aab; } }
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 1120px;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid var(--faint) }
+h3 { font-size: 1rem; margin: 1.5rem 0 .3rem }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1rem }
+figure { margin: 0 } figcaption { font-weight: 600 } small, .none, .note { opacity: .7; font-weight: 400 }
+svg { width: 100%; height: auto } svg text { font-size: 11px; fill: var(--ink); opacity: .75 }
+.grid { stroke: var(--faint) } path { fill: none; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round }
+.legend span { margin-right: 1rem; font-size: .85rem } .legend span::before { content: "— "; font-weight: 700 }
+.table { overflow-x: auto } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
+th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap }
+th { text-align: right; font-weight: 600 } td.text, th.text { text-align: left }
+""" + "\n".join(
+    f"path.c{number} {{ stroke: var(--c{number}) }} .legend .c{number}::before {{ color: var(--c{number}) }}"
+    for number in range(8)
+)
+
+# Tables below the charts: title, columns with their heads, and a note.
+SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
+    "dead_letters": (
+        "Dead letters",
+        {
+            "queue": "queue",
+            "reason": "reason",
+            "dead_lettered": "messages",
+            "in_loops": "repeated",
+            "death_count_max": "most deaths",
+            "lost": "routed nowhere",
+            "age_ms_p50": "age p50 ms",
+            "routed_queues": "went to",
+        },
+        "“Repeated” messages had died in this queue for this reason before: they circulate in a loop.",
+    ),
+    "redelivery": (
+        "Redelivery",
+        {
+            "queue": "queue",
+            "delivered": "deliveries",
+            "redelivered": "redeliveries",
+            "messages": "messages",
+            "messages_redelivered": "delivered more than once",
+            "deliveries_max": "most deliveries of a message",
+        },
+        "",
+    ),
+    "consumers": (
+        "Slowest consumers",
+        {
+            "queue": "queue",
+            "connection": "connection",
+            "channel": "channel",
+            "user": "user",
+            "delivered": "deliveries",
+            "acked": "acks",
+            "nacked": "nacks",
+            "handling_ms_p50": "p50 ms",
+            "handling_ms_p95": "p95 ms",
+            "handling_ms_p99": "p99 ms",
+            "handling_ms_max": "max ms",
+        },
+        "Time from a delivery to its ack.",
+    ),
+    "open": (
+        "Still open",
+        {
+            "queue": "queue",
+            "open": "messages",
+            "delivered": "with a consumer",
+            "oldest_at": "oldest since",
+            "oldest_age_s": "age of oldest s",
+        },
+        "Messages that were not settled, expired or dropped by the end of the log.",
+    ),
+}
+
+
+def page(tables: dict[str, DataFrame], title: str = "What happened to messages") -> str:
+    """Return the page for the tables of a report (report_tables.TABLES)."""
+    summaries = [row.asDict() for row in tables["summary"].collect()]
+    small = {name: _by_vhost(tables[name].limit(ROWS_READ_MAX)) for name in SHOWN}
+    queues = _by_vhost(_busiest(tables["queues"], "queue", "arrived", "delivered"))
+    exchanges = _by_vhost(_busiest(tables["exchanges"], "exchange", "published"))
+    parts = [
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
+        '<meta name="viewport" content="width=device-width">',
+        f"<style>{STYLE}</style><h1>{escape(title)}</h1>",
+    ]
+    if not summaries:
+        parts.append('<p class="none">There are no events in this part of the lake.</p>')
+    for summary in summaries:
+        vhost = summary["vhost"]
+        parts += _head(summary)
+        charts = _charts(_lines(queues[vhost], "queue"), _lines(exchanges[vhost], "exchange"))
+        parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
+        for name, (heading, heads, note) in SHOWN.items():
+            if rows := small[name][vhost][:ROWS_MAX]:
+                parts.append(f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{_table(rows, heads)}')
+    return "\n".join([*parts, "</html>", ""])
+
+
+def _by_vhost(table: DataFrame) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in table.collect():
+        found[row["vhost"]].append(row.asDict())
+    return found
+
+
+def _busiest(table: DataFrame, by: str, *counts: str) -> DataFrame:
+    """Return the rows of the busiest queues (or exchanges) of each vhost, the busiest first."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    weight = sum((F.sum(name) for name in counts), F.lit(0))
+    order = Window.partitionBy("vhost").orderBy(F.desc("weight"), by)
+    weights = table.groupBy("vhost", by).agg(weight.alias("weight"))
+    ranked = weights.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= LINES_MAX)
+    return table.join(F.broadcast(ranked), ["vhost", by]).orderBy("vhost", "rank", "minute")
+
+
+def _head(summary: Row) -> list[str]:
+    span = f"{_text(summary['first_at'])} to {_text(summary['last_at'])} UTC"
+    counts = ", ".join(
+        f"{summary[name]:,} {label}"
+        for name, label in (
+            *(("events", "events"), ("published", "publishes"), ("delivered", "deliveries"), ("acked", "acks")),
+            ("dead_lettered", "dead letters"),
+        )
+    )
+    parts = [f"<h2>vhost {escape(summary['vhost'])}</h2><p>{escape(span)}: {counts}.</p>"]
+    if summary["unnumbered"]:
+        parts.append(
+            f'<p class="note">{summary["unnumbered"]:,} events have no message number (as in a firehose): they '
+            "are counted, but have no latencies.</p>"
+        )
+    if summary["untimed"]:
+        parts.append(f'<p class="note">{summary["untimed"]:,} events have the time at which they were archived.</p>')
+    return parts
+
+
+def _charts(queues: dict[str, list[Row]], exchanges: dict[str, list[Row]]) -> Iterable[Chart]:
+    for title, column in (("Arrivals", "arrived"), ("Deliveries", "delivered"), ("Acks", "acked")):
+        yield Chart(title, "messages a second", _series(queues, column, 60), fills=True)
+    yield Chart("Publishes", "messages a second, by exchange", _series(exchanges, "published", 60), fills=True)
+    for title, column in (
+        ("Publish to delivery", "wait_ms_p95"),
+        ("Delivery to ack", "handling_ms_p95"),
+        ("Publish to ack", "total_ms_p95"),
+    ):
+        yield Chart(title, "ms, 95 of 100 are faster", _series(queues, column))
+    yield Chart("Publish to confirm", "ms, 95 of 100 are faster, by exchange", _series(exchanges, "confirm_ms_p95"))
+    yield Chart("Redeliveries", "messages a second", _series(queues, "redelivered", 60), fills=True)
+
+
+def _lines(rows: list[Row], by: str) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[by]].append(row)
+    return found
+
+
+def _series(lines: dict[str, list[Row]], column: str, divisor: int = 1) -> dict[str, dict[int, float]]:
+    series: dict[str, dict[int, float]] = defaultdict(dict)
+    for name, rows in lines.items():
+        for row in rows:
+            if row[column] is not None:
+                minute = int(row["minute"].replace(tzinfo=UTC).timestamp())
+                series[name or "(default)"][minute] = row[column] / divisor
+    return dict(series)
+
+
+def _table(rows: list[Row], heads: dict[str, str]) -> str:
+    kinds = {name: "" if isinstance(rows[0][name], (int, float)) else ' class="text"' for name in heads}
+    head = "".join(f"<th{kinds[name]}>{escape(label)}</th>" for name, label in heads.items())
+    body = "".join(
+        f"<tr>{''.join(f'<td{kinds[name]}>{escape(_text(row[name]))}</td>' for name in heads)}</tr>" for row in rows
+    )
+    return f'<div class="table"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
+    if isinstance(value, list):
+        return ", ".join(value) or NOTHING
+    if isinstance(value, float):
+        return shown(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

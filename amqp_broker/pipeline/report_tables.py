@@ -1,0 +1,222 @@
+"""Reports on messages, computed with Spark SQL from the events of a lake: see `TABLES`.
+
+A message is identified by (node, numbered_since_us, message_number). It *arrives* in a queue with the publish or the
+dead-lettering that routed it there. RabbitMQ's firehose has no message numbers, so its reports have only counts of
+publishes, deliveries and redeliveries, with the times of publishers or of the archive.
+
+Latencies are milliseconds. A percentile is exact, with linear interpolation between two values (Spark's `percentile`,
+numpy's default). A latency belongs to the minute in which it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from amqp_broker.pipeline.lake import Lake
+
+MESSAGE: Final = "node, numbered_since_us, message_number"
+PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def _latencies(name: str) -> str:
+    """Return SQL for percentiles and maximum (ms) of a column of microseconds, NULL if it is empty."""
+    wanted = ", ".join(f"{quantile}D" for quantile in PERCENTILES.values())
+    # Spark computes equal aggregates once.
+    columns = [
+        f"percentile({name}_us, array({wanted}))[{index}] / 1000 AS {name}_ms_{label}"
+        for index, label in enumerate(PERCENTILES)
+    ]
+    return f"{', '.join(columns)}, max({name}_us) / 1000 AS {name}_ms_max"
+
+
+# All events of a message in a queue, including its arrival.
+STEPS: Final = f"""
+SELECT time, trace_offset, vhost, queue, {MESSAGE}, event, redelivered, no_ack, requeue, reason,
+       connection, channel, user, CAST(NULL AS bigint) AS body_bytes
+FROM slice WHERE queue IS NOT NULL AND event <> 'dead_letter'
+UNION ALL
+SELECT time, trace_offset, vhost, explode(routed_queues), {MESSAGE}, 'arrive', NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, body_bytes
+FROM slice WHERE event IN ('publish', 'dead_letter')
+"""
+
+# The same with the duration that a step ends: the wait for the first delivery, the handling of a delivery, and the
+# total time in the queue. A stream delivers a message to many consumers; an ack belongs to the delivery on the same
+# channel.
+TIMED: Final = f"""
+WITH numbered AS (
+  SELECT *,
+         max(CASE WHEN event = 'arrive' THEN unix_micros(time) END) OVER in_queue AS arrived_us,
+         count(CASE WHEN event = 'deliver' THEN 1 END) OVER in_queue AS deliveries,
+         count(CASE WHEN event = 'ack' THEN 1 END) OVER in_queue AS acks,
+         max(CASE WHEN event = 'deliver' THEN unix_micros(time) END) OVER on_channel AS delivered_us
+  FROM steps WHERE message_number IS NOT NULL
+  WINDOW in_queue AS (PARTITION BY vhost, queue, {MESSAGE} ORDER BY time, trace_offset ROWS UNBOUNDED PRECEDING),
+         on_channel AS (PARTITION BY vhost, queue, {MESSAGE}, connection, channel
+                        ORDER BY time, trace_offset ROWS UNBOUNDED PRECEDING)
+)
+SELECT *,
+       CASE WHEN event = 'deliver' AND deliveries = 1 THEN unix_micros(time) - arrived_us END AS wait_us,
+       CASE WHEN event = 'ack' THEN unix_micros(time) - delivered_us END AS handling_us,
+       CASE WHEN event = 'ack' AND acks = 1 THEN unix_micros(time) - arrived_us END AS total_us
+FROM numbered
+UNION ALL
+SELECT *, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM steps WHERE message_number IS NULL
+"""
+
+QUEUES: Final = f"""
+SELECT vhost, queue, date_trunc('minute', time) AS minute,
+       count_if(event = 'arrive') AS arrived, sum(body_bytes) AS body_bytes,
+       count_if(event = 'deliver') AS delivered, count_if(event = 'deliver' AND redelivered) AS redelivered,
+       count_if(event = 'ack') AS acked, count_if(event = 'nack' AND requeue) AS requeued,
+       count_if(event = 'nack' AND NOT requeue) AS rejected, count_if(event = 'expire') AS expired,
+       count_if(event = 'drop') AS dropped,
+       {_latencies("wait")}, {_latencies("handling")}, {_latencies("total")}
+FROM timed GROUP BY vhost, queue, minute ORDER BY vhost, queue, minute
+"""
+
+EXCHANGES: Final = f"""
+WITH published AS (
+  SELECT {MESSAGE}, min(unix_micros(time)) AS published_us FROM slice
+  WHERE event = 'publish' AND message_number IS NOT NULL GROUP BY {MESSAGE}
+), steps_of_exchanges AS (
+  SELECT vhost, exchange, time, event, routed_queues, body_bytes, is_ack,
+         CASE WHEN event = 'confirm' THEN unix_micros(time) - published_us END AS confirm_us
+  FROM slice LEFT JOIN published USING ({MESSAGE}) WHERE event IN ('publish', 'confirm', 'return')
+)
+SELECT vhost, exchange, date_trunc('minute', time) AS minute,
+       count_if(event = 'publish') AS published, sum(CASE WHEN event = 'publish' THEN body_bytes END) AS body_bytes,
+       count_if(event = 'publish' AND size(routed_queues) = 0) AS unrouted, count_if(event = 'return') AS returned,
+       count_if(event = 'confirm' AND is_ack) AS confirmed, count_if(event = 'confirm' AND NOT is_ack) AS nacked,
+       {_latencies("confirm")}
+FROM steps_of_exchanges GROUP BY vhost, exchange, minute ORDER BY vhost, exchange, minute
+"""
+
+# In a plain firehose, messages cannot be identified; then only deliveries are counted.
+REDELIVERY: Final = f"""
+WITH messages AS (
+  SELECT vhost, queue, message_number IS NOT NULL AS is_known, count(*) AS deliveries, count_if(redelivered) AS again
+  FROM timed WHERE event = 'deliver' GROUP BY vhost, queue, {MESSAGE}
+)
+SELECT vhost, queue, sum(deliveries) AS delivered, sum(again) AS redelivered,
+       CASE WHEN bool_and(is_known) THEN count(*) END AS messages,
+       CASE WHEN bool_and(is_known) THEN count_if(again > 0) END AS messages_redelivered,
+       CASE WHEN bool_and(is_known) THEN max(deliveries) END AS deliveries_max
+FROM messages GROUP BY vhost, queue ORDER BY redelivered DESC, vhost, queue
+"""
+
+DEAD_LETTERS: Final = f"""
+WITH arrived AS (
+  SELECT vhost, queue, {MESSAGE}, min(unix_micros(time)) AS arrived_us FROM steps
+  WHERE event = 'arrive' AND message_number IS NOT NULL GROUP BY vhost, queue, {MESSAGE}
+), dead AS (
+  SELECT vhost, queue, node, numbered_since_us, from_message_number AS message_number, unix_micros(time) AS died_us,
+         reason, death_count, routed_queues
+  FROM slice WHERE event = 'dead_letter'
+)
+SELECT vhost, queue, reason, count(*) AS dead_lettered, count_if(size(routed_queues) = 0) AS lost,
+       count_if(death_count > 1) AS in_loops, max(death_count) AS death_count_max,
+       sort_array(array_distinct(flatten(collect_set(routed_queues)))) AS routed_queues,
+       percentile(died_us - arrived_us, 0.5) / 1000 AS age_ms_p50, max(died_us - arrived_us) / 1000 AS age_ms_max
+FROM dead LEFT JOIN arrived USING (vhost, queue, {MESSAGE})
+GROUP BY vhost, queue, reason ORDER BY dead_lettered DESC, vhost, queue, reason
+"""
+
+# Consumers with acks, the slowest first.
+CONSUMERS: Final = f"""
+SELECT vhost, queue, connection, channel, first(user) AS user,
+       count_if(event = 'deliver') AS delivered, count_if(event = 'ack') AS acked,
+       count_if(event = 'nack') AS nacked, {_latencies("handling")}, max(time) AS last_at
+FROM timed WHERE event IN ('deliver', 'ack', 'nack') AND connection IS NOT NULL
+GROUP BY vhost, queue, connection, channel
+ORDER BY handling_ms_p95 DESC NULLS LAST, vhost, queue, connection, channel
+"""
+
+# Messages that have arrived and not ended. In a stream, the first ack ends a message.
+OPEN: Final = f"""
+WITH messages AS (
+  SELECT vhost, queue, {MESSAGE}, min(CASE WHEN event = 'arrive' THEN time END) AS arrived_at,
+         count_if(event IN ('ack', 'expire', 'drop') OR (event = 'nack' AND NOT requeue)
+                  OR (event = 'deliver' AND no_ack)) AS ends,
+         count_if(event = 'deliver') - count_if(event = 'nack' AND requeue) AS held
+  FROM timed WHERE message_number IS NOT NULL GROUP BY vhost, queue, {MESSAGE}
+)
+SELECT vhost, queue, count(*) AS open, count_if(held > 0) AS delivered, min(arrived_at) AS oldest_at,
+       (SELECT (unix_micros(max(time))) FROM slice) / 1e6 - unix_micros(min(arrived_at)) / 1e6 AS oldest_age_s
+FROM messages WHERE arrived_at IS NOT NULL AND ends = 0
+GROUP BY vhost, queue ORDER BY open DESC, vhost, queue
+"""
+
+SUMMARY: Final = """
+SELECT vhost, count(*) AS events, min(time) AS first_at, max(time) AS last_at,
+       count_if(event = 'publish') AS published, count_if(event = 'deliver') AS delivered,
+       count_if(event = 'ack') AS acked, count_if(event = 'dead_letter') AS dead_lettered,
+       count_if(message_number IS NULL) AS unnumbered, count_if(time_source = 'archive') AS untimed
+FROM slice GROUP BY vhost ORDER BY vhost
+"""
+
+# Queries by name, over the views `slice` (events), `steps` and `timed`.
+TABLES: Final = {
+    "summary": SUMMARY,
+    "queues": QUEUES,
+    "exchanges": EXCHANGES,
+    "redelivery": REDELIVERY,
+    "dead_letters": DEAD_LETTERS,
+    "consumers": CONSUMERS,
+    "open": OPEN,
+}
+
+
+def slice_of(lake: Lake, since: datetime | None, until: datetime | None, vhost: str | None) -> DataFrame:
+    """Return the events from `since` to before `until`, of one vhost or of all."""
+    from pyspark.sql import functions as F
+
+    events = lake.read("events", since, until)
+    if since is not None:
+        events = events.where(F.col("time") >= F.lit(since))
+    if until is not None:
+        events = events.where(F.col("time") < F.lit(until))
+    return events if vhost is None else events.where(F.col("vhost") == vhost)
+
+
+@contextmanager
+def computed(spark: SparkSession, events: DataFrame) -> Iterator[dict[str, DataFrame]]:
+    """Provide the report's tables of these events by name; shared results are cached until the block ends."""
+    from pyspark import StorageLevel
+
+    events.drop("body", "properties").createOrReplaceTempView("slice")
+    spark.sql(STEPS).createOrReplaceTempView("steps")
+    timed = spark.sql(TIMED).persist(StorageLevel.MEMORY_AND_DISK)
+    timed.createOrReplaceTempView("timed")
+    try:
+        yield {name: spark.sql(query) for name, query in TABLES.items()}
+    finally:
+        timed.unpersist()
+        for view in ("timed", "steps", "slice"):
+            spark.catalog.dropTempView(view)
+
+
+def write(
+    tables: dict[str, DataFrame], folder: str, on_table: Callable[[str], None] = lambda name: None
+) -> dict[str, DataFrame]:
+    """Write each table to `folder`/<name> as one Parquet file; return the tables read from there."""
+    written = {}
+    for name, table in tables.items():
+        on_table(name)
+        path = f"{folder.rstrip('/')}/{name}"
+        table.coalesce(1).write.mode("overwrite").parquet(path)
+        written[name] = table.sparkSession.read.schema(table.schema).parquet(path)
+    return written
+
+
+def rows_of(table: DataFrame, limit: int) -> list[dict[str, Any]]:
+    """Return the first rows."""
+    return [row.asDict() for row in table.limit(limit).collect()]

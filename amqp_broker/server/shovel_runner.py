@@ -1,0 +1,152 @@
+"""The shovels of a server: started and stopped as the parameters of component `shovel` change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.admin.access import InternalUser, User
+from amqp_broker.broker.runtime_parameters import Component
+from amqp_broker.server.shovel_links import Link, LocalLink, RemoteLink
+from amqp_broker.shovel.amqp_client import Client
+from amqp_broker.shovel.shovel import RUNNING, Shovel
+from amqp_broker.shovel.shovel_definition import Uri, parse
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.timers import Timer
+    from amqp_broker.server.server import Server
+
+logger = logging.getLogger("amqp_broker.shovel")
+
+# The component of runtime parameters that defines shovels.
+SHOVEL: Final = "shovel"
+
+
+class ShovelRunner(Component):
+    """Runs the shovels that parameters of component `shovel` define."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.user = InternalUser("rmq-shovel")
+        self._is_paused = False
+        self._shovels: dict[tuple[str, str], Shovel] = {}
+        self._timers: dict[Shovel, Timer] = {}
+        self._loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None:
+        """Start the shovels that the store has restored."""
+        self._loop = asyncio.get_running_loop()
+        for vhost in self.server.broker.vhosts.values():
+            for parameter in vhost.parameters.of(SHOVEL):
+                try:
+                    self.on_set(vhost.name, parameter.name, parameter.value)
+                except InvalidParameter as error:
+                    logger.warning("shovel '%s' in vhost '%s': %s", parameter.name, vhost.name, error)
+
+    def __iter__(self) -> Iterator[Shovel]:
+        return iter(self._shovels.values())
+
+    def pause(self) -> None:
+        """Stop all shovels until `resume`: the node accepts no clients."""
+        self._is_paused = True
+        for shovel in self:
+            shovel.stop()
+            self._set_timer(shovel)
+
+    def resume(self) -> None:
+        """Start the shovels again."""
+        self._is_paused = False
+        for shovel in self:
+            self._loop.call_soon(self._begin, shovel)
+
+    # Runtime parameters
+
+    def check(self, name: str, value: Any, user: User | None) -> None:
+        """Raise InvalidParameter for an invalid definition, or for a vhost of this broker that `user` cannot open."""
+        definition = parse(value)
+        for uri in (*definition.source.uris, *definition.destination.uris):
+            # Local links do not log in, so the permissions of the owner apply.
+            if user is not None and uri.is_local and uri.vhost is not None and not user.can_open(uri.vhost):
+                raise InvalidParameter(f'user "{user.name}" may not connect to vhost "{uri.vhost}"')
+
+    def on_set(self, vhost: str, name: str, value: Any) -> None:
+        """Start a shovel, which replaces the one of that name. Raise InvalidParameter."""
+        self.on_cleared(vhost, name)
+        server = self.server
+        shovel = Shovel(name, vhost, parse(value), self, server.broker.node, self._on_done, server.clock.real_now())
+        self._shovels[vhost, name] = shovel
+        self._loop.call_soon(self._begin, shovel)
+
+    def on_cleared(self, vhost: str, name: str) -> None:
+        """Stop a shovel, if it runs."""
+        shovel = self._shovels.pop((vhost, name), None)
+        if shovel is not None:
+            shovel.stop()
+            self._set_timer(shovel)
+
+    def restart(self, vhost: str, name: str) -> bool:
+        """Reconnect a shovel; return False if it does not exist."""
+        shovel = self._shovels.get((vhost, name))
+        if shovel is not None:
+            shovel.stop()
+            self._loop.call_soon(self._begin, shovel)
+        return shovel is not None
+
+    def stop(self) -> None:
+        """Stop all shovels."""
+        for vhost, name in list(self._shovels):
+            self.on_cleared(vhost, name)
+
+    def _begin(self, shovel: Shovel) -> None:
+        if self._shovels.get((shovel.vhost, shovel.name)) is shovel and not self._is_paused:
+            shovel.start(self.server.clock.real_now())
+            self._set_timer(shovel)
+
+    def _on_done(self, shovel: Shovel) -> None:
+        """Delete the parameter of a shovel that has moved all its messages, which stops the shovel."""
+        logger.info("shovel '%s' in vhost '%s' has moved its messages", shovel.name, shovel.vhost)
+        self._loop.call_soon(self._delete, shovel)
+
+    def _delete(self, shovel: Shovel) -> None:
+        vhost = self.server.broker.vhosts.get(shovel.vhost)
+        if vhost is not None and self._shovels.get((shovel.vhost, shovel.name)) is shovel:
+            vhost.parameters.clear(SHOVEL, shovel.name)
+            self.server.flush()
+
+    def _set_timer(self, shovel: Shovel) -> None:
+        timer = self._timers.pop(shovel, None)
+        if timer is not None:
+            timer.cancel()
+        if shovel.next_tick_ms is not None:
+            self._timers[shovel] = self.server.broker.real_timers.at(
+                shovel.next_tick_ms, lambda now: self._tick(shovel, now)
+            )
+
+    def _tick(self, shovel: Shovel, now: int) -> None:
+        shovel.tick(now)
+        self._set_timer(shovel)
+
+    # Links
+
+    def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link[Shovel]:
+        """Connect one end of a shovel."""
+        link: Link[Shovel]
+        if uri.is_local:
+            link = LocalLink(self, client, shovel, self.server, self.user)
+        else:
+            link = RemoteLink(self, client, shovel)
+        link.connect(uri)
+        return link
+
+    def lost(self, client: Client, shovel: Shovel, reason: str) -> None:
+        """Handle the loss of a link: log the reason, and reconnect later."""
+        was_running = shovel.state == RUNNING
+        before = shovel.reason
+        shovel.on_lost(client, reason, self.server.clock.real_now())
+        if shovel.reason and (was_running or shovel.reason != before):
+            logger.warning("shovel '%s' in vhost '%s' is interrupted: %s", shovel.name, shovel.vhost, shovel.reason)
+        self._set_timer(shovel)
+        self.server.flush()

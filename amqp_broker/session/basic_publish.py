@@ -1,0 +1,233 @@
+"""basic.publish: from the method frame to a route, and every check that a plain push does not need.
+
+A route is what a publisher's method frame means while the topology stays as it is. Routes are kept per vhost and
+user (`VHost.route_caches`), keyed by the whole method payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp import frames as wire
+from amqp_broker.amqp.errors import FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
+from amqp_broker.amqp.message import (
+    CONTENT,
+    FRAME,
+    Address,
+    MalformedProperties,
+    Message,
+    Properties,
+    SpecialMessage,
+    Traits,
+    with_property_list,
+)
+from amqp_broker.broker.operations import checked_publish
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.reply import REPLY_TO
+from amqp_broker.broker.routing.route import Route
+from amqp_broker.lab import publish_faults
+from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.lab.habits import is_reply
+from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
+from amqp_broker.session.topology_methods import user_of
+
+if TYPE_CHECKING:
+    from amqp_broker.session.channel import Channel
+
+# Beyond these sizes the caches are emptied, so that ever new keys do not grow them without bound.
+ROUTES_MAX: Final = 16_384
+TRAITS_MAX: Final = 256
+TRAITS_BYTES_MAX: Final = 256
+
+NO_ROUTE: Final = 312
+NO_RULES: Final[list[Rule]] = []
+
+
+def read_traits(channel: Channel, property_list: bytes) -> Traits:
+    """Return the traits of a property list. Raise SyntaxError_ for invalid properties."""
+    session = channel.session
+    if not session.has_published:
+        session.has_published = True
+        session.follow_alarms()
+    traits = session.traits.get(property_list)
+    if traits is None:
+        try:
+            traits = Traits(property_list)
+        except MalformedProperties as error:
+            raise SyntaxError_(str(error)) from None
+        if traits.is_persistent and channel.mode == PLAIN:
+            session.broker.advice.on_persistent(channel)
+        if len(property_list) <= TRAITS_BYTES_MAX:
+            if len(session.traits) >= TRAITS_MAX:
+                session.traits.clear()
+            session.traits[property_list] = traits
+    return traits
+
+
+def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, body_bytes: int) -> None:
+    """Publish a message whose route is not cached, or that needs more than a plain push.
+
+    The checks are in the order of RabbitMQ (rabbit_channel.erl, basic.publish).
+    """
+    routes = channel.session.routes
+    route = routes.get(method)
+    if body_bytes > channel.session.broker.settings.message_bytes_max:
+        _decode_publish(method)
+        checked_publish.check_size(channel.vhost, body_bytes)
+    if route is None:
+        if len(routes) >= ROUTES_MAX:
+            routes.clear()
+        route = routes[method] = _resolve(channel, method)
+    keys = [route.address.routing_key]
+    blind_keys: Sequence[str] = ()
+    headers: fields.Table = {}
+    special = traits.special
+    if special is not None:
+        headers = special.headers or {}
+        content, blind_keys = _check_special(channel, route, traits, special, content, keys)
+    elif not route.is_plain:
+        checked_publish.check_topics(channel.vhost, user_of(channel), route.exchange, keys)
+    message = _message(channel, route, traits, content, blind_keys)
+    trace = channel.vhost.trace
+    if trace is not None:
+        message = trace.numbered(message)
+    rules = NO_RULES
+    if not route.is_plain and channel.session.broker.faults.on_publish:
+        rules = publish_faults.before_publish(channel, route, keys, headers, message)
+    queues = route.queues
+    is_lost = bool(rules) and publish_faults.discards(rules)
+    if is_lost:
+        queues = ()
+    elif not route.is_plain or len(keys) > 1:
+        queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
+    if trace is not None:
+        trace.published(channel.session, channel.number, message, queues, route.mandatory)
+    if channel.mode == TRANSACTIONAL:
+        assert channel.transaction is not None
+        channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))
+        return
+    if route is not channel.route:
+        channel.take_route(route)
+    is_taken = push(channel, message, queues, route.mandatory and not is_lost)
+    if queues is not route.queues:
+        channel.run_start += 1
+        channel.count_published(route.exchange, queues, route.mandatory)
+    channel.count_publish()
+    if channel.mode == CONFIRMING:
+        if not is_taken:
+            channel.rejected.append(channel.publish_count)
+        if trace is not None:
+            channel.traced[channel.publish_count] = message
+    if rules:
+        publish_faults.after_publish(channel, rules)
+
+
+def _message(channel: Channel, route: Route, traits: Traits, content: bytes, blind_keys: Sequence[str]) -> Message:
+    if traits.expiration_ms is None and not blind_keys:
+        return Message(route.address, content, channel.number, traits.is_persistent)
+    return SpecialMessage(
+        route.address,
+        content,
+        channel.number,
+        traits.is_persistent,
+        expiration_ms=traits.expiration_ms,
+        blind_keys=blind_keys,
+    )
+
+
+def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> bool:
+    """Push a message to its queues, or return it to its publisher if it is mandatory and there are none.
+
+    Return False if a queue refused the message; the other queues have it nevertheless.
+    """
+    is_taken = True
+    for queue in queues:
+        if not queue.accept(message):
+            is_taken = False
+    if mandatory and not queues:
+        frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
+        channel.session.outbox.append(frame, message.content_for(channel.number, channel.session.frame_max))
+        if channel.vhost.trace is not None:
+            channel.vhost.trace.returned(channel.session, channel.number, message, NO_ROUTE, "NO_ROUTE")
+    return is_taken
+
+
+def _decode_publish(method: bytes) -> tuple[str, str, bool]:
+    """Return exchange, routing key and mandatory of a basic.publish payload. Raise FrameError and NotImplemented_.
+
+    The routing key may be any octets: RabbitMQ checks names for UTF-8, but not routing keys.
+    """
+    exchange_end = 7 + method[6] if len(method) > 6 else 0
+    key_end = exchange_end + 1 + method[exchange_end] if len(method) > exchange_end > 0 else 0
+    if key_end == 0 or len(method) != key_end + 1:
+        raise FrameError(f"cannot decode <<{','.join(map(str, method[4:]))}>>")
+    bits = method[key_end]
+    if bits & 2:
+        raise NotImplemented_("immediate=true")
+    exchange = method[7:exchange_end].decode("utf-8", "surrogateescape")
+    routing_key = method[exchange_end + 1 : key_end].decode("utf-8", "surrogateescape")
+    return exchange, routing_key, bool(bits & 1)
+
+
+def _resolve(channel: Channel, method: bytes) -> Route:
+    """Return the route of a method payload. Raise AccessRefused, NotFound, NotImplemented_ and FrameError."""
+    name, routing_key, mandatory = _decode_publish(method)
+    vhost, user = channel.vhost, user_of(channel)
+    exchange = checked_publish.exchange_to_publish_to(vhost, user, name)
+    queues, by_message = vhost.route(exchange, (routing_key,), {}, None)
+    # A policy can change the answer; it empties the route caches.
+    is_plain = (
+        bool(queues or not mandatory)
+        and not by_message
+        and (exchange.type != "topic" or user.may_topic("write", vhost.name, name, routing_key))
+        and vhost.trace is None
+        and not vhost.broker.faults.concerns_publish(vhost.name, name, routing_key, user.name)
+        and not any(queue.settings.rejects_publish for queue in queues)
+    )
+    if not queues and not mandatory and not is_reply(name, routing_key):
+        exchange.unroutable_key = routing_key
+    return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
+
+
+def _check_special(
+    channel: Channel, route: Route, traits: Traits, properties: Properties, content: bytes, keys: list[str]
+) -> tuple[bytes, list[str]]:
+    """Check the properties that affect publishing, and add the keys of CC and BCC to `keys`.
+
+    Return the content to keep, and the keys of BCC.
+    """
+    reply_to = _reply_to(channel, properties.reply_to)
+    if properties.expiration is not None and traits.expiration_ms is None:
+        raise checked_publish.bad_expiration(properties.expiration)
+    headers = properties.headers or {}
+    keys += checked_publish.further_keys(headers, "CC")
+    blind_keys = checked_publish.further_keys(headers, "BCC")
+    keys += blind_keys
+    user = user_of(channel)
+    checked_publish.check_topics(channel.vhost, user, route.exchange, keys)
+    checked_publish.check_user_id(user, properties.user_id)
+    if reply_to is not None or "BCC" in headers:
+        content = _rewritten(content, reply_to)
+    return content, blind_keys
+
+
+def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
+    """Return the name that replaces the pseudo-queue for direct replies, or None for any other reply-to."""
+    if reply_to != REPLY_TO:
+        return None
+    if channel.reply_name is None:
+        raise PreconditionFailed("fast reply consumer does not exist")
+    return channel.reply_name
+
+
+def _rewritten(content: bytes, reply_to: str | None) -> bytes:
+    """Return the content's frames with another reply-to. The BCC header is removed: no recipient may see it."""
+    header_end = FRAME.size + FRAME.unpack_from(content)[2]
+    properties = Properties.decode(content[FRAME.size : header_end], CONTENT.size)
+    if reply_to is not None:
+        properties.reply_to = reply_to
+    if properties.headers is not None:
+        properties.headers.pop("BCC", None)
+    return with_property_list(content, properties.encode())

@@ -1,0 +1,57 @@
+"""Bytes of one connection on their way to the socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from amqp_broker.lab.output_delay import OutputDelay
+    from amqp_broker.session.session import Session
+
+# Number of a batch that is never committed.
+FOREVER: Final = 2**62
+
+
+class Outbox:
+    """Frames that the shell writes with its next flush.
+
+    An outbox that gets its first piece puts its session into `dirty`, the shell's list of sessions to flush. While
+    `held_until` is the number of a batch of the journal, the shell writes nothing; 0 means that output may leave.
+    """
+
+    __slots__ = ("delay", "dirty", "flush_count", "held_until", "pieces", "session")
+
+    def __init__(self, session: Session, dirty: list[Session]) -> None:
+        self.session = session
+        self.dirty = dirty
+        self.pieces: list[bytes] = []
+        self.held_until = 0
+        self.flush_count = 0
+        # Set by a latency fault.
+        self.delay: OutputDelay | None = None
+
+    def append(self, *pieces: bytes) -> None:
+        """Add frames, or pieces of one frame."""
+        if not self.pieces:
+            self.dirty.append(self.session)
+        self.pieces += pieces
+
+    def request_flush(self) -> None:
+        """Have the shell flush the session although nothing was added."""
+        self.dirty.append(self.session)
+
+    def hold_forever(self) -> None:
+        """Write nothing until `discard`."""
+        self.held_until = FOREVER
+        self.request_flush()
+
+    def discard(self) -> None:
+        """Drop all pieces; output that follows may leave."""
+        self.held_until = 0
+        self.pieces.clear()
+
+    def take(self) -> list[bytes]:
+        """Return the pieces to write now, and empty the outbox."""
+        output, self.pieces = self.pieces, []
+        self.flush_count += 1
+        return output if self.delay is None else self.delay.pass_on(output)

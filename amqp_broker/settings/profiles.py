@@ -1,0 +1,97 @@
+"""Versions of RabbitMQ to imitate: one field for each difference between them that a client can see.
+
+Defaults are the values that most versions share. The source of each fact is in its test:
+tests/settings/test_profiles.py and tests/broker/queues/test_quorum_versions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One version of RabbitMQ, as far as it differs from the others."""
+
+    version: str
+    auth_mechanisms: str = "PLAIN AMQPLAIN ANONYMOUS"
+    frame_max_lowest: int = 8192
+    message_bytes_max: int = 16_777_216
+    # Share of memory beyond which publishers are blocked.
+    memory_watermark: str = "0.6"
+    # Redeliveries after which a quorum queue without a limit of its own drops a message; None: no limit.
+    delivery_limit: int | None = 20
+    # Only failed deliveries (reject, a lost channel) count for that limit, returned ones (nack) do not.
+    counts_failures: bool = False
+    # Number of message priorities of a quorum queue.
+    quorum_priority_levels: int = 2
+    # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
+    priority_takes_over: bool = True
+    # An x-death header that a client publishes counts as the message's history.
+    client_deaths_count: bool = False
+    # Each direct reply has its own delivery tag.
+    reply_tags_count: bool = True
+    # Binding the name of a direct reply-to fails with 404 (no such queue) rather than 403 (forbidden).
+    reply_names_are_bindable: bool = True
+    # A mandatory direct reply is returned to its publisher if no consumer waits for it.
+    returns_late_replies: bool = False
+    # A queue may be neither durable nor exclusive.
+    has_transient_queues: bool = True
+    # basic.qos with global limits the channel; otherwise it works as without global.
+    has_global_prefetch: bool = True
+    has_local_random: bool = True
+    has_queue_modes: bool = True
+    has_queue_version_1: bool = True
+    has_master_locator: bool = True
+    # Passive declaration requires some permission.
+    passive_needs_permission: bool = False
+    # Only quorum queues have the consumer timeout, which then cancels the consumer and keeps the channel open.
+    times_out_quorum_only: bool = False
+
+    def without(self, features: Iterable[str]) -> Profile:
+        """Return this profile without some deprecated features."""
+        changes: dict[str, Any] = {DEPRECATED[feature]: False for feature in features if feature in DEPRECATED}
+        return replace(self, **changes) if changes else self
+
+
+# Features that an administrator may refuse (deprecated_features.permit), and their fields.
+DEPRECATED: Final = {
+    "transient_nonexcl_queues": "has_transient_queues",
+    "global_qos": "has_global_prefetch",
+    "queue_master_locator": "has_master_locator",
+}
+
+
+PROFILES: Final = {
+    "3.13": Profile(
+        version="3.13.7",
+        auth_mechanisms="PLAIN AMQPLAIN",
+        frame_max_lowest=4096,
+        message_bytes_max=134_217_728,
+        memory_watermark="0.4",
+        delivery_limit=None,
+        quorum_priority_levels=1,
+        priority_takes_over=False,
+        client_deaths_count=True,
+        reply_tags_count=False,
+        returns_late_replies=True,
+        has_local_random=False,
+    ),
+    "4.2": Profile(version="4.2.1"),
+    "4.3": Profile(
+        version="4.3.5",
+        has_transient_queues=False,
+        has_global_prefetch=False,
+        has_queue_modes=False,
+        has_queue_version_1=False,
+        has_master_locator=False,
+        passive_needs_permission=True,
+        times_out_quorum_only=True,
+        counts_failures=True,
+        quorum_priority_levels=32,
+        reply_names_are_bindable=False,
+    ),
+}
+DEFAULT: Final = "4.2"

@@ -1,0 +1,247 @@
+"""Keys of rabbitmq.conf: the settings that they stand for, and the keys without effect.
+
+Sources of the keys and their values: rabbit.schema and the schemas of the plugins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from amqp_broker.settings import values
+from amqp_broker.settings.profiles import DEPRECATED
+from amqp_broker.settings.settings import SETTINGS, Setting, SettingsError
+from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parts
+
+
+class Notice(NamedTuple):
+    """A sentence for the user: an error (`is_wrong`) or a remark."""
+
+    text: str
+    is_wrong: bool = True
+
+
+class Given(NamedTuple):
+    """The value of a setting, and its source."""
+
+    value: Any
+    place: str
+
+
+def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice]]:
+    """Return settings by name, and notices about the entries; later entries override earlier ones."""
+    last = latest(entries)
+    notices: list[Notice] = []
+    if last.get("management.listener.ssl", _FALSE).value == "true" and "management.listener.port" in last:
+        last["management.ssl.port"] = last.pop("management.listener.port")
+    given: dict[str, Given] = {}
+    for declared in SETTINGS:
+        for key in declared.keys:
+            entry = last.pop(key, None)
+            if entry is not None:
+                _take(given, notices, declared.name, entry)
+    families: dict[str, list[Entry]] = {}
+    for entry in last.values():
+        prefix = entry.key.rpartition(".")[0]
+        if prefix in _FAMILIES:
+            families.setdefault(prefix, []).append(entry)
+        elif (notice := _about(entry)) is not None:
+            notices.append(notice)
+    for prefix, members in families.items():
+        for name, entry in _FAMILIES[prefix](members, notices):
+            _take(given, notices, name, entry)
+    return given, notices
+
+
+_FALSE: Final = Entry("", "", "")
+_DECLARED: Final[dict[str, Setting]] = {declared.name: declared for declared in SETTINGS}
+
+
+def _take(given: dict[str, Given], notices: list[Notice], name: str, entry: Entry) -> None:
+    """Add a setting unless an earlier key of its declaration has given it."""
+    if name in given:
+        return
+    try:
+        text = _CONVERTERS.get(entry.key, str)(entry.value)
+        given[name] = Given(_DECLARED[name].read(f"{entry.place}: {entry.key}", text), entry.place)
+    except SettingsError as error:
+        notices.append(Notice(str(error)))
+    except ValueError as error:
+        notices.append(_wrong(entry, error))
+
+
+def _wrong(entry: Entry, error: ValueError) -> Notice:
+    return Notice(f"{entry.place}: {entry.key} is '{entry.value}', which {error}")
+
+
+# Conversion of RabbitMQ's texts to those of the settings
+
+
+def share(text: str) -> str:
+    """Return a share of the total; 2 is twice the total, not two bytes."""
+    if not re.fullmatch(r"\d+(\.\d+)?", text):
+        raise ValueError("is not a number")
+    return text if "." in text else f"{text}.0"
+
+
+def chosen(**choices: str) -> Callable[[str], str]:
+    """Return a converter of these words to the texts that they stand for."""
+
+    def convert(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"is not one of {', '.join(choices)}")
+        return choices[text]
+
+    return convert
+
+
+def log_file(text: str) -> str:
+    if text == "true":
+        raise ValueError("is neither false nor the name of a file")
+    return "" if text == "false" else text
+
+
+verify = chosen(verify_peer="true", verify_none="false")
+formatter = chosen(json="json", plaintext="text", text="text")
+
+
+def queue_type(text: str) -> str:
+    return text.removeprefix("rabbit_").removesuffix("_queue")
+
+
+def timeout(text: str) -> str:
+    return str(10**12) if text == "infinity" else text  # some thirty years
+
+
+_CONVERTERS: Final[dict[str, Callable[[str], str]]] = {
+    "vm_memory_high_watermark.relative": share,
+    "disk_free_limit.relative": share,
+    "ssl_options.verify": verify,
+    "listeners.tcp": chosen(none="false"),
+    "loopback_users": chosen(none=""),
+    "default_user_tags": chosen(none=""),
+    "log.file": log_file,
+    "log.console.formatter": formatter,
+    "log.file.formatter": formatter,
+    "default_queue_type": queue_type,
+    "handshake_timeout": timeout,
+}
+
+
+# Families of keys that end in any name: each function yields settings, with an entry that has the value
+
+Found = Iterator[tuple[str, Entry]]
+
+
+def address(text: str) -> tuple[str, str]:
+    """Return host ("" for none) and port of `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    try:
+        values.port(port)
+    except ValueError:
+        raise ValueError("is neither a port nor an address and a port") from None
+    return host.removeprefix("[").removesuffix("]"), port
+
+
+def _listeners(entries: list[Entry], notices: list[Notice]) -> Found:
+    addresses = []
+    for entry in entries:
+        try:
+            addresses.append((*address(entry.value), entry))
+        except ValueError as error:
+            notices.append(_wrong(entry, error))
+    for host, port, entry in addresses[:1]:
+        yield "port", entry._replace(value=port)
+        if host:
+            yield "host", entry._replace(value=host)
+    if extra := addresses[1:]:
+        yield "extra_listeners", extra[0][2]._replace(value=" ".join(f"{host}:{port}" for host, port, _ in extra))
+
+
+def _tls_listeners(entries: list[Entry], notices: list[Notice]) -> Found:
+    for entry in entries[:1]:
+        try:
+            yield "tls_port", entry._replace(value=address(entry.value)[1])
+        except ValueError as error:
+            notices.append(_wrong(entry, error))
+
+
+def _names(setting: str, *, is_chosen: bool = True, known: Iterable[str] | None = None) -> Callable[..., Found]:
+    """Return a function that gathers the names whose keys are set to `is_chosen`."""
+
+    def gather(entries: list[Entry], notices: list[Notice]) -> Found:
+        names = []
+        for entry in entries:
+            try:
+                if values.switch(entry.value) is is_chosen:
+                    names.append(parts(entry.key)[-1])
+            except ValueError as error:
+                notices.append(_wrong(entry, error))
+        yield setting, entries[0]._replace(value=" ".join(name for name in names if known is None or name in known))
+
+    return gather
+
+
+def _mechanisms(entries: list[Entry], notices: list[Notice]) -> Found:
+    yield "auth_mechanisms", entries[0]._replace(value=" ".join(entry.value for entry in entries))
+
+
+_FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
+    "listeners.tcp": _listeners,
+    "listeners.ssl": _tls_listeners,
+    "loopback_users": _names("loopback_users"),
+    "default_user_tags": _names("default_user_tags"),
+    "deprecated_features.permit": _names("denied_features", is_chosen=False, known=DEPRECATED),
+    "auth_mechanisms": _mechanisms,
+}
+
+# Keys, and prefixes of keys, that tune parts of RabbitMQ that this broker lacks; ignoring them changes nothing.
+# fmt: off
+SILENT: Final = (
+    "aws", "event_exchange", "socket_writer",
+    "auth_backends.internal", "background_gc_enabled", "background_gc_target_interval", "classic_queue",
+    "cluster_formation", "cluster_keepalive_interval", "cluster_node_type", "cluster_partition_handling",
+    "cluster_queue_limit", "cluster_tags", "collect_statistics", "collect_statistics_interval",
+    "default_worker_pool_size", "definitions.hashing", "definitions.import_backend",
+    "definitions.skip_if_unchanged", "delegate_count", "disk_monitor_interval", "distribution", "erlang",
+    "feature_flags", "hipe_compile", "listeners.ssl", "log.channel", "log.connection", "log.console.color_esc_seqs",
+    "log.console.formatter", "log.console.stdio", "log.console.use_colors", "log.default", "log.feature_flags",
+    "log.federation", "log.file.formatter", "log.file.rotation", "log.ldap", "log.mirroring", "log.prelaunch",
+    "log.queue", "log.ra", "log.upgrade", "management.db_cache_multiplier", "management.http_log_dir",
+    "management.listener.server", "management.listener.ssl", "management.rates_mode",
+    "management.sample_retention_policies", "management.tcp", "management_agent", "memory_monitor_interval",
+    "message_store_shutdown_timeout", "mirroring_sync_batch_size", "mirroring_sync_max_throughput",
+    "mnesia_table_loading_retry_limit", "mnesia_table_loading_retry_timeout", "msg_store_credit_disc_bound",
+    "msg_store_file_size_limit", "msg_store_io_batch_size", "net_ticktime", "nodename", "num_acceptors",
+    "prometheus.tcp", "queue_index_embed_msgs_below", "queue_leader_locator", "queue_master_locator",
+    "quorum_queue", "raft", "reverse_dns_lookups", "ssl_allow_poodle_attack", "sysmon_handler",
+    "tcp_listen_options", "vhost_restart_strategy", "vm_memory_calculation_strategy",
+    "vm_memory_high_watermark_paging_ratio",
+)
+
+# Keys that users may rely on.
+WITHOUT_EFFECT: Final = (
+    "amqp1_0", "auth_backends", "auth_cache", "auth_http", "auth_ldap", "auth_oauth2", "credential_validator",
+    "default_limits", "default_policies", "definitions", "federation", "log.exchange", "log.journald", "log.syslog",
+    "management", "message_interceptors", "motd_file", "mqtt", "password_hashing_module", "product", "prometheus",
+    "proxy_protocol", "shovel", "ssl_cert_login_san_index", "ssl_cert_login_san_type", "ssl_handshake_timeout",
+    "ssl_options", "stomp", "stream", "total_memory_available_override_value", "trust_store", "vhost_max",
+    "web_mqtt", "web_stomp",
+)
+# fmt: on
+
+
+def _begins(key: str, beginnings: tuple[str, ...]) -> bool:
+    return any(key == beginning or key.startswith(f"{beginning}.") for beginning in beginnings)
+
+
+def _about(entry: Entry) -> Notice | None:
+    """Return a notice about a key that is not a setting."""
+    if entry.key.startswith("auth_backends.") and entry.value in ("internal", "rabbit_auth_backend_internal"):
+        return None
+    if _begins(entry.key, SILENT):
+        return None
+    if _begins(entry.key, WITHOUT_EFFECT):
+        return Notice(f"{entry.place}: {entry.key} has no effect here", is_wrong=False)
+    return Notice(f"{entry.place}: unknown key '{entry.key}'")

@@ -1,0 +1,133 @@
+"""Settings in Erlang terms (advanced.config, `-rabbit KEY VALUE`), read as entries of rabbitmq.conf."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any, Final
+
+from amqp_broker.settings.sources import erlang_terms
+from amqp_broker.settings.sources.erlang_terms import Atom
+from amqp_broker.settings.sources.erlang_terms import TermError as TermError
+from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
+
+# Applications, and the prefix of their keys in rabbitmq.conf.
+_PREFIXES: Final = {"rabbit": "", "rabbitmq_management": "management.", "rabbitmq_prometheus": "prometheus."}
+# Keys with another name in rabbitmq.conf.
+_RENAMED: Final = {
+    "log.console.enabled": "log.console",
+    "log.file.file": "log.file",
+    "log.file.enabled": "log.file",
+    "management.tcp_config": "management.tcp",
+    "management.ssl_config": "management.ssl",
+    "prometheus.tcp_config": "prometheus.tcp",
+    "tcp_listeners": "listeners.tcp",
+    "ssl_listeners": "listeners.ssl",
+    "disk_free_limit": "disk_free_limit.absolute",
+    "disk_free_limit.mem_relative": "disk_free_limit.relative",
+    "vm_memory_high_watermark": "vm_memory_high_watermark.relative",
+}
+# Lists of names, each of which is a key of its own in rabbitmq.conf.
+_SETS: Final = ("loopback_users", "default_user_tags")
+_PERMISSIONS: Final = ("configure", "write", "read")
+
+
+def from_config(text: str, name: str) -> tuple[list[Entry], list[str]]:
+    """Return the entries of a file in the format `[{rabbit, [{heartbeat, 30}]}].`, and its errors."""
+    try:
+        term = erlang_terms.read(text)
+    except TermError as error:
+        return [], [f"{name}: {error}"]
+    if not _is_table(term):
+        return [], [f"{name}: this is not a list of applications and their settings"]
+    entries: list[Entry] = []
+    wrong: list[str] = []
+    for application, pairs in term:
+        if application not in _PREFIXES:
+            wrong.append(f"{name}: settings of {application} have no effect here")
+        elif not _is_table(pairs):
+            wrong.append(f"{name}: the settings of {application} are not pairs")
+        else:
+            for key, value in pairs:
+                entries += _entries(_PREFIXES[application] + key, value, name, wrong)
+    return entries, wrong
+
+
+def from_arguments(text: str, name: str) -> tuple[list[Entry], list[str]]:
+    """Return the entries of arguments for Erlang's virtual machine (`-rabbit heartbeat 30`), and their errors."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return [], [f"{name}: a quotation mark has no partner"]
+    entries: list[Entry] = []
+    wrong: list[str] = []
+    while words:
+        flag = words.pop(0)
+        values = []
+        while words and not words[0].startswith(("-", "+")):
+            values.append(words.pop(0))
+        application = flag.removeprefix("-")
+        if application not in _PREFIXES:
+            wrong.append(f"{name}: {flag} has no effect here")
+            continue
+        if len(values) % 2:
+            wrong.append(f"{name}: {flag} has a key without a value")
+        for key, value in zip(values[::2], values[1::2], strict=False):
+            try:
+                entries += _entries(_PREFIXES[application] + key, erlang_terms.read(value), name, wrong)
+            except TermError:
+                wrong.append(f"{name}: the value of {key} is not an Erlang term")
+    return entries, wrong
+
+
+def plugins(text: str) -> list[str]:
+    """Return the names in a file of enabled plugins. Raises TermError."""
+    term = erlang_terms.read(text)
+    if not isinstance(term, list) or not all(isinstance(name, str) for name in term):
+        raise TermError("this is not a list of plugins")
+    return term
+
+
+def _is_table(term: Any) -> bool:
+    return isinstance(term, list) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Atom) for pair in term
+    )
+
+
+def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entry]:
+    """Yield the entries of a key, whose value may be a table of further keys."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Atom):
+        if key == "default_consumer_prefetch":
+            value = value[1]
+        else:
+            value = [value]  # {absolute, 1000}
+    key = (
+        _RENAMED.get(key, key)
+        if not value or not _is_table(value) or key.startswith(("management.", "prometheus."))
+        else key
+    )
+    if isinstance(value, (str, int, float)):
+        yield Entry(key, str(value), name)
+    elif key.startswith("listeners.") and isinstance(value, list):
+        for index, listener in enumerate(value):
+            shown = ":".join(map(str, listener)) if isinstance(listener, tuple) else str(listener)
+            yield Entry(f"{key}.{index}", shown, name)
+        if not value:
+            yield Entry(key, "none", name)
+    elif key in _SETS and isinstance(value, list):
+        for member in value:
+            yield Entry(f"{key}.{str(member).replace('.', ESCAPED_POINT)}", "true", name)
+        if not value:
+            yield Entry(key, "none", name)
+    elif key == "auth_mechanisms" and isinstance(value, list):
+        yield from (Entry(f"{key}.{index}", str(mechanism), name) for index, mechanism in enumerate(value))
+    elif key == "default_permissions" and isinstance(value, list) and len(value) == len(_PERMISSIONS):
+        for kind, pattern in zip(_PERMISSIONS, value, strict=True):
+            yield Entry(f"{key}.{kind}", str(pattern), name)
+    elif key == "log_levels" and _is_table(value):
+        yield from (Entry(f"log.{category}.level", str(level), name) for category, level in value)
+    elif value and _is_table(value):
+        for inner, inner_value in value:
+            yield from _entries(f"{key}.{inner}", inner_value, name, wrong)
+    else:
+        wrong.append(f"{name}: {key} has no effect here")

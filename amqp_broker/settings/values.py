@@ -1,0 +1,128 @@
+"""Readers of the values of settings: functions from a text to a value.
+
+Each raises ValueError with a clause that completes "which ...": "is not a whole number".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+Reader: TypeAlias = Callable[[str], Any]
+
+PORT_MAX: Final = 65_535
+FRAME_MAX_LOWEST: Final = 4096
+FRAME_MAX_HIGHEST: Final = 2**31 - 1
+
+_UNITS: Final[dict[str, int]] = {
+    "": 1,
+    **{unit: 1024 ** (power + 1) for power, letter in enumerate("kmgt") for unit in (letter, f"{letter}ib")},
+    **{f"{letter}b": 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
+}
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)(%|(?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
+_FRAME: Final = re.compile(r"(\d+)(|kb|mb)", re.IGNORECASE)
+_FRAME_UNITS: Final = {"": 1, "kb": 1024, "mb": 1024 * 1024}
+
+SWITCHES: Final = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
+SWITCHES.update({"off": False, "": False})
+
+# RabbitMQ's log levels, and those of this broker.
+LEVELS: Final = {
+    **{level: level for level in ("debug", "info", "warning", "error")},
+    "notice": "info",
+    **dict.fromkeys(("critical", "alert", "emergency"), "error"),
+    "none": "critical",
+}
+
+
+def text(given: str) -> str:
+    return given
+
+
+def number(given: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", given):
+        raise ValueError("is not a whole number")
+    return int(given)
+
+
+def number_or_none(given: str) -> int | None:
+    """Return a limit; None for `infinity`."""
+    return None if given == "infinity" else number(given)
+
+
+def port(given: str) -> int:
+    if not re.fullmatch(r"-?[0-9]+", given):
+        raise ValueError("is not a whole number")
+    if not 0 <= int(given) <= PORT_MAX:
+        raise ValueError(f"is not between 0 and {PORT_MAX}")
+    return int(given)
+
+
+def short(given: str) -> int:
+    """Return an unsigned integer of 16 bits."""
+    if number(given) > PORT_MAX:
+        raise ValueError(f"is not between 0 and {PORT_MAX}")
+    return int(given)
+
+
+def frame_size(given: str) -> int:
+    """Return bytes; a KB is 1024 bytes here (cuttlefish_bytesize.erl)."""
+    found = _FRAME.fullmatch(given)
+    octets = int(found[1]) * _FRAME_UNITS[found[2].lower()] if found else 0
+    if not FRAME_MAX_LOWEST <= octets <= FRAME_MAX_HIGHEST:
+        raise ValueError(f"is not a size between {FRAME_MAX_LOWEST} and {FRAME_MAX_HIGHEST}")
+    return octets
+
+
+def switch(given: str) -> bool:
+    if given.lower() not in SWITCHES:
+        raise ValueError("is neither true nor false")
+    return SWITCHES[given.lower()]
+
+
+def amount(given: str) -> str:
+    """Return the text of a share or of a number of bytes; see `octets`."""
+    if given and _AMOUNT.fullmatch(given) is None:
+        raise ValueError("is not an amount like 2GB")
+    return given
+
+
+def pattern(given: str) -> str:
+    try:
+        re.compile(given)
+    except re.error:
+        raise ValueError("is not a regular expression") from None
+    return given
+
+
+def level(given: str) -> str:
+    if given not in (*LEVELS, ""):
+        raise ValueError("is not one of debug, info, warning, error")
+    return LEVELS.get(given, "")
+
+
+def one_of(*names: str) -> Reader:
+    """Return a reader that accepts these texts."""
+
+    def read(given: str) -> str:
+        if given not in names:
+            raise ValueError(f"is not one of {', '.join(name for name in names if name)}")
+        return given
+
+    return read
+
+
+def octets(amount: str, whole: int) -> int:
+    """Return the bytes of an amount; a number up to 1, or with a decimal point, is a share of `whole`.
+
+    Units are RabbitMQ's: kB is 1000, KiB and K are 1024 (rabbit_resource_monitor_misc.erl).
+    """
+    found = _AMOUNT.fullmatch(amount)
+    assert found is not None, amount
+    number, unit = found.groups()
+    if unit == "%":
+        return round(float(number) * whole / 100)
+    if not unit and ("." in number or int(number) <= 1):
+        return round(float(number) * whole)
+    return round(float(number) * _UNITS[unit.lower()])

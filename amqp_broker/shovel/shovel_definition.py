@@ -1,0 +1,272 @@
+"""The definition of a shovel: the value of a parameter of component `shovel`, validated and parsed.
+
+Source: RabbitMQ, "Configuring Dynamic Shovels" and "URI Specification"; rabbit_shovel_parameters.erl.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, unquote
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.amqp.message import PROPERTIES
+
+ON_CONFIRM: Final = "on-confirm"
+ON_PUBLISH: Final = "on-publish"
+NO_ACK: Final = "no-ack"
+NEVER: Final = "never"
+QUEUE_LENGTH: Final = "queue-length"
+
+PREFETCH: Final = 1000
+RECONNECT_DELAY_S: Final = 1
+HEARTBEAT_S: Final = 10
+PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+SHORTSTR_BYTES_MAX: Final = 255
+HEARTBEAT_S_MAX: Final = 65535
+# Limits of the numeric properties.
+_NUMBERS_MAX: Final = {"octet": 255, "timestamp": (1 << 64) - 1}
+
+_URI: Final = re.compile(
+    r"(?P<scheme>amqps?)://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
+    r"(?P<host>\[[^\]]*\]|[^\[\]:/?#@]*)(?::(?P<port>[0-9]{1,5}))?(?:/(?P<vhost>[^/?#]*))?(?:\?(?P<query>[^#]*))?"
+)
+
+
+@dataclass(frozen=True)
+class Uri:
+    """The address of one end. Without a host it is this broker; `vhost` None means the shovel's own vhost."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    vhost: str | None
+    query: Mapping[str, str]
+
+    @property
+    def is_local(self) -> bool:
+        return not self.host
+
+    @property
+    def heartbeat_s(self) -> int:
+        return int(self.query.get("heartbeat", HEARTBEAT_S))
+
+    def __str__(self) -> str:
+        """Return the URI without user and password: readers of a shovel's state need not know them."""
+        port = "" if self.is_local or self.port == PORTS[self.scheme] else f":{self.port}"
+        path = "" if self.vhost is None else "/" + quote(self.vhost, safe="")
+        return f"{self.scheme}://{self.host}{port}{path}"
+
+
+@dataclass(frozen=True)
+class End:
+    """A queue, or an exchange with a routing key; None means that of the message."""
+
+    uris: tuple[Uri, ...]
+    queue: str | None
+    exchange: str | None
+    routing_key: str | None
+    arguments: fields.Table
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A parsed definition. `delete_after` is a number of messages, "never" or "queue-length"."""
+
+    source: End
+    destination: End
+    ack_mode: str
+    prefetch: int
+    reconnect_delay_s: int
+    delete_after: int | str
+    consumer_arguments: fields.Table
+    publish_properties: Mapping[str, Any]
+    adds_forward_headers: bool
+    adds_timestamp_header: bool
+
+
+def parse(value: Any) -> Definition:
+    """Parse a definition. Raise InvalidParameter."""
+    if not isinstance(value, Mapping):
+        raise InvalidParameter(
+            f"the definition of a shovel should be an object, actually was {fields.json_term(value)}"
+        )
+    given = {key: item for key, item in value.items() if item is not None}
+    unknown = sorted(set(given) - set(_KEYS))
+    if unknown:
+        raise InvalidParameter(f"Unrecognised terms [{','.join(unknown)}] in shovel")
+    for key, item in given.items():
+        _KEYS[key](key, item)
+    for key in ("src-uri", "dest-uri"):
+        if key not in given:
+            raise InvalidParameter(f'Key "{key}" not found in shovel')
+    if ("src-queue" in given) is ("src-exchange" in given):
+        word = "Cannot specify 'src-exchange' and 'src-queue'" if "src-queue" in given else None
+        raise InvalidParameter(word or "Must specify 'src-exchange' or 'src-queue'")
+    if "dest-queue" in given and "dest-exchange" in given:
+        raise InvalidParameter("Cannot specify 'dest-exchange' and 'dest-queue'")
+    delete_after = given.get("src-delete-after", given.get("delete-after", NEVER))
+    ack_mode = given.get("ack-mode", ON_CONFIRM)
+    if ack_mode == NO_ACK and isinstance(delete_after, int):
+        raise InvalidParameter("Cannot specify 'no-ack' and numerical 'delete-after'")
+    return Definition(
+        source=_end(given, "src"),
+        destination=_end(given, "dest"),
+        ack_mode=ack_mode,
+        prefetch=int(given.get("src-prefetch-count", given.get("prefetch-count", PREFETCH))),
+        reconnect_delay_s=int(given.get("reconnect-delay", RECONNECT_DELAY_S)),
+        delete_after=delete_after,
+        consumer_arguments=dict(given.get("src-consumer-args", {})),
+        publish_properties=given.get("dest-publish-properties", given.get("publish-properties", {})),
+        adds_forward_headers=given.get("dest-add-forward-headers", given.get("add-forward-headers", False)),
+        adds_timestamp_header=given.get("dest-add-timestamp-header", given.get("add-timestamp-header", False)),
+    )
+
+
+def parse_uri(text: str) -> Uri:
+    """Parse a URI. Raise InvalidParameter."""
+    found = _URI.fullmatch(text)
+    if found is None:
+        raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI')
+    port = int(found["port"] or PORTS[found["scheme"]])
+    if not 0 < port < 65536:
+        raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI: there is no port {port}')
+    query = dict(parse_qsl(found["query"] or ""))
+    heartbeat = query.get("heartbeat", "0")
+    if re.fullmatch("[0-9]{1,5}", heartbeat) is None or int(heartbeat) > HEARTBEAT_S_MAX:
+        raise InvalidParameter(f"{heartbeat} is not a valid heartbeat: seconds from 0 to {HEARTBEAT_S_MAX}")
+    vhost = None if found["vhost"] is None else unquote(found["vhost"])
+    _is_name("the vhost of a URI", vhost or "")
+    has_user = found["user"] is not None
+    return Uri(
+        found["scheme"],
+        found["host"],
+        port,
+        unquote(found["user"]) if has_user else "guest",
+        unquote(found["password"] or "") if has_user else "guest",
+        vhost,
+        query,
+    )
+
+
+def without_credentials(text: str) -> str:
+    """Return a text, which may be an invalid URI, without credentials."""
+    shown = re.sub(r"//.*@", "//", text, flags=re.DOTALL)
+    return re.sub(r"(?<=password=)[^&]*", "***", shown)
+
+
+def _end(given: Mapping[str, Any], side: str) -> End:
+    uris = given[f"{side}-uri"]
+    return End(
+        tuple(parse_uri(uri) for uri in ([uris] if isinstance(uris, str) else uris)),
+        given.get(f"{side}-queue"),
+        given.get(f"{side}-exchange"),
+        given.get(f"{side}-exchange-key"),
+        dict(given.get(f"{side}-queue-args", {})),
+    )
+
+
+def _is_text(key: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{key} should be binary, actually was {fields.json_term(value)}")
+
+
+def _is_name(key: str, value: Any) -> None:
+    _is_text(key, value)
+    if len(value.encode("utf-8", "surrogatepass")) > SHORTSTR_BYTES_MAX:
+        raise InvalidParameter(f"{key} must not be longer than {SHORTSTR_BYTES_MAX} octets")
+
+
+def _is_boolean(key: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"{key} should be boolean, actually was {fields.json_term(value)}")
+
+
+def _is_number(key: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidParameter(f"{key} should be a non-negative number, actually was {fields.json_term(value)}")
+
+
+def _is_object(key: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise InvalidParameter(f"{key} should be an object, actually was {fields.json_term(value)}")
+
+
+def _is_uri(key: str, value: Any) -> None:
+    if isinstance(value, str):
+        parse_uri(value)
+    elif isinstance(value, Sequence) and value:
+        for item in value:
+            _is_text(key, item)
+            parse_uri(item)
+    else:
+        raise InvalidParameter(f"{key} should be a URI or a list of them, actually was {fields.json_term(value)}")
+
+
+def _is_protocol(key: str, value: Any) -> None:
+    if value != "amqp091":
+        raise InvalidParameter(f"{key} is {fields.json_term(value)}, but shovels here speak amqp091 only")
+
+
+def _is_ack_mode(key: str, value: Any) -> None:
+    if value not in (NO_ACK, ON_PUBLISH, ON_CONFIRM):
+        raise InvalidParameter(f"{key} should be one of ['no-ack','on-publish','on-confirm'], actually was {value}")
+
+
+def _is_delete_after(key: str, value: Any) -> None:
+    if value not in (NEVER, QUEUE_LENGTH) and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise InvalidParameter(
+            f'{key} should be a number greater than or equal to 0, "never" or "queue-length", '
+            f"actually was {fields.json_term(value)}"
+        )
+
+
+def _is_properties(key: str, value: Any) -> None:
+    _is_object(key, value)
+    kinds = {name: kind for name, _, kind in PROPERTIES if name != "headers"}
+    for name, item in value.items():
+        kind = kinds.get(name)
+        if kind is None:
+            raise InvalidParameter(f"unknown property {name} in {key}")
+        if kind == "shortstr":
+            _is_name(f"{key}.{name}", item)
+            continue
+        _is_number(f"{key}.{name}", item)
+        if item > _NUMBERS_MAX[kind]:
+            raise InvalidParameter(f"{key}.{name} must not be greater than {_NUMBERS_MAX[kind]}")
+
+
+_KEYS: Final = {
+    "src-uri": _is_uri,
+    "src-protocol": _is_protocol,
+    "src-queue": _is_name,
+    "src-queue-args": _is_object,
+    "src-exchange": _is_name,
+    "src-exchange-key": _is_name,
+    "src-consumer-args": _is_object,
+    "src-prefetch-count": _is_number,
+    "src-delete-after": _is_delete_after,
+    "dest-uri": _is_uri,
+    "dest-protocol": _is_protocol,
+    "dest-queue": _is_name,
+    "dest-queue-args": _is_object,
+    "dest-exchange": _is_name,
+    "dest-exchange-key": _is_name,
+    "dest-publish-properties": _is_properties,
+    "dest-add-forward-headers": _is_boolean,
+    "dest-add-timestamp-header": _is_boolean,
+    "ack-mode": _is_ack_mode,
+    "reconnect-delay": _is_number,
+    # Old names, from before source and destination had separate keys.
+    "prefetch-count": _is_number,
+    "delete-after": _is_delete_after,
+    "publish-properties": _is_properties,
+    "add-forward-headers": _is_boolean,
+    "add-timestamp-header": _is_boolean,
+}

@@ -1,0 +1,214 @@
+"""A vhost for one test, which is deleted afterwards and reports what the test left open."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from amqp_broker.amqp.fields import printable
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.testing.event_log import EmbeddedEventLog
+from amqp_broker.testing.failure_report import FailureReport
+from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedFaults
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.lab.advice import Advice
+    from amqp_broker.server.server import Server
+    from amqp_broker.testing.capture import EmbeddedCapture, Replayed
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
+
+# Time in which the connection of a closed socket must be gone.
+GRACE_S: Final = 0.1
+STEP_S: Final = 0.002
+
+
+class LeakWarning(UserWarning):
+    """A test left something open."""
+
+
+class QueueState(NamedTuple):
+    """The current state of a queue; `unacked` messages are delivered and not settled."""
+
+    name: str
+    type: str
+    ready: int
+    unacked: int
+    consumers: int
+
+
+class HeldMessage(NamedTuple):
+    """A ready message; `properties` has the properties that are present, by their AMQP names."""
+
+    body: bytes
+    exchange: str
+    routing_key: str
+    properties: dict[str, Any]
+    redelivered: bool
+
+
+class EmbeddedVHost:
+    """A vhost of an embedded broker; `str` returns its name.
+
+    `leaks` has a sentence for each connection that was open when the vhost was deleted, and for each queue and
+    connection that the test left in another vhost.
+    """
+
+    def __init__(self, broker: EmbeddedBroker, name: str) -> None:
+        self.broker = broker
+        self.name = name
+        self.faults = EmbeddedFaults(broker, name)
+        self.advice = EmbeddedAdvice(broker, name)
+        # The advice about the vhost when it was deleted.
+        self.advised: list[Advice] = []
+        self._failure_report = FailureReport()
+        self.leaks: list[str] = []
+        # Queues and connections of other vhosts when this one was created.
+        self._known: set[object] = set()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def url(self) -> str:
+        """amqp://user:password@host:port/vhost"""
+        return self.broker.amqp_url(self.name)
+
+    def queues(self) -> dict[str, QueueState]:
+        """Return the queues by name."""
+        return self.broker.queues(self.name)
+
+    def messages(self, queue: str) -> list[HeldMessage]:
+        """Return the ready messages of a queue in delivery order, without consuming them. Raise NotFound."""
+        return self.broker.messages(queue, self.name)
+
+    def depth(self, queue: str) -> int:
+        """Return the number of ready messages of a queue. Raise NotFound."""
+        return self.broker.depth(queue, self.name)
+
+    def event_log(self) -> EmbeddedEventLog:
+        """Return the event log of this vhost; the first call switches it on."""
+        return EmbeddedEventLog(self.broker.server, self.name)
+
+    def capture(
+        self, *, exchange: str | None = None, routing_key: str | None = None
+    ) -> AbstractContextManager[EmbeddedCapture]:
+        """Capture the messages that are published in the block and match (docs/replay.md)."""
+        from amqp_broker.testing.capture import capture
+
+        return capture(self.broker, self.name, exchange, routing_key)
+
+    def replay(self, source: EmbeddedCapture | str | PathLike[str], *, speed: float = 1.0) -> Replayed:
+        """Publish captured messages again, from a capture or a file; return when all are confirmed or refused.
+
+        The time between messages is the captured one divided by `speed`; math.inf does not wait. A frozen clock is
+        advanced instead of waiting. Raise CaptureFileError for an invalid file, ValueError for an invalid speed,
+        ReplayLost if the broker refuses an exchange or stops, and OSError.
+        """
+        from amqp_broker.testing.capture import replay
+
+        return replay(self.broker, source, self.name, speed)
+
+    def reset(self) -> None:
+        """Close all connections of the vhost and delete its contents."""
+        self.broker.reset(self.name)
+
+    def failure_report(self) -> str:
+        """Return a line for each of the last events: publishes, deliveries, acks and the like."""
+        if not self.broker.is_running:
+            return self._failure_report.text()
+        return self.broker.ask(lambda server: self._failure_report.text())
+
+    def import_definitions(self, document: Any) -> None:
+        """Import a definitions document, as exported by RabbitMQ or amqp-broker. Raise DefinitionsError."""
+        from amqp_broker.management.documents.exporting import import_
+
+        self.broker.ask(lambda server: import_(server.broker, document, self.name))
+
+    # Creation and deletion
+
+    def begin(self) -> None:
+        """Create the vhost if it does not exist."""
+        self.broker.ask(self._begin)
+
+    def _begin(self, server: Server) -> None:
+        core = server.broker
+        is_new = self.name not in core.vhosts
+        vhost = core.add_vhost(self.name)
+        if is_new:
+            core.users.set_permission(core.users.named(core.settings.default_user), self.name, Permission())
+        vhost.tracing.observe(self._failure_report.add)
+        self._known = set(self._elsewhere(server))
+
+    def end(self) -> None:
+        """Note what is still open, and delete the vhost."""
+        deadline = time.monotonic() + GRACE_S
+        while (leaks := self.broker.ask(self._open)) and time.monotonic() < deadline:
+            time.sleep(STEP_S)
+        self.leaks = leaks
+        self.broker.ask(self._delete)
+
+    def _delete(self, server: Server) -> None:
+        self.advised = self.advice.given(server)
+        vhost = server.broker.vhosts.get(self.name)
+        if vhost is not None:
+            vhost.set_metadata(vhost.metadata.__class__())  # removes the protection from deletion
+            server.broker.delete_vhost(self.name)
+
+    def _open(self, server: Server) -> list[str]:
+        vhost = server.broker.vhosts.get(self.name)
+        here = [] if vhost is None else [_described(vhost, connection) for connection in vhost.connections]
+        elsewhere = [text for thing, text in self._elsewhere(server).items() if thing not in self._known]
+        return here + elsewhere
+
+    def _elsewhere(self, server: Server) -> dict[object, str]:
+        """Return the connections and queues of vhosts that belong to no test."""
+        found: dict[object, str] = {}
+        for vhost in server.broker.vhosts.values():
+            if vhost.name not in self.broker.lent:
+                found.update((queue, f"{queue} is left behind") for queue in vhost.queues.values() if not queue.owner)
+                found.update((one, f"{_described(vhost, one)} (vhost '{vhost.name}')") for one in vhost.connections)
+        return found
+
+
+def _described(vhost: VHost, connection: Connection) -> str:
+    """Describe an open connection: its name, client, channels, consumers and unacknowledged messages."""
+    properties = connection.client_properties
+    given = properties.get("connection_name")
+    name = f"'{printable(given)}' ({connection.name})" if isinstance(given, str) and given else connection.name
+    product = properties.get("product")
+    client = f" of {printable(product)}" if isinstance(product, str) else ""
+    parts = [f"{len(connection.channels)} channels"] if connection.channels else []
+    consumed = sorted(
+        f"consumer '{consumer.tag}' of {queue.name!r}"
+        for queue in vhost.queues.values()
+        for consumer in queue.consumers
+        if consumer.connection is connection
+    )
+    unacked = sum(len(channel.unacked) for channel in connection.channels.values())
+    parts += consumed + ([f"{unacked} unacknowledged messages"] if unacked else [])
+    return f"connection {name}{client} is open" + (f", with {', '.join(parts)}" if parts else "")
+
+
+@contextlib.contextmanager
+def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[EmbeddedVHost]:
+    """Lend a vhost for the duration of the block; with `warns`, issue a LeakWarning for each leak."""
+    vhost = EmbeddedVHost(broker, name)
+    broker.lent[name] = vhost
+    vhost.begin()
+    try:
+        yield vhost
+    finally:
+        if broker.is_running:
+            vhost.end()
+        del broker.lent[name]
+        if warns:
+            for leak in vhost.leaks:
+                # The caller of the block: contextlib adds a frame.
+                warnings.warn(leak, LeakWarning, stacklevel=3)

@@ -1,0 +1,112 @@
+"""The event log of a vhost, for a test in another thread than the server's.
+
+    log = EmbeddedEventLog(server, "/")
+    log.wait(Criteria(queue="orders"), 3, timeout_s=5)     # the first three events, or AssertionError
+    log.none(Criteria(event="return"), timeout_s=0.2)
+    log.idle(timeout_s=5)
+
+Returned events never change. Calls from the thread of the server would deadlock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from amqp_broker.broker.observe.event_log import Event, EventLog, MessageWait
+from amqp_broker.broker.observe.matching import Criteria, failure
+from amqp_broker.broker.observe.waiting import IdleWait, Wait
+
+if TYPE_CHECKING:
+    from amqp_broker.server.server import Server
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Wait)
+
+# Time that the server may take to answer, beyond the timeout of a wait.
+ANSWER_S: Final = 60.0
+
+
+class EmbeddedEventLog:
+    """The event log of a vhost, which the constructor switches on.
+
+    Raise DoesNotExist if the vhost does not exist.
+    """
+
+    def __init__(self, server: Server, vhost: str = "/") -> None:
+        self._server = server
+        self._name = vhost
+        self._ask(lambda: self._log)
+
+    @property
+    def _log(self) -> EventLog:
+        logs, vhost = self._server.broker.event_logs, self._server.broker.vhost(self._name)
+        return logs.of(vhost) or logs.start(vhost)
+
+    def matching(self, criteria: Criteria, limit: int | None = None) -> list[Event]:
+        """Return the events that match, oldest first. Raise InvalidParameter for invalid criteria."""
+        return self._ask(lambda: self._checked(criteria).matching(criteria, limit))
+
+    def count(self, criteria: Criteria) -> int:
+        """Return the number of events that match."""
+        return self._ask(lambda: self._checked(criteria).count(criteria))
+
+    def timeline(self, number: int) -> list[Event]:
+        """Return all events of a message, those of its dead letters included."""
+        return self._ask(lambda: self._log.timeline(number))
+
+    def clear(self) -> None:
+        """Discard the events."""
+        self._ask(lambda: self._log.clear())
+
+    def wait(self, criteria: Criteria, count: int = 1, *, timeout_s: float = 5.0) -> list[Event]:
+        """Return the first `count` events that match, as soon as they have happened.
+
+        Raise AssertionError after `timeout_s`, with the events that came closest.
+        """
+        return self._await_messages(criteria, count, f"{count}", timeout_s)
+
+    def none(self, criteria: Criteria, *, timeout_s: float = 0.0) -> None:
+        """Wait for `timeout_s`. Raise AssertionError as soon as an event matches."""
+        self._await_messages(criteria, 0, "none", timeout_s)
+
+    def idle(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
+        """Wait until no message is ready or unacked in the vhost or in one queue. Raise AssertionError if some are."""
+        wait = self._wait(lambda: IdleWait(self._server.broker.vhost(self._name), queue), timeout_s)
+        if not wait.is_done:
+            busy = self._ask(wait.busy)
+            busy_queues = (f"queue {one.queue!r} has {one.ready} ready and {one.unacked} unacked" for one in busy)
+            raise AssertionError("not idle: " + ", ".join(busy_queues))
+
+    def _checked(self, criteria: Criteria) -> EventLog:
+        criteria.check()
+        return self._log
+
+    def _await_messages(self, criteria: Criteria, count: int, wanted: str, timeout_s: float) -> list[Event]:
+        wait = self._wait(
+            lambda: MessageWait(self._checked(criteria), criteria, count, none=wanted == "none"), timeout_s
+        )
+        if not wait.is_met:
+            raise AssertionError(self._ask(lambda: failure(wait.log, criteria, wanted)))
+        return wait.found
+
+    def _wait(self, begin: Callable[[], W], timeout_s: float) -> W:
+        async def wait() -> W:
+            waited, is_done = begin(), asyncio.Event()
+            waited.begin(is_done.set)
+            try:
+                await asyncio.wait_for(is_done.wait(), timeout_s)
+            except TimeoutError:
+                pass  # the caller checks `is_done`
+            finally:
+                waited.end()
+            return waited
+
+        return asyncio.run_coroutine_threadsafe(wait(), self._server.loop).result(timeout_s + ANSWER_S)
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        async def answer() -> T:
+            return question()
+
+        return asyncio.run_coroutine_threadsafe(answer(), self._server.loop).result(ANSWER_S)

@@ -1,0 +1,105 @@
+"""The clock, faults and advice of an embedded broker, for its tests.
+
+    broker.clock.advance(timedelta(minutes=30))
+    vhost.faults.add("confirm_nack", routing_key="orders.*", times=3)
+
+All methods run in the thread of the broker, between two reads of its sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from amqp_broker.lab.fault_rules import Rule
+
+if TYPE_CHECKING:
+    from amqp_broker.lab.advice import Advice
+    from amqp_broker.server.server import Server
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
+
+
+class EmbeddedClock:
+    """The clock of a broker (docs/clock.md)."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self._broker = broker
+
+    def now_ms(self) -> int:
+        """Return the time of the broker in ms since the epoch."""
+        return self._broker.ask(lambda server: server.clock.now())
+
+    def advance(self, duration: timedelta | int) -> None:
+        """Advance time by a timedelta or by ms. Whatever falls due meanwhile happens in order, at its own time.
+
+        Raise ValueError for a negative duration.
+        """
+        duration_ms = duration // timedelta(milliseconds=1) if isinstance(duration, timedelta) else duration
+        self._broker.ask(lambda server: server.ticking.advance(duration_ms))
+
+    def freeze(self) -> None:
+        """Stop the clock until `resume`; `advance` still moves it."""
+        self._broker.ask(lambda server: server.ticking.freeze())
+
+    def resume(self) -> None:
+        """Let the clock run again from its current time."""
+        self._broker.ask(lambda server: server.ticking.resume())
+
+
+class EmbeddedFaults:
+    """The fault rules of a broker (docs/faults.md): those of one vhost, or all (None)."""
+
+    def __init__(self, broker: EmbeddedBroker, vhost: str | None = None) -> None:
+        self._broker = broker
+        self._vhost = vhost
+
+    def add(self, action: str, **fields: Any) -> Rule:
+        """Add a fault rule and return it; its `hits` keep counting.
+
+        Raise InvalidParameter for an invalid rule and TypeError for an unknown field.
+        """
+        if self._vhost is not None:
+            fields.setdefault("vhost", self._vhost)
+        return self._broker.ask(lambda server: server.broker.faults.add(Rule(action, **fields)))
+
+    def remove(self, rule: Rule) -> None:
+        """Remove a rule and undo its effect on connections."""
+        self._broker.ask(lambda server: server.broker.faults.remove(rule.id))
+
+    def clear(self) -> None:
+        """Remove the rules of the vhost, or all rules."""
+        self._broker.ask(lambda server: server.broker.faults.clear(self._vhost))
+
+
+class EmbeddedAdvice:
+    """The advice of a broker about its clients (docs/advice.md), in one vhost or in all (None).
+
+    Iterating yields the current advice, oldest first.
+    """
+
+    def __init__(self, broker: EmbeddedBroker, vhost: str | None = None) -> None:
+        self._broker = broker
+        self._vhost = vhost
+
+    def __iter__(self) -> Iterator[Advice]:
+        return iter(self._broker.ask(self.given))
+
+    def __len__(self) -> int:
+        return len(self._broker.ask(self.given))
+
+    @property
+    def habits(self) -> list[str]:
+        """The names of the habits, without duplicates, in the order of their detection."""
+        return list(dict.fromkeys(advice.habit.name for advice in self))
+
+    def clear(self) -> None:
+        """Discard the advice."""
+        self._broker.ask(lambda server: server.broker.advice.clear(self._vhost))
+
+    def given(self, server: Server) -> list[Advice]:
+        """Return the current advice; to be called in the thread of the broker."""
+        advisor = server.broker.advice
+        advisor.scan_all()
+        return [replace(advice) for advice in advisor if self._vhost in (None, advice.place.vhost)]

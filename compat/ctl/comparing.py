@@ -1,0 +1,43 @@
+"""The comparison of what RabbitMQ's tool and its counterpart print."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from compat.ctl.differences import Difference
+
+Lines = list[str]
+
+# Lists have an order only if the user requests one.
+_SET = re.compile(r"[a-z]+/rabbitmqctl .*\blist_|[a-z]+/rabbitmqadmin (?!-S).*\blist ")
+
+
+def problems(question: str, recorded: list[Lines], amqp_broker: Lines, differences: Sequence[Difference]) -> Lines:
+    """Return the unlisted differences of a counterpart's output from the most similar recorded one."""
+    if not recorded:
+        return ["it was never recorded: run `make record`"]
+    found = [list(_problems(question, lines, amqp_broker, differences)) for lines in recorded]
+    return min(found, key=len)
+
+
+def _problems(question: str, rabbitmq: Lines, amqp_broker: Lines, differences: Sequence[Difference]) -> Iterator[str]:
+    expected = "\n".join(rabbitmq)
+    for difference in differences:
+        for change in difference.changes:
+            if change.question != question:
+                continue
+            if change.rabbitmq not in expected:
+                yield f"{difference.title!r} is listed, but RabbitMQ does not say {change.rabbitmq!r}"
+            expected = expected.replace(change.rabbitmq, change.answered)
+    sides = expected.split("\n"), amqp_broker
+    if _SET.match(question):
+        sides = _sorted(sides[0]), _sorted(sides[1])
+    if sides[0] != sides[1]:
+        yield "\n".join(difflib.unified_diff(*sides, "RabbitMQ, listed differences aside", "amqp-broker", lineterm=""))
+
+
+def _sorted(lines: Lines) -> Lines:
+    # Rows of JSON start with a comma, except the first one.
+    return sorted(line.removeprefix(",") for line in lines)

@@ -1,0 +1,100 @@
+"""Intended differences of the tools' output: a text of RabbitMQ's record, and its replacement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Change(NamedTuple):
+    """In the answer to this question, `answered` replaces `rabbitmq`, which must occur."""
+
+    question: str
+    rabbitmq: str
+    answered: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    title: str
+    why: str
+    changes: tuple[Change, ...]
+
+
+def _event_exchange(question: str, trace: str) -> Change:
+    return Change(question, trace, f"{trace}\n{trace.replace('trace', 'event')}")
+
+
+# At amqp-broker.
+AT_AMQP_BROKER = (
+    Difference(
+        "There is an exchange for events",
+        "What RabbitMQ has in its plugin rabbitmq_event_exchange, which was not enabled, is built in.",
+        (
+            _event_exchange("admin/rabbitmqadmin -f tsv list exchanges", "amq.rabbitmq.trace\ttopic"),
+            _event_exchange(
+                "admin/rabbitmqadmin -f kvp list exchanges name type", 'name="amq.rabbitmq.trace" type="topic"'
+            ),
+            Change(
+                "admin/rabbitmqadmin -S name -R list exchanges",
+                "| amq.rabbitmq.trace | topic   |\n",
+                "| amq.rabbitmq.trace | topic   |\n| amq.rabbitmq.event | topic   |\n",
+            ),
+            _event_exchange(
+                "lists/rabbitmqctl list_exchanges name type durable auto_delete internal arguments policy",
+                "amq.rabbitmq.trace\ttopic\ttrue\tfalse\ttrue\t[]\t",
+            ),
+        ),
+    ),
+    Difference(
+        "The version is that which is imitated",
+        "The oldest RabbitMQ that we imitate is 3.13.",
+        (Change("admin/rabbitmqadmin show overview rabbitmq_version", "3.10.8", "3.13.7"),),
+    ),
+)
+# At a RabbitMQ: the tools know only what its HTTP API reports.
+AT_RABBITMQ = (
+    Difference(
+        "Users without a tag cannot be authenticated",
+        "The HTTP API refuses who may not use it.",
+        (
+            Change(
+                "changes/rabbitmqctl authenticate_user alice pw2",
+                "Success\nexit code 0",
+                "! Error:\n! Error: failed to authenticate user \"alice\"\n! user 'alice' - invalid credentials\n"
+                "exit code 65",
+            ),
+        ),
+    ),
+    Difference(
+        "Who adds a virtual host may do everything there",
+        "That is so with the HTTP API, and not with rabbitmqctl.",
+        (
+            Change(
+                "changes/rabbitmqctl list_permissions -p side",
+                "alice\t^a\tb\t.*",
+                "alice\t^a\tb\t.*\nguest\t.*\t.*\t.*",
+            ),
+            Change(
+                "lists/rabbitmqctl list_user_permissions guest", "/\t.*\t.*\t.*", "/\t.*\t.*\t.*\nempty\t.*\t.*\t.*"
+            ),
+        ),
+    ),
+    Difference(
+        "The trace is not switched on",
+        "This is a request of our own API: RabbitMQ's cannot do it without creating a vhost that is not there.",
+        (
+            Change(
+                "changes/rabbitmqctl trace_on -p side",
+                "Trace enabled for vhost side\nexit code 0",
+                "! Error:\n! the server there is not a broker: HTTP status 405\nexit code 69",
+            ),
+            Change("changes/rabbitmqctl list_vhosts name tracing", "side\ttrue", "side\tfalse"),
+            Change(
+                "changes/rabbitmqctl trace_off -p side",
+                "Trace disabled for vhost side\nexit code 0",
+                "! Error:\n! the server there is not a broker: HTTP status 405\nexit code 69",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,102 @@
+"""Imports and exports definitions over a broker's HTTP API and collects the answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from amqp_broker.cli.http_api import Api
+from compat.definitions.comparing import SECTIONS, comparable, owner
+from compat.definitions.sample import of_vhost, sample
+
+# Part of the names of the sample's objects, and of no others.
+STEM = "given"
+QUEUE = {"vhost": "/", "name": "q", "durable": True, "auto_delete": False, "arguments": {}}
+EXCHANGE = {"vhost": "/", "name": "e", "type": "foo", "durable": True, "auto_delete": False, "arguments": {}}
+BINDING = {"vhost": "/", "destination": "q", "destination_type": "queue", "routing_key": "q"}
+PERMISSION = {"user": "guest", "vhost": "/", "configure": "", "write": "", "read": ""}
+PARAMETER = {"vhost": "/", "component": "foo", "name": "x", "value": {}}
+REFUSED: dict[str, dict[str, Any]] = {
+    "a queue that expires at once": {"queues": [{**QUEUE, "arguments": {"x-expires": 0}}]},
+    "a queue in a vhost that is not there": {"queues": [{**QUEUE, "vhost": "none"}]},
+    "a queue without a vhost": {"queues": [{key: QUEUE[key] for key in QUEUE if key != "vhost"}]},
+    "an exchange of an unknown type": {"exchanges": [EXCHANGE]},
+    "a permission of a user who is not there": {"permissions": [{**PERMISSION, "user": "none"}]},
+    "a permission in a vhost that is not there": {"permissions": [{**PERMISSION, "vhost": "none"}]},
+    "a permission that is no pattern": {"permissions": [{**PERMISSION, "configure": "*"}]},
+    "a user without tags": {"users": [{"name": "u", "password": "p"}]},
+    "a user whose hash is none": {"users": [{"name": "u", "tags": "", "password_hash": "!"}]},
+    "a policy of an unknown key": {"policies": [{"vhost": "/", "name": "p", "pattern": "a", "definition": {"foo": 1}}]},
+    "a policy without a name": {"policies": [{"vhost": "/", "pattern": "a", "definition": {"expires": 1}}]},
+    "an unknown limit": {
+        "parameters": [{**PARAMETER, "component": "vhost-limits", "name": "limits", "value": {"foo": 1}}]
+    },
+    "a parameter of an unknown component": {"parameters": [PARAMETER]},
+    "a binding to neither a queue nor an exchange": {
+        "bindings": [{**BINDING, "source": "amq.direct", "destination_type": "foo"}]
+    },
+}
+IGNORED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "an unknown section": {"no such section": [1], "queues": []},
+    "an exchange whose name is reserved": {"exchanges": [{**EXCHANGE, "name": "amq.mine", "type": "direct"}]},
+    "bindings of exchanges that are not there": {
+        "bindings": [{**BINDING, "source": "none"}, {**BINDING, "source": ""}]
+    },
+}
+# Into a vhost that does not exist.
+LOST = "queues into a vhost that is not there"
+IMPORTS = (*REFUSED, *IGNORED, LOST)
+EXPORT, EXPORT_OF_VHOST = "export of the sample", "export of one vhost"
+
+
+def play(api: Api) -> dict[str, Any]:
+    """Return the answers by question; the answer to an import includes the added objects."""
+    found = {question(name): _imported(api, document) for name, document in (REFUSED | IGNORED).items()}
+    found[question(LOST)] = _imported(api, {"queues": []}, "/none")
+    _do(api, sample(STEM))
+    found[EXPORT] = _shown(api.get("/api/definitions").value, STEM)
+    api.ask("PUT", "/api/vhosts/one")
+    _do(api, of_vhost(), "/one")
+    found[EXPORT_OF_VHOST] = _shown(api.get("/api/definitions/one").value)
+    return found
+
+
+def question(name: str) -> str:
+    """Return the name of an import in the records."""
+    return f"import of {name}"
+
+
+def _do(api: Api, document: dict[str, Any], vhost: str = "") -> None:
+    answer = api.ask("POST", f"/api/definitions{vhost}", document)
+    assert answer.is_ok, answer
+
+
+def _imported(api: Api, document: dict[str, Any], vhost: str = "") -> dict[str, Any]:
+    before = comparable(api.get("/api/definitions").value)
+    answer = api.ask("POST", f"/api/definitions{vhost}", document)
+    after = comparable(api.get("/api/definitions").value)
+    added = {section: [item for item in after[section] if item not in before[section]] for section in SECTIONS}
+    return {
+        "status": answer.status,
+        "value": answer.value,
+        "added": {section: items for section, items in added.items() if items},
+    }
+
+
+def _shown(document: dict[str, Any], stem: str = "") -> dict[str, Any]:
+    """Return a document with sorted sections and the texts of the stem's objects, with 2 and 2.0 distinct."""
+    return {
+        section: sorted(
+            json.dumps(item, sort_keys=True, ensure_ascii=False)
+            for item in items
+            if owner(section, item).startswith(stem)
+        )
+        for section, items in document.items()
+        if section in SECTIONS
+    }
+
+
+def document_of(shown: dict[str, list[str]]) -> dict[str, Any]:
+    """Return the document of such texts."""
+    return {section: [json.loads(item) for item in items] for section, items in shown.items()}

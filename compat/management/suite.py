@@ -1,0 +1,46 @@
+"""The HTTP API as a suite of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from compat.brokers import RabbitMQ
+from compat.management.http_asking import Api
+from compat.management.playing import play
+from compat.oracle.suite import Answers, Suite
+from compat.waiting import wait_until
+
+PLUGINS = (
+    "rabbitmq_management",
+    "rabbitmq_event_exchange",
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange",
+)
+SETTINGS = ("collect_statistics_interval = 500", "management.rates_mode = detailed")
+
+
+@contextmanager
+def _answers(broker: RabbitMQ) -> Iterator[Answers]:
+    yield play(Api(broker), lambda api: wait_until(lambda: has_caught_up(api), 60))
+
+
+def has_caught_up(api: Api) -> bool:
+    """Return whether RabbitMQ's statistics include all objects."""
+    queues = {queue["name"]: queue for queue in api.get("queues")}
+    channels = api.get("channels")
+    return bool(
+        queues["qq"].get("messages") == 1
+        and "message_bytes" in queues["qq"]
+        and queues["q1"].get("messages") == 5
+        and "idle_since" in queues["q1"]
+        and queues["q2"].get("message_stats", {}).get("deliver_get") == 1
+        and queues["qs"].get("readers") is not None
+        and len(channels) == 3
+        and channels[1].get("message_stats", {}).get("confirm") == 1
+        and api.get("overview")["message_stats"].get("confirm") == 1
+    )
+
+
+MANAGEMENT = Suite("management", _answers, plugins=PLUGINS, settings=SETTINGS, has_areas=True)

@@ -1,0 +1,74 @@
+"""Asks a real RabbitMQ the questions of a suite."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from compat.brokers import RabbitMQ
+from compat.oracle import records
+from compat.oracle.records import Seen
+from compat.oracle.suite import Answer, Suite
+
+
+class NothingAskedError(Exception):
+    """No question of the suite matches."""
+
+
+def ask(suite: Suite, folder: Path, only: str = "") -> dict[str, Answer]:
+    """Return the answers of a new RabbitMQ to the questions whose name contains `only`.
+
+    Its data is in the folder. Raise NothingAskedError if no question matches.
+    """
+    broker = RabbitMQ(folder, plugins=suite.plugins, settings=suite.settings)
+    broker.start()
+    try:
+        with suite.answers(broker) as answers:
+            chosen = {question: answers[question] for question in answers if only in question}
+    finally:
+        broker.kill()
+    if not chosen:
+        raise NothingAskedError(f"no question of {suite.name} contains {only!r}")
+    # As read from a file.
+    plain: dict[str, Answer] = json.loads(json.dumps(chosen))
+    return plain
+
+
+def record(suite: Suite, folder: Path, runs: int, only: str = "", forgets: bool = False) -> list[str]:
+    """Ask `runs` times and add new answers to the records; return the questions with a new answer.
+
+    With `forgets`, all earlier answers to the asked questions are dropped. Questions that no longer exist are dropped,
+    unless only some questions were selected.
+    """
+    former = records.load(suite)
+    seen: Seen = {} if forgets else dict(former)
+    news = set[str]()
+    for run in range(runs):
+        asked = ask(suite, folder / str(run), only)
+        news.update(records.merge(seen, asked))
+    records.save(suite, {**former, **seen} if only else {question: seen[question] for question in asked})
+    return sorted(news)
+
+
+def untrue(suite: Suite, folder: Path, only: str = "") -> list[str]:
+    """Ask once; return the outdated records as texts."""
+    return list(disagreements(records.load(suite), ask(suite, folder, only), is_all=not only))
+
+
+def disagreements(seen: Seen, answers: Mapping[str, Answer], is_all: bool) -> Iterator[str]:
+    """Yield answers that are not recorded and, if all questions were asked, records without an answer."""
+    for question in records.unseen(seen, answers):
+        yield f"{question}\n{_difference(seen.get(question, []), answers[question])}"
+    if is_all:
+        yield from (f"{question}: recorded, but not asked" for question in seen if question not in answers)
+
+
+def _difference(seen: list[Answer], answer: Answer) -> str:
+    recorded = _lines(seen[0]) if seen else []
+    return "\n".join(difflib.unified_diff(recorded, _lines(answer), "recorded", "RabbitMQ now", lineterm=""))
+
+
+def _lines(answer: Answer) -> list[str]:
+    return json.dumps(answer, indent=1, ensure_ascii=False).splitlines()

@@ -1,0 +1,84 @@
+"""The answers of one version of RabbitMQ in files: `compat/recorded/<version>/<suite>.json`.
+
+A file is an object with the list of answers to each question. Most questions have one answer; those with answers that
+vary between runs have several. The question `area/name` of a suite with areas is the question `name` of
+`<suite>/<area>.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from compat.oracle.suite import Answer, Suite
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+# The version of RabbitMQ that amqp-broker is compared with.
+VERSION = "3.10.8"
+
+# The recorded answers, by question.
+Seen = dict[str, list[Answer]]
+
+
+def load(suite: Suite, version: str = VERSION, folder: Path | None = None) -> Seen:
+    """Return the recorded answers; empty if there are none."""
+    place = (folder or RECORDED) / version / suite.name
+    if suite.has_areas:
+        return {
+            f"{file.stem}/{name}": seen for file in sorted(place.glob("*.json")) for name, seen in _read(file).items()
+        }
+    file = place.with_suffix(".json")
+    return _read(file) if file.exists() else {}
+
+
+def save(suite: Suite, seen: Seen, version: str = VERSION, folder: Path | None = None) -> None:
+    """Replace the files of a suite."""
+    place = (folder or RECORDED) / version / suite.name
+    if not suite.has_areas:
+        _write(place.with_suffix(".json"), seen)
+        return
+    areas: dict[str, Seen] = {}
+    for question, answers in seen.items():
+        area, _, name = question.partition("/")
+        areas.setdefault(area, {})[name] = answers
+    for area, seen_there in areas.items():
+        _write(place / f"{area}.json", seen_there)
+    for file in place.glob("*.json"):
+        if file.stem not in areas:
+            file.unlink()
+
+
+def merge(seen: Seen, answers: Mapping[str, Answer]) -> list[str]:
+    """Add the answers of one run; return the questions with a new answer."""
+    news = unseen(seen, answers)
+    for question in news:
+        seen.setdefault(question, []).append(answers[question])
+    return news
+
+
+def unseen(seen: Seen, answers: Mapping[str, Answer]) -> list[str]:
+    """Return the questions whose answer is new."""
+    return [question for question, answer in answers.items() if not is_among(answer, seen.get(question, []))]
+
+
+def is_among(answer: Answer, answers: Sequence[Answer]) -> bool:
+    return any(is_same(answer, each) for each in answers)
+
+
+def is_same(one: Answer, other: Answer) -> bool:
+    """Return whether two values are the same JSON: Python treats true, 1 and 1.0 as equal, clients do not."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _read(file: Path) -> Seen:
+    seen: Seen = json.loads(file.read_text("utf-8"))
+    return seen
+
+
+def _write(file: Path, seen: Seen) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # An interruption leaves the old file or the new one.
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(seen, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    new.replace(file)

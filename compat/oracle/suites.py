@@ -1,0 +1,22 @@
+"""The table of all suites."""
+
+from __future__ import annotations
+
+from compat.ctl.suite import CTL
+from compat.definitions.suite import DEFINITIONS
+from compat.differential.suite import WIRE
+from compat.management.suite import MANAGEMENT
+from compat.management_admin.suite import MANAGEMENT_ADMIN
+from compat.message_stats.suite import MESSAGE_STATS
+from compat.oracle.suite import Suite
+from compat.prometheus.suite import PROMETHEUS
+from compat.rabbitmq_conf.suite import RABBITMQ_CONF
+from compat.tls.suite import TLS
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        *(WIRE, CTL, DEFINITIONS, RABBITMQ_CONF, TLS),
+        *(MANAGEMENT, MANAGEMENT_ADMIN, MESSAGE_STATS, PROMETHEUS),
+    )
+}

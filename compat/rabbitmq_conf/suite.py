@@ -1,0 +1,67 @@
+"""Lines of rabbitmq.conf as a suite of the oracle: cuttlefish reads them for RabbitMQ."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from compat.brokers import RABBITMQ_SERVER, RabbitMQ
+from compat.oracle.suite import Answers, Suite
+
+LINES = [
+    "a = 1",
+    "a=1",
+    "  a\t=\t1  ",
+    "a = 1 # comment",
+    "a = b#c",
+    "a = b=c",
+    "a = with  spaces ",
+    'a = "quoted"',
+    "a = 'half",
+    "a = C:\\x",
+    "a.b\\.c.D-1_x = 2",
+    "# a = 1",
+    "   ",
+    "a =",
+    "a",
+    "a b = 1",
+    "a:b = 1",
+    "!a = 1",
+    "a = 1\r\nb = 2",
+    "a = 1\nnonsense\nb = 2",
+]
+PROGRAM = """
+Told = fun(File) ->
+    case cuttlefish_conf:file(File) of
+        {errorlist, _} -> "null";
+        Pairs ->
+            Quoted = fun(Text) -> io_lib:format("~p", [Text]) end,
+            Pair = fun({Key, Value}) ->
+                ["[[", lists:join(",", [Quoted(Part) || Part <- Key]), "],", Quoted(Value), "]"]
+            end,
+            ["[", lists:join(",", [Pair(Each) || Each <- Pairs]), "]"]
+    end
+end,
+[io:format("~s~n", [Told(File)]) || File <- init:get_plain_arguments()],
+halt().
+"""
+
+
+@contextmanager
+def _answers(broker: RabbitMQ) -> Iterator[Answers]:
+    """Return keys, in parts, and values of each line; null for a refused line."""
+    files = [broker.folder / f"{index:02}.conf" for index in range(len(LINES))]
+    for file, line in zip(files, LINES, strict=True):
+        file.write_text(line + "\n", "utf-8", newline="")
+    cuttlefish = sorted(RABBITMQ_SERVER.parents[1].glob("lib/*/plugins/cuttlefish-*/ebin"))[-1]
+    command = ["erl", "-noshell", "-pa", str(cuttlefish), "-eval", PROGRAM, "-extra", *map(str, files)]
+    done = subprocess.run(
+        command, env=broker.environment(), capture_output=True, encoding="utf-8", timeout=60, check=True
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(("[[", "[]", "null"))]
+    yield dict(zip(LINES, told, strict=True))
+
+
+RABBITMQ_CONF = Suite("rabbitmq_conf", _answers)

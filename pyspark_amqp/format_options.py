@@ -1,0 +1,269 @@
+"""The options of the format: an unknown name or an invalid value is an error before any job runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pyspark_amqp.address import TLS_PORT, Address, Tls, from_url
+from pyspark_amqp.errors import OptionError
+from pyspark_amqp.offsets import Offsets
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+CONNECTION: Final = (
+    *("url", "host", "port", "virtualHost", "username", "password", "passwordFile", "passwordEnv"),
+    *("tls", "tls.caFile", "tls.certFile", "tls.keyFile", "tls.verify"),
+)
+SOURCE: Final = (
+    *("queue", "queueType", "includeHeaders", "includeProperties", "prefetch", "pollTimeoutMs"),
+    *("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger"),
+    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "tailProbeMs"),
+)
+STREAMING: Final = (*SOURCE, "maxBytesPerTrigger")
+BATCH: Final = (*SOURCE, "endingOffsets")
+SINK: Final = (
+    *("exchange", "routingKey", "mandatory", "confirmTimeoutMs", "maxInFlight", "deliveryMode"),
+    *("messageId", "ignoreUnknownColumns"),
+)
+# Options of streams only.
+STREAM_ONLY: Final = (
+    *("startingOffsets", "startingTimestamp", "endingOffsets", "minPartitions", "maxRecordsPerPartition"),
+    *("failOnDataLoss", "tailProbeMs"),
+)
+CLASSIC_ONLY: Final = ("maxBytesPerTrigger",)
+# Spark's own options are ignored.
+SPARKS: Final = ("path", "checkpointlocation", "queryname")
+
+MEGABYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options of a reader; a limit of None means no limit."""
+
+    address: Address
+    queues: tuple[str, ...]
+    is_stream: bool
+    include_headers: bool
+    include_properties: bool
+    starting_offsets: str | Offsets
+    starting_timestamp_ms: int | None
+    ending_offsets: str | Offsets
+    offsets_per_trigger_max: int | None
+    bytes_per_trigger_max: int
+    partitions_min: int
+    records_per_partition_max: int | None
+    fail_on_data_loss: bool
+    prefetch: int
+    poll_timeout_ms: int
+    tail_probe_ms: int
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The options of a writer; with a `routing_key` of None the column is used."""
+
+    address: Address
+    exchange: str
+    routing_key: str | None
+    mandatory: bool
+    confirm_timeout_ms: int
+    in_flight_max: int
+    delivery_mode: int
+    message_id: str
+    ignore_unknown_columns: bool
+
+
+class Given:
+    """The user's options, with case-insensitive names."""
+
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+        """Raise OptionError for an unknown option."""
+        self.texts = {name.lower(): text for name, text in options.items()}
+        names = {name.lower(): name for name in known}
+        for name, text in options.items():
+            if name.lower() not in names and name.lower() not in SPARKS:
+                raise OptionError(name, f"unknown; known are {', '.join(known)}")
+            if text is None:
+                raise OptionError(name, "has no value")
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self.texts
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.texts.get(name.lower(), default)
+
+    def read(self, name: str, parse: Callable[[str], P], default: T) -> P | T:
+        """Return the parsed value. Raise OptionError with the text of a ValueError from `parse`."""
+        if name not in self:
+            return default
+        try:
+            return parse(self.text(name))
+        except ValueError as error:
+            raise OptionError(name, str(error)) from None
+
+    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name, default).lower()
+        if value not in choices:
+            raise OptionError(name, f"must be {' or '.join(choices)}, not '{self.text(name)}'")
+        return value
+
+    def boolean(self, name: str, default: bool) -> bool:
+        return self.choice(name, str(default), ("true", "false")) == "true"
+
+    def number(self, name: str, default: T, lowest: int, highest: int = (1 << 63) - 1) -> int | T:
+        def parse(text: str) -> int:
+            if not text.strip().isascii() or not text.strip().isdigit():
+                raise ValueError(f"must be a whole number from {lowest} on, not '{text}'")
+            if not lowest <= int(text) <= highest:
+                raise ValueError(f"must be from {lowest} to {highest}, not {text}")
+            return int(text)
+
+        return self.read(name, parse, default)
+
+
+def parse_offsets(text: str, words: tuple[str, ...]) -> str | Offsets:
+    """Parse one of the words, or {"queue": offset, …}. Raise ValueError."""
+    if text.strip().lower() in words:
+        return text.strip().lower()
+    wanted = f"must be {' or '.join(words)} or JSON as {{\"queue\": 12}}, not '{text}'"
+    try:
+        offsets = json.loads(text)
+    except ValueError:
+        raise ValueError(wanted) from None
+    if not isinstance(offsets, dict) or not all(
+        isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0 for offset in offsets.values()
+    ):
+        raise ValueError(wanted)
+    return dict(sorted(offsets.items()))
+
+
+def read_address(given: Given) -> Address:
+    """Return the broker's address. Raise OptionError."""
+    spelt_out = [name for name in ("host", "port", "virtualHost", "username", "password", "tls") if name in given]
+    passwords = [name for name in ("password", "passwordFile", "passwordEnv") if name in given]
+    if "url" in given and spelt_out:
+        raise OptionError(spelt_out[0], "cannot be combined with url")
+    if len(passwords) > 1:
+        raise OptionError(passwords[1], f"cannot be given beside {passwords[0]}")
+    if spelt_out or "url" not in given:
+        tls = Tls() if given.boolean("tls", False) else None
+        address = Address(
+            given.text("host", "localhost"),
+            given.number("port", TLS_PORT if tls else 5672, 1, 65535),
+            given.text("virtualHost", "/"),
+            given.text("username", "guest"),
+            given.text("password", "guest"),
+            tls,
+            "host",
+        )
+    else:
+        address = from_url(given.text("url"))
+    if passwords and passwords[0] != "password":
+        address = replace(address, password=_password(given, passwords[0]))
+    return replace(address, tls=_read_tls(given, address))
+
+
+def _password(given: Given, name: str) -> str:
+    if name == "passwordEnv":
+        password = os.environ.get(given.text(name))
+        if password is None:
+            raise OptionError(name, f"there is no environment variable {given.text(name)}")
+        return password
+    try:
+        return Path(given.text(name)).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(name, str(error)) from None
+
+
+def _read_tls(given: Given, address: Address) -> Tls | None:
+    names = [name for name in CONNECTION if name.startswith("tls.") and name in given]
+    if address.tls is None:
+        if names:
+            raise OptionError(names[0], "needs amqps in url, or tls=true")
+        return None
+    if "tls.keyFile" in given and "tls.certFile" not in given:
+        raise OptionError("tls.keyFile", "needs tls.certFile")
+    tls = Tls(
+        given.text("tls.caFile"),
+        given.text("tls.certFile"),
+        given.text("tls.keyFile"),
+        given.boolean("tls.verify", True),
+    )
+    tls.context()
+    return tls
+
+
+def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions:
+    """Return the options of a reader. Raise OptionError."""
+    given = Given(options, (*CONNECTION, *(STREAMING if is_streaming else BATCH)))
+    address = read_address(given)
+    if not given.text("queue").strip():
+        raise OptionError("queue", "is needed")
+    is_stream = given.choice("queueType", "classic", ("classic", "quorum", "stream")) == "stream"
+    for name in CLASSIC_ONLY if is_stream else STREAM_ONLY:
+        if name in given:
+            raise OptionError(name, f"is for {'classic and quorum queues' if is_stream else 'queueType=stream'} only")
+    queues = _read_queues(given, is_stream)
+    if "startingOffsets" in given and "startingTimestamp" in given:
+        raise OptionError("startingTimestamp", "cannot be given beside startingOffsets")
+    if not is_streaming and "maxOffsetsPerTrigger" in given:
+        raise OptionError("maxOffsetsPerTrigger", "is for streaming reads: a batch has no trigger")
+    default = "latest" if is_streaming else "earliest"
+    starting = given.read("startingOffsets", lambda text: parse_offsets(text, ("earliest", "latest")), default)
+    ending = given.read("endingOffsets", lambda text: parse_offsets(text, ("latest",)), "latest")
+    for name, offsets in (("startingOffsets", starting), ("endingOffsets", ending)):
+        if isinstance(offsets, dict) and set(offsets) != set(queues):
+            raise OptionError(name, f"must name the queues {', '.join(queues)}, and no others")
+    return SourceOptions(
+        address,
+        queues,
+        is_stream,
+        given.boolean("includeHeaders", False),
+        given.boolean("includeProperties", True),
+        starting,
+        given.number("startingTimestamp", None, 0),
+        ending,
+        given.number("maxOffsetsPerTrigger", None if is_stream else 10_000, 1),
+        given.number("maxBytesPerTrigger", 64 * MEGABYTE, 1),
+        given.number("minPartitions", 1, 1, 10_000),
+        given.number("maxRecordsPerPartition", None, 1),
+        given.boolean("failOnDataLoss", True),
+        given.number("prefetch", 2000 if is_stream else 0, 1, 65535),
+        given.number("pollTimeoutMs", 10_000, 1),
+        given.number("tailProbeMs", 30, 1),
+    )
+
+
+def _read_queues(given: Given, is_stream: bool) -> tuple[str, ...]:
+    if not is_stream:
+        return (given.text("queue"),)
+    queues = [name.strip() for name in given.text("queue").split(",")]
+    if not all(queues) or len(set(queues)) < len(queues):
+        raise OptionError("queue", "has an empty name or names a queue twice")
+    return tuple(sorted(queues))
+
+
+def read_sink(options: Mapping[str, str]) -> SinkOptions:
+    """Return the options of a writer. Raise OptionError."""
+    given = Given(options, (*CONNECTION, *SINK))
+    for name in ("exchange", "routingKey"):
+        if len(given.text(name).encode()) > 255:
+            raise OptionError(name, "is longer than AMQP's 255 octets")
+    return SinkOptions(
+        read_address(given),
+        given.text("exchange"),
+        given.text("routingKey") if "routingKey" in given else None,
+        given.boolean("mandatory", True),
+        given.number("confirmTimeoutMs", 30_000, 1),
+        given.number("maxInFlight", 1000, 1),
+        given.number("deliveryMode", 2, 1, 2),
+        given.choice("messageId", "auto", ("auto", "column", "none")),
+        given.boolean("ignoreUnknownColumns", False),
+    )

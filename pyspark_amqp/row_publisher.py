@@ -1,0 +1,156 @@
+"""Publishing of rows with confirms, with a limit of unconfirmed messages."""
+
+from __future__ import annotations
+
+import time
+from struct import Struct
+from typing import Any, Final
+
+from pika import spec
+
+from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.content_header import encode, short_string
+from pyspark_amqp.errors import BrokerError
+from pyspark_amqp.format_options import SinkOptions
+from pyspark_amqp.frame_parser import BODY, FRAME, FRAME_END_OCTET, HEADER, METHOD
+
+# Octets per write.
+WRITE_BYTES: Final = 64 * 1024
+# Class 60, method 40, and the unused ticket.
+PUBLISH: Final = Struct(">HHH").pack(60, 40, 0)
+# Octets of a frame beside its payload.
+FRAME_OVERHEAD: Final = 8
+
+
+class Confirms:
+    """Confirmed messages of 1, 2, 3, …: all up to `low`, and those in `beyond`."""
+
+    def __init__(self) -> None:
+        self.published = 0
+        self.low = 0
+        self.beyond: set[int] = set()
+
+    @property
+    def open_count(self) -> int:
+        return self.published - self.low - len(self.beyond)
+
+    def confirm(self, tag: int, multiple: bool) -> None:
+        """Confirm this message, or all up to it with `multiple`; 0 means all messages."""
+        if multiple:
+            self.low = max(self.low, tag or self.published)
+            self.beyond = {other for other in self.beyond if other > self.low}
+        elif tag > self.low:
+            self.beyond.add(tag)
+        while self.low + 1 in self.beyond:
+            self.low += 1
+            self.beyond.remove(self.low)
+
+
+class Publisher:
+    """The connection and channel of a task; `publish` each row, then `finish`.
+
+    Raise BrokerError for a nack, an unroutable message, a late confirm, and any error from the broker.
+    """
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+        self.confirms = Confirms()
+        self._parts: list[bytes] = []
+        self._size = 0
+        # Frames of basic.publish by exchange and routing key.
+        self._methods: dict[tuple[str, str], bytes] = {}
+        self._connection = Connection(options.address)
+        self._body_max = self._connection.frame_bytes_max - FRAME_OVERHEAD
+        self._connection.open_channel()
+        self._connection.call(spec.Confirm.Select(), spec.Confirm.SelectOk)
+
+    def publish(self, values: dict[str, Any]) -> None:
+        """Publish a row by columns; wait while too many are unconfirmed. Raise ValueError for values outside AMQP."""
+        body = values.get("body", values.get("value"))
+        if body is None:
+            raise ValueError("the body of a row is NULL")
+        if isinstance(body, str):
+            body = body.encode()
+        exchange = values.get("exchange")
+        key = self.options.routing_key if self.options.routing_key is not None else values["routing_key"]
+        if key is None:
+            raise ValueError("the routing_key of a row is NULL")
+        address = (self.options.exchange if exchange is None else exchange, key)
+        if values.get("delivery_mode") is None:
+            values["delivery_mode"] = self.options.delivery_mode
+        header = encode(values, len(body))
+        self._parts.append(self._methods.get(address) or self._method(address))
+        self._parts += (FRAME.pack(HEADER, 1, len(header)), header, FRAME_END_OCTET)
+        for start in range(0, len(body), self._body_max):
+            part = body[start : start + self._body_max]
+            self._parts += (FRAME.pack(BODY, 1, len(part)), part, FRAME_END_OCTET)
+        self._size += len(header) + len(body)
+        self.confirms.published += 1
+        if self._size >= WRITE_BYTES:
+            self._flush()
+        if self.confirms.open_count >= self.options.in_flight_max:
+            self._flush()
+            self._wait_for(self.options.in_flight_max // 2)
+
+    def _method(self, address: tuple[str, str]) -> bytes:
+        exchange, key = address
+        payload = PUBLISH + short_string(exchange, "exchange") + short_string(key, "routing_key")
+        payload += bytes((int(self.options.mandatory),))
+        frame = FRAME.pack(METHOD, 1, len(payload)) + payload + FRAME_END_OCTET
+        # Each row may have another routing key.
+        if len(self._methods) >= 10_000:
+            self._methods.clear()
+        self._methods[address] = frame
+        return frame
+
+    def _flush(self) -> None:
+        if self._parts:
+            octets = b"".join(self._parts)
+            self._parts, self._size = [], 0
+            self._connection.send_octets(octets)
+        self._hear(0.0)
+
+    def _hear(self, timeout_s: float) -> bool:
+        """Process the broker's methods; return False if there are none within the time."""
+        methods = self._connection.read_methods(timeout_s)
+        for channel, method in methods:
+            if isinstance(method, spec.Basic.Ack):
+                self.confirms.confirm(method.delivery_tag, method.multiple)
+            elif isinstance(method, spec.Basic.Nack):
+                raise BrokerError(
+                    f"the broker nacked message {method.delivery_tag} of this task"
+                    f"{' and all before it' if method.multiple else ''}: a queue refused it"
+                )
+            elif isinstance(method, spec.Basic.Return):
+                raise BrokerError(
+                    f"option 'mandatory': message to exchange '{method.exchange}' with routing key"
+                    f" '{method.routing_key}' came back: {method.reply_text}",
+                    method.reply_code,
+                )
+            else:
+                self._connection.heed(channel, method)
+        return bool(methods)
+
+    def _wait_for(self, open_count_max: int) -> None:
+        timeout_s = self.options.confirm_timeout_ms / 1000
+        before = self.confirms.open_count
+        deadline = time.monotonic() + timeout_s
+        while self.confirms.open_count > open_count_max:
+            self._hear(max(deadline - time.monotonic(), 0.0))
+            if self.confirms.open_count < before:
+                before = self.confirms.open_count
+                deadline = time.monotonic() + timeout_s
+            elif time.monotonic() >= deadline:
+                blocked = "; it has blocked publishers (an alarm)" if self._connection.is_blocked else ""
+                raise BrokerError(
+                    f"option 'confirmTimeoutMs': the broker confirmed none of {before} messages within"
+                    f" {self.options.confirm_timeout_ms} ms{blocked}"
+                )
+
+    def finish(self) -> None:
+        """Wait until every row is confirmed."""
+        self._flush()
+        self._wait_for(0)
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter, PreconditionFailed, ProtectedFromDeletion
+from amqp_broker.broker.admin.metadata import Metadata, with_queue_type
+from amqp_broker.broker.vhost import VHost
+from tests.broker_parts import new_broker, new_connection, new_queue, new_vhost
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "shape", "found"),
+    [
+        (None, None, (True, False, False), None),
+        ("quorum", None, (True, False, False), "quorum"),
+        ("stream", None, (True, False, False), "stream"),
+        # A queue without a type is classic, and so is one with attributes that no other type can have.
+        ("classic", None, (True, False, False), None),
+        ("quorum", None, (False, False, False), None),
+        ("quorum", None, (True, True, False), None),
+        ("stream", None, (True, False, True), None),
+        # A named type is used, or leads to an error.
+        ("quorum", "stream", (True, False, False), "stream"),
+        ("quorum", "classic", (True, False, False), "classic"),
+        ("quorum", "no such", (True, False, False), "no such"),
+        ("quorum", "undefined", (True, False, False), "quorum"),
+    ],
+)
+def test_a_queue_without_a_type_gets_the_default(
+    default: str | None, given: str | None, shape: tuple[bool, bool, bool], found: str | None
+) -> None:
+    is_durable, is_exclusive, is_auto_delete = shape
+    arguments = {"a": 1} if given is None else {"a": 1, "x-queue-type": given}
+    typed = with_queue_type(
+        arguments, default, is_durable=is_durable, is_exclusive=is_exclusive, is_auto_delete=is_auto_delete
+    )
+    assert typed.get("x-queue-type") == found
+    assert typed["a"] == 1
+
+
+@pytest.fixture
+def quorum() -> VHost:
+    """A vhost whose queues are quorum queues."""
+    vhost = new_vhost()
+    vhost.set_metadata(Metadata(default_queue_type="quorum"))
+    return vhost
+
+
+def test_a_declaration_gets_the_default_type_of_its_vhost(quorum: VHost) -> None:
+    queue = new_queue(quorum, is_durable=True)
+    assert (queue.type, queue.arguments) == ("quorum", {"x-queue-type": "quorum"})
+    owner = new_connection()
+    assert new_queue(quorum, "mine", is_durable=True, owner=owner, connection=owner).type == "classic"
+    assert new_queue(quorum, "transient").type == "classic"
+
+
+def test_the_same_declaration_finds_the_same_queue(quorum: VHost) -> None:
+    assert new_queue(quorum, is_durable=True) is new_queue(quorum, is_durable=True)
+    assert new_queue(quorum, "t") is new_queue(quorum, "t")
+
+
+def test_existing_queues_keep_their_type() -> None:
+    vhost = new_vhost()
+    before = new_queue(vhost, is_durable=True)
+    vhost.set_metadata(Metadata(default_queue_type="classic"))
+    assert new_queue(vhost, is_durable=True) is before
+    vhost.set_metadata(Metadata(default_queue_type="quorum"))
+    with pytest.raises(PreconditionFailed, match="inequivalent arg 'x-queue-type'"):
+        new_queue(vhost, is_durable=True)
+
+
+def test_arguments_are_checked_for_the_default_type(quorum: VHost) -> None:
+    with pytest.raises(PreconditionFailed, match="of queue type rabbit_quorum_queue"):
+        new_queue(quorum, is_durable=True, arguments_={"x-max-priority": 3})
+    assert new_queue(quorum, arguments_={"x-max-priority": 3}).type == "classic"
+
+
+def test_an_unknown_type_is_refused_and_changes_nothing() -> None:
+    broker = new_broker()
+    metadata = Metadata(default_queue_type="lazy")
+    with pytest.raises(InvalidParameter, match=r"^unsupported queue type 'lazy'$"):
+        broker.vhosts["/"].set_metadata(metadata)
+    with pytest.raises(InvalidParameter):
+        broker.add_vhost("v", metadata)
+    assert set(broker.vhosts) == {"/"}
+    assert broker.vhosts["/"].metadata == Metadata("Default virtual host")
+
+
+def test_a_protected_vhost_cannot_be_deleted() -> None:
+    broker = new_broker()
+    vhost = broker.add_vhost("v", Metadata(is_protected_from_deletion=True))
+    text = "^Refusing to delete virtual host 'v' because it is protected from deletion$"
+    with pytest.raises(ProtectedFromDeletion, match=text):
+        broker.delete_vhost("v")
+    assert broker.vhost("v") is vhost
+    vhost.set_metadata(Metadata())
+    broker.delete_vhost("v")
+    with pytest.raises(DoesNotExist):
+        broker.delete_vhost("v")

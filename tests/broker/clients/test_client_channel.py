@@ -1,0 +1,23 @@
+"""Channels of clients. Their counting is tested through sessions in tests/session/test_channel_counts.py."""
+
+from __future__ import annotations
+
+from pamqp import commands
+
+from tests.peer import Lab
+
+
+def test_a_channel_is_named_by_its_connection_and_number() -> None:
+    peer = Lab().connect()
+    assert peer.session.channels[1].name == f"{peer.session.name} (1)"
+
+
+def test_a_dropped_consumer_stays_with_its_channel_until_its_deliveries_are_settled() -> None:
+    peer = Lab().connect()
+    peer.declare("q")
+    peer.publish("q", b"x")
+    peer.call(commands.Basic.Consume(queue="q", consumer_tag="c"))
+    channel = peer.session.channels[1]
+    consumer = channel.drop_consumer("c")
+    assert (channel.consumers, channel.leavers) == ({}, [consumer])
+    assert channel.drop_consumer("c") is None

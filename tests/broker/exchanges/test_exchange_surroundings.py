@@ -1,0 +1,21 @@
+"""Vhosts, queues and brokers have the members that exchanges need."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.broker.exchanges import exchange_surroundings
+from tests.broker_parts import new_queue, new_vhost
+
+
+@pytest.mark.parametrize(
+    ("protocol", "subject"),
+    [
+        (exchange_surroundings.BoundQueue, new_queue(new_vhost())),
+        (exchange_surroundings.ExchangeVHost, new_vhost()),
+        (exchange_surroundings.ExchangeBroker, new_vhost().broker),
+    ],
+)
+def test_an_object_has_all_members_of_its_protocol(protocol: type, subject: object) -> None:
+    members = {name for base in protocol.__mro__ for name in (*vars(base), *getattr(base, "__annotations__", ()))}
+    assert [name for name in members if not name.startswith("_") and not hasattr(subject, name)] == []

@@ -1,0 +1,52 @@
+"""Switching the trace of a vhost on and off."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.vhost import VHost
+from tests.broker_parts import new_vhost
+
+
+@pytest.fixture
+def vhost() -> VHost:
+    vhost = new_vhost()
+    vhost.tracing.start(extended=True)
+    return vhost
+
+
+class RecordingObserver:
+    """Keeps the names of the events that a vhost reports."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def __call__(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes) -> None:
+        self.events.append(event)
+
+
+def test_observers_neither_start_nor_end_the_trace(vhost: VHost) -> None:
+    observer = RecordingObserver()
+    vhost.tracing.observe(observer)
+    assert vhost.tracing.is_on
+    vhost.tracing.stop()
+    assert not vhost.tracing.is_on
+    assert vhost.trace is not None
+    vhost.tracing.start(extended=True)
+    vhost.tracing.stop_observing(observer)
+    assert vhost.tracing.is_on
+    assert vhost.trace.is_extended
+
+
+def test_a_vhost_is_not_traced_after_its_last_observer_has_gone(vhost: VHost) -> None:
+    vhost.tracing.stop()
+    first, second = RecordingObserver(), RecordingObserver()
+    vhost.tracing.observe(first)
+    vhost.tracing.observe(second)
+    vhost.tracing.stop_observing(first)
+    assert vhost.trace is not None
+    vhost.tracing.stop_observing(second)
+    vhost.tracing.stop_observing(second)
+    assert vhost.trace is None

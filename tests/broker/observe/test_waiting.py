@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+from pamqp.commands import Basic
+
+from amqp_broker.broker.observe.waiting import Busy, IdleWait
+from tests.peer import Lab, Peer
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    return lab.connect()
+
+
+class Done:
+    def __init__(self, wait: IdleWait) -> None:
+        self.times = 0
+        wait.begin(self)
+
+    def __call__(self) -> None:
+        self.times += 1
+
+
+def look(lab: Lab) -> None:
+    """Check waits as the server does after each read."""
+    for wait in list(lab.broker.idle_waits):
+        wait.check()
+
+
+def test_a_vhost_is_idle_when_its_last_message_is_settled(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.declare("r")
+    peer.publish("q")
+    peer.publish("r")
+    wait = IdleWait(lab.vhost)
+    done = Done(wait)
+    assert wait.busy() == [Busy("q", 1, 0), Busy("r", 1, 0)]
+    peer.get("r")
+    peer.get("q", no_ack=False)
+    look(lab)
+    assert (done.times, wait.busy()) == (0, [Busy("q", 0, 1)])
+    peer.send(Basic.Ack(delivery_tag=2))
+    look(lab)
+    look(lab)
+    assert done.times == 1
+    wait.end()
+    assert lab.broker.idle_waits == []
+
+
+def test_a_wait_for_an_idle_vhost_is_done_at_once(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    assert Done(IdleWait(lab.vhost)).times == 1
+    assert lab.broker.idle_waits == []
+
+
+def test_a_wait_for_one_queue_ignores_the_others(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.declare("dead")
+    peer.publish("dead")
+    assert Done(IdleWait(lab.vhost, "q")).times == 1
+    assert Done(IdleWait(lab.vhost, "dead")).times == 0
+
+
+def test_streams_count_as_idle(lab: Lab, peer: Peer) -> None:
+    peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    peer.publish("s")
+    assert Done(IdleWait(lab.vhost)).times == 1
+
+
+def test_a_deleted_queue_is_idle(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.publish("q")
+    done = Done(IdleWait(lab.vhost, "q"))
+    lab.vhost.remove_queue(lab.vhost.queues["q"])
+    look(lab)
+    assert done.times == 1
+
+
+def test_an_ended_wait_does_not_call_back(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.publish("q")
+    wait = IdleWait(lab.vhost)
+    done = Done(wait)
+    wait.end()
+    peer.get("q")
+    wait.check()
+    assert done.times == 0

@@ -1,0 +1,90 @@
+"""Publishing without a channel; tests/session/test_publishing.py tests the same checks on channels."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.amqp.errors import AccessRefused, NotFound, PreconditionFailed
+from amqp_broker.amqp.message import Properties
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.observe.trace import TRACE_EXCHANGE
+from amqp_broker.broker.operations.checked_publish import bad_expiration, publish
+from amqp_broker.broker.vhost import VHost
+from tests.broker_parts import CollectingConsumer, bind, new_broker, new_connection, new_queue
+
+HELLO = b"hello"
+
+
+@pytest.fixture
+def vhost() -> VHost:
+    return new_broker().vhosts["/"]
+
+
+def send(vhost: VHost, exchange: str = "", key: str = "q", body: bytes = HELLO, **properties: object) -> list[str]:
+    connection = new_connection()
+    connection.user = vhost.broker.users["guest"]
+    published = publish(vhost, connection, exchange, key, Properties(**properties), body)
+    assert published.is_taken
+    return [queue.name for queue in published.queues]
+
+
+def test_a_message_goes_to_its_queues(vhost: VHost) -> None:
+    collector = CollectingConsumer(new_queue(vhost)).start()
+    assert send(vhost) == ["q"]
+    assert collector.bodies == [HELLO]
+    assert send(vhost, key="none") == []
+
+
+def test_a_message_may_expire(vhost: VHost) -> None:
+    queue = new_queue(vhost)
+    send(vhost, expiration="100")
+    vhost.broker.tick(99)
+    assert queue.ready_count == 1
+    vhost.broker.tick(100)
+    assert queue.ready_count == 0
+
+
+def test_an_extended_trace_tells_how_it_went(vhost: VHost) -> None:
+    new_queue(vhost)
+    traced = new_queue(vhost, "traced")
+    bind(vhost.exchanges[TRACE_EXCHANGE], traced, vhost, "#")
+    vhost.tracing.start(extended=True)
+    send(vhost)
+    assert [message.routing_key for message in traced.messages()] == ["publish.", "confirm."]
+
+
+def test_the_body_must_not_be_too_large(vhost: VHost) -> None:
+    with pytest.raises(PreconditionFailed, match="is larger than configured max size 16777216"):
+        send(vhost, body=b"x" * 16_777_217)
+
+
+def test_the_user_must_be_allowed_to_write(vhost: VHost) -> None:
+    vhost.broker.users.set_permission(vhost.broker.users["guest"], "/", Permission(write="^$"))
+    with pytest.raises(AccessRefused):
+        send(vhost, "none")
+
+
+def test_the_exchange_must_be_there(vhost: VHost) -> None:
+    with pytest.raises(NotFound):
+        send(vhost, "none")
+
+
+@pytest.mark.parametrize(
+    ("expiration", "reason"),
+    [
+        ("x", "no_integer"),
+        ("+-1", "no_integer"),
+        ("1x", 'leftover_string,"x"'),
+        ("-1", "value_negative,-1"),
+        ("315360000001", "value_too_large,315360000001"),
+    ],
+)
+def test_an_invalid_expiration_is_reported_in_erlangs_words(expiration: str, reason: str) -> None:
+    assert reason in str(bad_expiration(expiration))
+
+
+def test_a_refusing_queue_is_reported(vhost: VHost) -> None:
+    new_queue(vhost, arguments_={"x-max-length": 0, "x-overflow": "reject-publish"})
+    connection = new_connection()
+    connection.user = vhost.broker.users["guest"]
+    assert not publish(vhost, connection, "", "q", Properties(), HELLO).is_taken

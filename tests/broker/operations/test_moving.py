@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.operations.moving import MESSAGES_MAX, Moved, move_to_exchange, move_to_queue
+from amqp_broker.broker.operations.restoring import restore
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.vhost import VHost
+from tests.broker_parts import CollectingConsumer, bind, new_broker, new_exchange, new_message, new_queue, push
+from tests.memory_journal import MemoryJournal
+from tests.peer import Lab
+
+TYPES: list[dict[str, Any]] = [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}, {"x-max-length-bytes": 1000}]
+
+
+@pytest.fixture
+def vhost() -> VHost:
+    return new_broker().vhosts["/"]
+
+
+def bodies(queue: Queue) -> list[bytes]:
+    return [message.body for message in queue.messages()]
+
+
+@pytest.mark.parametrize("arguments", TYPES)
+def test_the_first_messages_are_moved_in_their_order(vhost: VHost, arguments: dict[str, Any]) -> None:
+    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments_=arguments)
+    push(queue, b"one", b"two", b"three")
+    assert move_to_queue(queue, 2, other) == Moved(2)
+    assert (bodies(queue), bodies(other)) == ([b"three"], [b"one", b"two"])
+
+
+@pytest.mark.parametrize("arguments", TYPES)
+def test_messages_refused_by_a_full_queue_stay(vhost: VHost, arguments: dict[str, Any]) -> None:
+    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments_={"x-max-length": 1, "x-overflow": "reject-publish"})
+    push(queue, b"one", b"two", b"three")
+    assert move_to_queue(queue, 3, other) == Moved(1, "queue 'other' in vhost '/' is full")
+    assert (bodies(queue), bodies(other)) == ([b"two", b"three"], [b"one"])
+    assert queue.unacked_count == 0
+
+
+def test_a_move_that_fails_again_and_again_does_not_count_against_a_delivery_limit(vhost: VHost) -> None:
+    queue = new_queue(vhost, is_durable=True, arguments_={"x-queue-type": "quorum", "x-delivery-limit": 1})
+    push(queue, b"one")
+    for _ in range(5):
+        assert move_to_exchange(queue, 1, vhost, vhost.exchanges["amq.direct"]).messages == 0
+    assert bodies(queue) == [b"one"]
+    pulled = queue.pull()
+    assert pulled is not None
+    assert not pulled[2]
+
+
+def test_a_move_that_stops_leaves_limits_right(vhost: VHost) -> None:
+    queue = new_queue(vhost, is_durable=True, arguments_={"x-max-length-bytes": 6})
+    push(queue, b"one", b"two")
+    move_to_exchange(queue, 2, vhost, vhost.exchanges["amq.direct"])
+    push(queue, b"new")
+    assert bodies(queue) == [b"two", b"new"]
+
+
+def test_properties_and_routing_keys_go_along(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    exchange = new_exchange(vhost, "e", "topic")
+    bind(exchange, other, vhost, "a.#")
+    queue.push(Message.build(Address("", "a.b"), Properties(message_id="i", priority=3), b"x"))
+    assert move_to_exchange(queue, 1, vhost, exchange) == Moved(1)
+    (message,) = other.messages()
+    assert (message.exchange, message.routing_key, message.properties().as_dict()) == (
+        "e",
+        "a.b",
+        {"message_id": "i", "priority": 3},
+    )
+
+
+def test_a_moved_message_lives_as_long_as_it_says_from_when_it_is_moved() -> None:
+    peer = (lab := Lab()).connect()
+    vhost = lab.vhost
+    for name in ("first", "second", "third"):
+        peer.declare(name)
+    bind(new_exchange(vhost, "e", "fanout"), vhost.queues["third"], vhost)
+    peer.publish("first", b"x", expiration="100")
+    lab.broker.now += 99
+    assert move_to_queue(vhost.queues["first"], 1, vhost.queues["second"]) == Moved(1)
+    lab.broker.now += 99
+    assert move_to_exchange(vhost.queues["second"], 1, vhost, vhost.exchanges["e"]) == Moved(1)
+    lab.now = lab.broker.now
+    lab.advance(99)
+    assert bodies(vhost.queues["third"]) == [b"x"]
+    lab.advance(1)
+    assert bodies(vhost.queues["third"]) == []
+
+
+def test_unroutable_messages_stay(vhost: VHost) -> None:
+    queue = new_queue(vhost)
+    push(queue, b"one")
+    moved = move_to_exchange(queue, 1, vhost, vhost.exchanges["amq.direct"])
+    assert moved == Moved(0, "exchange 'amq.direct' in vhost '/' routes 'q' to no queue")
+    assert bodies(queue) == [b"one"]
+
+
+def test_a_consumer_gets_what_is_moved(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    collector = CollectingConsumer(other).start()
+    push(queue, b"one")
+    move_to_queue(queue, 1, other)
+    assert collector.bodies == [b"one"]
+
+
+def test_an_exchange_that_routes_back_ends_a_move_all_the_same(vhost: VHost) -> None:
+    queue = new_queue(vhost)
+    push(queue, b"one", b"two")
+    assert move_to_exchange(queue, 10**30, vhost, vhost.default_exchange) == Moved(2)
+    assert bodies(queue) == [b"one", b"two"]
+
+
+def test_a_moved_message_may_be_delayed(vhost: VHost) -> None:
+    queue = new_queue(vhost)
+    exchange = new_exchange(
+        vhost, "later", "x-delayed-message", is_durable=True, arguments_={"x-delayed-type": "fanout"}
+    )
+    headers = {"x-delay": fields.Long(5)}
+    queue.push(Message.build(Address("", "q"), Properties(headers=headers), b"x"))
+    assert move_to_exchange(queue, 1, vhost, exchange) == Moved(1)
+    assert isinstance(exchange, DelayedExchange)
+    assert (queue.ready_count, exchange.messages_delayed) == (0, 1)
+
+
+def test_no_move_takes_for_ever(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, *([b"x"] * (MESSAGES_MAX + 1)))
+    assert move_to_queue(queue, MESSAGES_MAX + 1, other) == Moved(
+        MESSAGES_MAX, "the limit of messages per request is reached"
+    )
+    assert (queue.ready_count, other.ready_count) == (1, MESSAGES_MAX)
+
+
+def restarted(journal: MemoryJournal) -> VHost:
+    """The vhost after a crash: only what was committed is there."""
+    later = MemoryJournal(journal.disk)
+    broker = new_broker(later, has_defaults=False)
+    later.is_restoring = True
+    assert restore(broker, later.definitions_of)
+    later.is_restoring = False
+    return broker.vhosts["/"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}])
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_crash_finds_each_moved_message_in_one_queue(arguments: dict[str, Any], is_committed: bool) -> None:
+    journal = MemoryJournal()
+    vhost = new_broker(journal).vhosts["/"]
+    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments_=arguments)
+    for body in (b"one", b"two", b"three"):
+        queue.push(new_message(body, delivery_mode=2))
+    journal.commit()
+    move_to_queue(queue, 2, other)
+    if is_committed:
+        journal.commit()
+    after = restarted(journal).queues
+    expected = ([b"three"], [b"one", b"two"]) if is_committed else ([b"one", b"two", b"three"], [])
+    assert (bodies(after["q"]), bodies(after["other"])) == expected
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}])
+def test_a_crash_finds_what_could_not_be_moved(arguments: dict[str, Any]) -> None:
+    journal = MemoryJournal()
+    vhost = new_broker(journal).vhosts["/"]
+    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
+    queue.push(new_message(b"one", delivery_mode=2))
+    journal.commit()
+    move_to_exchange(queue, 1, vhost, vhost.exchanges["amq.direct"])
+    journal.commit()
+    assert bodies(restarted(journal).queues["q"]) == [b"one"]

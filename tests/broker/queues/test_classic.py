@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from tests.broker_parts import CollectingConsumer, new_queue, pulled, push
+
+
+def test_messages_are_pulled_in_the_order_of_their_arrival() -> None:
+    queue = new_queue()
+    push(queue, b"a", b"b", b"c")
+    assert queue.ready_count == 3
+    assert pulled(queue) == [(b"a", 0, False), (b"b", 1, False), (b"c", 2, False)]
+    assert queue.ready_count == 0
+
+
+def test_an_empty_queue_has_nothing_to_pull() -> None:
+    assert new_queue().pull() is None
+
+
+def test_a_message_goes_straight_to_a_consumer_that_waits() -> None:
+    queue = new_queue()
+    collector = CollectingConsumer(queue).start()
+    push(queue, b"a", b"b")
+    assert collector.bodies == [b"a", b"b"]
+    assert [delivery.position for delivery in collector.taken] == [0, 1]
+    assert not any(delivery.redelivered for delivery in collector.taken)
+    assert (queue.ready_count, queue.unacked_count) == (0, 2)
+
+
+def test_a_consumer_that_comes_later_gets_what_is_ready() -> None:
+    queue = new_queue()
+    push(queue, b"a", b"b")
+    assert CollectingConsumer(queue).start().bodies == [b"a", b"b"]
+
+
+def test_a_consumer_gets_nothing_before_it_takes() -> None:
+    queue = new_queue()
+    push(queue, b"a")
+    collector = CollectingConsumer(queue)
+    queue.subscribe(collector)
+    push(queue, b"b")
+    assert collector.bodies == []
+    queue.resume(collector)
+    assert collector.bodies == [b"a", b"b"]
+
+
+def test_a_message_pushed_behind_a_requeued_one_waits_for_it() -> None:
+    queue = new_queue()
+    collector = CollectingConsumer(queue, prefetch=1).start()
+    push(queue, b"a")
+    collector.stop()
+    collector.give_back()
+    push(queue, b"b")
+    assert CollectingConsumer(queue).start().bodies == [b"a", b"b"]

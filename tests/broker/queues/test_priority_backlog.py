@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
+from tests.broker_parts import new_message
+
+
+def filled(*priorities: int | None) -> PriorityBacklog:
+    backlog = PriorityBacklog({}, 3)
+    for priority in priorities:
+        backlog.append(new_message(b"%d" % (priority or 0), priority=priority), None)
+    return backlog
+
+
+def test_higher_priorities_leave_first_and_too_high_ones_are_the_highest() -> None:
+    backlog = filled(0, 2, 9, 1, None, 3)
+    assert [message.body for message in backlog.messages()] == [b"9", b"3", b"2", b"1", b"0", b"0"]
+    assert [backlog.pop_head()[0].body for _ in range(6)] == [b"9", b"3", b"2", b"1", b"0", b"0"]
+
+
+def test_a_returned_message_waits_for_those_of_higher_priority() -> None:
+    backlog = filled(1)
+    message, position, _ = backlog.pop_head()
+    backlog.append(new_message(b"2", priority=2), None)
+    backlog.append(new_message(b"1", priority=1), None)
+    backlog.put_back(position, message)
+    assert [redelivered for _, _, redelivered in backlog.items()] == [False, True, False]
+    assert [backlog.pop_head()[2] for _ in range(3)] == [False, True, False]
+
+
+def test_the_remainder_of_a_position_is_the_priority() -> None:
+    backlog = filled(3, 0, 2)
+    assert [backlog.pop_head()[1] % backlog.range_count for _ in range(3)] == [3, 2, 0]

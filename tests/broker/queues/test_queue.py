@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.amqp.errors import AccessRefused, ResourceLocked
+from tests.broker_parts import CollectingConsumer, new_connection, new_queue, push, vhost_of
+
+
+def test_a_queue_is_named_in_errors_with_its_vhost() -> None:
+    assert str(new_queue()) == "queue 'q' in vhost '/'"
+
+
+# Consumers
+
+
+def test_an_exclusive_consumer_keeps_others_out() -> None:
+    queue = new_queue()
+    CollectingConsumer(queue, is_exclusive=True).start()
+    with pytest.raises(AccessRefused) as caught:
+        queue.subscribe(CollectingConsumer(queue))
+    assert str(caught.value) == "queue 'q' in vhost '/' in exclusive use"
+    assert len(queue.consumers) == 1
+
+
+def test_a_queue_with_consumers_takes_no_exclusive_one() -> None:
+    queue = new_queue()
+    CollectingConsumer(queue).start()
+    with pytest.raises(AccessRefused):
+        queue.subscribe(CollectingConsumer(queue, is_exclusive=True))
+
+
+def test_a_queue_with_a_single_active_consumer_takes_no_exclusive_one() -> None:
+    queue = new_queue(arguments_={"x-single-active-consumer": True})
+    with pytest.raises(AccessRefused):
+        queue.subscribe(CollectingConsumer(queue, is_exclusive=True))
+    queue.subscribe(CollectingConsumer(queue))
+
+
+def test_an_exclusive_consumer_that_leaves_lets_others_in() -> None:
+    queue = new_queue()
+    CollectingConsumer(queue, is_exclusive=True).start().stop()
+    push(queue, b"a")
+    assert CollectingConsumer(queue).start().bodies == [b"a"]
+
+
+def test_a_consumer_that_left_gets_nothing_more() -> None:
+    queue = new_queue()
+    collector = CollectingConsumer(queue).start()
+    collector.stop()
+    push(queue, b"a")
+    assert collector.bodies == []
+    assert queue.ready_count == 1
+
+
+def test_messages_of_a_consumer_that_has_left_can_be_settled() -> None:
+    queue = new_queue()
+    collector = CollectingConsumer(queue).start()
+    push(queue, b"a")
+    collector.stop()
+    collector.ack()
+    assert queue.unacked_count == 0
+
+
+def test_an_auto_delete_queue_goes_with_its_last_consumer() -> None:
+    queue = new_queue(is_auto_delete=True)
+    first, second = CollectingConsumer(queue).start(), CollectingConsumer(queue).start()
+    first.stop()
+    assert vhost_of(queue).queues == {"q": queue}
+    second.stop()
+    assert queue.is_deleted
+    assert vhost_of(queue).queues == {}
+
+
+def test_an_auto_delete_queue_that_never_had_a_consumer_stays() -> None:
+    queue = new_queue(is_auto_delete=True)
+    push(queue, b"a")
+    queue.pull()
+    assert not queue.is_deleted
+
+
+def test_a_queue_without_auto_delete_stays_without_consumers() -> None:
+    queue = new_queue()
+    CollectingConsumer(queue).start().stop()
+    assert not queue.is_deleted
+
+
+def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
+    owner = new_connection()
+    queue = new_queue(owner=owner, connection=owner)
+    queue.check_owner(owner)
+    for other in (new_connection(), None):
+        with pytest.raises(ResourceLocked) as caught:
+            queue.check_owner(other)
+    assert str(caught.value) == (
+        "cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally declared on another "
+        "connection or the exclusive property value does not match that of the original declaration."
+    )
+
+
+def test_a_queue_without_an_owner_is_everybodys() -> None:
+    new_queue().check_owner(new_connection())
+    new_queue().check_owner(None)

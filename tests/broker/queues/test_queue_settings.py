@@ -1,0 +1,80 @@
+"""How arguments, policy and operator policy are merged.
+
+Seen in RabbitMQ 3.10: argument x-max-length 3 with a policy's max-length 2 keeps 2 messages; `rabbit_policy:
+effective_definition` of {max-length 2, message-ttl 600000} and the operator's {max-length 1, expires 3600000} is
+{expires 3600000, max-length 1, message-ttl 600000}; an argument x-overflow drop-head counts before a policy's
+reject-publish; a policy's dead-letter-routing-key goes with an argument's x-dead-letter-exchange.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
+
+
+def test_where_nothing_is_said_nothing_is_set() -> None:
+    assert effective({}, {}, {}) == QueueSettings()
+
+
+NUMBERS = [
+    ("expires", "expires_ms"),
+    ("message-ttl", "message_ttl_ms"),
+    ("max-length", "length_max"),
+    ("max-length-bytes", "bytes_max"),
+    ("delivery-limit", "delivery_limit"),
+    ("consumer-timeout", "consumer_timeout_ms"),
+]
+
+
+@pytest.mark.parametrize(("key", "field"), NUMBERS)
+def test_of_numbers_the_smallest_counts(key: str, field: str) -> None:
+    for argument, policy, operator in permutations((1, 2, 3)):
+        settings = effective({f"x-{key}": argument}, {key: policy}, {key: operator})
+        assert getattr(settings, field) == 1
+
+
+@pytest.mark.parametrize(("key", "field"), NUMBERS)
+def test_one_number_is_enough(key: str, field: str) -> None:
+    found = [effective({f"x-{key}": 1}, {}, {}), effective({}, {key: 1}, {}), effective({}, {}, {key: 1})]
+    assert [getattr(settings, field) for settings in found] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [
+        ("dead-letter-exchange", "dead_letter_exchange"),
+        ("dead-letter-routing-key", "dead_letter_routing_key"),
+        ("dead-letter-strategy", "dead_letter_strategy"),
+        ("overflow", "overflow"),
+    ],
+)
+def test_of_names_the_argument_counts_before_the_policy(key: str, field: str) -> None:
+    assert getattr(effective({f"x-{key}": "argument"}, {key: "policy"}, {}), field) == "argument"
+    assert getattr(effective({}, {key: "policy"}, {}), field) == "policy"
+
+
+def test_each_key_is_merged_by_itself() -> None:
+    settings = effective({"x-dead-letter-exchange": "dlx"}, {"dead-letter-routing-key": "key"}, {})
+    assert (settings.dead_letter_exchange, settings.dead_letter_routing_key) == ("dlx", "key")
+
+
+def test_an_operators_overflow_counts_before_the_policys_and_after_the_arguments() -> None:
+    policy, operator = {"overflow": "drop-head"}, {"overflow": "reject-publish"}
+    assert effective({}, policy, operator).overflow == "reject-publish"
+    assert effective({"x-overflow": "drop-head"}, policy, operator).overflow == "drop-head"
+
+
+@pytest.mark.parametrize(
+    ("argument", "policy", "expected"), [(-1, 5, 5), (5, -1, 5), (-1, -1, -1), (0, -1, 0), (3, 5, 3)]
+)
+def test_a_negative_delivery_limit_is_none_and_the_other_one_tighter(argument: int, policy: int, expected: int) -> None:
+    assert effective({"x-delivery-limit": argument}, {"delivery-limit": policy}, {}).delivery_limit == expected
+
+
+def test_only_a_limit_makes_a_queue_refuse() -> None:
+    assert not effective({}, {"overflow": "reject-publish"}, {}).rejects_publish
+    assert effective({}, {"overflow": "reject-publish", "max-length": 1}, {}).rejects_publish
+    assert not effective({}, {"max-length": 1}, {}).rejects_publish

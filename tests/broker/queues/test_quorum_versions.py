@@ -1,0 +1,278 @@
+"""Differences between the quorum queues of RabbitMQ versions.
+
+The oracle of the differential suite is 3.10, which has none of them, so each test names where the fact was read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp import commands
+from pamqp.common import FieldTable
+
+from tests.peer import Lab, Peer
+from tests.present import present
+
+Counts = FieldTable | None
+
+
+def declare(peer: Peer, queue: str = "q", **arguments: Any) -> None:
+    given = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
+    peer.declare(queue, durable=True, arguments={"x-queue-type": "quorum", **given})
+
+
+def pull(peer: Peer, queue: str = "q") -> tuple[int, Counts, bool]:
+    """The next message: its tag, its headers, and whether it came back."""
+    pulled = peer.get(queue, no_ack=False)
+    assert pulled is not None
+    return present(pulled[0].delivery_tag), pulled[1].properties.headers, pulled[0].redelivered
+
+
+def bodies(peer: Peer) -> list[bytes]:
+    found = []
+    while (pulled := peer.get("q")) is not None:
+        found.append(pulled[1].body)
+    return found
+
+
+# Priorities: rabbit_fifo_q.erl (4.0 to 4.2), rabbit_fifo_pq.erl and rabbit_fifo.erl (msg_priority, 4.3); documentation
+# page "Quorum Queues", which names 5 as the first high priority, and 4 as that of messages without one (4.3)
+
+
+@pytest.mark.parametrize(
+    ("compat", "expected"),
+    [
+        ("3.13", [b"low", b"none", b"5", b"9", b"9 too"]),
+        ("4.2", [b"5", b"9", b"low", b"9 too", b"none"]),
+        ("4.3", [b"9", b"9 too", b"5", b"none", b"low"]),
+    ],
+)
+def test_the_order_of_priorities(compat: str, expected: list[bytes]) -> None:
+    peer = Lab(compat=compat).connect()
+    declare(peer)
+    peer.publish("q", b"low", priority=1)
+    peer.publish("q", b"none")
+    for body, priority in ((b"5", 5), (b"9", 9), (b"9 too", 9)):
+        peer.publish("q", body, priority=priority)
+    assert bodies(peer) == expected
+
+
+@pytest.mark.parametrize("compat", ["4.2", "4.3"])
+def test_returned_messages_are_served_before_any_priority(compat: str) -> None:
+    """rabbit_fifo.erl (take_next_msg), the same in 4.2 and 4.3."""
+    peer = Lab(compat=compat).connect()
+    declare(peer)
+    peer.publish("q", b"low", priority=0)
+    tag, _, _ = pull(peer)
+    peer.publish("q", b"high", priority=9)
+    peer.send(commands.Basic.Nack(tag, requeue=True))
+    assert bodies(peer) == [b"low", b"high"]
+
+
+@pytest.mark.parametrize("compat", ["4.2", "4.3"])
+def test_without_a_limit_what_comes_back_has_lost_its_priority(compat: str) -> None:
+    """rabbit_fifo.erl (requeue): it goes to the tail as normal (4.2), or with priority 4 (4.3)."""
+    peer = Lab(compat=compat).connect()
+    declare(peer, delivery_limit=-1)
+    peer.publish("q", b"once high", priority=9)
+    tag, _, _ = pull(peer)
+    peer.publish("q", b"normal", priority=4)
+    peer.send(commands.Basic.Nack(tag, requeue=True))
+    assert bodies(peer) == [b"normal", b"once high"]
+
+
+def test_a_full_queue_drops_what_would_be_served_next() -> None:
+    """rabbit_fifo.erl (drop_head takes the next message, 4.3)."""
+    peer = Lab(compat="4.3").connect()
+    declare(peer, max_length=2)
+    for body, priority in ((b"1", 1), (b"2", 9), (b"3", 1)):
+        peer.publish("q", body, priority=priority)
+    assert bodies(peer) == [b"1", b"3"]
+
+
+# Counts: rabbit_fifo.erl (return_one) compares acquired_count with the limit in 4.2, delivery_count in 4.3;
+# rabbit_fifo_client.erl (add_delivery_count_header) tells the former as x-delivery-count in 4.2. That nack is no
+# failure but reject and a lost channel are, and that x-acquired-count is 4.3's, stands on the documentation page
+# "Quorum Queues" of 4.3. That 4.3 leaves x-delivery-count out where nothing failed is concluded from what 4.2 does,
+# and that basic.recover is no failure from its being none of those that are named.
+
+NACKED = commands.Basic.Nack(1, requeue=True)
+REJECTED = commands.Basic.Reject(1, requeue=True)
+RECOVERED = commands.Basic.Recover(requeue=True)
+
+
+@pytest.mark.parametrize(
+    ("compat", "method", "counts"),
+    [
+        ("3.13", NACKED, {"x-delivery-count": 1}),
+        ("4.2", NACKED, {"x-delivery-count": 1}),
+        ("4.2", REJECTED, {"x-delivery-count": 1}),
+        ("4.3", NACKED, {"x-acquired-count": 1}),
+        ("4.3", RECOVERED, {"x-acquired-count": 1}),
+        ("4.3", REJECTED, {"x-acquired-count": 1, "x-delivery-count": 1}),
+    ],
+)
+def test_which_counts_a_message_tells_that_came_back(compat: str, method: Any, counts: Counts) -> None:
+    peer = Lab(compat=compat).connect()
+    declare(peer)
+    peer.publish("q")
+    assert pull(peer) == (1, None, False)
+    peer.send(method)
+    if method is RECOVERED:
+        peer.expect(commands.Basic.RecoverOk)
+    assert pull(peer) == (2, counts, True)
+
+
+def test_a_lost_channel_is_a_failed_delivery_in_4_3() -> None:
+    lab = Lab(compat="4.3")
+    peer, other = lab.connect(), lab.connect()
+    declare(peer)
+    peer.publish("q")
+    pull(peer)
+    peer.disconnect()
+    assert pull(other) == (1, {"x-acquired-count": 1, "x-delivery-count": 1}, True)
+    other.call(commands.Channel.Close(200, "", 0, 0))
+    other.open_channel(1)
+    assert pull(other) == (1, {"x-acquired-count": 2, "x-delivery-count": 2}, True)
+
+
+def test_in_4_3_a_message_may_be_given_back_any_number_of_times() -> None:
+    peer = Lab(compat="4.3").connect()
+    declare(peer, delivery_limit=1)
+    peer.publish("q")
+    for tag in range(1, 30):
+        assert pull(peer)[0] == tag
+        peer.send(commands.Basic.Nack(tag, requeue=True))
+    assert pull(peer) == (30, {"x-acquired-count": 29}, True)
+    for tag in (30, 31):
+        peer.send(commands.Basic.Reject(tag, requeue=True))
+        peer.send(commands.Basic.Get(queue="q"))
+        answer, _ = peer.next()
+        if tag == 30:
+            peer.expect_content()
+    assert isinstance(answer, commands.Basic.GetEmpty)
+
+
+def test_a_transaction_remembers_what_was_a_failure() -> None:
+    peer = Lab(compat="4.3").connect()
+    declare(peer)
+    peer.call(commands.Tx.Select())
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.call(commands.Tx.Commit())
+    pull(peer)
+    pull(peer)
+    peer.send(REJECTED, commands.Basic.Nack(2, requeue=True))
+    peer.call(commands.Tx.Commit())
+    assert pull(peer)[1] == {"x-acquired-count": 1, "x-delivery-count": 1}
+    assert pull(peer)[1] == {"x-acquired-count": 1}
+
+
+# A single active consumer gives way to one of higher priority: rabbit_fifo.erl (activate_next_consumer, 4.0 and later)
+
+
+def two_consumers(compat: str, prefetch: int = 0) -> tuple[Peer, Peer]:
+    """The single active consumer of a queue, and one of higher priority that has not come yet."""
+    lab = Lab(compat=compat)
+    first, second = lab.connect(), lab.connect()
+    declare(first, single_active_consumer=True)
+    first.call(commands.Basic.Qos(prefetch_count=prefetch))
+    first.consume("q")
+    return first, second
+
+
+@pytest.mark.parametrize(("compat", "takes_over"), [("3.13", False), ("4.2", True), ("4.3", True)])
+def test_an_idle_single_active_consumer_gives_way_to_one_of_higher_priority(compat: str, takes_over: bool) -> None:
+    first, second = two_consumers(compat)
+    second.consume("q", arguments={"x-priority": 1})
+    first.publish("q", b"x")
+    assert (first.bodies(), second.bodies()) == (([], [b"x"]) if takes_over else ([b"x"], []))
+
+
+def test_one_of_the_same_priority_waits() -> None:
+    first, second = two_consumers("4.2")
+    second.consume("q")
+    first.publish("q", b"x")
+    assert (first.bodies(), second.bodies()) == ([b"x"], [])
+
+
+@pytest.mark.parametrize("prefetch", [0, 2, 5])
+def test_a_busy_single_active_consumer_settles_what_it_has_and_gets_no_more(prefetch: int) -> None:
+    first, second = two_consumers("4.2", prefetch)
+    first.publish("q", b"1")
+    first.publish("q", b"2")
+    assert first.bodies() == [b"1", b"2"]
+    second.consume("q", arguments={"x-priority": 1})
+    first.publish("q", b"3")
+    first.expect_nothing()
+    first.send(commands.Basic.Ack(1))
+    assert (first.bodies(), second.bodies()) == ([], [])
+    first.send(commands.Basic.Ack(2))
+    assert (first.bodies(), second.bodies()) == ([], [b"3"])
+
+
+@pytest.mark.parametrize(("compat", "takes_over"), [("3.13", False), ("4.2", True)])
+@pytest.mark.parametrize("is_socket_full", [False, True])
+def test_messages_that_a_busy_single_active_consumer_returns_go_to_the_other(
+    compat: str, takes_over: bool, is_socket_full: bool
+) -> None:
+    first, second = two_consumers(compat)
+    first.publish("q", b"1")
+    assert first.bodies() == [b"1"]
+    second.consume("q", arguments={"x-priority": 1})
+    if is_socket_full:
+        # The queue chooses the active consumer; sockets do not matter.
+        first.session.pause()
+    first.send(commands.Basic.Nack(1, requeue=True))
+    assert second.bodies() == ([b"1"] if takes_over else [])
+    if is_socket_full:
+        first.session.resume(first.lab.now)
+    assert first.bodies() == ([] if takes_over else [b"1"])
+
+
+@pytest.mark.parametrize("leave", [commands.Basic.Cancel("c"), commands.Channel.Close(200, "", 0, 0)])
+def test_a_busy_single_active_consumer_may_leave(leave: Any) -> None:
+    first, second = two_consumers("4.2")
+    first.publish("q", b"1")
+    assert first.bodies() == [b"1"]
+    second.consume("q", arguments={"x-priority": 1})
+    first.call(leave)
+    second.publish("q", b"2")
+    expected = [b"2"] if isinstance(leave, commands.Basic.Cancel) else [b"1", b"2"]
+    assert second.bodies() == expected
+
+
+def test_if_the_one_of_higher_priority_leaves_again_the_busy_one_goes_on() -> None:
+    first, second = two_consumers("4.2")
+    first.publish("q", b"1")
+    assert first.bodies() == [b"1"]
+    second.consume("q", arguments={"x-priority": 1})
+    second.call(commands.Basic.Cancel("c"))
+    first.publish("q", b"2")
+    first.send(commands.Basic.Ack(1))
+    assert first.bodies() == [b"2"]
+
+
+def test_the_highest_of_several_takes_over() -> None:
+    first, second = two_consumers("4.2")
+    third = first.lab.connect()
+    first.publish("q", b"1")
+    assert first.bodies() == [b"1"]
+    second.consume("q", arguments={"x-priority": 1})
+    third.consume("q", arguments={"x-priority": 2})
+    first.send(commands.Basic.Ack(1))
+    first.publish("q", b"2")
+    assert (second.bodies(), third.bodies()) == ([], [b"2"])
+
+
+def test_a_single_active_consumer_whose_socket_is_full_gives_way_when_it_has_settled_all() -> None:
+    first, second = two_consumers("4.2")
+    first.publish("q", b"1")
+    first.publish("q", b"2")
+    assert first.bodies() == [b"1", b"2"]
+    second.consume("q", arguments={"x-priority": 1})
+    first.session.pause()
+    first.send(commands.Basic.Ack(2, multiple=True))
+    second.publish("q", b"3")
+    assert second.bodies() == [b"3"]

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
+from amqp_broker.broker.queues.sizes import QUEUE_BYTES, Sizes, memory_bytes, ready_sizes, sizes_of, unacked_sizes
+from tests.broker_parts import new_message, new_queue, push
+from tests.peer import Lab
+
+
+def test_all_messages_of_a_short_queue_are_looked_at() -> None:
+    queue = new_queue()
+    push(queue, b"", b"four")
+    queue.push(new_message(b"persistent", delivery_mode=2))
+    assert ready_sizes(queue) == Sizes(3, 14, 1, 10)
+
+
+def test_an_empty_queue_has_no_octets() -> None:
+    assert ready_sizes(new_queue()) == Sizes()
+
+
+def test_of_a_long_queue_the_first_messages_stand_for_all() -> None:
+    queue = new_queue()
+    push(queue, *[b"xx"] * 10, *[b"large"] * 10)
+    assert ready_sizes(queue, exact_max=10) == Sizes(20, 40, 0, 0)
+    assert ready_sizes(queue) == Sizes(20, 70, 0, 0)
+
+
+def test_unacked_messages_are_found_on_their_channels() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    for name in ("one", "other"):
+        peer.declare(name)
+        peer.publish(name, b"x")
+        peer.publish(name, b"yy")
+    peer.get("one", no_ack=False)
+    peer.get("other", no_ack=False)
+    peer.get("other", no_ack=False)
+    queues = lab.vhost.queues
+    assert unacked_sizes(lab.broker.channels()) == {
+        queues["one"]: Sizes(1, 1, 0, 0),
+        queues["other"]: Sizes(2, 3, 0, 0),
+    }
+
+
+def test_memory_is_estimated_from_what_is_in_it() -> None:
+    queue = new_queue()
+    assert memory_bytes(queue, ready_sizes(queue)) == QUEUE_BYTES
+    push(queue, b"1234", b"5678")
+    assert memory_bytes(queue, ready_sizes(queue)) == QUEUE_BYTES + 2 * ENTRY_BYTES + 8
+
+
+def test_no_messages_are_like_no_others() -> None:
+    assert sizes_of([]).scaled(3) == Sizes(3)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.queues.arguments import type_of
+from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.priority import PriorityQueue
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.queues.types import queue_class
+from tests.broker_parts import new_connection, new_queue
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "name"),
+    [
+        ({}, ClassicQueue, "classic"),
+        ({"x-queue-type": "classic"}, ClassicQueue, "classic"),
+        ({"x-queue-type": ""}, ClassicQueue, "classic"),
+        ({"x-max-priority": 3}, PriorityQueue, "classic"),
+        ({"x-queue-type": "quorum"}, QuorumQueue, "quorum"),
+        ({"x-queue-type": "stream"}, StreamQueue, "stream"),
+    ],
+)
+def test_the_arguments_say_of_which_type_a_queue_is(arguments: dict[str, Any], kind: type[Queue], name: str) -> None:
+    assert queue_class(arguments) is kind
+    assert type_of(arguments) == kind.type == name
+
+
+@pytest.mark.parametrize(
+    ("queue_type", "flags", "wrong"),
+    [
+        ("quorum", {"is_auto_delete": True}, "non-durable"),
+        ("stream", {"is_auto_delete": True}, "auto-delete"),
+        ("stream", {"is_durable": True, "is_auto_delete": True, "is_exclusive": True}, "auto-delete"),
+        ("stream", {"is_exclusive": True}, "exclusive-owner"),
+        ("stream", {}, "non-durable"),
+    ],
+)
+def test_impossible_properties_are_refused_in_the_order_of_the_type(
+    queue_type: str, flags: dict[str, Any], wrong: str
+) -> None:
+    owner = new_connection() if flags.pop("is_exclusive", False) else None
+    with pytest.raises(PreconditionFailed, match=f"invalid property '{wrong}' for queue 'q' in vhost '/'"):
+        new_queue(arguments_={"x-queue-type": queue_type}, owner=owner, connection=owner, **flags)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "text"),
+    [
+        ("x-max-length", 5, "invalid arg 'x-max-length' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"),
+        ("x-max-length", -5, "invalid arg 'x-max-length' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"),
+        ("x-stream-max-segment-size-bytes", 3_000_000_001, "Exceeded max value for x-stream-max-segment-size-bytes"),
+        ("x-stream-filter-size-bytes", 15, "Invalid value for  x-stream-filter-size-bytes"),
+        ("x-stream-filter-size-bytes", 256, "Invalid value for  x-stream-filter-size-bytes"),
+        ("x-max-age", "1W", "invalid arg 'x-max-age' for queue 'q' in vhost '/': invalid_max_age"),
+    ],
+)
+def test_arguments_that_a_stream_cannot_have_are_refused(argument: str, value: Any, text: str) -> None:
+    with pytest.raises(PreconditionFailed) as caught:
+        new_queue(is_durable=True, arguments_={"x-queue-type": "stream", argument: value})
+    assert str(caught.value) == text

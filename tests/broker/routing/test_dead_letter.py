@@ -1,0 +1,261 @@
+"""Dead letters go to their targets with their history."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.amqp import fields
+from amqp_broker.broker.routing.dead_letter import DEAD_FORMS_MAX, PROPERTY_LIST_BYTES_MAX, is_cycle, with_death
+from tests.peer import Lab, Peer
+from tests.present import present
+
+
+def declare(peer: Peer, queue: str, to: str | None = None, exchange: str = "", **arguments: Any) -> None:
+    given: dict[str, Any] = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
+    if to is not None:
+        given |= {"x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": to}
+    peer.declare(queue, arguments=given)
+
+
+def reject(peer: Peer, queue: str) -> None:
+    """Pull the next message of a queue and reject it without requeue."""
+    pulled = peer.get(queue, no_ack=False)
+    assert pulled is not None
+    peer.send(commands.Basic.Reject(pulled[0].delivery_tag, requeue=False))
+
+
+def headers(peer: Peer, queue: str) -> dict[str, Any]:
+    """Take the next message of a queue; return its headers."""
+    pulled = peer.get(queue)
+    assert pulled is not None
+    found: dict[str, Any] = present(pulled[1].properties.headers)
+    return found
+
+
+def counts(found: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return [(death["queue"], death.get("reason", ""), death.get("count", 0)) for death in found["x-death"]]
+
+
+def test_a_dead_letter_has_queue_time_and_reason_of_its_death() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    peer.publish("q", b"x", headers={"a": 1})
+    lab.advance(5000)
+    reject(peer, "q")
+    found = headers(peer, "dead")
+    death = found["x-death"][0]
+    assert death.pop("time").timestamp() == lab.now // 1000
+    assert death == {"count": 1, "reason": "rejected", "queue": "q", "exchange": "", "routing-keys": ["q"]}
+    assert found["a"] == 1
+    for which in ("first", "last"):
+        names = ("reason", "queue", "exchange")
+        assert [found[f"x-{which}-death-{name}"] for name in names] == ["rejected", "q", ""]
+
+
+def test_a_history_from_a_client_does_not_count() -> None:
+    peer = Lab().connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    made_up = [{"queue": "q", "reason": "rejected", "count": 7}]
+    peer.publish("q", b"x", headers={"x-death": made_up, "x-first-death-reason": "boredom"})
+    reject(peer, "q")
+    found = headers(peer, "dead")
+    assert counts(found) == [("q", "rejected", 1)]
+    assert found["x-first-death-reason"] == "rejected"
+
+
+def test_a_history_from_a_client_counts_before_4_0() -> None:
+    peer = Lab(compat="3.13").connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    made_up = [{"queue": "q", "reason": "rejected", "count": 7}, {"queue": "other", "reason": "expired", "count": 1}]
+    peer.publish("q", b"x", headers={"x-death": made_up, "x-first-death-reason": "expired"})
+    reject(peer, "q")
+    found = headers(peer, "dead")
+    assert counts(found) == [("q", "rejected", 8), ("other", "expired", 1)]
+    assert found["x-first-death-reason"] == "expired"
+
+
+@pytest.mark.parametrize("made_up", ["text", 5, [1, "x", None], [{"queue": 3}], [{"queue": "q", "reason": "rejected"}]])
+def test_a_malformed_history_from_a_client_does_no_harm(made_up: Any) -> None:
+    for compat in ("3.13", "4.2"):
+        peer = Lab(compat=compat).connect()
+        declare(peer, "dead")
+        declare(peer, "q", "dead")
+        peer.publish("q", b"x", headers={"x-death": made_up})
+        reject(peer, "q")
+        assert counts(headers(peer, "dead"))[0] == ("q", "rejected", 1)
+
+
+def test_a_repeated_death_is_counted_and_moves_to_the_front() -> None:
+    peer = Lab().connect()
+    declare(peer, "work", "retry")
+    declare(peer, "retry", "work")
+    peer.publish("work", b"x")
+    for _ in range(3):
+        reject(peer, "work")
+        reject(peer, "retry")
+    found = headers(peer, "work")
+    assert counts(found) == [("retry", "rejected", 3), ("work", "rejected", 3)]
+    assert found["x-first-death-queue"] == "work"
+    assert found["x-last-death-queue"] == "retry"
+
+
+def test_a_message_that_only_expires_passes_a_cycle_once() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "one", "two", message_ttl=10)
+    declare(peer, "two", "one", message_ttl=10)
+    peer.publish("one", b"x")
+    lab.advance(1000)
+    assert peer.get("one") is None
+    assert peer.get("two") is None
+
+
+def test_a_chain_of_queues_may_be_longer_than_the_stack_is_deep() -> None:
+    peer = Lab().connect()
+    for number in range(300):
+        declare(peer, f"q{number}", f"q{number + 1}", max_length=0)
+    declare(peer, "q300")
+    limit = sys.getrecursionlimit()
+    # The limit of calls is lowered, because a longer chain of queues takes long: each death copies the history.
+    sys.setrecursionlimit(len(inspect.stack(0)) + 200)
+    try:
+        peer.publish("q0", b"x")
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(headers(peer, "q300")["x-death"]) == 300
+
+
+def test_bcc_copies_follow_a_message_through_all_its_deaths() -> None:
+    peer = Lab().connect()
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="direct"))
+    peer.declare("one", arguments={"x-dead-letter-exchange": "x"})
+    peer.declare("two", arguments={"x-dead-letter-exchange": "x"})
+    peer.declare("last")
+    peer.call(commands.Queue.Bind(queue="two", exchange="x", routing_key="one"))
+    peer.call(commands.Queue.Bind(queue="last", exchange="x", routing_key="blind"))
+    peer.publish("one", b"x", headers={"BCC": ["blind"]})
+    reject(peer, "one")
+    reject(peer, "two")
+    assert counts(headers(peer, "last")) == [("one", "rejected", 1)]
+    assert counts(headers(peer, "last")) == [("two", "rejected", 1), ("one", "rejected", 1)]
+
+
+def test_the_first_entry_of_a_repeated_death_keeps_its_other_fields() -> None:
+    old = {"queue": "q", "reason": "expired", "count": fields.Long(4), "time": fields.Timestamp(1), "exchange": "old"}
+    new = {"queue": "q", "reason": "expired", "count": fields.Long(1), "time": fields.Timestamp(2), "exchange": "new"}
+    other = {"queue": "p", "reason": "expired", "count": fields.Long(1)}
+    assert with_death([other, old], new) == [{**old, "count": 5}, other]
+
+
+@pytest.mark.parametrize(
+    ("deaths", "is_dropped"),
+    [
+        ([], False),
+        ([("q", "expired")], True),
+        ([("p", "expired"), ("q", "expired")], True),
+        ([("p", "expired"), ("q", "rejected")], False),
+        ([("p", "rejected"), ("q", "expired")], False),
+        ([("p", "maxlen"), ("q", "delivery_limit")], True),
+    ],
+)
+def test_a_cycle_has_no_rejection_in_between(deaths: list[tuple[str, str]], is_dropped: bool) -> None:
+    assert is_cycle("q", [{"queue": queue, "reason": reason} for queue, reason in deaths]) is is_dropped
+
+
+# The cache of dead forms
+
+
+def test_messages_that_die_alike_keep_their_own_bodies() -> None:
+    peer = Lab().connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    for body in (b"one", b"", b"a longer one" * 100):
+        peer.publish("q", body, priority=3)
+        reject(peer, "q")
+    found = [pulled for _ in range(3) if (pulled := peer.get("dead")) is not None]
+    assert [content.body for _, content in found] == [b"one", b"", b"a longer one" * 100]
+    assert {content.properties.priority for _, content in found} == {3}
+
+
+def test_messages_that_die_a_second_apart_have_different_times() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    times = []
+    for _ in range(2):
+        peer.publish("q", b"x")
+        reject(peer, "q")
+        times.append(headers(peer, "dead")["x-death"][0]["time"].timestamp())
+        lab.advance(1000)
+    assert times[1] - times[0] == 1
+
+
+def test_messages_from_different_exchanges_do_not_share_a_dead_form() -> None:
+    peer = Lab().connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    peer.send(commands.Queue.Bind(0, "q", "amq.topic", "#"))
+    peer.expect(commands.Queue.BindOk)
+    for key in ("a", "b"):
+        peer.publish(key, b"x", exchange="amq.topic")
+        reject(peer, "q")
+        assert headers(peer, "dead")["x-death"][0]["routing-keys"] == [key]
+
+
+def test_a_dead_letter_follows_the_current_topology() -> None:
+    peer = Lab().connect()
+    for name in ("one", "other"):
+        declare(peer, name)
+    declare(peer, "q", "key", "amq.direct")
+    for _ in range(3):
+        peer.publish("q", b"x")
+    for name in ("one", "other"):
+        peer.send(commands.Queue.Bind(0, name, "amq.direct", "key"))
+        peer.expect(commands.Queue.BindOk)
+        reject(peer, "q")
+        assert peer.get(name) is not None
+        peer.send(commands.Queue.Unbind(0, name, "amq.direct", "key"))
+        peer.expect(commands.Queue.UnbindOk)
+    reject(peer, "q")
+    assert (peer.get("one"), peer.get("other")) == (None, None)
+
+
+def test_a_headers_exchange_checks_each_dead_letter() -> None:
+    peer = Lab().connect()
+    for name in ("one", "other"):
+        declare(peer, name)
+        peer.send(commands.Queue.Bind(0, name, "amq.headers", "", arguments={"to": name}))
+        peer.expect(commands.Queue.BindOk)
+    declare(peer, "q", "key", "amq.headers")
+    for name in ("one", "other", "one"):
+        peer.publish("q", b"x", headers={"to": name})
+        reject(peer, "q")
+        assert peer.get(name) is not None
+
+
+def test_the_cache_of_dead_forms_is_bounded() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead")
+    for number in range(DEAD_FORMS_MAX + 10):
+        peer.publish("q", b"x", message_id=str(number))
+        reject(peer, "q")
+    forms = lab.broker.vhosts["/"].dead_forms
+    assert 0 < len(forms) <= DEAD_FORMS_MAX
+    forms.clear()
+    peer.publish("q", b"x", headers={"short": "x"})
+    peer.publish("q", b"x", headers={"long": "x" * PROPERTY_LIST_BYTES_MAX})
+    reject(peer, "q")
+    reject(peer, "q")
+    assert len(forms) == 1

@@ -1,0 +1,32 @@
+"""Selection of the broker; test_clock.py and test_messages.py test commands that use it."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.cli.http_api import Place
+from amqp_broker.cli.own.broker_client import address_of, ask, lines
+from amqp_broker.cli.own.command_error import CommandError
+
+
+def test_an_address_has_guest_and_the_default_ports() -> None:
+    address = address_of("http://localhost")
+    assert address.place == Place(host="localhost", port=15672, authorization="Basic Z3Vlc3Q6Z3Vlc3Q=")
+    assert (address.name, address.user, address.prefix) == ("localhost:15672", "guest", "")
+    address = address_of("https://u:p%40@there:1/prefix/")
+    assert (address.place.port, address.place.authorization) == (1, "Basic dTpwQA==")
+    assert (address.place.tls is not None, address.user, address.prefix) == (True, "u", "/prefix")
+    assert address_of("https://there").place.port == 15671
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://[::1", "http://localhost:abc", "http://x:0"])
+def test_an_invalid_address_is_an_error(url: str) -> None:
+    with pytest.raises(CommandError, match="is not the address of an HTTP API"):
+        address_of(url)
+
+
+def test_a_place_without_an_answer_is_reported() -> None:
+    with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):
+        ask("", "http://127.0.0.1:1", "GET", "/_broker/clock")
+    with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):
+        list(lines("", "http://127.0.0.1:1", "/_broker/capture/%2F", {}))

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from amqp_broker.cli.own.check_config import MASK
+from amqp_broker.settings.settings import SETTINGS
+from tests.cli.program import run, serving
+
+SECRET = "Xyzzy42"
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "rabbitmq.conf"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_every_setting_is_shown_with_its_source(tmp_path: Path) -> None:
+    file = write(tmp_path, "heartbeat = 5\nlog.console = true")
+    done = run("check-config", "--port", "7", file, RABBITMQ_DEFAULT_USER="anna")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.partition(" = ")[0] for line in lines] == [declared.name for declared in SETTINGS]
+    for line in (
+        f"heartbeat_s = 5  # {file}:1",
+        f"log_console = true  # {file}:2",
+        "port = 7  # --port",
+        "default_user = anna  # RABBITMQ_DEFAULT_USER",
+        "auth_mechanisms = PLAIN AMQPLAIN ANONYMOUS  # default",
+        "connection_max =   # default",
+    ):
+        assert line in lines
+
+
+def test_errors_are_reported_and_end_with_78(tmp_path: Path) -> None:
+    file = write(tmp_path, "heartbeat = x\nfoo = 1\nchannel_max = 7\nmqtt.vhost = /")
+    done = run("check-config", file)
+    assert done.returncode == os.EX_CONFIG
+    assert f"channel_max = 7  # {file}:3\n" in done.stdout
+    assert done.stderr.splitlines() == [
+        f"{file}:4: mqtt.vhost has no effect here.",
+        f"amqp-broker: {file}:1: heartbeat is 'x', which is not a whole number.",
+        f"amqp-broker: {file}:2: unknown key 'foo'.",
+    ]
+
+
+def test_without_an_argument_the_file_of_the_environment_is_checked(tmp_path: Path) -> None:
+    done = run("check-config", RABBITMQ_CONFIG_FILE=write(tmp_path, "foo = 1").removesuffix(".conf"))
+    assert done.returncode == os.EX_CONFIG
+
+
+@pytest.mark.parametrize("option", ["-t", "--check-config"])
+def test_serve_can_check_instead_of_starting(tmp_path: Path, option: str) -> None:
+    good, bad = run("serve", option), run("serve", option, "-c", write(tmp_path, "foo = 1"))
+    assert (good.returncode, bad.returncode) == (0, os.EX_CONFIG)
+    assert "startup complete" not in good.stdout
+    assert good.stdout.startswith("config_file = ")
+
+
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    file = write(tmp_path, f"default_pass = {SECRET}\nssl_options.password = {SECRET}\ndefault_pas = {SECRET}")
+    done = run("check-config", file, AMQP_BROKER_DEFINITIONS=f' {{"users": [{{"password": "{SECRET}"}}]}}')
+    assert SECRET not in done.stdout + done.stderr
+    for name in ("default_pass", "tls_key_password", "definitions"):
+        assert f"{name} = {MASK}" in done.stdout
+
+
+def test_a_broker_logs_errors_in_files_and_starts(tmp_path: Path) -> None:
+    text = f"log.console = trues\nmqtt.vhost = /\ndefault_pass = {SECRET}\ndefault_user = anna\ndefault_pas = {SECRET}"
+    file = write(tmp_path, text)
+    with serving(tmp_path, "--config", file) as broker:
+        broker.client().open("anna", SECRET).close()
+        broker.end()
+        assert f"[warning] <0.1.0> {file}:1: log.console is 'trues', which is neither true nor false\n" in broker.output
+        assert f"[warning] <0.1.0> {file}:5: unknown key 'default_pas'\n" in broker.output
+        assert f"[info] <0.1.0> {file}:2: mqtt.vhost has no effect here\n" in broker.output
+        assert SECRET not in broker.output
+
+
+def test_a_strict_broker_refuses_to_start_with_the_same_sentences(tmp_path: Path) -> None:
+    file = write(tmp_path, "log.console = trues\nmqtt.vhost = /\nfoo = 1")
+    done = run("serve", "--port", "0", "--strict-config", "--config", file)
+    assert (done.returncode, done.stdout) == (os.EX_CONFIG, "")
+    assert done.stderr.splitlines() == [
+        f"amqp-broker: {file}:1: log.console is 'trues', which is neither true nor false.",
+        f"amqp-broker: {file}:3: unknown key 'foo'.",
+    ]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.own.faults import faults
+from tests.cli.canned import canned
+from tests.cli.program import run
+from tests.running import RunningServer
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
+    for name in ("RABBITMQ_NODENAME", "RABBITMQ_NODE_PORT", "AMQP_BROKER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path))
+    with RunningServer(control=True) as running:
+        yield running
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(faults, arguments)
+
+
+def test_a_fault_is_added_listed_and_removed(broker: RunningServer) -> None:
+    added = call("add", "--vhost", "/", "--routing-key", "orders.*", "--confirm", "nack", "--times", "3", "--seed", "7")
+    assert (added.exit_code, added.output) == (0, "1\n")
+    said = "1: confirm_nack on publish vhost=/ routing_key=orders.* times=3 seed=7 matched=0 hits=0\n"
+    assert call("list").output == said
+    assert json.loads(call("list", "--json").output)[0]["routing_key"] == "orders.*"
+    assert call("remove", "1").exit_code == 0
+    assert call("list").output == ""
+    assert isinstance(call("remove", "1").exception, CommandError)
+
+
+def test_every_option_reaches_the_broker(broker: RunningServer) -> None:
+    call("add", "cut", "--on", "deliver", "--queue", "q", "--user", "guest", "--connection", "x*", "--mid-frame")
+    call("add", "latency", "--delay-ms", "5", "--jitter-ms", "2", "--client-property", "product=pika")
+    call("add", "return", "--code", "313", "--text", "NO_CONSUMERS", "--routed", "--after", "1", "--probability", "0.5")
+    call("add", "block", "--duration-ms", "9", "--text", "low on disk")
+    rules = [rule.as_dict() for rule in broker.server.broker.faults]
+    for rule in rules:
+        for name in ("id", "seed", "matched", "hits", "is_spent"):
+            del rule[name]
+    cut, latency, returned, block = rules
+    where = {"queue": "q", "user": "guest", "connection": "x*"}
+    assert cut == {"action": "cut", "on": "deliver", **where, "is_mid_frame": True}
+    of_pika = {"client_property": {"product": "pika"}}
+    assert latency == {"action": "latency", "on": "now", **of_pika, "delay_ms": 5, "jitter_ms": 2}
+    reply = {"code": 313, "text": "NO_CONSUMERS", "is_routed": True}
+    assert returned == {"action": "return", "on": "publish", "after": 1, "probability": 0.5, **reply}
+    assert block == {"action": "block", "on": "now", "text": "low on disk", "duration_ms": 9}
+    assert call("clear", "--vhost", "/").exit_code == 0
+    assert len(rules) == len(broker.server.broker.faults)
+    call("clear")
+    assert len(broker.server.broker.faults) == 0
+
+
+def test_a_refusal_of_the_broker_is_a_sentence(broker: RunningServer, tmp_path: Path) -> None:
+    done = run("faults", "add", "confirm_delay", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
+    assert (done.returncode, done.stderr) == (65, "amqp-broker: 'confirm_delay' needs delay_ms.\n")
+    assert len(broker.server.broker.faults) == 0
+
+
+def test_without_a_broker_faults_are_an_error(tmp_path: Path) -> None:
+    done = run("faults", "list", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr.startswith("amqp-broker: no broker ")
+
+
+def test_a_broker_elsewhere_is_reached_over_its_http_api() -> None:
+    with canned({"POST /_broker/faults": {"id": 7}}) as api:
+        done = run("faults", "add", "cut", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
+    assert (done.returncode, done.stdout) == (0, "7\n")
+
+
+@pytest.mark.parametrize("words", [["add"], ["add", "cut", "--confirm", "nack"], ["add", "explode"]])
+def test_exactly_one_action_is_required(words: list[str]) -> None:
+    assert call(*words).exit_code == 2

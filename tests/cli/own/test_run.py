@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from amqp_broker.cli.own.run import split, variables
+from compat.waiting import wait_until
+from tests.cli.program import MODULE, TIMEOUT_S, environment, run
+
+PUBLISH = """
+import os, pika, urllib.request
+connection = pika.BlockingConnection(pika.URLParameters(os.environ["AMQP_URL"]))
+connection.channel().queue_declare("q")
+host, port = os.environ["RABBITMQ_HOST"], int(os.environ["RABBITMQ_PORT"])
+login = pika.PlainCredentials(os.environ["RABBITMQ_USER"], os.environ["RABBITMQ_PASSWORD"])
+parameters = pika.ConnectionParameters(host, port, os.environ["RABBITMQ_VHOST"], login)
+pika.BlockingConnection(parameters).channel().queue_declare("q", passive=True)
+assert os.environ["RABBITMQ_MANAGEMENT_URL"].startswith("http://127.0.0.1:")
+print("done")
+"""
+
+
+def test_a_command_finds_a_broker_and_its_output_is_its_own() -> None:
+    done = run("run", "--", sys.executable, "-c", PUBLISH)
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+def test_the_command_can_command_the_broker(tmp_path: Path) -> None:
+    done = run("run", "--", *MODULE, "ctl", "-q", "ping", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
+    assert (done.stdout, done.returncode) == ("Ping succeeded\n", 0)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)], ids=["exit", "kill", "term"]
+)
+def test_the_exit_code_is_the_commands(script: str, code: int) -> None:
+    assert run("run", "--", "sh", "-c", script).returncode == code
+
+
+def test_an_unknown_command_is_reported(tmp_path: Path) -> None:
+    assert run("run", "--", "no-such-command").returncode == 127
+    assert run("run", "--", str(tmp_path)).returncode == 126
+    assert run("run").returncode == os.EX_USAGE
+
+
+def test_options_before_the_command_are_those_of_the_broker() -> None:
+    done = run("run", "--bogus", "--", "true")
+    assert done.returncode == os.EX_USAGE
+    assert "No such option '--bogus'" in done.stderr
+    assert run("run", "--no-management", "--", "sh", "-c", "test -z $RABBITMQ_MANAGEMENT_URL").returncode == 0
+
+
+def test_a_signal_goes_to_the_command_and_the_broker_ends_with_it(tmp_path: Path) -> None:
+    script = 'trap "exit 5" TERM; echo $AMQP_BROKER_PORT > port.part; mv port.part port; while :; do sleep 0.05; done'
+    variables = environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"))
+    with subprocess.Popen([*MODULE, "run", "--", "sh", "-c", script], env=variables, cwd=tmp_path) as process:
+        wait_until(lambda: (tmp_path / "port").exists())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 5
+    assert not list((tmp_path / "run").glob("*.sock"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_a_broker_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
+    variables = environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"))
+    with subprocess.Popen(
+        [*MODULE, "run", "--", "sh", "-c", "touch up; sleep 3"], env=variables, cwd=tmp_path
+    ) as process:
+        wait_until(lambda: (tmp_path / "up").exists())
+        assert list((tmp_path / "run").glob("*.sock"))
+        process.kill()
+    deadline = time.monotonic() + TIMEOUT_S
+    while list((tmp_path / "run").glob("*.sock")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--", "a", "--", "b"], ([], ["a", "--", "b"])),
+        (["--port", "1", "--", "a"], (["--port", "1"], ["a"])),
+        (["a", "-b"], ([], ["a", "-b"])),
+        (["--port", "1"], (["--port", "1"], [])),
+    ],
+)
+def test_options_end_where_the_command_begins(words: list[str], parts: tuple[list[str], list[str]]) -> None:
+    assert split(words) == parts
+
+
+def test_names_and_passwords_are_quoted_in_urls() -> None:
+    found = variables({"amqp": 1}, {"RABBITMQ_DEFAULT_USER": "a@b", "RABBITMQ_DEFAULT_PASS": "x/y"})
+    assert found["AMQP_URL"] == found["CELERY_BROKER_URL"] == "amqp://a%40b:x%2Fy@127.0.0.1:1/%2F"
+    assert "RABBITMQ_MANAGEMENT_URL" not in found

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+from amqp_broker.cli.rabbitmq import rabbitmqadmin
+from amqp_broker.cli.rabbitmq.admin_options import OPTIONS, Line, from_uri, understand
+from tests.cli.canned import canned
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_a_configuration_file_has_the_address(home: Path) -> None:
+    with canned({"GET /api/vhosts?columns=name,messages": [{"name": "/"}]}) as api:
+        (home / ".rabbitmqadmin.conf").write_text(
+            f"[there]\nhostname = {api.place.host}\nport = {api.place.port}\nusername = u\npassword = p\nssl = False\n",
+            "utf-8",
+        )
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            assert rabbitmqadmin.main(["-N", "there", "-f", "bash", "list", "vhosts"]) == 0
+        assert output.getvalue() == "/\n"
+        assert api.headers[0]["Authorization"] == "Basic " + base64.b64encode(b"u:p").decode()
+        assert rabbitmqadmin.main(["-N", "elsewhere", "list", "vhosts"]) == 1
+
+
+def test_a_uri_has_address_and_user() -> None:
+    assert from_uri("https://u%40:p@host") == {
+        "port": "15671",
+        "ssl": "true",
+        "host": "host",
+        "username": "u@",
+        "password": "p",
+    }
+    assert from_uri("http://host:1")["port"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("list queues -V v", Line({"vhost": "v"}, ["list", "queues"], {})),
+        ("list queues --user u --use-tls", Line({"username": "u", "ssl": "true"}, ["list", "queues"], {})),
+        ("declare user name=u --password=p", Line({"password": "p"}, ["declare", "user"], {"name": "u"})),
+        ("users declare --name u --password p", Line({}, ["declare", "users"], {"name": "u", "password": "p"})),
+        ("users declare --name u -p p", Line({"password": "p"}, ["declare", "users"], {"name": "u"})),
+        ("delete queue --name q --idempotently", Line({}, ["delete", "queue"], {"name": "q", "idempotently": "true"})),
+    ],
+)
+def test_options_of_the_connection_and_of_the_object_are_told_apart(words: str, line: Line) -> None:
+    assert understand(words.split(), ("list", "declare", "delete")) == line
+
+
+def test_every_option_has_its_own_names() -> None:
+    names = [name for option in OPTIONS for name in (option.name, *option.also, *option.letters)]
+    assert len(names) == len(set(names))

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from amqp_broker.cli.rabbitmq.rabbitmq_server import node_name, of_file, settings
+from compat.brokers import free_port
+from compat.waiting import wait_until
+from tests.cli.program import environment
+
+MAIN = "import sys; from amqp_broker.cli.rabbitmq.rabbitmq_server import main; main(sys.argv[1:])"
+
+
+def test_rabbitmqs_environment_is_understood(tmp_path: Path) -> None:
+    plugins = tmp_path / "enabled_plugins"
+    plugins.write_text("[rabbitmq_management].\n", "utf-8")
+    found = settings(
+        {
+            "RABBITMQ_NODENAME": "a@b",
+            "RABBITMQ_MNESIA_BASE": "/data",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(plugins),
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        }
+    )
+    assert found == {"AMQP_BROKER_DATA_DIR": "/data/a@b"}
+    assert settings({})["AMQP_BROKER_HOST"] == "::"
+    assert node_name({"RABBITMQ_NODENAME": "a"}) == f"a@{platform.node().partition('.')[0]}"
+
+
+def test_nodes_without_plugins_do_not_take_the_ports_of_plugins(tmp_path: Path) -> None:
+    missing = {"RABBITMQ_ENABLED_PLUGINS_FILE": str(tmp_path / "enabled_plugins")}
+    switched_off = {"AMQP_BROKER_MANAGEMENT": "false", "AMQP_BROKER_PROMETHEUS": "false"}
+    assert switched_off.items() <= settings({**missing, "RABBITMQ_NODE_PORT": "5673"}).items()
+    for given in (
+        {},
+        {"RABBITMQ_NODE_PORT": "5672"},
+        {"RABBITMQ_NODE_PORT": "5673", "RABBITMQ_ENABLED_PLUGINS": "rabbitmq_management"},
+    ):
+        assert not set(switched_off) & set(settings({**missing, **given}))
+    asked_for = {**missing, "RABBITMQ_NODE_PORT": "5673", "AMQP_BROKER_MANAGEMENT": "true"}
+    assert "AMQP_BROKER_MANAGEMENT" not in settings(asked_for)
+
+
+def test_the_file_of_the_environment_is_a_script_whose_names_may_lack_the_prefix(tmp_path: Path) -> None:
+    path = tmp_path / "rabbitmq-env.conf"
+    path.write_text(
+        "# a comment\necho hello\nPORT=5673\nNODE_PORT=$PORT\nRABBITMQ_NODENAME='a b'\nLOG_BASE=/theirs\n", "utf-8"
+    )
+    found = of_file({**os.environ, "RABBITMQ_CONF_ENV_FILE": str(path)})
+    assert found.items() >= {"RABBITMQ_NODE_PORT": "5673", "RABBITMQ_NODENAME": "a b"}.items()
+    assert of_file({"RABBITMQ_CONF_ENV_FILE": str(tmp_path / "none")}) == {}
+    assert of_file({}) == {}
+
+
+def test_a_detached_broker_stays_and_logs_where_rabbitmq_does(tmp_path: Path) -> None:
+    port, pid_file = free_port(), tmp_path / "pid"
+    variables = environment(
+        RABBITMQ_NODE_PORT=str(port),
+        RABBITMQ_NODENAME="one@localhost",
+        RABBITMQ_LOG_BASE=str(tmp_path / "log"),
+        RABBITMQ_MNESIA_BASE=str(tmp_path / "mnesia"),
+        RABBITMQ_ENABLED_PLUGINS_FILE=str(tmp_path / "enabled_plugins"),
+        RABBITMQ_PID_FILE=str(pid_file),
+        AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"),
+    )
+    subprocess.run([sys.executable, "-c", MAIN, "-detached"], env=variables, check=True, timeout=20)
+    log = tmp_path / "log" / "one@localhost.log"
+    try:
+        wait_until(lambda: "Server startup complete" in log.read_text("utf-8"))
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    finally:
+        os.kill(int(pid_file.read_text("utf-8")), signal.SIGTERM)
+    wait_until(lambda: not list((tmp_path / "run").glob("*.sock")))

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from tests.cli.canned import canned
+
+USER = {"name": "alice", "tags": ["management"], "password_hash": "aGFzaA==", "hashing_algorithm": "sha"}
+
+
+def test_a_user_is_added_once() -> None:
+    with canned({"PUT /api/users/alice": 201}) as api:
+        done = api.run("rabbitmqctl add_user alice pw")
+        assert done.exit_code == 0
+        assert done.output.startswith('Adding user "alice" ...\nDone. Don\'t forget to grant the user permissions')
+        assert api.changes() == [("PUT /api/users/alice", {"password": "pw", "tags": ""})]
+        api.answers["GET /api/users/alice"] = USER
+        done = api.run("rabbitmqctl add_user alice pw")
+        assert done == ('Adding user "alice" ...\n', 'Error:\nUser "alice" already exists\n', 70)
+        assert len(api.changes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "body"),
+    [
+        ("change_password alice new", {"password": "new", "tags": ["management"]}),
+        ("clear_password alice", {"password_hash": "", "tags": ["management"], "hashing_algorithm": "sha"}),
+        (
+            "set_user_tags alice a b",
+            {"password_hash": "aGFzaA==", "tags": ["a", "b"], "hashing_algorithm": "sha"},
+        ),
+    ],
+)
+def test_other_fields_of_a_user_are_kept(line: str, body: object) -> None:
+    with canned({"GET /api/users/alice": USER, "PUT /api/users/alice": 204}) as api:
+        assert api.run(f"rabbitmqctl {line}").exit_code == 0
+        assert api.changes() == [("PUT /api/users/alice", body)]
+
+
+@pytest.mark.parametrize("line", ["change_password nobody x", "set_user_tags nobody x", "delete_user nobody"])
+def test_an_unknown_user_ends_with_67(line: str) -> None:
+    with canned() as api:
+        done = api.run(f"rabbitmqctl {line}")
+    assert (done.exit_code, done.complaint) == (67, 'Error:\nUser "nobody" does not exist\n')
+
+
+def test_a_hash_is_that_of_the_password() -> None:
+    with canned() as api:
+        octets = base64.b64decode(api.run("rabbitmqctl hash_password abc").output)
+    assert octets[4:] == hashlib.sha256(octets[:4] + b"abc").digest()

@@ -1,0 +1,27 @@
+"""Concurrent test runs use different ports: compat/brokers.py."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+from compat.brokers import BLOCK, PORTS, free_port
+from tests.environments.__main__ import ROOT
+
+
+def test_a_port_is_not_given_out_twice() -> None:
+    ports = [free_port() for _ in range(BLOCK // 2)]
+    assert len(set(ports)) == len(ports)
+    assert set(ports) <= set(PORTS)
+
+
+def test_a_port_in_use_is_skipped() -> None:
+    with socket.create_server(("127.0.0.1", free_port() + 1)) as listener:
+        assert free_port() == listener.getsockname()[1] + 1
+
+
+def test_two_processes_never_get_the_same_port() -> None:
+    command = [sys.executable, "-c", "from compat.brokers import free_port\nprint(free_port())"]
+    other = int(subprocess.check_output(command, cwd=ROOT))
+    assert other // BLOCK != free_port() // BLOCK

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.management.asking import Desk
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_fault_is_added_listed_and_removed(desk: Desk) -> None:
+    rule = {"action": "confirm_nack", "vhost": "/", "routing_key": "orders.*", "times": 3, "seed": 1}
+    status, added = desk.ask("POST", "/_broker/faults", rule)
+    counts = {"matched": 0, "hits": 0, "is_spent": False}
+    assert (status, added) == (201, {**rule, "id": 1, "on": "publish", **counts})
+    assert desk.get("/_broker/faults") == (200, [added])
+    assert desk.get("/_broker/faults/1") == (200, added)
+    assert desk.ask("DELETE", "/_broker/faults/1")[0] == 204
+    assert desk.get("/_broker/faults") == (200, [])
+    assert desk.ask("DELETE", "/_broker/faults/1")[0] == 404
+
+
+def test_hits_are_counted(desk: Desk) -> None:
+    peer = desk.lab.connect()
+    desk.ask("POST", "/_broker/faults", {"action": "close_connection", "vhost": "/"})
+    assert peer.expect_connection_close(320)
+    assert desk.get("/_broker/faults")[1][0]["hits"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({}, "a fault needs an 'action'"),
+        ({"action": "explode"}, "unknown action 'explode'"),
+        ({"action": "confirm_nack", "vhost": "none"}, "there is no vhost 'none'"),
+        ({"action": "confirm_nack", "times": "3"}, "times must be a whole number"),
+    ],
+)
+def test_an_invalid_rule_is_refused_and_changes_nothing(desk: Desk, rule: dict[str, Any], reason: str) -> None:
+    status, answer = desk.ask("POST", "/_broker/faults", rule)
+    assert (status, reason in answer) == (400, True)
+    assert desk.get("/_broker/faults") == (200, [])
+
+
+@pytest.mark.parametrize("name", ["0", "99", "one", "²", "9" * 30])
+def test_a_fault_that_is_not_there_is_not_found(desk: Desk, name: str) -> None:
+    assert desk.get(f"/_broker/faults/{name}")[0] == 404
+
+
+def test_all_are_removed_or_those_of_a_vhost(desk: Desk) -> None:
+    for vhost in ("/", None, None):
+        desk.ask("POST", "/_broker/faults", {"action": "confirm_nack", "vhost": vhost})
+    assert desk.ask("DELETE", "/_broker/faults", query={"vhost": "typo"})[0] == 404
+    assert desk.ask("DELETE", "/_broker/faults", query={"vhost": "/"})[0] == 204
+    assert [rule["id"] for rule in desk.get("/_broker/faults")[1]] == [2, 3]
+    assert desk.ask("DELETE", "/_broker/faults")[0] == 204
+    assert desk.get("/_broker/faults")[1] == []
+
+
+def test_only_administrators_may(desk: Desk) -> None:
+    desk.be("monitoring")
+    assert desk.get("/_broker/faults")[0] == 401
+    assert desk.ask("POST", "/_broker/faults", {"action": "cut"})[0] == 401

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.settings.settings import Settings
+from tests.management.asking import Desk, StillNode
+
+
+class Commanded(StillNode):
+    """A node that records its commands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands: list[tuple[str, ...]] = []
+
+    def data_folder(self) -> str:
+        return "/data"
+
+    def stop_app(self) -> None:
+        self.commands.append(("stop_app",))
+        self.state = "stopped"
+
+    def set_memory_limit(self, text: str) -> None:
+        Settings(vm_memory_high_watermark=text).check()
+        self.commands.append(("memory", text))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    desk = Desk(default_pass="secret")
+    desk.node = Commanded()
+    return desk
+
+
+def declare_queue(desk: Desk) -> None:
+    vhost = desk.broker.vhosts["/"]
+    vhost.declare_queue("q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={})
+
+
+def test_a_node_has_a_state(desk: Desk) -> None:
+    status, node = desk.get("/_broker/node")
+    assert (status, node["name"], node["is_started"], node["state"]) == (200, "rabbit@localhost", True, "running")
+    desk.node.state = "stopped"
+    assert desk.get("/_broker/node")[1]["is_started"] is False
+
+
+def test_the_status_has_numbers_and_settings_but_no_secret(desk: Desk) -> None:
+    declare_queue(desk)
+    status = desk.get("/_broker/status")[1]
+    assert (status["queues"], status["vhosts"], status["connections"]) == (1, 1, 0)
+    assert status["data_folder"] == "/data"
+    assert status["settings"]["port"] == 5672
+    assert "secret" not in str(status)
+
+
+def test_an_invalid_limit_is_refused(desk: Desk) -> None:
+    assert desk.ask("PUT", "/_broker/memory-limit", {"value": "0.4"})[0] == 204
+    assert isinstance(desk.node, Commanded)
+    assert desk.node.commands == [("memory", "0.4")]
+    assert desk.ask("PUT", "/_broker/memory-limit", {"value": "much"})[0] == 400
+    assert desk.ask("PUT", "/_broker/memory-limit", {"value": 5})[0] == 400
+    assert desk.ask("PUT", "/_broker/memory-limit", {})[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/_broker/stop-app", "/_broker/suspend-listeners"])
+def test_only_an_administrator_may_command_the_node(desk: Desk, path: str) -> None:
+    desk.user = desk.broker.users.add("u", "p", tags=("monitoring",))
+    assert desk.ask("POST", path)[0] == 401
+    assert desk.get("/_broker/node")[0] == 200

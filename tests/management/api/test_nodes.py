@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from tests.management.asking import Desk
+
+
+def test_the_node_tells_what_it_uses_and_may_use() -> None:
+    desk = Desk()
+    desk.broker.set_alarm("memory", True)
+    (row,) = desk.get("/api/nodes")[1]
+    assert (row["running"], row["mem_used"], row["mem_limit"], row["mem_alarm"]) == (True, 30_000_000, 10**9, True)
+    assert (row["fd_used"], row["fd_total"], row["disk_free_alarm"]) == (10, 1024, False)
+    assert desk.get("/api/nodes/" + desk.broker.node)[1] == row
+    assert desk.get(f"/api/nodes/{desk.broker.node}/memory")[1]["memory"]["total"]["rss"] == 30_000_000
+    assert desk.get("/api/nodes/nope") == (404, "Not Found")
+
+
+def test_nodes_are_for_those_who_monitor() -> None:
+    desk = Desk()
+    desk.be("management")
+    assert desk.get("/api/nodes")[0] == 401
+
+
+def test_settings_are_shown_without_passwords() -> None:
+    status, settings = Desk().get("/api/config/effective")
+    assert (status, settings["default_user"]) == (200, "guest")
+    assert [name for name in settings if "pass" in name] == []

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.queues.queue import Queue
+from tests.broker_parts import pulled, push
+from tests.management.asking import Desk
+from tests.peer import Lab
+
+PEEK = "/_broker/queues/%2F/q/peek"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def declare(desk: Desk, name: str = "q", **arguments: Any) -> Queue:
+    table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+    return desk.broker.vhosts["/"].declare_queue(
+        name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_=table
+    )
+
+
+def seen(desk: Desk, **query: Any) -> tuple[list[str], Any]:
+    """Return payloads, and the offset of the next."""
+    status, value = desk.get(PEEK, **{key: str(item) for key, item in query.items()})
+    assert status == 200, value
+    return [message["payload"] for message in value["messages"]], value["next"]
+
+
+def test_peeking_changes_nothing(desk: Desk) -> None:
+    queue = declare(desk)
+    push(queue, b"one", b"two", b"three")
+    assert seen(desk, count=2) == (["one", "two"], 2)
+    assert seen(desk, count=2, offset=2) == (["three"], None)
+    assert pulled(queue) == [(b"one", 0, False), (b"two", 1, False), (b"three", 2, False)]
+    assert seen(desk) == ([], None)
+
+
+def test_a_requeued_message_is_shown_as_redelivered(desk: Desk) -> None:
+    queue = declare(desk)
+    push(queue, b"one", b"two")
+    first = queue.pull()
+    assert first is not None
+    queue.unacked_count += 1
+    queue.requeue(first[1], first[0])
+    messages = desk.get(PEEK)[1]["messages"]
+    assert [(message["payload"], message["redelivered"]) for message in messages] == [("one", True), ("two", False)]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"queue_type": "quorum"}, {"max_priority": 3}, {"queue_type": "stream"}])
+def test_every_type_of_queue_can_be_peeked_into(desk: Desk, arguments: dict[str, Any]) -> None:
+    queue = declare(desk, **arguments)
+    push(queue, b"one", b"two")
+    assert seen(desk) == (["one", "two"], None)
+    assert seen(desk, offset=1) == (["two"], None)
+
+
+def test_a_search_finds_octets_of_body_key_and_properties(desk: Desk) -> None:
+    queue = declare(desk)
+    push(queue, b"one", b"two")
+    queue.push(Message.build(Address("", "other"), Properties(correlation_id="two-b"), b"three"))
+    assert seen(desk, search="two") == (["two", "three"], None)
+    assert seen(desk, search="other") == (["three"], None)
+    assert seen(desk, search="two", count=1) == (["two"], 2)
+
+
+def test_payloads_are_truncated_and_encoded_as_requested(desk: Desk) -> None:
+    push(declare(desk), b"one")
+    (message,) = desk.get(PEEK, truncate="2", encoding="base64")[1]["messages"]
+    assert (message["payload"], message["payload_encoding"], message["payload_bytes"]) == ("b24=", "base64", 3)
+
+
+def test_an_expired_message_is_not_shown(desk: Desk) -> None:
+    push(declare(desk, message_ttl=10), b"one")
+    desk.broker.now += 11
+    assert seen(desk) == ([], None)
+
+
+def test_an_unacked_message_is_shown_with_its_consumer() -> None:
+    from pamqp import commands
+
+    lab, desk = Lab(), Desk()
+    peer = lab.connect()
+    peer.send(commands.Queue.Declare(queue="q"))
+    peer.expect(commands.Queue.DeclareOk)
+    peer.send(commands.Basic.Consume(queue="q", consumer_tag="me"))
+    peer.expect(commands.Basic.ConsumeOk)
+    push(lab.vhost.queues["q"], b"one")
+    desk.broker, desk.user = lab.broker, lab.broker.users["guest"]
+    (message,) = desk.get(PEEK, state="unacked")[1]["messages"]
+    assert (message["payload"], message["consumer_tag"], message["delivery_tag"]) == ("one", "me", 1)
+    assert seen(desk) == ([], None)
+
+
+def test_a_delayed_message_is_shown_for_its_queue(desk: Desk) -> None:
+    vhost, queue = desk.broker.vhosts["/"], declare(desk)
+    exchange = vhost.declare_exchange(
+        "later",
+        "x-delayed-message",
+        is_durable=True,
+        is_auto_delete=False,
+        is_internal=False,
+        arguments_={"x-delayed-type": "direct"},
+    )
+    vhost.bind(exchange, queue, "q", {})
+    for key in ("q", "elsewhere"):
+        headers = {"x-delay": fields.Long(500)}
+        vhost.route(exchange, (key,), headers, Message.build(Address("later", key), Properties(headers=headers), b"x"))
+    (message,) = desk.get(PEEK, state="delayed")[1]["messages"]
+    assert (message["routing_key"], message["due_ms"]) == ("q", desk.broker.now + 500)
+    assert isinstance(exchange, DelayedExchange)
+    assert exchange.messages_delayed == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"count": "-1"},
+        {"offset": "x"},
+        {"count": "9" * 100},
+        {"state": "gone"},
+        {"encoding": "x"},
+        {"count": "²"},
+        {"offset": "100001"},
+    ],
+)
+def test_a_wrong_query_is_refused(desk: Desk, query: dict[str, str]) -> None:
+    declare(desk)
+    assert desk.get(PEEK, **query)[0] == 400
+
+
+def test_peeking_needs_the_permission_to_read(desk: Desk) -> None:
+    declare(desk)
+    desk.broker.users.set_permission(desk.user, "/", Permission(read="^$"))
+    assert desk.get(PEEK)[0] == 401

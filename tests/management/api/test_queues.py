@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from tests.management.asking import Desk
+
+Q = "/api/queues/%2F/"
+
+
+def desk_with(*names: str, **settings: Any) -> Desk:
+    desk = Desk(**settings)
+    for name in names:
+        assert desk.ask("PUT", Q + name) == (201, None)
+    return desk
+
+
+def test_a_declared_queue_is_listed_at_once() -> None:
+    desk = desk_with("q")
+    assert desk.ask("PUT", Q + "q") == (204, None)
+    status, queue = desk.get(Q + "q")
+    assert status == 200
+    assert {key: queue[key] for key in ("name", "vhost", "type", "durable", "messages", "consumers", "state")} == {
+        "name": "q",
+        "vhost": "/",
+        "type": "classic",
+        "durable": False,
+        "messages": 0,
+        "consumers": 0,
+        "state": "running",
+    }
+
+
+def test_messages_are_counted_at_once_wherever_they_are() -> None:
+    desk = desk_with("q")
+    peer = desk.lab.connect()
+    peer.publish("q", b"12345", delivery_mode=2, timestamp=None)
+    peer.publish("q", b"123")
+    peer.call(commands.Basic.Qos(prefetch_count=1))
+    peer.call(commands.Basic.Consume(queue="q", consumer_tag="c"))
+    queue = desk.get(Q + "q")[1]
+    assert (queue["messages"], queue["messages_ready"], queue["messages_unacknowledged"]) == (2, 1, 1)
+    assert (queue["message_bytes"], queue["message_bytes_ready"], queue["message_bytes_unacknowledged"]) == (8, 3, 5)
+    assert (queue["message_bytes_persistent"], queue["messages_persistent"]) == (5, 1)
+    assert queue["message_stats"]["publish"] == 2
+    assert queue["message_stats"]["deliver_get"] == 1
+    assert queue["consumer_details"][0]["consumer_tag"] == "c"
+    assert queue["incoming"][0]["exchange"] == {"name": "", "vhost": "/"}
+    assert queue["deliveries"][0]["stats"]["deliver"] == 1
+    assert desk.get("/api/queues", disable_stats="true", enable_queue_totals="true")[1][0]["messages"] == 2
+    assert desk.get("/api/queues", columns="messages_ready,name")[1] == [{"messages_ready": 1, "name": "q"}]
+
+
+def test_the_timestamp_of_the_first_message_is_listed() -> None:
+    from datetime import UTC, datetime
+
+    desk = desk_with("q")
+    desk.lab.connect().publish("q", timestamp=datetime.fromtimestamp(1_700_000_000, UTC))
+    assert desk.get(Q + "q")[1]["head_message_timestamp"] == 1_700_000_000
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum", "stream"])
+def test_a_queue_of_each_type_is_listed_and_found(kind: str) -> None:
+    desk = Desk()
+    assert desk.ask("PUT", Q + "q", {"durable": True, "arguments": {"x-queue-type": kind}})[0] == 201
+    assert desk.get(Q + "q")[1]["type"] == kind
+    assert desk.get("/api/queues")[1][0]["type"] == kind
+    assert desk.get(Q + "q", disable_stats="true")[1]["type"] == kind
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"auto_delete": True}, "inequivalent arg 'auto_delete' for queue 'q' in vhost '/': received 'true'"),
+        ({"arguments": {"x-max-length": "a"}}, "inequivalent arg 'x-max-length' for queue 'q' in vhost '/': received"),
+        ({"durable": "maybe"}, ["not_boolean", "maybe"]),
+        ({"arguments": {"x": None}}, "null_not_allowed"),
+        ({"node": "rabbit@nope"}, "Node rabbit@nope could not be contacted"),
+        (b"{", "not_json"),
+        (b'"{}"', "invalid payload: the request body JSON-decoded to a string."),
+        (b"[" * 100_000, "not_json"),
+        (b'{"arguments":' * 2000 + b"1" + b"}" * 2000, ""),
+        (b'{"arguments":{"a":"\\ud800"}}', "not_json"),
+    ],
+)
+def test_a_mismatch_is_refused_in_rabbitmqs_words(body: Any, reason: Any) -> None:
+    status, told = desk_with("q").ask("PUT", Q + "q", body)
+    assert status == 400
+    assert told == reason or told.startswith(reason)
+
+
+@pytest.mark.parametrize("name", ["amq.x", "x" * 256])
+def test_a_name_that_may_not_be_makes_no_queue(name: str) -> None:
+    desk = Desk()
+    assert desk.ask("PUT", Q + name)[0] in (400, 401)
+    assert desk.get("/api/queues")[1] == []
+
+
+def test_line_ends_are_no_part_of_a_name() -> None:
+    assert desk_with("a%0D%0Ab").get(Q + "ab", columns="name")[1] == {"name": "ab"}
+
+
+def test_a_name_of_any_octets_is_listed_and_found() -> None:
+    desk = desk_with("%FF%00")
+    assert desk.get(Q + "%FF%00", columns="name") == (200, {"name": "\ufffd\0"})
+    assert desk.get("/api/queues", columns="name")[1] == [{"name": "\ufffd\0"}]
+    assert desk.get("/api/bindings")[1][0]["properties_key"] == "%FF%00"
+    assert desk.ask("DELETE", Q + "%FF%00") == (204, None)
+
+
+def test_a_queue_is_deleted_unless_it_is_used_or_not_empty() -> None:
+    desk = desk_with("q")
+    peer = desk.lab.connect()
+    peer.publish("q")
+    assert desk.ask("DELETE", Q + "q", query={"if-empty": "true"}) == (400, "queue 'q' in vhost '/' not empty")
+    peer.call(commands.Basic.Consume(queue="q", no_ack=True))
+    assert desk.ask("DELETE", Q + "q", query={"if-unused": "true"}) == (400, "queue 'q' in vhost '/' in use")
+    assert desk.ask("DELETE", Q + "q") == (204, None)
+    assert desk.ask("DELETE", Q + "q") == (404, "Not Found")
+
+
+def test_an_exclusive_queue_belongs_to_its_connection() -> None:
+    desk = Desk()
+    desk.lab.connect().call(commands.Queue.Declare(queue="q", exclusive=True))
+    queue = desk.get(Q + "q")[1]
+    assert queue["exclusive"]
+    assert queue["owner_pid_details"]["peer_host"] == "127.0.0.1"
+    for method in ("PUT", "DELETE"):
+        status, reason = desk.ask(method, Q + "q")
+        assert status == 400
+        assert reason.startswith("cannot obtain exclusive access to locked queue 'q' in vhost '/'")
+
+
+def test_permissions_count_for_http_as_for_amqp() -> None:
+    desk = desk_with("q")
+    desk.be("management", configure="^m", write="", read="")
+    assert desk.ask("PUT", Q + "m") == (201, None)
+    for method in ("PUT", "DELETE"):
+        assert desk.ask(method, Q + "q") == (401, "Access refused.")
+
+
+@pytest.mark.parametrize(("tag", "seen"), [("management", 401), ("monitoring", 200), ("administrator", 200)])
+def test_a_vhost_without_permission_is_visible_only_with_monitoring(tag: str, seen: int) -> None:
+    desk = desk_with("q")
+    desk.be(tag)
+    assert desk.get("/api/queues/%2F")[0] == desk.get(Q + "q")[0] == seen
+    assert len(desk.get("/api/queues")[1]) == (seen == 200)
+    assert desk.ask("PUT", Q + "n")[0] == 401
+    assert desk.ask("DELETE", Q + "q")[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/api/queues/nope", "/api/queues/nope/q", Q + "nope"])
+def test_a_missing_queue_is_not_found(path: str) -> None:
+    assert Desk().get(path) == (404, "Not Found")
+
+
+def test_a_vhost_that_is_not_there_takes_no_queue() -> None:
+    assert Desk().ask("PUT", "/api/queues/nope/q") == (404, "vhost_not_found")
+
+
+def test_the_capacity_of_no_consumers_is_a_whole_number() -> None:
+    desk = desk_with("q")
+    assert repr(desk.get(Q + "q")[1]["consumer_capacity"]) == "0"
+    peer = desk.lab.connect()
+    peer.call(commands.Basic.Consume(queue="q"))
+    assert repr(desk.get(Q + "q")[1]["consumer_capacity"]) == "1.0"
+
+
+def test_actions_on_mirrors_do_nothing() -> None:
+    desk = desk_with("q")
+    assert desk.ask("POST", f"{Q}q/actions", {"action": "sync"})[0] == 204
+    assert desk.ask("POST", f"{Q}q/actions", {"action": "x"}) == (400, ["unknown", "x"])
+    assert desk.ask("POST", f"{Q}q/actions", {}) == (400, "[{key_missing,action}]")
+    assert desk.ask("POST", f"{Q}none/actions", {"action": "sync"}) == (404, "Not Found")

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.admin.access import hash_password
+from tests.management.asking import Desk
+
+HASH = base64.b64encode(hash_password(b"secret", b"salt")).decode()
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_users_are_listed_by_name(desk: Desk) -> None:
+    desk.ask("PUT", "/api/users/alice", {"password": "a", "tags": "management"})
+    status, users = desk.get("/api/users")
+    assert (status, [user["name"] for user in users]) == (200, ["alice", "guest"])
+    assert set(users[0]) == {"name", "password_hash", "hashing_algorithm", "tags", "limits"}
+
+
+def test_a_user_is_created_and_then_changed(desk: Desk) -> None:
+    assert desk.ask("PUT", "/api/users/alice", {"password": "a", "tags": "management"})[0] == 201
+    assert desk.broker.users["alice"].accepts(b"a")
+    assert desk.ask("PUT", "/api/users/alice", {"password": "b", "tags": ["monitoring", "x"]})[0] == 204
+    alice = desk.broker.users["alice"]
+    assert (alice.accepts(b"a"), alice.accepts(b"b"), alice.tags) == (False, True, ("monitoring", "x"))
+
+
+def test_a_changed_user_keeps_the_permissions(desk: Desk) -> None:
+    desk.ask("PUT", "/api/users/guest", {"password": "b", "tags": ""})
+    assert desk.broker.users["guest"].can_open("/")
+
+
+def test_a_hash_is_taken_as_it_is(desk: Desk) -> None:
+    assert desk.ask("PUT", "/api/users/alice", {"password_hash": HASH, "tags": ""})[0] == 201
+    assert desk.broker.users["alice"].accepts(b"secret")
+    assert desk.get("/api/users/alice")[1]["password_hash"] == HASH
+
+
+def test_a_user_without_a_password_cannot_log_in(desk: Desk) -> None:
+    desk.ask("PUT", "/api/users/alice", {"password_hash": "", "tags": ""})
+    assert not desk.broker.users["alice"].accepts(b"")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"password": "x"}, "tags_not_present"),
+        ({"password": "x", "password_hash": HASH, "tags": ""}, "both_password_and_password_hash_are_provided"),
+        ({"password": 5, "tags": ""}, ["not_string", "password"]),
+        ({"password_hash": "!!", "tags": ""}, ["not_base64", "!!"]),
+        ({"password_hash": HASH, "tags": "", "hashing_algorithm": None}, ["not_string", "hashing_algorithm"]),
+    ],
+)
+def test_a_wrong_user_is_refused_and_nothing_changes(desk: Desk, given: Any, reason: Any) -> None:
+    assert desk.ask("PUT", "/api/users/alice", given) == (400, reason)
+    assert "alice" not in desk.broker.users
+
+
+def test_a_deleted_user_is_gone(desk: Desk) -> None:
+    desk.ask("PUT", "/api/users/alice", {"password": "a", "tags": ""})
+    assert desk.ask("DELETE", "/api/users/alice")[0] == 204
+    assert desk.ask("DELETE", "/api/users/alice") == (404, "Not Found")
+    assert desk.get("/api/users/alice") == (404, "Not Found")
+
+
+def test_many_are_deleted_until_one_is_not_there(desk: Desk) -> None:
+    for name in ("a", "b", "c"):
+        desk.ask("PUT", f"/api/users/{name}", {"password": "a", "tags": ""})
+    assert desk.ask("POST", "/api/users/bulk-delete", {"users": ["a", "b"]})[0] == 204
+    assert desk.ask("POST", "/api/users/bulk-delete", {"users": ["nobody", "c"]}) == (400, ["no_such_user", "nobody"])
+    assert sorted(desk.broker.users) == ["c", "guest"]
+    assert desk.ask("POST", "/api/users/bulk-delete", {"users": "c"})[0] == 400
+
+
+def test_users_without_any_permission_are_listed(desk: Desk) -> None:
+    desk.ask("PUT", "/api/users/alice", {"password": "a", "tags": ""})
+    assert [user["name"] for user in desk.get("/api/users/without-permissions")[1]] == ["alice"]
+
+
+def test_only_administrators_see_users(desk: Desk) -> None:
+    desk.broker.users.set_tags(desk.broker.users["guest"], ["monitoring"])
+    assert desk.get("/api/users")[0] == 401

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.broker.admin.access import Permission
+from tests.broker_parts import new_message
+from tests.management.asking import Desk
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_vhost_is_created_with_what_is_noted_and_its_creator_may_all(desk: Desk) -> None:
+    given = {"description": "d", "tags": "a,b", "tracing": True, "default_queue_type": "quorum"}
+    assert desk.ask("PUT", "/api/vhosts/v", given)[0] == 201
+    status, vhost = desk.get("/api/vhosts/v")
+    assert status == 200
+    assert (vhost["description"], vhost["tags"], vhost["tracing"]) == ("d", ["a", "b"], True)
+    assert vhost["metadata"] == {"description": "d", "tags": ["a", "b"], "default_queue_type": "quorum"}
+    assert vhost["cluster_state"] == {desk.broker.node: "running"}
+    assert desk.user.permissions["v"] == Permission()
+
+
+def test_a_change_keeps_what_it_does_not_mention(desk: Desk) -> None:
+    desk.ask("PUT", "/api/vhosts/v", {"description": "d", "tags": "a"})
+    assert desk.ask("PUT", "/api/vhosts/v", {"tracing": True})[0] == 204
+    assert desk.ask("PUT", "/api/vhosts/v", {"tags": ["b"]})[0] == 204
+    vhost = desk.get("/api/vhosts/v")[1]
+    assert (vhost["description"], vhost["tags"], vhost["tracing"]) == ("d", ["b"], True)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"description": 5}, ["not_string", "description"]),
+        ({"tags": 5}, "tags must be a string or a list of strings"),
+        ({"tracing": "maybe"}, ["not_boolean", "maybe"]),
+        ({"default_queue_type": "x"}, "unsupported queue type 'x'"),
+        ({"default_queue_type": 5}, "Unsupported default queue type: 5"),
+    ],
+)
+def test_a_wrong_vhost_is_not_created(desk: Desk, given: Any, reason: Any) -> None:
+    assert desk.ask("PUT", "/api/vhosts/v", given) == (400, reason)
+    assert "v" not in desk.broker.vhosts
+
+
+def test_a_protected_vhost_is_not_deleted(desk: Desk) -> None:
+    desk.ask("PUT", "/api/vhosts/v")
+    assert desk.ask("POST", "/api/vhosts/v/deletion/protection")[0] == 204
+    assert desk.get("/api/vhosts/v")[1]["protected_from_deletion"] is True
+    status, reason = desk.ask("DELETE", "/api/vhosts/v")
+    assert (status, "protected from deletion" in reason) == (412, True)
+    assert desk.ask("DELETE", "/api/vhosts/v/deletion/protection")[0] == 204
+    assert desk.ask("DELETE", "/api/vhosts/v")[0] == 204
+    assert desk.ask("DELETE", "/api/vhosts/v") == (404, "Not Found")
+
+
+def test_messages_of_a_vhost_are_counted(desk: Desk) -> None:
+    vhost = desk.broker.vhosts["/"]
+    queue = vhost.declare_queue("q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={})
+    queue.push(new_message(b"x"))
+    assert desk.get("/api/vhosts/%2F")[1]["messages_ready"] == 1
+
+
+def test_a_vhost_tells_what_was_published_and_delivered_there(desk: Desk) -> None:
+    vhost = desk.broker.vhosts["/"]
+    assert "message_stats" not in desk.get("/api/vhosts/%2F")[1]
+    vhost.counts.add(vhost.default_exchange, [], 3, mandatory=False)
+    stats = desk.get("/api/vhosts/%2F")[1]["message_stats"]
+    assert (stats["publish"], stats["drop_unroutable"]) == (3, 3)
+    assert desk.get("/api/vhosts")[1][0]["message_stats"] == stats
+    assert "message_stats" not in desk.get("/api/vhosts/%2F", disable_stats="true")[1]
+    assert "message_stats" not in desk.get("/api/vhosts", disable_stats="true")[1][0]
+
+
+def test_others_see_the_vhosts_that_they_may_open(desk: Desk) -> None:
+    desk.ask("PUT", "/api/vhosts/v")
+    desk.user = desk.broker.users.add("alice", "a", tags=("management",))
+    assert desk.get("/api/vhosts") == (200, [])
+    desk.broker.users.set_permission(desk.user, "v", Permission())
+    assert [vhost["name"] for vhost in desk.get("/api/vhosts")[1]] == ["v"]
+
+
+def test_a_vhost_is_started_on_this_node_only(desk: Desk) -> None:
+    assert desk.ask("POST", f"/api/vhosts/%2F/start/{desk.broker.node}")[0] == 204
+    assert desk.ask("POST", "/api/vhosts/%2F/start/x") == (400, "Request to node x failed with nodedown")
+    assert desk.ask("POST", "/api/vhosts/none/start/x")[0] == 404

@@ -1,0 +1,185 @@
+"""The contents of an export, and importing them again; compat/definitions compares with RabbitMQ."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import DoesNotExist
+from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.broker import Broker
+from amqp_broker.management.documents.exporting import NotJSON, export, import_, parse
+from compat.definitions.sample import sample
+from tests.broker_parts import new_broker, new_connection, new_exchange, new_queue
+
+QUEUE = {"x-queue-type": "quorum", "a": fields.Byte(5), "b": b"c", "d": fields.Timestamp(7)}
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return new_broker()
+
+
+def tellable(document: Any) -> Any:
+    """As a reader of the JSON sees it."""
+    return parse(json.dumps(document).encode())
+
+
+def test_a_fresh_broker_exports_its_user_and_vhost(broker: Broker) -> None:
+    told = export(broker)
+    user = told["users"].pop()
+    assert (user["name"], user["tags"], user["limits"]) == ("guest", ["administrator"], {})
+    assert user["hashing_algorithm"] == "rabbit_password_hashing_sha256"
+    metadata = {"description": "Default virtual host", "tags": [], "default_queue_type": "classic"}
+    assert told == {
+        "rabbit_version": "4.2.1",
+        "rabbitmq_version": "4.2.1",
+        "product_name": "RabbitMQ",
+        "product_version": "4.2.1",
+        "rabbitmq_definition_format": "cluster",
+        "original_cluster_name": "rabbit@localhost",
+        "explanation": "Definitions of cluster 'rabbit@localhost'",
+        "users": [],
+        "vhosts": [{"name": "/", **metadata, "metadata": metadata}],
+        "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        "topic_permissions": [],
+        "parameters": [],
+        "global_parameters": [],
+        "policies": [],
+        "queues": [],
+        "exchanges": [],
+        "bindings": [],
+    }
+
+
+def test_a_vhost_is_exported_without_its_name_in_each_object(broker: Broker) -> None:
+    vhost = broker.vhosts["/"]
+    vhost.limits.set("max-queues", 5)
+    new_queue(vhost, "other")
+    vhost.bind(vhost.exchanges["amq.topic"], new_queue(vhost, "q", is_durable=True, arguments_=QUEUE), "k", {"é": 1})
+    new_exchange(vhost, "e", "fanout", is_internal=True)
+    new_queue(broker.add_vhost("v"), "not this")
+    queue = {"durable": False, "auto_delete": False}
+    assert {key: value for key, value in export(broker, "/").items() if "version" not in key} == {
+        "product_name": "RabbitMQ",
+        "rabbitmq_definition_format": "single_virtual_host",
+        "original_vhost_name": "/",
+        "explanation": "Definitions of virtual host '/'",
+        "metadata": {"description": "Default virtual host", "tags": [], "default_queue_type": "classic"},
+        "description": "Default virtual host",
+        "limits": {"max-queues": 5},
+        "parameters": [{"component": "vhost-limits", "name": "limits", "value": {"max-queues": 5}}],
+        "policies": [],
+        "queues": [
+            {"name": "other", "type": "classic", **queue, "arguments": {}},
+            {
+                "name": "q",
+                "type": "quorum",
+                "durable": True,
+                "auto_delete": False,
+                "arguments": {"x-queue-type": "quorum", "a": 5, "b": "c", "d": 7},
+            },
+        ],
+        "exchanges": [{"name": "e", "type": "fanout", **queue, "internal": True, "arguments": {}}],
+        "bindings": [
+            {
+                "source": "amq.topic",
+                "destination": "q",
+                "destination_type": "queue",
+                "routing_key": "k",
+                "arguments": {"é": 1},
+            }
+        ],
+    }
+
+
+def test_there_must_be_the_vhost_that_is_exported(broker: Broker) -> None:
+    with pytest.raises(DoesNotExist, match="Virtual host 'v' does not exist"):
+        export(broker, "v")
+
+
+def test_exclusive_queues_and_their_bindings_are_not_exported(broker: Broker) -> None:
+    vhost, owner = broker.vhosts["/"], new_connection()
+    queue = new_queue(vhost, "mine", owner=owner, connection=owner)
+    vhost.bind(vhost.exchanges["amq.topic"], queue, "k", {})
+    told = export(broker)
+    assert (told["queues"], told["bindings"]) == ([], [])
+
+
+def test_a_protected_vhost_is_protected_where_it_is_imported(broker: Broker) -> None:
+    broker.add_vhost("v", Metadata("d", ("a",), "stream", True))
+    other = new_broker()
+    import_(other, tellable(export(broker)))
+    assert other.vhosts["v"].metadata == Metadata("d", ("a",), "stream", True)
+
+
+def test_all_that_is_exported_comes_back(broker: Broker) -> None:
+    document = sample("s")
+    late = {"name": "late", "type": "x-delayed-message", "durable": True, "auto_delete": False, "internal": False}
+    local = {**late, "name": "local", "type": "x-local-random", "arguments": {}}
+    arguments = {"x-delayed-type": "topic", "alternate-exchange": "e", "nothing": None, "list": [None]}
+    document["exchanges"] += [{**late, "vhost": "s-1", "arguments": arguments}, {**local, "vhost": "s-1"}]
+    assert import_(broker, document) == []
+    told = tellable(export(broker))
+    other = new_broker(has_defaults=False)
+    assert import_(other, told) == []
+    assert tellable(export(other)) == told
+    assert len(told["queues"]) == len(document["queues"])
+    assert len(told["exchanges"]) == len(document["exchanges"])
+    assert len(told["bindings"]) == len(document["bindings"])
+
+
+def test_importing_twice_changes_nothing(broker: Broker) -> None:
+    import_(broker, sample("s"))
+    told = export(broker)
+    import_(broker, tellable(told))
+    assert export(broker) == told
+
+
+# Documents
+
+
+def test_nothing_is_an_empty_document_and_a_mark_of_octet_order_is_passed_over() -> None:
+    assert parse(b"") == {}
+    assert parse(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("octets", "reason"),
+    [
+        (b"x", "not JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b'{"a": ', "not JSON: Expecting value: line 1 column 7 (char 6)"),
+        (b"\xff", "not JSON: it has what is no UTF-8"),
+        (b'"\\ud800"', "not JSON: it has what is no UTF-8"),
+        (b"[" * 100_000, "not JSON: it is nested too deep"),
+        (b"NaN", "not JSON: NaN is no number"),
+        (b"-Infinity", "not JSON: -Infinity is no number"),
+    ],
+)
+def test_an_invalid_document_is_refused_with_the_reason(octets: bytes, reason: str) -> None:
+    with pytest.raises(NotJSON) as caught:
+        parse(octets)
+    assert str(caught.value) == reason
+
+
+def test_a_number_of_ten_thousand_digits_is_no_number_either() -> None:
+    with pytest.raises(NotJSON):
+        parse(b"9" * 10_000)
+
+
+def test_escaped_characters_are_what_they_are() -> None:
+    assert parse(b'"\\u00e9\\ud83d\\ude00"') == "é\U0001f600"
+
+
+def test_no_program_that_reads_definitions_waits_for_aiohttp() -> None:
+    """It takes 150 ms to import, and the broker's port is to be open before."""
+    code = (
+        "import sys, amqp_broker.cli.main, amqp_broker.management.documents.exporting; print('aiohttp' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, check=True)
+    assert run.stdout == "False\n"

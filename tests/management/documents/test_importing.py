@@ -1,0 +1,382 @@
+"""Refusing an invalid document before anything is changed, and skipping objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.amqp.errors import DoesNotExist
+from amqp_broker.broker.admin.access import User
+from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.broker import Broker
+from amqp_broker.management.documents.exporting import export, import_
+from amqp_broker.management.documents.importing import DefinitionsError, Import
+from tests.broker_parts import new_broker, new_exchange, new_queue
+
+# As RabbitMQ 3.5 and 3.6 would have hashed "secret".
+MD5 = {"password_hash": "c2FsdBtXapSdh5k2SIGdKDKG5t4="}
+QUEUE = {"vhost": "/", "name": "q", "durable": True, "auto_delete": False, "arguments": {}}
+EXCHANGE = {"vhost": "/", "name": "e", "type": "topic"}
+BINDING = {"vhost": "/", "source": "e", "destination": "q", "destination_type": "queue", "routing_key": "k"}
+POLICY = {"vhost": "/", "name": "p", "pattern": "^q", "definition": {"max-length": 5}}
+PERMISSION = {"user": "guest", "vhost": "/", "configure": "", "write": "", "read": ""}
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return new_broker()
+
+
+def reason(broker: Broker, document: Any, vhost: str | None = None) -> str:
+    """Why a document is refused, which has changed nothing."""
+    before = export(broker)
+    with pytest.raises(DefinitionsError) as caught:
+        import_(broker, document, vhost)
+    assert export(broker) == before
+    return str(caught.value)
+
+
+# Refused objects, after a valid one
+
+REFUSED = [
+    ("users", {"tags": ""}, "user 2 has no name"),
+    ("users", {"name": 5, "tags": ""}, "name of user 2 should be a string, actually was 5"),
+    ("users", {"name": "u"}, "user 'u' has no tags (tags_not_present)"),
+    ("users", {"name": "u", "tags": 5}, "tags of user 'u' should be an array of strings, actually was 5"),
+    ("users", {"name": "u", "tags": [5]}, "tags of user 'u' should be an array of strings, actually was [5]"),
+    ("users", {"name": "u", "tags": "", "password_hash": "!!"}, "user 'u': password hash is not base64"),
+    (
+        "users",
+        {"name": "u", "tags": "", "hashing_algorithm": "rot13"},
+        "user 'u': hashing algorithm 'rot13' is none of rabbit_password_hashing_sha256, "
+        "rabbit_password_hashing_sha512, rabbit_password_hashing_md5",
+    ),
+    (
+        "users",
+        {"name": "u", "tags": "", "limits": {"foo": 1}},
+        "user 'u': Unrecognised terms [{<<\"foo\">>,1}] in user-limits",
+    ),
+    ("vhosts", {}, "vhost 2 has no name"),
+    ("vhosts", {"name": "v", "metadata": 5}, "metadata of vhost 'v' should be an object, actually was 5"),
+    ("vhosts", {"name": "v", "default_queue_type": "x"}, "vhost 'v': unsupported queue type 'x'"),
+    ("vhosts", {"name": "v", "tracing": 1}, "tracing of vhost 'v' should be true or false, actually was 1"),
+    ("permissions", {**PERMISSION, "user": "x"}, "permission of user 'x' in vhost '/': User 'x' does not exist"),
+    (
+        "permissions",
+        {**PERMISSION, "vhost": "x"},
+        "permission of user 'guest' in vhost 'x': Please create virtual host \"x\" prior to importing definitions",
+    ),
+    (
+        "permissions",
+        {"user": "guest", "vhost": "/", "write": "", "read": ""},
+        "permission of user 'guest' in vhost '/' has no configure",
+    ),
+    (
+        "permissions",
+        {**PERMISSION, "write": "*"},
+        "permission of user 'guest' in vhost '/': regular expression '*' is invalid: {\"nothing to repeat\",0}",
+    ),
+    (
+        "topic_permissions",
+        {**PERMISSION, "exchange": 5},
+        "exchange of topic permission of user 'guest' in vhost '/' should be a string, actually was 5",
+    ),
+    (
+        "exchanges",
+        {**EXCHANGE, "type": "x"},
+        "exchange 'e' in vhost '/': precondition_failed: unknown exchange type 'x'",
+    ),
+    (
+        "exchanges",
+        {**EXCHANGE, "durable": "yes"},
+        "durable of exchange 'e' in vhost '/' should be true or false, actually was <<\"yes\">>",
+    ),
+    (
+        "exchanges",
+        {**EXCHANGE, "arguments": "x"},
+        "exchange 'e' in vhost '/': arguments should be a dictionary, actually was <<\"x\">>",
+    ),
+    ("global_parameters", {"value": 1}, "global parameter 2 has no name"),
+    (
+        "policies",
+        {**POLICY, "definition": {"foo": 5}},
+        'Validation failed\n\n[{<<"foo">>,5}] are not recognised policy settings\n (//p)',
+    ),
+    ("policies", {"vhost": "/"}, "policy in virtual host '/' has undefined name"),
+    (
+        "parameters",
+        {"vhost": "/", "component": "foo", "name": "x", "value": {}},
+        "Validation failed\n\ncomponent foo not found\n (//foo/x)",
+    ),
+    ("parameters", {"vhost": "/", "name": "x"}, "parameter 'x' in vhost '/' has no component"),
+    ("queues", {**QUEUE, "name": ""}, "queue '' in vhost '/' has no name"),
+    ("queues", {**QUEUE, "name": None}, "queue 2 in vhost '/' has no name"),
+    ("queues", {**QUEUE, "name": "x" * 256}, f"name of queue '{'x' * 256}' in vhost '/' is longer than 255 octets"),
+    (
+        "queues",
+        {"name": "q"},
+        "queue 'q': Virtual host does not exist and is not specified in definitions file",
+    ),
+    (
+        "queues",
+        {**QUEUE, "vhost": "x"},
+        "queue 'q' in vhost 'x': Please create virtual host \"x\" prior to importing definitions",
+    ),
+    (
+        "queues",
+        {**QUEUE, "arguments": {"x-message-ttl": "a"}},
+        "precondition_failed: invalid arg 'x-message-ttl' for queue 'q' in vhost '/': "
+        '"expected integer, got longstr"',
+    ),
+    (
+        "queues",
+        {**QUEUE, "durable": False, "arguments": {"x-queue-type": "quorum"}},
+        "precondition_failed: invalid property 'non-durable' for queue 'q' in vhost '/'",
+    ),
+    ("queues", 5, "queue 2 should be an object, actually was 5"),
+    (
+        "bindings",
+        {**BINDING, "destination_type": "x"},
+        "destination_type of binding 'k' of exchange 'e' to x 'q' in vhost '/' is neither queue nor exchange",
+    ),
+    (
+        "bindings",
+        {**BINDING, "routing_key": 5},
+        "routing_key of binding '5' of exchange 'e' to queue 'q' in vhost '/' should be a string, actually was 5",
+    ),
+]
+GOOD: dict[str, dict[str, Any]] = {
+    "users": {"name": "good", "tags": "", "password": "p"},
+    "vhosts": {"name": "good"},
+    "permissions": PERMISSION,
+    "topic_permissions": {**PERMISSION, "exchange": "e"},
+    "exchanges": {**EXCHANGE, "name": "good"},
+    "global_parameters": {"name": "good", "value": 1},
+    "policies": {**POLICY, "name": "good"},
+    "parameters": {"vhost": "/", "component": "shovel", "name": "good", "value": {}},
+    "queues": {**QUEUE, "name": "good"},
+    "bindings": BINDING,
+}
+
+
+@pytest.mark.parametrize(("section", "item", "text"), REFUSED, ids=lambda value: str(value)[:40])
+def test_an_error_names_its_object_and_changes_nothing(broker: Broker, section: str, item: Any, text: str) -> None:
+    document = {name: [good] for name, good in GOOD.items()}
+    document[section] = [GOOD[section], item]
+    assert reason(broker, document) == text
+
+
+def test_without_what_is_wrong_the_same_document_is_imported(broker: Broker) -> None:
+    assert import_(broker, {section: [item] for section, item in GOOD.items()}) == [
+        "binding 'k' of exchange 'e' to queue 'q' in vhost '/' is skipped, since there is no exchange 'e'"
+    ]
+    assert {"good"} <= broker.vhosts["/"].queues.keys() & broker.vhosts["/"].exchanges.keys() & broker.users.keys()
+
+
+@pytest.mark.parametrize("section", GOOD)
+def test_a_section_is_an_array_or_nothing(broker: Broker, section: str) -> None:
+    assert reason(broker, {section: {"a": 1}}) == f'{section} should be an array, actually was #{{<<"a">> => 1}}'
+    assert import_(broker, {section: None}) == import_(broker, {section: []}) == []
+
+
+@pytest.mark.parametrize("document", [None, [], "x", 5])
+def test_a_document_is_an_object(broker: Broker, document: Any) -> None:
+    assert reason(broker, document).startswith("definitions should be an object, actually were ")
+
+
+def test_unknown_sections_and_keys_are_passed_over(broker: Broker) -> None:
+    assert import_(broker, {"foo": 5, "queues": [{**QUEUE, "foo": 5, "type": "quorum"}]}) == []
+    assert broker.vhosts["/"].queues["q"].type == "classic"
+
+
+def test_more_queues_than_there_may_be_are_refused_before_the_first(broker: Broker) -> None:
+    new_queue(broker.vhosts["/"], "there")
+    broker.vhosts["/"].limits.set("max-queues", 2)
+    queues = [{**QUEUE, "name": name} for name in ("there", "a", "b", "b")]
+    assert reason(broker, {"queues": queues}) == (
+        'Adding 2 queue(s) to virtual host "/" would exceed the limit of 2 queue(s).\n\n'
+        "This virtual host currently has 1 queue(s) defined.\n\nImport aborted!"
+    )
+    import_(broker, {"queues": queues[:2]})
+    limits = {"vhost": "/", "component": "vhost-limits", "name": "limits", "value": {"max-queues": 3}}
+    import_(broker, {"queues": queues, "parameters": [limits]})
+    assert len(broker.vhosts["/"].queues) == 3
+
+
+# Errors that only a declaration shows
+
+
+def test_objects_declared_before_an_error_stay(broker: Broker) -> None:
+    delayed = {**EXCHANGE, "name": "late", "type": "x-delayed-message", "arguments": {"x-delayed-type": "x"}}
+    work = Import(broker, {"exchanges": [EXCHANGE, delayed], "queues": [QUEUE]})
+    with pytest.raises(DefinitionsError, match="exchange 'late' in vhost '/'"):
+        list(work.run())
+    assert "e" in broker.vhosts["/"].exchanges
+    assert "late" not in broker.vhosts["/"].exchanges
+    assert broker.vhosts["/"].queues == {}
+
+
+def test_an_import_can_be_done_in_portions(broker: Broker) -> None:
+    work = Import(broker, {"queues": [{**QUEUE, "name": str(number)} for number in range(5)]})
+    run = work.run()
+    assert (next(run), next(run), work.steps, len(broker.vhosts["/"].queues)) == (1, 2, 5, 2)
+
+
+# Existing objects stay
+
+
+def test_existing_objects_stay_as_they_are(broker: Broker) -> None:
+    vhost = broker.vhosts["/"]
+    queue, exchange = new_queue(vhost, "q", arguments_={"a": 1}), new_exchange(vhost, "e", "fanout")
+    document = {
+        "queues": [{**QUEUE, "arguments": {"x-queue-type": "no such"}}],
+        "exchanges": [EXCHANGE],
+        "bindings": [BINDING, BINDING],
+    }
+    assert import_(broker, document) == []
+    assert (vhost.queues["q"], vhost.exchanges["e"], queue.arguments) == (queue, exchange, {"a": 1})
+    assert len(exchange.bindings) == 1
+
+
+def test_names_that_only_a_broker_gives_are_skipped(broker: Broker) -> None:
+    document = {
+        "queues": [{**QUEUE, "name": "amq.gen-x"}],
+        "exchanges": [{**EXCHANGE, "name": "amq.mine"}, {**EXCHANGE, "name": ""}],
+        "bindings": [{**BINDING, "source": ""}, {**BINDING, "source": "amq.direct", "destination": "amq.gen-x"}],
+    }
+    assert import_(broker, document) == [
+        "Skipping import of an exchange whose name begins with 'amq.', name: amq.mine",
+        "exchange '' in vhost '/' is skipped: it is the default exchange",
+        "Skipping import of a queue whose name begins with 'amq.', name: amq.gen-x",
+        "binding 'k' of exchange 'amq.direct' to queue 'amq.gen-x' in vhost '/' is skipped, "
+        "since there is no queue 'amq.gen-x'",
+    ]
+
+
+def test_an_existing_vhost_keeps_absent_values(broker: Broker) -> None:
+    vhost = broker.add_vhost("v", Metadata("d", ("a",), "quorum", True))
+    import_(broker, {"vhosts": [{"name": "v", "tags": []}]})
+    assert vhost.metadata == Metadata("d", (), "quorum", True)
+    import_(broker, {"vhosts": [{"name": "v", "default_queue_type": "undefined", "description": "e"}]})
+    assert vhost.metadata == Metadata("e", (), None, True)
+
+
+# Users
+
+
+def imported(broker: Broker, *, document: dict[str, Any] | None = None, **user: Any) -> User:
+    import_(broker, {**(document or {}), "users": [{"name": "u", "tags": "", **user}]})
+    return broker.users["u"]
+
+
+@pytest.mark.parametrize("tags", ["a,b", " a , b ", ["a", "b"], ["a ", "b"]])
+def test_tags_are_an_array_or_a_text_with_commas(broker: Broker, tags: Any) -> None:
+    assert imported(broker, tags=tags).tags == ("a", "b")
+
+
+@pytest.mark.parametrize("tags", ["", [], None])
+def test_no_tags_are_none(broker: Broker, tags: Any) -> None:
+    assert imported(broker, tags=tags).tags == ()
+
+
+def test_documents_of_very_old_versions_tell_administrators_otherwise(broker: Broker) -> None:
+    users = [{"name": "a", "administrator": "true"}, {"name": "b", "administrator": False}]
+    import_(broker, {"users": users})
+    assert (broker.users["a"].tags, broker.users["b"].tags) == (("administrator",), ())
+
+
+def test_a_plain_password_is_hashed(broker: Broker) -> None:
+    user = imported(broker, password="sécret")
+    assert (user.accepts("sécret".encode()), user.accepts(b""), user.hashing_algorithm[-6:]) == (True, False, "sha256")
+
+
+@pytest.mark.parametrize("password", [{}, {"password": ""}, {"password_hash": ""}])
+def test_without_a_password_none_fits(broker: Broker, password: dict[str, Any]) -> None:
+    assert not imported(broker, **password).accepts(b"")
+
+
+@pytest.mark.parametrize(
+    ("version", "document"),
+    [
+        ("md5", {"rabbit_version": "3.5.7"}),
+        ("md5", {"rabbitmq_version": "2.8.1"}),
+        ("sha256", {"rabbit_version": "3.6.0"}),
+        ("sha256", {"rabbit_version": "3.10.8"}),
+        ("sha256", {"rabbit_version": 3.5}),
+        ("sha256", {}),
+    ],
+)
+def test_the_version_tells_the_algorithm_of_hashes_that_do_not(
+    broker: Broker, version: str, document: dict[str, Any]
+) -> None:
+    if version == "md5":
+        assert imported(broker, document=document, **MD5).hashing_algorithm == "rabbit_password_hashing_md5"
+    else:
+        assert "sha256 have 36" in reason(broker, {**document, "users": [{"name": "u", "tags": "", **MD5}]})
+
+
+def test_an_existing_user_keeps_the_permissions(broker: Broker) -> None:
+    user = broker.users["guest"]
+    import_(broker, {"users": [{"name": "guest", "tags": ["x"], "password": "new", "limits": {"max-channels": 5}}]})
+    assert broker.users["guest"] is user
+    assert (user.accepts(b"new"), user.can_open("/"), user.tags) == (True, True, ("x",))
+    import_(broker, {"users": [{"name": "guest", "tags": ["x"], "password": "new"}]})
+    assert user.limits.given == {"max-channels": 5}
+
+
+# Vhosts
+
+
+def test_the_importing_user_gets_all_permissions_in_a_new_vhost(broker: Broker) -> None:
+    broker.add_vhost("old")
+    import_(broker, {"vhosts": [{"name": "old"}, {"name": "new"}]}, actor="guest")
+    assert broker.users["guest"].permissions.keys() == {"/", "new"}
+
+
+def test_tracing_is_switched(broker: Broker) -> None:
+    vhost = broker.vhosts["/"]
+    import_(broker, {"vhosts": [{"name": "/", "tracing": True}]})
+    trace = vhost.trace
+    assert trace is not None
+    import_(broker, {"vhosts": [{"name": "/", "tracing": True}, {"name": "other", "tracing": False}]})
+    import_(broker, {"vhosts": [{"name": "/"}]})
+    assert vhost.trace is trace
+    import_(broker, {"vhosts": [{"name": "/", "tracing": False}]})
+    assert vhost.trace is None
+
+
+@pytest.mark.parametrize("told", ["quorum", "rabbit_quorum_queue"])
+def test_queues_get_the_default_type_that_comes_with_their_vhost(broker: Broker, told: str) -> None:
+    vhost = {"name": "v", "metadata": {"default_queue_type": told, "description": "d", "tags": ["a"]}}
+    queue = {**QUEUE, "vhost": "v"}
+    import_(broker, {"vhosts": [vhost], "queues": [queue, {**queue, "name": "t", "auto_delete": True}]})
+    assert broker.vhosts["v"].metadata == Metadata("d", ("a",), "quorum")
+    queues = broker.vhosts["v"].queues
+    assert (queues["q"].type, queues["t"].type) == ("quorum", "classic")
+
+
+def test_an_import_into_a_vhost_changes_no_other(broker: Broker) -> None:
+    vhost = broker.add_vhost("v")
+    document = {
+        "users": [{"name": "u", "tags": ""}],
+        "vhosts": [{"name": "w"}],
+        "global_parameters": [{"name": "g", "value": 1}],
+        "queues": [QUEUE, {"name": "bare"}],
+        "policies": [POLICY],
+    }
+    import_(broker, document, "v")
+    assert (set(vhost.queues), len(vhost.policies), vhost.queues["bare"].is_durable) == ({"q", "bare"}, 1, True)
+    assert (list(broker.users), list(broker.vhosts), list(broker.global_parameters)) == (["guest"], ["/", "v"], [])
+    assert broker.vhosts["/"].queues == {}
+
+
+def test_there_must_be_the_vhost_that_is_imported_into(broker: Broker) -> None:
+    with pytest.raises(DoesNotExist, match="Virtual host 'v' does not exist"):
+        import_(broker, {}, "v")
+
+
+def test_a_broker_stays_the_one_it_is(broker: Broker) -> None:
+    own = broker.cluster_id
+    import_(broker, {"global_parameters": [{"name": "internal_cluster_id", "value": "other"}]})
+    assert broker.cluster_id == own

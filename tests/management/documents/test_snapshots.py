@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pamqp import commands
+from pamqp.common import FieldTable
+
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.management.documents.snapshots import NotEmpty, SnapshotError, restore, taken
+from tests.memory_journal import MemoryJournal
+from tests.peer import Lab, Peer
+
+
+@pytest.fixture(params=[False, True], ids=["in memory", "durable"])
+def lab(request: pytest.FixtureRequest) -> Lab:
+    lab = Lab()
+    if request.param:
+        lab.broker.journal = MemoryJournal()
+    return lab
+
+
+def commit(lab: Lab) -> None:
+    journal = lab.broker.journal
+    if isinstance(journal, MemoryJournal):
+        journal.commit()
+        lab.broker.on_committed()
+
+
+def declared(lab: Lab, **arguments: Any) -> Peer:
+    peer = lab.connect()
+    peer.send(commands.Queue.Declare(queue="q", durable=True, arguments=arguments))
+    return peer
+
+
+def as_json(snapshot: dict[str, Any]) -> Any:
+    return json.loads(json.dumps(snapshot))
+
+
+def moved(lab: Lab) -> Queue:
+    """The queue as a snapshot of "/" gives it to another vhost."""
+    commit(lab)
+    lab.broker.now = lab.now
+    assert restore(lab.broker, as_json(taken(lab.broker, "/")), "copy")
+    commit(lab)
+    found: Queue = lab.broker.vhosts["copy"].queues["q"]
+    return found
+
+
+def state(queue: Queue) -> list[tuple[bytes, bytes, str, bool]]:
+    return [(message.body, message.property_list, message.routing_key, old) for message, old in queue.peek()]
+
+
+def pulled(queue: Queue) -> list[bytes]:
+    found = []
+    while (one := queue.pull()) is not None:
+        found.append(one[0].body)
+    return found
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "classic": {},
+    "priority": {"x-max-priority": 9},
+    "quorum": {"x-queue-type": "quorum"},
+    "bounded": {"x-max-length-bytes": 1000},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_come_back_in_their_order_with_their_properties(lab: Lab, kind: str) -> None:
+    peer = declared(lab, **KINDS[kind])
+    for number in range(12):
+        priority = (0, 9, 5)[number % 3]
+        peer.publish("q", b"%d" % number, priority=priority, headers={"n": number}, delivery_mode=number % 2 + 1)
+    # Some come back, so that there is a past, and an order other than that of arrival.
+    peer.send(*[commands.Basic.Get(queue="q")] * 4)
+    peer.send(commands.Basic.Nack(3, requeue=True), commands.Basic.Nack(1, requeue=True), commands.Basic.Ack(2))
+    peer.send(commands.Basic.Nack(4, requeue=True))
+    commit(lab)
+    queue = lab.vhost.queues["q"]
+    copy = moved(lab)
+    assert (copy.ready_count, len(state(queue))) == (11, 11)
+    assert state(copy) == state(queue)
+    assert pulled(copy) == pulled(queue)
+
+
+def test_a_restored_queue_counts_its_octets_against_its_limit(lab: Lab) -> None:
+    peer = declared(lab, **{"x-max-length-bytes": 10})
+    peer.publish("q", b"12345")
+    peer.publish("q", b"67890")
+    copy = moved(lab)
+    assert isinstance(copy, BacklogQueue)
+    assert copy.limit.ready_bytes == 10
+    copy.accept(next(copy.messages()))
+    assert copy.ready_count == 2
+
+
+def test_times_to_live_go_on_where_they_stood(lab: Lab) -> None:
+    peer = declared(lab)
+    peer.publish("q", b"m", expiration="1000")
+    lab.advance(400)
+    copy = moved(lab)
+    lab.advance(599)
+    assert copy.ready_count == 1
+    lab.advance(1)
+    assert copy.ready_count == 0
+
+
+def test_a_delivery_limit_counts_on(lab: Lab) -> None:
+    peer = declared(lab, **{"x-queue-type": "quorum", "x-delivery-limit": 1})
+    peer.publish("q", b"m")
+    peer.send(commands.Basic.Get(queue="q"))
+    commit(lab)
+    # It is unacknowledged, which counts as one return.
+    copy = moved(lab)
+    one = copy.pull()
+    assert one is not None
+    copy.unacked_count += 1
+    copy.requeue(one[1], one[0])
+    assert copy.ready_count == 0
+
+
+def test_a_stream_keeps_offsets_and_times(lab: Lab) -> None:
+    peer = declared(lab, **{"x-queue-type": "stream"})
+    for body in (b"a", b"b", b"c"):
+        peer.publish("q", body)
+        commit(lab)
+        lab.advance(1000)
+    stream = lab.vhost.queues["q"]
+    assert isinstance(stream, StreamQueue)
+    head = stream.log.first_head()
+    assert head is not None
+    stream.log.drop_first(head)
+    stream.log.forget(0)
+    copy = moved(lab)
+    assert isinstance(copy, StreamQueue)
+    assert (copy.log.first, copy.log.committed) == (1, 3)
+    assert state(copy) == state(stream)
+    assert copy.log.offset_since(lab.now - 1500) == 2
+    assert copy.log.content_bytes == stream.log.content_bytes
+
+
+def test_delayed_messages_wait_for_what_is_left(lab: Lab) -> None:
+    peer = declared(lab)
+    delayed: FieldTable = {"x-delayed-type": "fanout"}
+    peer.send(commands.Exchange.Declare(exchange="x", exchange_type="x-delayed-message", arguments=delayed))
+    peer.send(commands.Queue.Bind(queue="q", exchange="x"))
+    peer.publish("", b"m", exchange="x", headers={"x-delay": 1000})
+    lab.advance(300)
+    copy = moved(lab)
+    lab.advance(699)
+    assert copy.ready_count == 0
+    lab.advance(1)
+    assert copy.ready_count == 1
+
+
+def test_bindings_and_policies_come_with_the_messages(lab: Lab) -> None:
+    peer = declared(lab)
+    peer.send(commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key="a.*"))
+    moved(lab)
+    exchange = lab.broker.vhosts["copy"].exchanges["amq.topic"]
+    assert [binding.routing_key for binding in exchange.bindings.values()] == ["a.*"]
+
+
+def test_a_vhost_with_something_in_it_is_refused_and_stays_as_it_was() -> None:
+    lab = Lab()
+    declared(lab).publish("q", b"m")
+    with pytest.raises(NotEmpty, match="vhost '/' is not empty"):
+        restore(lab.broker, taken(lab.broker, "/"), "/")
+    assert lab.vhost.queues["q"].ready_count == 1
+
+
+def test_a_vhost_that_is_to_be_cleared_has_what_the_snapshot_tells_and_nothing_else() -> None:
+    lab = Lab()
+    peer = declared(lab)
+    peer.publish("q", b"m")
+    snapshot = taken(lab.broker, "/")
+    peer.publish("q", b"n")
+    peer.send(commands.Queue.Declare(queue="other"))
+    assert not restore(lab.broker, snapshot, "/", clear=True)
+    assert {name: queue.ready_count for name, queue in lab.vhost.queues.items()} == {"q": 1}
+
+
+def without(key: str) -> Callable[[dict[str, Any]], object]:
+    return lambda snapshot: snapshot.pop(key)
+
+
+WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no queues": without("queues"),
+    "another format": lambda snapshot: snapshot.update(format=2),
+    "queues that are not defined": lambda snapshot: snapshot["definitions"].update(queues=[]),
+    "broken properties": lambda snapshot: snapshot["queues"][0]["messages"][0].update(properties="////"),
+    "no base64": lambda snapshot: snapshot["queues"][0]["messages"][0].update(body="?"),
+    "a long key": lambda snapshot: snapshot["queues"][0]["messages"][0].update(routing_key="k" * 256),
+    "a negative time": lambda snapshot: snapshot["queues"][0]["messages"][0].update(expires_in_ms=-1),
+    "a line that there is not": lambda snapshot: snapshot["queues"][0]["messages"][0].update(level=32),
+    "wrong definitions": lambda snapshot: snapshot["definitions"].update(policies=[{"name": "p"}]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_invalid_snapshot_changes_nothing(what: str) -> None:
+    lab = Lab()
+    peer = declared(lab)
+    peer.publish("q", b"m")
+    snapshot = as_json(taken(lab.broker, "/"))
+    WRONG[what](snapshot)
+    with pytest.raises(SnapshotError):
+        restore(lab.broker, snapshot, "/", clear=True)
+    with pytest.raises(SnapshotError):
+        restore(lab.broker, snapshot, "new")
+    assert lab.vhost.queues["q"].ready_count == 1
+    assert "new" not in lab.broker.vhosts
+
+
+def test_messages_of_a_stream_go_to_no_other_queue() -> None:
+    lab = Lab()
+    declared(lab, **{"x-queue-type": "stream"})
+    snapshot = as_json(taken(lab.broker, "/"))
+    snapshot["definitions"]["queues"][0].update(type="classic", arguments={})
+    with pytest.raises(SnapshotError, match="is no stream"):
+        restore(lab.broker, snapshot, "new")
+    assert "new" not in lab.broker.vhosts

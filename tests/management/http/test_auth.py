@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.broker.admin.access import User
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER, PUBLIC, has_tag
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("administrator", {MANAGEMENT, POLICYMAKER, MONITORING, ADMINISTRATOR}),
+        ("monitoring", {MANAGEMENT, MONITORING}),
+        ("policymaker", {MANAGEMENT, POLICYMAKER}),
+        ("management", {MANAGEMENT}),
+        ("impersonator", set()),
+    ],
+)
+def test_a_tag_includes_others(name: str, allowed: set[str]) -> None:
+    user = User("u", tags=(name,))
+    assert {tag for tag in (MANAGEMENT, POLICYMAKER, MONITORING, ADMINISTRATOR) if has_tag(user, tag)} == allowed
+
+
+def test_a_public_endpoint_needs_no_tag() -> None:
+    assert has_tag(User("u"), PUBLIC)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from amqp_broker.amqp import fields
+from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.http import json
+from amqp_broker.management.http.answers import Refusal
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("text", "text"),
+        (b"octets", "octets"),
+        (b"\xff\x00", "\ufffd\x00"),
+        ("\udcff", "\ufffd"),
+        (True, True),
+        (None, None),
+        (5, 5),
+        (fields.Byte(-5), -5),
+        (fields.UnsignedByte(5), 5),
+        (fields.Short(-5), -5),
+        (fields.UnsignedShort(5), 5),
+        (fields.UnsignedInt(5), 5),
+        (fields.Long(-(2**63)), -(2**63)),
+        (fields.Timestamp(2**64 - 1), 2**64 - 1),
+        (1.5, 1.5),
+        (fields.Float32(0.5), 0.5),
+        (math.inf, None),
+        (fields.Decimal(2, 314), 3.14),
+        (fields.Decimal(255, 1), 1e-255),
+        ([fields.Long(1), {"a": b"x"}], [1, {"a": "x"}]),
+        ({"\udcff": [None]}, {"\ufffd": [None]}),
+    ],
+)
+def test_a_field_of_each_type_has_its_json(value: fields.Value, told: Any) -> None:
+    assert msgspec.json.decode(json.encode(json_of({"k": value}))) == {"k": told}
+
+
+def test_every_type_of_field_is_json() -> None:
+    for kind in fields._TYPE_NAMES:
+        value: Any = kind(1, 1) if kind is fields.Decimal else None if kind is type(None) else kind()
+        json.encode(json_of(value))
+
+
+@pytest.mark.parametrize(
+    ("value", "table"),
+    [
+        ({}, {}),
+        (None, {}),
+        ([], {}),
+        ({"n": 1}, {"n": fields.Long(1)}),
+        ({"f": 1.5, "b": False, "s": "x"}, {"f": 1.5, "b": False, "s": "x"}),
+        ({"l": [1, {"a": 2}]}, {"l": [fields.Long(1), {"a": fields.Long(2)}]}),
+    ],
+)
+def test_an_object_becomes_a_field_table(value: Any, table: fields.Table) -> None:
+    made = json.to_table(value)
+    assert made == table
+    assert fields.encode_table(made) == fields.encode_table(table)
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("x", 1, [1], {"a": None}, {"a": [None]}, {"a": 2**63}, {"a": -(2**63) - 1}, {"k" * 256: 1}, {"é" * 128: 1}),
+        nested(fields.DEPTH_MAX + 1),
+    ],
+)
+def test_an_invalid_field_table_is_refused(value: Any) -> None:
+    with pytest.raises(Refusal) as caught:
+        json.to_table(value)
+    assert caught.value.status == 400
+
+
+def test_a_table_as_deep_as_clients_may_send_is_taken() -> None:
+    fields.encode_table(json.to_table(nested(fields.DEPTH_MAX - 1)))

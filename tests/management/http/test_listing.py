@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.management.http.answers import Refusal
+from amqp_broker.management.http.listing import Paged, listed
+from amqp_broker.management.http.request import Request
+from tests.management.asking import Desk
+
+ROWS = [{"vhost": "/", "name": name, "n": {"m": size}} for name, size in (("b", 2), ("a", 10), ("Ab", 1))]
+
+
+def ask(things: Any = ROWS, **query: str) -> Any:
+    desk = Desk()
+    return listed(Request(desk.broker, desk.node, desk.user, query=query), things)
+
+
+def names(answer: Any) -> list[str]:
+    return [row["name"] for row in (answer["items"] if isinstance(answer, Paged) else answer)]
+
+
+def test_a_list_is_sorted_by_vhost_and_name() -> None:
+    assert names(ask()) == ["Ab", "a", "b"]
+    assert names(ask([{"vhost": "b", "name": "1"}, {"vhost": "a", "name": "2"}])) == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ({"sort": "n.m"}, ["Ab", "b", "a"]),
+        ({"sort": "n.m", "sort_reverse": "true"}, ["a", "b", "Ab"]),
+        ({"sort_reverse": "true"}, ["b", "a", "Ab"]),
+        ({"sort_reverse": "yes"}, ["Ab", "a", "b"]),
+        ({"sort": "zork"}, ["Ab", "a", "b"]),
+        ({"sort": "name.x.y"}, ["Ab", "a", "b"]),
+        ({"sort": ""}, ["Ab", "a", "b"]),
+    ],
+)
+def test_a_list_is_sorted_as_asked(query: dict[str, str], order: list[str]) -> None:
+    assert names(ask(**query)) == order
+
+
+def test_values_of_all_kinds_are_sorted_as_erlang_does() -> None:
+    values = ["text", {"a": 1}, None, True, False, 2, 1.5, [1]]
+    rows = [{"name": str(at), "v": value} for at, value in enumerate(values)]
+    assert [row["v"] for row in ask(rows, sort="v")] == [1.5, 2, False, None, True, [1], {"a": 1}, "text"]
+
+
+def test_a_page_tells_what_is_around_it() -> None:
+    assert ask(page="2", page_size="2") == {
+        "total_count": 3,
+        "item_count": 1,
+        "filtered_count": 3,
+        "page": 2,
+        "page_size": 2,
+        "page_count": 2,
+        "items": [ROWS[0]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"name": "B"}, ["Ab", "b"]),
+        ({"name": ""}, ["Ab", "a", "b"]),
+        ({"name": "^a", "use_regex": "true"}, ["Ab", "a"]),
+        ({"name": "^a", "use_regex": "false"}, []),
+        ({"name": "zork"}, []),
+    ],
+)
+def test_a_page_is_of_those_whose_names_match(query: dict[str, str], found: list[str]) -> None:
+    page = ask(page="1", **query)
+    assert (names(page), page["filtered_count"], page["total_count"]) == (found, len(found), 3)
+
+
+def test_names_do_not_matter_without_a_page() -> None:
+    assert names(ask(name="zork")) == ["Ab", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "reason"),
+    [
+        ({"page": "0"}, "invalid_pagination_parameters", "page number 0, page size undefined"),
+        ({"page": "-1"}, "invalid_pagination_parameters", "page number -1, page size undefined"),
+        ({"page": "1", "page_size": "501"}, "invalid_pagination_parameters", "page number 1, page size 501"),
+        ({"page": "1", "page_size": "0"}, "invalid_pagination_parameters", "page number 1, page size 0"),
+        ({"page": "a"}, "bad_request", "Pagination parameters are invalid"),
+        ({"page": ""}, "bad_request", "Pagination parameters are invalid"),
+        ({"page": "9" * 5000}, "bad_request", "Pagination parameters are invalid"),
+        ({"page": "²"}, "bad_request", "Pagination parameters are invalid"),
+        ({"page": "1", "page_size": "x"}, "bad_request", "Pagination parameters are invalid"),
+        ({"page": "1", "name": "(", "use_regex": "true"}, "bad_request", "Pagination parameters are invalid"),
+        ({"page": "9"}, "page_out_of_range", "Page out of range, page: 9 page size: 100, len: 3"),
+        ({"page": "2", "name": "zork"}, "page_out_of_range", "Page out of range, page: 2 page size: 100, len: 0"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused(query: dict[str, str], error: str, reason: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        ask(**query)
+    assert (caught.value.status, caught.value.error) == (400, error)
+    assert caught.value.reason.endswith(reason)
+
+
+def test_a_pattern_that_backtracks_for_ever_matches_nothing_soon() -> None:
+    rows = [{"name": "a" * 200 + "!"}]
+    assert ask(rows, page="1", name="(a|a)*$", use_regex="true")["filtered_count"] in (0, 1)
+
+
+def test_for_a_page_only_its_rows_are_made_in_full() -> None:
+    desk, made = Desk(), []
+
+    def view(row: dict[str, Any]) -> dict[str, Any]:
+        made.append(row["name"])
+        return row
+
+    def page(**query: str) -> None:
+        made.clear()
+        request = Request(desk.broker, desk.node, desk.user, query={"page": "1", "page_size": "1", **query})
+        listed(request, ROWS, view, brief=lambda row: row, brief_columns=("name",))
+
+    page()
+    assert made == ["Ab"]
+    page(sort="n.m")
+    assert sorted(made) == ["Ab", "a", "b"]

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import Any
+
+from pamqp import commands
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from amqp_broker.management.http.request import Request
+from amqp_broker.management.metrics import exposition, node_metrics, object_metrics
+from tests.management.asking import Desk, declared_anew
+
+
+def request(desk: Desk, query: str = "") -> Request:
+    return Request(desk.broker, desk.node, desk.user, query_string=query)
+
+
+def samples(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Return the samples that Prometheus's own parser finds; each name is there once."""
+    names = [line.split()[2] for line in text.decode().splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    found: list[Sample] = [
+        sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples
+    ]
+    values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in found}
+    assert len(values) == len(found)
+    return values
+
+
+def value(text: bytes, name: str, **labels: str) -> float:
+    return samples(text)[name, frozenset(labels.items())]
+
+
+def busy() -> Desk:
+    desk = Desk()
+    for name in ('q"\\\n', "other"):
+        desk.broker.vhosts["/"].declare_queue(
+            name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
+        )
+    peer = desk.lab.connect()
+    for _ in range(3):
+        peer.publish('q"\\\n', b"m")
+    peer.publish("nowhere", b"m")
+    return desk
+
+
+def body(answer: Any) -> bytes:
+    assert answer.headers["Content-Type"] == exposition.CONTENT_TYPE
+    octets: bytes = answer.value
+    return octets
+
+
+def test_sums_have_no_labels() -> None:
+    text = body(exposition.get_summed(request(busy())))
+    assert value(text, "rabbitmq_queue_messages_ready") == 3
+    assert value(text, "rabbitmq_queues") == 2
+    assert value(text, "rabbitmq_connections") == 1
+    assert value(text, "rabbitmq_global_messages_received_total", protocol="amqp091") == 4
+    assert value(text, "rabbitmq_global_messages_unroutable_dropped_total", protocol="amqp091") == 1
+    assert value(text, "rabbitmq_resident_memory_limit_bytes") == 1_000_000_000
+
+
+def test_names_are_escaped() -> None:
+    text = body(exposition.get_per_object(request(busy())))
+    assert value(text, "rabbitmq_queue_messages_ready", vhost="/", queue='q"\\\n') == 3
+    assert value(text, "rabbitmq_queue_messages_ready", vhost="/", queue="other") == 0
+
+
+def test_only_the_requested_families_are_detailed() -> None:
+    desk = busy()
+    desk.broker.add_vhost("v").declare_queue(
+        "there", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
+    )
+    text = body(
+        exposition.get_detailed(request(desk, "vhost=v&family=queue_coarse_metrics&family=queue_consumer_count"))
+    )
+    names = {name for name, _ in samples(text)}
+    assert "rabbitmq_detailed_queue_consumers" in names
+    assert "rabbitmq_detailed_channel_consumers" not in names
+    assert value(text, "rabbitmq_detailed_queue_messages_ready", vhost="v", queue="there") == 0
+    assert b'queue="other"' not in text
+
+
+def test_each_answer_identifies_the_node() -> None:
+    desk = busy()
+    desk.broker.global_parameters.set("cluster_name", "theirs")
+    for answer, endpoint in (
+        (exposition.get_summed(request(desk)), "aggregated"),
+        (exposition.get_per_object(request(desk)), "per-object"),
+        (exposition.get_detailed(request(desk)), "detailed"),
+    ):
+        [labels] = [dict(labels) for name, labels in samples(body(answer)) if name == "rabbitmq_identity_info"]
+        assert labels["rabbitmq_cluster"] == "theirs"
+        assert labels["rabbitmq_cluster_permanent_id"] == desk.broker.cluster_id
+        assert (labels["rabbitmq_endpoint"], labels["rabbitmq_node"]) == (endpoint, desk.broker.node)
+
+
+def test_metrics_can_be_per_object_by_default() -> None:
+    [first] = [one for one in exposition.endpoints(is_per_object=True) if one.path == "/metrics"]
+    assert first.handler is exposition.get_per_object
+
+
+def test_metrics_of_the_cluster_are_shown_only_on_request() -> None:
+    desk = busy()
+    asked = "family=vhost_status&family=exchange_bindings&family=exchange_names"
+    text = body(exposition.get_detailed(request(desk, asked)))
+    assert value(text, "rabbitmq_cluster_vhost_status", vhost="/") == 1
+    exchange = {"vhost": "/", "exchange": "amq.topic", "type": "topic"}
+    assert value(text, "rabbitmq_cluster_exchange_bindings", **exchange) == 0
+    assert value(text, "rabbitmq_cluster_exchange_name", **exchange) == 1
+    assert b"\nrabbitmq_cluster_" not in body(exposition.get_per_object(request(desk)))
+
+
+def test_logins_are_counted_for_the_protocols_in_use() -> None:
+    desk = busy()
+    text = body(exposition.get_summed(request(desk)))
+    assert value(text, "rabbitmq_auth_attempts_succeeded_total", protocol="amqp091") == 1
+    assert value(text, "rabbitmq_auth_attempts_failed_total", protocol="amqp091") == 0
+    assert b'protocol="http"' not in text
+
+
+def test_all_families_can_be_requested_at_once() -> None:
+    families = (*object_metrics.OBJECT_FAMILIES, *object_metrics.CLUSTER_FAMILIES, *node_metrics.NODE_FAMILIES)
+    names = [family.name for family in families]
+    assert len(names) == len(set(names))
+    query = "&".join(f"family={name}" for name in names)
+    assert len(samples(body(exposition.get_detailed(request(busy(), query))))) > 40
+
+
+def test_a_redeclared_queue_has_one_line() -> None:
+    desk = Desk()
+    for _ in declared_anew(desk):
+        found = samples(body(exposition.get_per_object(request(desk))))
+    # Prometheus takes one line for a name and its labels: that of the second queue and exchange.
+    [got] = [count for (name, _), count in found.items() if name == "rabbitmq_channel_get_total"]
+    [published] = [count for (name, _), count in found.items() if name == "rabbitmq_channel_messages_published_total"]
+    assert (got, published) == (1, 1)
+
+
+def test_a_deleted_exchange_has_no_line() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    peer.declare("q")
+    for _ in range(2):
+        peer.call(commands.Exchange.Delete(exchange="x"))
+        peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
+        peer.call(commands.Queue.Bind(queue="q", exchange="x"))
+        peer.publish("", b"m", exchange="x")
+    found = samples(body(exposition.get_detailed(request(desk, "family=channel_queue_exchange_metrics"))))
+    [count] = [
+        count for (name, _), count in found.items() if name == "rabbitmq_detailed_queue_messages_published_total"
+    ]
+    assert count == 1

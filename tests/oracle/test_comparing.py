@@ -1,0 +1,27 @@
+"""Differences of two answers of the HTTP API: compat/management/comparing.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.management.comparing import compare
+from compat.oracle.suite import Answer
+
+A, B = {"name": "a", "n": 1}, {"name": "b", "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("rabbitmq", "amqp_broker", "told"),
+    [
+        ([A, B], [B, A], []),
+        ([A], [{**A, "n": 2}], ["q[].n: 1, here 2"]),
+        ([A, B], [A], ['q[["b"]]: not here']),
+        ([A], [A, B], ['q[["b"]]: only here']),
+        ([A], [A, A], ["q: 1 there, 2 here"]),
+        ({"x": 1}, {"x": True}, ["q.x: 1, here true"]),
+        ({"x": 0}, {"x": 0.0}, ["q.x: 0, here 0.0"]),
+        ({"x": []}, {"x": {}}, ["q.x: [], here {}"]),
+    ],
+)
+def test_each_difference_is_found(rabbitmq: Answer, amqp_broker: Answer, told: list[str]) -> None:
+    assert compare(rabbitmq, amqp_broker, "q") == told

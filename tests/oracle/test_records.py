@@ -1,0 +1,105 @@
+"""RabbitMQ's answers are stored in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compat.brokers import RabbitMQ
+from compat.oracle import records
+from compat.oracle.suite import Answer, Answers, Suite
+from compat.oracle.suites import SUITES
+
+
+@contextmanager
+def _no_answers(_: RabbitMQ) -> Iterator[Answers]:
+    yield {}
+
+
+PLAIN = Suite("plain", _no_answers)
+WITH_AREAS = Suite("parted", _no_answers, has_areas=True)
+
+
+def save(suite: Suite, seen: records.Seen, folder: Path) -> None:
+    records.save(suite, seen, "3.10.8", folder)
+
+
+def load(suite: Suite, folder: Path) -> records.Seen:
+    return records.load(suite, "3.10.8", folder)
+
+
+@pytest.mark.parametrize(
+    ("suite", "seen"),
+    [
+        (PLAIN, {"greeting": [["é", 1.0, None]], "a/b": [{"x": True}, {"x": False}]}),
+        (WITH_AREAS, {"users/GET users/guest": ["x"], "users/PUT users": ["y"], "vhosts/GET vhosts": [1, 2]}),
+        (PLAIN, {}),
+        (WITH_AREAS, {}),
+    ],
+)
+def test_saved_records_are_loaded(suite: Suite, seen: records.Seen, tmp_path: Path) -> None:
+    save(suite, seen, tmp_path)
+    assert load(suite, tmp_path) == seen
+
+
+@pytest.mark.parametrize("suite", [PLAIN, WITH_AREAS])
+def test_a_new_suite_has_no_records(suite: Suite, tmp_path: Path) -> None:
+    assert load(suite, tmp_path) == {}
+
+
+def test_a_suite_is_one_file_per_version(tmp_path: Path) -> None:
+    save(PLAIN, {"a/b": ["é"]}, tmp_path)
+    assert (tmp_path / "3.10.8" / "plain.json").read_text("utf-8") == '{\n "a/b": [\n  "é"\n ]\n}\n'
+
+
+def test_an_area_is_a_file_of_questions_without_the_areas_name(tmp_path: Path) -> None:
+    save(WITH_AREAS, {"users/GET users/guest": [1], "vhosts/GET vhosts": [2]}, tmp_path)
+    files = {file.name: file.read_text("utf-8") for file in (tmp_path / "3.10.8" / "parted").iterdir()}
+    assert files == {
+        "users.json": '{\n "GET users/guest": [\n  1\n ]\n}\n',
+        "vhosts.json": '{\n "GET vhosts": [\n  2\n ]\n}\n',
+    }
+
+
+def test_an_area_without_questions_loses_its_file(tmp_path: Path) -> None:
+    save(WITH_AREAS, {"users/a": [1], "vhosts/b": [2]}, tmp_path)
+    save(WITH_AREAS, {"users/a": [1]}, tmp_path)
+    assert [file.name for file in (tmp_path / "3.10.8" / "parted").iterdir()] == ["users.json"]
+
+
+def test_versions_are_separate(tmp_path: Path) -> None:
+    save(PLAIN, {"a": [1]}, tmp_path)
+    records.save(PLAIN, {"a": [2]}, "4.2.0", tmp_path)
+    assert load(PLAIN, tmp_path) == {"a": [1]}
+
+
+def test_another_answer_is_an_alternative() -> None:
+    seen: records.Seen = {"a": [1], "b": [1]}
+    assert records.merge(seen, {"a": 2, "b": 1, "c": None}) == ["a", "c"]
+    assert seen == {"a": [1, 2], "b": [1], "c": [None]}
+    assert records.merge(seen, {"a": 1, "c": None}) == []
+
+
+def test_the_order_of_keys_is_irrelevant() -> None:
+    assert records.unseen({"a": [{"x": 1, "y": 2}]}, {"a": {"y": 2, "x": 1}}) == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ([{"x": 0}], [{"x": 0.0}])])
+def test_values_that_only_python_treats_as_equal_are_different_answers(one: Answer, other: Answer) -> None:
+    assert records.unseen({"a": [one]}, {"a": other}) == ["a"]
+
+
+def test_a_question_without_a_record_is_unseen() -> None:
+    assert records.unseen({"a": [1]}, {"a": 1, "b": 1}) == ["b"]
+
+
+@pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
+def test_each_suite_is_recorded(suite: Suite) -> None:
+    assert records.load(suite)
+
+
+def test_each_record_belongs_to_a_suite() -> None:
+    assert {file.stem for file in (records.RECORDED / records.VERSION).iterdir()} <= SUITES.keys()

@@ -1,0 +1,112 @@
+"""A report's figures equal those that plain Python computes from the same events."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from amqp_broker.pipeline import report_tables
+from amqp_broker.pipeline.lake import Lake
+from tests.pipeline.generated import EVENTS, START_US, Event
+from tests.pipeline.reference import Reference, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Table = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def reference(events: list[Event]) -> Reference:
+    return Reference(events)
+
+
+@pytest.fixture(scope="module")
+def tables(written: dict[str, DataFrame]) -> dict[str, Table]:
+    return {name: report_tables.rows_of(table, 1_000_000) for name, table in written.items()}
+
+
+def minute_of(row: Row) -> int:
+    return int(row["minute"].replace(tzinfo=UTC).timestamp()) // 60
+
+
+def compare(table: Table, keys: list[Any], expected: dict[Any, Row]) -> None:
+    """Assert that the rows have the expected keys and figures."""
+    assert sorted(keys, key=str) == sorted(expected, key=str)
+    for key, row in zip(keys, table, strict=True):
+        wrong = {name: (row[name], value) for name, value in expected[key].items() if not is_same(row[name], value)}
+        assert wrong == {}, key
+
+
+def is_same(found: Any, expected: Any) -> bool:
+    """Return whether two values are equal up to rounding of floats."""
+    if isinstance(found, float) and isinstance(expected, float):
+        return math.isclose(found, expected, rel_tol=1e-12)
+    return bool(found == expected)
+
+
+def test_the_generated_log_has_every_kind_of_event(events: list[Event]) -> None:
+    assert len(events) >= EVENTS
+    told = {event["event"] for event in events}
+    assert told == {"publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter"}
+
+
+def test_queues_per_minute(tables: dict[str, Table], reference: Reference) -> None:
+    table, expected = tables["queues"], reference.table_of_queues()
+    assert len({minute for _, _, minute in expected}) > 5
+    compare(table, [(row["vhost"], row["queue"], minute_of(row)) for row in table], expected)
+
+
+def test_exchanges_per_minute_with_confirms(tables: dict[str, Table], reference: Reference) -> None:
+    table = tables["exchanges"]
+    keys = [(row["vhost"], row["exchange"], minute_of(row)) for row in table]
+    compare(table, keys, reference.table_of_exchanges())
+
+
+def test_redelivery(tables: dict[str, Table], reference: Reference) -> None:
+    table = tables["redelivery"]
+    compare(table, [(row["vhost"], row["queue"]) for row in table], reference.table_of_redelivery())
+
+
+def test_dead_letters_per_reason_with_loops(tables: dict[str, Table], reference: Reference) -> None:
+    table, expected = tables["dead_letters"], reference.table_of_dead_letters()
+    assert max(row["death_count_max"] for row in expected.values()) > 1
+    compare(table, [(row["vhost"], row["queue"], row["reason"]) for row in table], expected)
+
+
+def test_consumers_with_the_slowest_first(tables: dict[str, Table], reference: Reference) -> None:
+    table = tables["consumers"]
+    keys = [(row["vhost"], row["queue"], row["connection"], row["channel"]) for row in table]
+    compare(table, keys, reference.table_of_consumers())
+    slowness = [row["handling_ms_p95"] for row in table if row["handling_ms_p95"] is not None]
+    assert slowness == sorted(slowness, reverse=True)
+    assert table[0]["queue"] == "slow"
+
+
+def test_open_messages(tables: dict[str, Table], reference: Reference) -> None:
+    table, expected = tables["open"], reference.table_of_open()
+    keys = [(row["vhost"], row["queue"]) for row in table]
+    counts = {key: {name: row[name] for name in ("open", "delivered")} for key, row in expected.items()}
+    compare(table, keys, counts)
+    for key, row in zip(keys, table, strict=True):
+        assert row["oldest_age_s"] == pytest.approx((reference.last_us - expected[key]["oldest_us"]) / 1e6, abs=1e-5)
+
+
+def test_a_firehose_without_numbers_is_counted_and_noted(tables: dict[str, Table]) -> None:
+    [plain] = [row for row in tables["summary"] if row["vhost"] == "plain"]
+    assert plain["events"] == plain["unnumbered"] == plain["untimed"] > 0
+    row = next(row for row in tables["queues"] if row["vhost"] == "plain")
+    assert row["delivered"] > 0
+    assert (row["wait_ms_p50"], row["handling_ms_p50"]) == (None, None)
+
+
+def test_a_report_may_cover_some_minutes_of_one_vhost(lake: Lake, events: list[Event]) -> None:
+    since = datetime.fromtimestamp(START_US / 1e6, UTC) + timedelta(minutes=2)
+    until = since + timedelta(minutes=1)
+    found = report_tables.slice_of(lake, since, until, "plain").count()
+    borders = [int(time.timestamp() * 1_000_000) for time in (since, until)]
+    wanted = [event for event in events if event["vhost"] == "plain" and borders[0] <= event["time_us"] < borders[1]]
+    assert found == len(wanted) > 0

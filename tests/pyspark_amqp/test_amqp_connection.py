@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pika import spec
+
+from amqp_broker.testing import EmbeddedBroker
+from compat.brokers import free_port
+from compat.certificates import Issuer
+from pyspark_amqp.address import from_url
+from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
+from pyspark_amqp.format_options import read_source
+from tests.pyspark_amqp.conftest import At
+
+
+def test_deliveries_are_ordered_and_requeued_on_close(broker: At) -> None:
+    queue = broker.queue()
+    broker.publish(queue, [b"%d" % number for number in range(300)])
+    with Connection(from_url(broker.url)) as connection:
+        assert connection.check_no_stream(queue).message_count == 300
+        connection.consume(queue, 200)
+        bodies = []
+        while deliveries := connection.poll(0.5):
+            bodies += [delivery.body for delivery in deliveries]
+            tag = deliveries[99].tag if len(deliveries) > 99 else deliveries[-1].tag
+        assert bodies == [b"%d" % number for number in range(200)]
+        connection.ack(tag)
+    assert broker.count(queue) == 300 - tag
+
+
+def test_a_body_of_many_frames_is_whole(broker: At) -> None:
+    queue = broker.queue()
+    body = bytes(range(256)) * 8192
+    broker.publish(queue, [body, b""])
+    with Connection(from_url(broker.url)) as connection:
+        connection.open_channel()
+        connection.consume(queue, 2)
+        found = connection.poll(5)
+        while len(found) < 2:
+            found += connection.poll(5)
+        assert [delivery.body for delivery in found] == [body, b""]
+
+
+def test_a_missing_queue_is_reported_with_its_option(broker: At) -> None:
+    with Connection(from_url(broker.url)) as connection:
+        connection.open_channel()
+        with pytest.raises(OptionError, match="option 'queue': NOT_FOUND - no queue 'nope'"):
+            connection.check_queue("nope")
+
+
+def test_a_stream_is_distinguished_from_a_queue_without_a_delivery(broker: At) -> None:
+    queue, stream = broker.queue(), broker.stream()
+    broker.publish(queue, [b"a"])
+    with Connection(from_url(broker.url)) as connection:
+        connection.check_no_stream(queue)
+        with pytest.raises(OptionError, match=r"option 'queueType'.*queueType=stream"):
+            connection.check_no_stream(stream)
+    method, _, _ = broker.channel.basic_get(queue, auto_ack=True)
+    assert not method.redelivered
+
+
+@pytest.mark.parametrize(
+    ("change", "option"),
+    [(("guest:guest", "guest:wrong"), "url"), (("guest:guest", "nobody:x"), "url")],
+)
+def test_a_refused_login_is_an_error(broker: At, change: tuple[str, str], option: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{option}': ACCESS_REFUSED"):
+        Connection(from_url(broker.url.replace(*change)))
+
+
+def test_a_missing_vhost_is_an_error(broker: At) -> None:
+    with pytest.raises(OptionError, match=r"option 'url': .*vhost nope not found"):
+        Connection(from_url(f"{broker.url.rsplit('/', 1)[0]}/nope"))
+
+
+def test_a_closed_port_is_an_error() -> None:
+    with pytest.raises(OptionError, match="option 'url': cannot connect to 127"):
+        Connection(from_url(f"amqp://127.0.0.1:{free_port()}"))
+
+
+def test_a_server_without_amqp_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            peer.recv(8)
+            peer.close()
+
+        threading.Thread(target=answer).start()
+        with pytest.raises(OptionError, match=r"option 'url'.*does not speak AMQP"):
+            Connection(from_url(f"amqp://127.0.0.1:{server.getsockname()[1]}"))
+
+
+def test_a_deleted_queue_of_a_consumer_is_an_error(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    with Connection(from_url(amqp_broker.url)) as connection:
+        connection.open_channel()
+        connection.consume(queue, 1)
+        amqp_broker.channel.queue_delete(queue)
+        with pytest.raises(BrokerError, match="cancelled the consumer"):
+            connection.poll(5)
+
+
+def test_a_stopped_broker_is_a_lost_connection() -> None:
+    with EmbeddedBroker() as broker:
+        connection = Connection(from_url(broker.url))
+        connection.open_channel()
+        broker.stop()
+        with pytest.raises(ConnectionLost):
+            connection.poll(5)
+        connection.drop()
+
+
+def test_alarms_are_noticed(amqp_broker: At) -> None:
+    connection = Connection(from_url(amqp_broker.url))
+    connection.heed(0, spec.Connection.Blocked("memory"))
+    assert connection.is_blocked
+    connection.heed(0, spec.Connection.Unblocked())
+    assert not connection.is_blocked
+    connection.close()
+
+
+def test_tls_checks_the_brokers_certificate(tmp_path: Path) -> None:
+    issuer = Issuer(tmp_path)
+    served = issuer.server()
+    files: dict[str, Any] = {"tls_cert_file": str(served.certificate), "tls_key_file": str(served.key)}
+    with EmbeddedBroker(tls_port=0, **files) as broker:
+        port = broker.ask(lambda server: server.ports["amqps"])
+        given = {"host": "localhost", "port": str(port), "tls": "true", "queue": "q"}
+        trusting = read_source({**given, "tls.caFile": str(issuer.authority)}, is_streaming=True)
+        with Connection(trusting.address) as connection:
+            connection.open_channel()
+        with pytest.raises(OptionError, match=r"option 'host'.*certificate"):
+            Connection(read_source(given, is_streaming=True).address)
+        blind = read_source({**given, "tls.verify": "false"}, is_streaming=True)
+        Connection(blind.address).close()

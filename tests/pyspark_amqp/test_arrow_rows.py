@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pika
+import pika.frame
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_amqp.arrow_rows import (
+    BATCH_BYTES_MAX,
+    BATCH_ROWS_MAX,
+    COLUMNS,
+    Rows,
+    check_schema,
+    default_schema,
+    stream_offset,
+)
+from pyspark_amqp.errors import OptionError
+from pyspark_amqp.frame_parser import Delivery
+
+SCHEMA = (
+    StructType()
+    .add("offset", LongType())
+    .add("body", BinaryType())
+    .add("queue", StringType())
+    .add("message_id", StringType())
+    .add("timestamp", TimestampType())
+    .add("headers", MapType(StringType(), StringType()))
+    .add("error", StringType())
+)
+
+
+def delivery(body: bytes = b"body", **properties: object) -> Delivery:
+    header = pika.frame.Header(1, len(body), pika.BasicProperties(**properties)).marshal()[7:-1]
+    return Delivery(1, False, b"exchange", b"key", header, body)
+
+
+def row(message: Delivery, schema: StructType = SCHEMA, offset: int | None = None) -> dict[str, object]:
+    rows = Rows(schema, "q")
+    rows.add(message, offset)
+    found: list[dict[str, object]] = rows.take().to_pylist()
+    (only,) = found
+    return only
+
+
+def test_a_row_has_the_requested_columns() -> None:
+    found = row(delivery(message_id="id", timestamp=1_700_000_000, headers={"a": "b", "n": 1}), offset=7)
+    assert list(found) == SCHEMA.fieldNames()
+    assert (found["offset"], found["body"], found["queue"], found["message_id"]) == (7, b"body", "q", "id")
+    assert str(found["timestamp"]) == "2023-11-14 22:13:20+00:00"
+    assert (found["headers"], found["error"]) == ([("a", "b"), ("n", "1")], None)
+
+
+def test_missing_properties_are_null() -> None:
+    found = row(delivery())
+    assert [found[name] for name in ("offset", "message_id", "timestamp", "headers", "error")] == [None] * 5
+
+
+def test_the_columns_are_those_of_the_default_schema() -> None:
+    texts = default_schema(include_properties=True, include_headers=True).split(", ")
+    assert dict(text.split(" ", 1) for text in texts) == COLUMNS
+    assert "message_id" not in default_schema(False, False)
+    assert default_schema(False, False).endswith("error string")
+
+
+def test_an_unknown_column_or_another_type_is_refused() -> None:
+    with pytest.raises(OptionError, match="no column 'bodi'"):
+        check_schema(StructType().add("bodi", BinaryType()))
+    with pytest.raises(OptionError, match="column 'body' is binary, not string"):
+        check_schema(StructType().add("body", StringType()))
+    check_schema(SCHEMA)
+
+
+def test_a_publishers_header_of_that_name_is_omitted() -> None:
+    assert row(delivery(headers={"x-stream-offset": "first", "a": "b"}))["headers"] == [("a", "b")]
+
+
+def test_the_offset_of_a_stream_is_not_among_the_headers() -> None:
+    message = delivery(headers={"x-stream-offset": pika.compat.long(12), "a": "b"})
+    assert stream_offset(message.header) == 12
+    assert row(message)["headers"] == [("a", "b")]
+
+
+@pytest.mark.parametrize("properties", [{}, {"content_type": "x"}, {"content_encoding": "y", "message_id": "z"}])
+@pytest.mark.parametrize("before", [{}, {"a": "x"}, {"a": "\x0fx-stream-offsetl"}])
+def test_the_offset_is_found_at_any_position(before: dict[str, str], properties: dict[str, Any]) -> None:
+    message = delivery(headers={**before, "x-stream-offset": pika.compat.long(1 << 40)}, **properties)
+    assert stream_offset(message.header) == 1 << 40
+
+
+def test_an_offset_in_another_header_is_ignored() -> None:
+    assert stream_offset(delivery(headers={"a": "\x0fx-stream-offsetl12345678"}).header) is None
+    assert stream_offset(delivery().header) is None
+
+
+def test_unreadable_headers_keep_the_body_and_give_a_reason() -> None:
+    broken = struct.pack(">I", 9) + b"\x05abcde?\x00\x00"
+    header = struct.pack(">HHQH", 60, 0, 4, 1 << 13) + broken
+    found = row(Delivery(1, False, b"", b"k", header, b"body"))
+    assert found["body"] == b"body"
+    assert found["headers"] is None
+    assert str(found["error"]).startswith("headers: ")
+
+
+def test_header_octets_that_are_not_utf_8_are_shown_and_reported() -> None:
+    message = delivery(headers={"h": "abc"})
+    found = row(message._replace(header=message.header.replace(b"abc", b"a\xffc")))
+    assert (found["headers"], found["error"]) == ([("h", "a\\xffc")], "header h is not UTF-8")
+
+
+def test_a_routing_key_that_is_not_utf_8_is_shown_and_reported() -> None:
+    schema = StructType().add("routing_key", StringType()).add("error", StringType())
+    found = row(delivery()._replace(routing_key=b"a\xff"), schema)
+    assert found == {"routing_key": "a\\xff", "error": "the exchange or the routing key is not UTF-8"}
+
+
+def test_a_batch_is_limited_by_rows_and_octets() -> None:
+    rows = Rows(SCHEMA, "q")
+    for _ in range(BATCH_ROWS_MAX - 1):
+        rows.add(delivery(), None)
+    assert not rows.is_full
+    rows.add(delivery(), None)
+    assert rows.is_full
+    assert rows.take().num_rows == BATCH_ROWS_MAX
+    assert not rows.is_full
+    rows.add(delivery(b"x" * BATCH_BYTES_MAX), None)
+    assert rows.is_full
+
+
+def test_without_rows_the_batch_is_empty_with_the_same_schema() -> None:
+    batch = Rows(SCHEMA, "q").take()
+    assert (batch.num_rows, batch.schema.field("timestamp").type) == (0, pa.timestamp("us", tz="UTC"))

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_amqp.errors import OptionError
+from pyspark_amqp.format_options import SourceOptions, parse_offsets, read_sink, read_source
+
+
+def streaming(**options: str) -> SourceOptions:
+    return read_source({"queue": "q", **{name.replace("_", "."): text for name, text in options.items()}}, True)
+
+
+def test_only_the_queue_is_required() -> None:
+    options = read_source({"queue": "orders"}, is_streaming=True)
+    assert (options.queues, options.is_stream, str(options.address)) == (("orders",), False, "localhost:5672")
+    assert options.offsets_per_trigger_max == 10_000
+
+
+def test_streaming_starts_at_the_end_and_a_batch_at_the_beginning() -> None:
+    options = {"queue": "s", "queueType": "stream"}
+    assert read_source(options, is_streaming=True).starting_offsets == "latest"
+    assert read_source(options, is_streaming=False).starting_offsets == "earliest"
+    assert read_source(options, is_streaming=True).offsets_per_trigger_max is None
+
+
+def test_names_are_case_insensitive() -> None:
+    assert read_source({"QUEUE": "q", "queuetype": "Stream"}, is_streaming=True).is_stream
+
+
+def test_several_streams_are_read_in_the_order_of_their_names() -> None:
+    assert streaming(queueType="stream", queue="b, a").queues == ("a", "b")
+    assert streaming(queue="b,a").queues == ("b,a",)
+
+
+def test_offsets_are_words_or_numbers_by_queue() -> None:
+    assert parse_offsets(" Earliest ", ("earliest",)) == "earliest"
+    assert parse_offsets('{"b": 2, "a": 0}', ()) == {"a": 0, "b": 2}
+
+
+def test_a_password_may_come_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("from the file\n", "utf-8")
+    monkeypatch.setenv("BROKER_PASSWORD", "from the environment")
+    address = streaming(host="h", port="1", virtualHost="v", username="u", passwordFile=str(secret)).address
+    assert (address.host, address.port, address.virtual_host, address.username) == ("h", 1, "v", "u")
+    assert address.password == "from the file"
+    assert streaming(url="amqp://u@h", passwordEnv="BROKER_PASSWORD").address.password == "from the environment"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"queue": ""}, "queue"),
+        ({"quue": "q"}, "quue"),
+        ({"queue": "a,,b", "queueType": "stream"}, "queue"),
+        ({"queue": "a,a", "queueType": "stream"}, "queue"),
+        ({"queueType": "lazy"}, "queueType"),
+        ({"startingOffsets": "latest"}, "startingOffsets"),
+        ({"queueType": "stream", "startingOffsets": "first"}, "startingOffsets"),
+        ({"queueType": "stream", "startingOffsets": '{"other": 1}'}, "startingOffsets"),
+        ({"queueType": "stream", "startingOffsets": '{"q": -1}'}, "startingOffsets"),
+        ({"queueType": "stream", "startingOffsets": '{"q": true}'}, "startingOffsets"),
+        ({"queueType": "stream", "startingOffsets": "earliest", "startingTimestamp": "1"}, "startingTimestamp"),
+        ({"queueType": "stream", "endingOffsets": "latest"}, "endingOffsets"),
+        ({"queueType": "stream", "maxBytesPerTrigger": "1"}, "maxBytesPerTrigger"),
+        ({"minPartitions": "2"}, "minPartitions"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
+        ({"maxOffsetsPerTrigger": "1e3"}, "maxOffsetsPerTrigger"),
+        ({"maxOffsetsPerTrigger": "²"}, "maxOffsetsPerTrigger"),
+        ({"prefetch": "65536"}, "prefetch"),
+        ({"includeHeaders": "yes"}, "includeHeaders"),
+        ({"url": "amqp://h", "port": "1"}, "port"),
+        ({"password": "x", "passwordEnv": "Y"}, "passwordEnv"),
+        ({"passwordEnv": "NO_SUCH_VARIABLE_HERE"}, "passwordEnv"),
+        ({"passwordFile": "/no/such/file"}, "passwordFile"),
+        ({"tls.caFile": "x"}, "tls.caFile"),
+        ({"tls": "true", "tls.keyFile": "x"}, "tls.keyFile"),
+    ],
+)
+def test_an_invalid_option_is_named(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{named}'"):
+        read_source({"queue": "q", **options}, is_streaming=True)
+
+
+def test_a_batch_refuses_options_of_triggers() -> None:
+    with pytest.raises(OptionError, match="option 'maxOffsetsPerTrigger'"):
+        read_source({"queue": "q", "maxOffsetsPerTrigger": "1"}, is_streaming=False)
+
+
+def test_sparks_own_options_are_ignored() -> None:
+    assert read_source({"queue": "q", "path": "x", "checkpointLocation": "y"}, is_streaming=True).queues == ("q",)
+
+
+def test_the_defaults_of_a_sink_lose_nothing() -> None:
+    options = read_sink({"routingKey": "q"})
+    assert (options.exchange, options.routing_key, options.mandatory, options.delivery_mode) == ("", "q", True, 2)
+    assert (options.in_flight_max, options.confirm_timeout_ms, options.message_id) == (1000, 30_000, "auto")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"queue": "q"}, "queue"),
+        ({"exchange": "x" * 256}, "exchange"),
+        ({"deliveryMode": "3"}, "deliveryMode"),
+        ({"messageId": "uuid"}, "messageId"),
+        ({"maxInFlight": "0"}, "maxInFlight"),
+    ],
+)
+def test_an_invalid_option_of_a_sink_is_named(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{named}'"):
+        read_sink(options)

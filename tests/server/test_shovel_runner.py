@@ -1,0 +1,101 @@
+"""Shovels start, stop and restart with their parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.admin.access import Permission, User
+from amqp_broker.server.server import Server
+from tests.running import RunningServer
+from tests.server.shovels import COUNT, depth, fill, shovel, states
+
+SHOVEL = {"src-uri": "amqp:///mine", "src-queue": "q", "dest-queue": "other"}
+
+
+def test_a_finished_shovel_is_deleted_with_its_parameter() -> None:
+    with RunningServer() as here:
+        fill(here, "q")
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="other", src_delete_after="queue-length")
+        here.until(lambda server: depth(server, "other") == COUNT and not list(server.shovels))
+        assert here.ask(lambda server: server.broker.vhosts["/"].parameters.of("shovel")) == []
+        assert here.ask(lambda server: len(server.broker.connections)) == 0
+
+
+def test_clearing_a_parameter_stops_its_shovel() -> None:
+    with RunningServer() as here, RunningServer() as there:
+        fill(here, "q", 1)
+        shovel(here, src_queue="q", dest_uri=f"amqp://127.0.0.1:{there.port}", dest_queue="other")
+        there.until(lambda server: depth(server, "other") == 1)
+        here.ask(lambda server: server.broker.vhosts["/"].parameters.clear("shovel", "s"))
+        there.until(lambda server: not server.broker.connections)
+        here.until(lambda server: not server.broker.connections)
+
+
+def test_deleting_a_vhost_stops_its_shovels() -> None:
+    with RunningServer() as here:
+        fill(here, "q", 1)
+        value = {"src-uri": "amqp:///v", "src-queue": "q", "dest-uri": "amqp:///v", "dest-queue": "other"}
+
+        def start(server: Server) -> None:
+            server.broker.add_vhost("v").parameters.set("shovel", "s", value)
+
+        here.ask(start)
+        here.until(lambda server: [one.state for one in server.shovels] == ["running"])
+        here.ask(lambda server: server.broker.delete_vhost("v"))
+        assert states(here) == []
+
+
+def test_an_invalid_definition_starts_no_shovel() -> None:
+    with RunningServer() as here:
+        with pytest.raises(InvalidParameter, match="Must specify"):
+            shovel(here, dest_uri="amqp://")
+        assert states(here) == []
+
+
+def test_a_restarted_shovel_moves_the_remaining_messages() -> None:
+    with RunningServer() as here:
+        fill(here, "q")
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="other")
+        here.until(lambda server: depth(server, "other") > 0)
+        assert here.ask(lambda server: server.shovels.restart("/", "s"))
+        here.until(lambda server: depth(server, "other") >= COUNT and depth(server, "q") == 0)
+        assert not here.ask(lambda server: server.shovels.restart("/", "nobody"))
+
+
+def test_an_invalid_destination_leaks_no_connections() -> None:
+    with RunningServer() as here, RunningServer() as there:
+        shovel(here, src_queue="q", dest_uri=f"amqp://127.0.0.1:{there.port}", dest_exchange="none")
+        for _ in range(3):
+            there.until(lambda server: server.broker.counters.connections_created)
+            here.until(lambda server: [one.state for one in server.shovels] == ["terminated"])
+            there.until(lambda server: not server.transports)
+            here.advance(1000)
+
+
+def test_a_stopped_node_runs_no_shovels() -> None:
+    with RunningServer() as here:
+        fill(here, "q", 1)
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="other")
+        here.until(lambda server: depth(server, "other") == 1)
+        here.ask(lambda server: server.pauses.begin("stopped"))
+        here.until(lambda server: server.node.state == "stopped")
+        here.advance(5000)
+        assert states(here) == [("terminated", "")]
+        assert here.ask(lambda server: len(server.broker.connections)) == 0
+        here.ask(lambda server: server.pauses.begin("running"))
+        here.until(lambda server: [one.state for one in server.shovels] == ["running"])
+
+
+@pytest.mark.parametrize("uris", [["amqp:///other"], ["amqp:///mine", "amqp:///other"]])
+def test_a_shovel_can_only_open_vhosts_of_its_owner(uris: list[str]) -> None:
+    def refuse(server: Server) -> None:
+        mine = server.broker.add_vhost("mine")
+        server.broker.add_vhost("other")
+        owner = User("owner", permissions={"mine": Permission()})
+        mine.parameters.set("shovel", "s", {**SHOVEL, "dest-uri": "amqp:///mine"}, owner)
+        with pytest.raises(InvalidParameter, match='user "owner" may not connect to vhost "other"'):
+            mine.parameters.set("shovel", "s", {**SHOVEL, "dest-uri": uris}, owner)
+
+    with RunningServer() as here:
+        here.ask(refuse)

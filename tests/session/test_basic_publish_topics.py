@@ -1,0 +1,155 @@
+"""Topic permissions, asked for at every publish to a topic exchange.
+
+RabbitMQ 3.10 refuses in the same place but for the text (there without `write`), checks the publish's own routing key
+only, and does so before it looks at expiration and CC. The order here is that of 4.x (rabbit_channel.erl,
+basic.publish, check_write_permitted_on_topics).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
+
+from amqp_broker.broker.admin.access import TopicPermission
+from tests.peer import Lab, Peer
+
+
+def refused(key: str) -> str:
+    return (
+        f"ACCESS_REFUSED - write access to topic '{key}' in exchange 'amq.topic' in vhost '/' refused for user 'guest'"
+    )
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    """A client that may write to its own topics, and a queue that gets all of them."""
+    peer = lab.connect()
+    peer.declare("q")
+    for exchange in ("amq.topic", "amq.fanout"):
+        peer.call(Queue.Bind(queue="q", exchange=exchange, routing_key="#"))
+    permit(lab, "^{username}\\.")
+    return peer
+
+
+def permit(lab: Lab, write: str) -> None:
+    guest = lab.broker.users["guest"]
+    lab.broker.users.set_topic_permission(guest, "/", "amq.topic", TopicPermission(write=write))
+
+
+def test_a_permitted_topic_is_published_again_and_again(peer: Peer) -> None:
+    for _ in range(3):
+        peer.publish("guest.a", b"x", exchange="amq.topic")
+    assert peer.declare("q").message_count == 3
+
+
+@pytest.mark.parametrize("body", [b"", b"x", b"x" * 200_000])
+def test_another_topic_is_refused(peer: Peer, body: bytes) -> None:
+    peer.publish("other.a", body, exchange="amq.topic")
+    assert peer.expect_channel_close(403) == refused("other.a")
+    peer.open_channel(1)
+    assert peer.declare("q").message_count == 0
+
+
+def test_a_topic_is_refused_as_often_as_it_is_published(peer: Peer) -> None:
+    for _ in range(2):
+        peer.publish("other.a", b"x", exchange="amq.topic")
+        assert peer.expect_channel_close(403) == refused("other.a")
+        peer.open_channel(1)
+
+
+def test_a_refused_message_is_not_confirmed(peer: Peer) -> None:
+    peer.call(Confirm.Select())
+    peer.publish("other.a", b"x", exchange="amq.topic")
+    peer.expect_channel_close(403)
+    peer.expect_nothing()
+
+
+def test_a_transaction_learns_of_a_refusal_at_once(peer: Peer) -> None:
+    peer.call(Tx.Select())
+    peer.publish("other.a", b"x", exchange="amq.topic")
+    assert peer.expect_channel_close(403) == refused("other.a")
+
+
+@pytest.mark.parametrize("exchange", ["amq.fanout", ""])
+def test_exchanges_of_other_types_have_no_topics(lab: Lab, peer: Peer, exchange: str) -> None:
+    guest = lab.broker.users["guest"]
+    lab.broker.users.set_topic_permission(guest, "/", exchange, TopicPermission("", ""))
+    peer.publish("q", b"x", exchange=exchange)
+    assert peer.declare("q").message_count == 1
+
+
+def test_topic_permissions_do_not_apply_behind_another_exchange(peer: Peer) -> None:
+    peer.call(Exchange.Declare(exchange="x", exchange_type="fanout"))
+    peer.call(Exchange.Bind(source="x", destination="amq.topic"))
+    peer.publish("other.a", b"x", exchange="x")
+    assert peer.declare("q").message_count == 1
+
+
+@pytest.mark.parametrize("header", ["CC", "BCC"])
+def test_further_routing_keys_need_permission(peer: Peer, header: str) -> None:
+    peer.publish("guest.a", b"x", exchange="amq.topic", headers={header: ["guest.b"]})
+    assert peer.declare("q").message_count == 1
+    peer.publish("guest.a", b"x", exchange="amq.topic", headers={header: ["guest.b", "other.b"]})
+    assert peer.expect_channel_close(403) == refused("other.b")
+
+
+@pytest.mark.parametrize(
+    ("properties", "code", "text"),
+    [
+        ({"expiration": "x"}, 406, "PRECONDITION_FAILED - invalid expiration 'x': no_integer"),
+        (
+            {"headers": {"CC": "x"}},
+            406,
+            'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}',
+        ),
+        ({"user_id": "x"}, 403, refused("other.a")),
+    ],
+)
+def test_topics_are_checked_behind_the_headers_and_before_the_user_id(
+    peer: Peer, properties: dict[str, Any], code: int, text: str
+) -> None:
+    peer.publish("other.a", b"x", exchange="amq.topic", **properties)
+    assert peer.expect_channel_close(code) == text
+
+
+def test_a_change_counts_for_the_next_message(lab: Lab, peer: Peer) -> None:
+    peer.publish("guest.a", b"x", exchange="amq.topic")
+    permit(lab, "^other\\.")
+    peer.publish("other.a", b"x", exchange="amq.topic")
+    peer.publish("guest.a", b"x", exchange="amq.topic")
+    assert peer.expect_channel_close(403) == refused("guest.a")
+    lab.broker.users.clear_topic_permission(lab.broker.users["guest"], "/")
+    peer.open_channel(1)
+    peer.publish("guest.a", b"x", exchange="amq.topic")
+    assert peer.declare("q").message_count == 3
+
+
+def test_a_change_of_permissions_counts_for_the_next_message(lab: Lab, peer: Peer) -> None:
+    peer.publish("q", b"x")
+    lab.broker.users.clear_permission(lab.broker.users["guest"], "/")
+    peer.publish("q", b"x")
+    text = "ACCESS_REFUSED - write access to exchange 'amq.default' in vhost '/' refused for user 'guest'"
+    assert peer.expect_channel_close(403) == text
+
+
+def test_the_permission_to_write_comes_first(lab: Lab, peer: Peer) -> None:
+    lab.broker.users.clear_permission(lab.broker.users["guest"], "/")
+    peer.publish("other.a", b"x", exchange="amq.topic")
+    assert "write access to exchange 'amq.topic'" in peer.expect_channel_close(403)
+
+
+def test_a_permitted_topic_takes_the_plain_path(lab: Lab, peer: Peer) -> None:
+    peer.publish("guest.a", b"x", exchange="amq.topic")
+    peer.publish("other.a", b"x", exchange="amq.topic")
+    peer.expect_channel_close(403)
+    routes = {route.address.routing_key: route.is_plain for route in peer.session.routes.values()}
+    assert routes == {"guest.a": True, "other.a": False}
+
+
+def test_a_consumer_needs_no_topics(lab: Lab, peer: Peer) -> None:
+    permit(lab, "")
+    peer.consume("q", no_ack=True)
+    peer.publish("q", b"x")
+    assert isinstance(peer.expect_delivery()[0], Basic.Deliver)

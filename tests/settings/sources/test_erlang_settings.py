@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.settings.sources.erlang_settings import from_arguments, from_config, plugins
+from amqp_broker.settings.sources.erlang_terms import TermError
+from amqp_broker.settings.sources.rabbitmq_conf import parts
+
+
+def pairs(text: str) -> dict[str, str]:
+    """Return the entries of rabbitmq.conf for settings of the application rabbit, which must be valid."""
+    entries, wrong = from_config(f"[{{rabbit, [{text}]}}].", "f")
+    assert wrong == []
+    assert {entry.place for entry in entries} <= {"f"}
+    return {".".join(parts(entry.key)): entry.value for entry in entries}
+
+
+@pytest.mark.parametrize(
+    ("term", "settings"),
+    [
+        ("{heartbeat, 30}", {"heartbeat": "30"}),
+        ('{default_user, <<"anna">>}', {"default_user": "anna"}),
+        ("{tcp_listeners, [5673]}", {"listeners.tcp.0": "5673"}),
+        (
+            '{tcp_listeners, [{"127.0.0.1", 5672}, {"::1", 5673}]}',
+            {"listeners.tcp.0": "127.0.0.1:5672", "listeners.tcp.1": "::1:5673"},
+        ),
+        ("{tcp_listeners, []}", {"listeners.tcp": "none"}),
+        ("{ssl_listeners, [5671]}", {"listeners.ssl.0": "5671"}),
+        (
+            '{ssl_options, [{cacertfile, "/ca.pem"}, {verify, verify_peer}]}',
+            {"ssl_options.cacertfile": "/ca.pem", "ssl_options.verify": "verify_peer"},
+        ),
+        ("{loopback_users, []}", {"loopback_users": "none"}),
+        ('{loopback_users, [<<"anna.b">>]}', {"loopback_users.anna.b": "true"}),
+        ("{default_user_tags, [monitoring]}", {"default_user_tags.monitoring": "true"}),
+        (
+            '{default_permissions, [<<".*">>, <<"^x">>, <<"y">>]}',
+            {
+                "default_permissions.configure": ".*",
+                "default_permissions.write": "^x",
+                "default_permissions.read": "y",
+            },
+        ),
+        ("{auth_mechanisms, ['PLAIN', 'EXTERNAL']}", {"auth_mechanisms.0": "PLAIN", "auth_mechanisms.1": "EXTERNAL"}),
+        ("{vm_memory_high_watermark, 0.4}", {"vm_memory_high_watermark.relative": "0.4"}),
+        ("{vm_memory_high_watermark, {absolute, 1000000}}", {"vm_memory_high_watermark.absolute": "1000000"}),
+        ("{disk_free_limit, 2147483648}", {"disk_free_limit.absolute": "2147483648"}),
+        ("{disk_free_limit, {mem_relative, 1.5}}", {"disk_free_limit.relative": "1.5"}),
+        ("{default_consumer_prefetch, {false, 250}}", {"default_consumer_prefetch": "250"}),
+        (
+            "{log, [{console, [{enabled, true}, {level, debug}]}]}",
+            {"log.console": "true", "log.console.level": "debug"},
+        ),
+        ('{log, [{file, [{file, "/x.log"}]}]}', {"log.file": "/x.log"}),
+        ("{log_levels, [{default, error}]}", {"log.default.level": "error"}),
+    ],
+)
+def test_a_term_becomes_an_entry_of_rabbitmq_conf(term: str, settings: dict[str, str]) -> None:
+    assert pairs(term) == settings
+
+
+@pytest.mark.parametrize("name", ["listener", "tcp_config"])
+def test_the_port_of_the_http_api_is_in_a_table(name: str) -> None:
+    entries, wrong = from_config(f"[{{rabbitmq_management, [{{{name}, [{{port, 1}}]}}]}}].", "f")
+    assert [(entry.key, entry.value) for entry in entries] in (
+        [("management.tcp.port", "1")],
+        [("management.listener.port", "1")],
+    )
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[{rabbit, [{heartbeat 30}]}].", "f: line 1: this is not an Erlang term"),
+        ("{rabbit, []}.", "f: this is not a list of applications and their settings"),
+        ("[rabbit].", "f: this is not a list of applications and their settings"),
+        ("[{rabbit, true}].", "f: the settings of rabbit are not pairs"),
+        ("[{kernel, [{x, 1}]}].", "f: settings of kernel have no effect here"),
+        ("[{rabbit, [{cluster_nodes, {[a], disc}}]}].", "f: cluster_nodes has no effect here"),
+    ],
+)
+def test_terms_without_an_equivalent_are_reported(text: str, wrong: str) -> None:
+    assert from_config(text, "f") == ([], [wrong])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ("-rabbit disk_free_limit 2147483648", {"disk_free_limit.absolute": "2147483648"}),
+        ("-rabbit heartbeat 5 channel_max 7", {"heartbeat": "5", "channel_max": "7"}),
+        (
+            "-rabbit log_levels [{connection,error},{default,error}] -rabbit heartbeat 5",
+            {"log.connection.level": "error", "log.default.level": "error", "heartbeat": "5"},
+        ),
+        ('-rabbitmq_management load_definitions \\"/x.json\\"', {"management.load_definitions": "/x.json"}),
+        ("-rabbit log '[{console, [{level, debug}]}]'", {"log.console.level": "debug"}),
+    ],
+)
+def test_arguments_of_the_virtual_machine_become_entries(arguments: str, settings: dict[str, str]) -> None:
+    entries, wrong = from_arguments(arguments, "ERL_ARGS")
+    assert {entry.key: entry.value for entry in entries} == settings
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ("+S 2:2 -setcookie secret", ["E: +S has no effect here", "E: -setcookie has no effect here"]),
+        ("-kernel inet_dist_listen_min 1", ["E: -kernel has no effect here"]),
+        ("-rabbit heartbeat", ["E: -rabbit has a key without a value"]),
+        ("-rabbit default_pass Se#cret", ["E: the value of default_pass is not an Erlang term"]),
+        ("-rabbit 'x", ["E: a quotation mark has no partner"]),
+    ],
+)
+def test_other_arguments_are_reported_without_their_values(arguments: str, wrong: list[str]) -> None:
+    assert from_arguments(arguments, "E") == ([], wrong)
+
+
+def test_plugins_are_a_list_of_names() -> None:
+    assert plugins("[rabbitmq_management,\n rabbitmq_shovel].\n") == ["rabbitmq_management", "rabbitmq_shovel"]
+
+
+@pytest.mark.parametrize("text", ["rabbitmq_management.", "[1].", "[a", ""])
+def test_other_terms_are_not_a_list_of_plugins(text: str) -> None:
+    with pytest.raises(TermError):
+        plugins(text)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.settings.sources.erlang_terms import DEPTH_MAX, Atom, TermError, read
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("[rabbitmq_management,rabbitmq_prometheus].", ["rabbitmq_management", "rabbitmq_prometheus"]),
+        ("[].", []),
+        ("[]", []),
+        ("% a comment\n[ a , % another\n b ]\n.\n", ["a", "b"]),
+        ("{heartbeat, 30}", ("heartbeat", 30)),
+        ("{a, -1.5}", ("a", -1.5)),
+        ("1.0e-3", 0.001),
+        ('"a \\"quoted\\" string"', 'a "quoted" string'),
+        ('<<"guest">>', "guest"),
+        ("<<>>", ""),
+        ("'PLAIN'", "PLAIN"),
+        ("'it\\'s'", "it's"),
+        ('"]"', "]"),
+        ('["."]', ["."]),
+        ("rabbit@host", "rabbit@host"),
+        ("[{rabbit, [{a, [{b, true}]}]}].", [("rabbit", [("a", [("b", "true")])])]),
+    ],
+)
+def test_a_term_is_read(text: str, term: Any) -> None:
+    assert read(text) == term
+
+
+def test_atoms_and_strings_differ() -> None:
+    assert [type(term) for term in read('[a, \'b\', "c", <<"d">>]')] == [Atom, Atom, str, str]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", 1),
+        (".", 1),
+        ("[a", 1),
+        ("[a,\nb", 2),
+        ("[a b]", 1),
+        ("[a}", 1),
+        ("{a]", 1),
+        ("[,]", 1),
+        ("a. b.", 1),
+        ("a..", 1),
+        ("[a]\n]", 2),
+        ("Variable", 1),
+        ("#{a => 1}", 1),
+        ("<<1>>", 1),
+        ('"open', 1),
+        ("\n\n'open", 3),
+        ("[" * (DEPTH_MAX + 2), 1),
+        ("[" * 100_000, 1),
+    ],
+)
+def test_an_invalid_term_is_refused_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(TermError) as caught:
+        read(text)
+    assert str(caught.value) == f"line {line}: this is not an Erlang term"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+from pamqp import body, commands, frame, header
+
+from amqp_broker.amqp.message import Address
+from amqp_broker.shovel.amqp_client import Client, Lost
+from tests.shovel.pair import Pair
+
+
+class IdlePeer:
+    """A peer that does nothing."""
+
+    def set_up(self, client: Client) -> object:
+        return iter(())
+
+    def on_ready(self, client: Client) -> None:
+        pass
+
+
+def client() -> Client:
+    return Client(IdlePeer(), "guest", "guest", "/", 10, "test")  # type: ignore[arg-type] # only what is called
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"AMQP\0\0\x09\x01", "does not speak AMQP"),
+        (b"\x01\0\0\0\0\0\x04\0\x0a\0\x0a\x00", "a frame without its end octet"),
+        (b"\x01\0\0\0\0\0\x04\xff\xff\xff\xff\xce", "invalid AMQP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak AMQP"),
+        (b"\x01\0\0\xff\xff\xff\xff\0", "a frame of 4294967295 octets; the limit is 131072"),
+        (b"\x02\0\x01\0\0\0\x01x\xce", "content without a method"),
+        (
+            frame.marshal(commands.Connection.Start(mechanisms="EXTERNAL"), 0),
+            "does not offer PLAIN; it offers EXTERNAL",
+        ),
+        (frame.marshal(commands.Connection.Close(320, "bye", 0, 0), 0), "320 bye"),
+    ],
+)
+def test_invalid_octets_raise_lost_with_the_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(Lost, match=reason):
+        client().receive(data)
+
+
+def test_frames_may_arrive_octet_by_octet() -> None:
+    subject = client()
+    start = frame.marshal(commands.Connection.Start(mechanisms="PLAIN", server_properties={}), 0)
+    for octet in start:
+        subject.receive(bytes([octet]))
+    start_ok = frame.unmarshal(subject.outbox[1])[2]
+    assert isinstance(start_ok, commands.Connection.StartOk)
+    assert start_ok.response == "\0guest\0guest"
+
+
+def test_silence_for_two_heartbeat_intervals_raises_lost() -> None:
+    subject = client()
+    for _ in range(5):
+        subject.tick()
+    with pytest.raises(Lost, match="no data for 2 heartbeat intervals of 10 s"):
+        subject.tick()
+
+
+def test_silence_of_a_paused_socket_is_ignored() -> None:
+    subject = client()
+    for _ in range(20):
+        subject.tick(is_listening=False)
+
+
+def test_any_frame_counts_as_a_sign_of_life() -> None:
+    subject = client()
+    for _ in range(20):
+        subject.tick()
+        subject.receive(b"\x08\0\0\0\0\0\0\xce")
+
+
+def test_a_returned_message_is_reported_with_its_reason() -> None:
+    told: list[tuple[str, str, str]] = []
+
+    class Publisher(IdlePeer):
+        def on_returned(self, client: Client, address: Address, reason: str) -> None:
+            told.append((address.exchange, address.routing_key, reason))
+
+    subject = Client(Publisher(), "guest", "guest", "/", 10, "test")  # type: ignore[arg-type] # only what is called
+    returned = frame.marshal(commands.Basic.Return(312, "NO_ROUTE", "e", "k"), 1)
+    content = header.ContentHeader(0, 1, commands.Basic.Properties())
+    subject.receive(returned + frame.marshal(content, 1) + frame.marshal(body.ContentBody(b"x"), 1))
+    assert told == [("e", "k", "312 NO_ROUTE")]
+
+
+def test_a_name_that_pamqp_refuses_is_declared() -> None:
+    pair = Pair()
+    pair.shovel(src_queue="päper/≈:1", dest_queue="b c")
+    assert "päper/≈:1" in pair.here.vhosts["/"].queues

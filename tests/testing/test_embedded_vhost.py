@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pika
+import pytest
+
+from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.testing import EmbeddedBroker, LeakWarning
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+def connect(url: str, name: str = "") -> pika.BlockingConnection:
+    parameters = pika.URLParameters(url)
+    parameters.client_properties = {"connection_name": name} if name else None
+    return pika.BlockingConnection(parameters)
+
+
+def test_a_vhost_exists_only_in_its_block(broker: EmbeddedBroker) -> None:
+    with broker.vhost("shop/eu") as vhost:
+        assert (str(vhost), vhost.name) == ("shop/eu", "shop/eu")
+        assert vhost.url.endswith("/shop%2Feu")
+        connect(vhost.url).close()
+    assert vhost.leaks == []
+    assert "shop/eu" not in broker.ask(lambda server: list(server.broker.vhosts))
+
+
+def test_vhosts_have_different_names(broker: EmbeddedBroker) -> None:
+    with broker.vhost() as one, broker.vhost() as other:
+        assert one.name != other.name
+
+
+def test_an_open_connection_is_a_leak_with_its_details(broker: EmbeddedBroker) -> None:
+    with pytest.warns(LeakWarning, match="'my app'") as caught, broker.vhost() as vhost:  # noqa: PT031
+        channel = connect(vhost.url, "my app").channel()
+        channel.queue_declare("q")
+        channel.basic_publish("", "q", b"m")
+        channel.basic_get("q")
+        tag = channel.basic_consume("q", print)
+    assert caught[0].filename == __file__
+    [leak] = vhost.leaks
+    assert "connection 'my app' (127.0.0.1:" in leak
+    assert f"is open, with 1 channels, consumer '{tag}' of 'q', 1 unacknowledged messages" in leak
+
+
+def test_without_warns_leaks_issue_no_warning(broker: EmbeddedBroker) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with broker.vhost(warns=False) as vhost:
+            connect(vhost.url)
+    assert len(vhost.leaks) == 1
+
+
+def test_queues_and_connections_in_other_vhosts_are_leaks(broker: EmbeddedBroker) -> None:
+    with connect(broker.url) as before:
+        before.channel().queue_declare("before")
+        with broker.vhost(warns=False) as outer, broker.vhost(warns=False) as vhost:
+            with connect(outer.url) as other:
+                other.channel().queue_declare("of another test")
+            held = connect(broker.url)
+            held.channel().queue_declare("left")
+        assert sorted(leak for leak in vhost.leaks if "connection" not in leak) == [
+            "queue 'left' in vhost '/' is left behind"
+        ]
+        assert [leak for leak in vhost.leaks if leak.endswith("(vhost '/')")]
+        held.close()
+    broker.reset("/")
+
+
+def test_a_deleted_or_protected_vhost_is_no_error(broker: EmbeddedBroker) -> None:
+    with broker.vhost() as vhost:
+        broker.ask(lambda server: server.broker.delete_vhost(vhost.name))
+    with broker.vhost() as vhost:
+        protected = Metadata(is_protected_from_deletion=True)
+        broker.ask(lambda server: server.broker.vhost(vhost.name).set_metadata(protected))
+    assert vhost.name not in broker.ask(lambda server: list(server.broker.vhosts))
+
+
+def test_the_vhost_is_deleted_after_a_failed_test(broker: EmbeddedBroker) -> None:
+    with pytest.raises(ZeroDivisionError), broker.vhost() as vhost:
+        raise ZeroDivisionError
+    assert vhost.name not in broker.ask(lambda server: list(server.broker.vhosts))
+
+
+def test_a_stopped_broker_is_no_error() -> None:
+    with EmbeddedBroker() as broker:
+        with broker.vhost() as vhost:
+            broker.stop()
+        assert vhost.failure_report() == ""

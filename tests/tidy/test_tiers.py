@@ -1,0 +1,33 @@
+"""Each prefix by which the root conftest.py assigns tests to `make verify` or to a worker matches a test.
+
+Otherwise a renamed file would silently move its tests from `make verify` to `make test`.
+"""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFTEST: dict[str, Any] = runpy.run_path(str(ROOT / "conftest.py"))
+PREFIXES = sorted(
+    {CONFTEST["SMOKE"], *(prefix for name in ("VERIFY", "SPARK", "APART", "LONG") for prefix in CONFTEST[name])}
+)
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefix in PREFIXES if "::" not in prefix])
+def test_a_named_folder_or_file_has_tests(prefix: str) -> None:
+    place = ROOT / prefix
+    assert place.is_file() or any(place.rglob("test_*.py"))
+
+
+def test_a_named_test_exists() -> None:
+    named = [prefix for prefix in PREFIXES if "::" in prefix]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
