@@ -25,6 +25,8 @@ class FibonacciClient:
 
     def __init__(self, channel: BlockingChannel, server_queue: str, direct: bool = False) -> None:
         self.channel, self.server_queue = channel, server_queue
+        # The server may not have started yet; a call to a queue that does not exist would be dropped.
+        channel.queue_declare(server_queue)
         self.replies: dict[str, bytes] = {}
         self.reply_to = "amq.rabbitmq.reply-to"
         if not direct:
@@ -58,13 +60,11 @@ def server_queue(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_calls_are_answered_through_an_exclusive_reply_queue(channel: BlockingChannel, server_queue: str) -> None:
-    channel.queue_declare(server_queue)
     client = FibonacciClient(channel, server_queue)
     assert [client.call(number) for number in (0, 1, 10, 20)] == [0, 1, 55, 6765]
 
 
 def test_calls_are_answered_through_direct_reply_to(channel: BlockingChannel, server_queue: str) -> None:
-    channel.queue_declare(server_queue)
     client = FibonacciClient(channel, server_queue, direct=True)
     assert [client.call(number) for number in (3, 30)] == [2, 832040]
 
