@@ -1,7 +1,7 @@
 """Find sentences that are not plain English, in docstrings, comments, test names and Markdown.
 
 `python -m tests.tidy.language` prints the number of findings of each folder; with folders as arguments it prints the
-findings themselves; with `--update` it removes from `unfinished.txt` the folders that have no findings any more.
+findings themselves.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-# Folders whose findings remain to be rewritten, one a line.
-UNFINISHED = Path(__file__).with_name("unfinished.txt")
 
 FOLDERS = (".ci", ".github", "amqp_broker", "bench", "compat", "container", "docs", "examples", "pyspark_amqp", "tests")
 # Generated answers of RabbitMQ, and code of others.
 FOREIGN = ("compat/recorded/", "amqp_broker/management/page/static/vendor/")
+# Sentences of RabbitMQ that our documentation repeats.
+FOREIGN_SENTENCES = {"Whether a given vhost is running"}
 # This module and its test quote the words that they forbid.
 QUOTING = ("tests/tidy/language.py", "tests/tidy/test_language.py")
 
@@ -91,7 +91,7 @@ def findings(text: Text) -> Iterator[Finding]:
         words = re.findall(r"[\w'-]+", sentence)
         opener = words[0].lower() if words else ""
         is_question = sentence.rstrip(')*_"”').endswith("?") or sentence.startswith("What's new")
-        if opener in OPENERS and not is_question:
+        if opener in OPENERS and not is_question and sentence not in FOREIGN_SENTENCES:
             yield Finding(f"opens with {words[0].capitalize()}", text.line, sentence)
         if opener == "such":
             yield Finding("opens with Such", text.line, sentence)
@@ -188,11 +188,12 @@ def marked_comments(text: str, mark: str) -> Iterator[Text]:
     pattern = re.compile(r"(?:^|\s)#+\s+(.*)" if mark == "#" else r"(?:^|\s)(?://+|/\*+)\s*(.*)")
     for number, row in enumerate([*text.splitlines(), ""], 1):
         found = pattern.search(row)
-        body = found[1] if found else row.strip().lstrip("* ") if inside else ""
+        body = found[1] if found else row.strip() if inside else ""
         if mark != "#" and found and "/*" in found[0]:
             inside = True
         if "*/" in body:
             body, inside = body.partition("*/")[0], False
+        body = body.lstrip("* ")
         is_trailing = bool(found and row[: found.start()].strip())
         if block and (not body.strip() or is_trailing):
             yield Text(start, " ".join(block))
@@ -243,16 +244,9 @@ def found() -> dict[str, dict[str, list[Finding]]]:
     return all_found
 
 
-def unfinished() -> list[str]:
-    """Return the folders that are known to have findings."""
-    return UNFINISHED.read_text("utf-8").split() if UNFINISHED.exists() else []
-
-
 def main(arguments: list[str]) -> None:
-    """Print counts or findings, or shorten the list of unfinished folders."""
-    if arguments == ["--update"]:
-        UNFINISHED.write_text("".join(f"{folder}\n" for folder in unfinished() if folder in found()), "utf-8")
-    elif arguments:
+    """Print the findings of folders, or their number for each folder."""
+    if arguments:
         wanted = tuple(argument.rstrip("/") for argument in arguments)
         for files in found().values():
             for path, in_file in files.items():
