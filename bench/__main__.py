@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -19,7 +18,7 @@ from bench.flat import FLAT_ROWS, FlatFigures, measure_flat
 from bench.generator import MissingToolError, build_generator
 from bench.managed import measure_managed
 from bench.side_by_side import BROKERS, QUICK, Brokers, Effort, Figures, compare
-from compat.brokers import RABBITMQ_SERVER, RabbitMQ
+from compat.brokers import RabbitMQ
 
 UNAVAILABLE = 69  # sysexits.h: a requirement is missing
 OPEN_FILES = 4096  # a thousand connections, with two ends each
@@ -50,12 +49,6 @@ def brokers_for(only: str | None) -> Brokers:
             "RabbitMQ is not installed: install it (Debian: rabbitmq-server), or measure with --only amqp-broker."
         )
     return brokers
-
-
-def rabbitmq_version() -> str:
-    """Return RabbitMQ's version from the folders of Debian's package, for the caption."""
-    found = [path.name for path in RABBITMQ_SERVER.parents[1].glob("lib/rabbitmq_server-*")]
-    return match[0] if found and (match := re.search(r"[\d.]+$", found[0])) else ""
 
 
 def allow_open_files() -> None:
@@ -99,7 +92,7 @@ def main() -> int:
 def print_report(arguments: argparse.Namespace, figures: Figures, flat: FlatFigures) -> int:
     machine = figures_report.machine()
     print(f"\n{machine['cores']} x {machine['cpu']}, {machine['system']}; CPython {machine['python']}", end="")
-    print(f"; RabbitMQ {rabbitmq_version() or 'absent'}; {'one short run' if arguments.quick else 'medians'}\n")
+    print(f"; RabbitMQ {RabbitMQ.version() or 'absent'}; {'one short run' if arguments.quick else 'medians'}\n")
     are_all_met = True
     if rows := [row for row in ROWS if row.name in arguments.rows]:
         print(figures_report.comparison_table(rows, figures), end="\n\n")

@@ -15,10 +15,12 @@ import socket
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cache
 from itertools import cycle
 from pathlib import Path
+from typing import Self
 
 RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 # The plugins of RabbitMQ's Debian package with additional exchange types.
@@ -63,10 +65,10 @@ def free_port() -> int:
         return port
 
 
-class BrokerProcess:
+class BrokerProcess(ABC):
     """A broker under test, with `host`, `port`, `url` and `pid` while it runs."""
 
-    name = "broker"
+    name: str
     host = "127.0.0.1"
 
     def __init__(self, folder: Path, port: int = 0) -> None:
@@ -80,7 +82,7 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int:
-        """Return the process id of the broker itself (for CPU time and memory)."""
+        """The process id of the broker itself (for CPU time and memory)."""
         assert self.process is not None
         return self.process.pid
 
@@ -88,14 +90,31 @@ class BrokerProcess:
     def log_path(self) -> Path:
         return self.folder / "broker.log"
 
+    @abstractmethod
     def command(self) -> list[str]:
-        raise NotImplementedError
+        """Prepare the folder and return the command that starts the broker."""
 
     def environment(self) -> dict[str, str]:
         return dict(os.environ)
 
+    @abstractmethod
     def is_ready(self) -> bool:
-        raise NotImplementedError
+        """Return whether the broker accepts clients."""
+
+    @abstractmethod
+    def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of the broker's command line tools against it."""
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
 
     def spawn(self) -> None:
         """Start the process without waiting for it."""
@@ -105,7 +124,7 @@ class BrokerProcess:
                 self.command(), env=self.environment(), stdout=log, stderr=log, start_new_session=True
             )
 
-    def start(self, timeout_s: float = 60.0) -> BrokerProcess:
+    def start(self, timeout_s: float = 60.0) -> Self:
         """Start the process and wait until it accepts clients. Raise RuntimeError with the log if it does not."""
         self.spawn()
         assert self.process is not None
@@ -171,25 +190,17 @@ class AmqpBroker(BrokerProcess):
 
     @property
     def management_port(self) -> int:
-        """Return the port of the HTTP API, until the next start."""
+        """The port of the HTTP API, until the next start."""
         return int(json.loads(self.ports_file.read_text("utf-8"))["management"])
 
     @property
     def prometheus_port(self) -> int:
-        """Return the port of the metrics, until the next start."""
+        """The port of the metrics, until the next start."""
         return int(json.loads(self.ports_file.read_text("utf-8"))["prometheus"])
 
     def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a counterpart of RabbitMQ's commands, for example `diagnostics`, against this broker."""
-        return subprocess.run(
-            [sys.executable, "-m", "amqp_broker", tool, "--node", str(self.port), *arguments],
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=120,
-            check=False,
-        )
+        """Run a counterpart of RabbitMQ's tools, for example `diagnostics`."""
+        return self._run(sys.executable, "-m", "amqp_broker", tool, "--node", str(self.port), *arguments)
 
     def is_ready(self) -> bool:
         try:
@@ -229,7 +240,7 @@ class RabbitMQ(BrokerProcess):
 
     @property
     def pid(self) -> int:
-        """Return the process id of the Erlang VM, which the server script executes or forks."""
+        """The process id of the Erlang VM, which the server script executes or forks."""
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
@@ -268,22 +279,14 @@ class RabbitMQ(BrokerProcess):
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
         }
 
-    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of RabbitMQ's commands, for example `rabbitmqctl`, against this node."""
-        return subprocess.run(
-            [str(RABBITMQ_SERVER.with_name(program)), *arguments],
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=120,
-            check=False,
-        )
+    def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of RabbitMQ's tools, for example `rabbitmqctl`."""
+        return self._run(str(RABBITMQ_SERVER.with_name(tool)), *arguments)
 
     def is_ready(self) -> bool:
         return "Server startup complete" in self.log_path.read_text("utf-8", errors="replace")
 
-    def start(self, timeout_s: float = 120.0) -> BrokerProcess:
+    def start(self, timeout_s: float = 120.0) -> Self:
         self.log_path.unlink(missing_ok=True)
         return super().start(timeout_s)
 

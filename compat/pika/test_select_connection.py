@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from compat.unique_names import unique_name
 MESSAGES = 300
 
 
-class Program:
+class Program(ABC):
     """A connection with one channel on an ioloop; the steps of a subclass begin at `on_channel_open`."""
 
     def __init__(self, loop: IOLoop, url: str, queue: str) -> None:
@@ -34,8 +35,9 @@ class Program:
     def on_closed(self, _connection: pika.SelectConnection, reason: BaseException) -> None:
         self.close_reason = reason
 
+    @abstractmethod
     def on_channel_open(self, channel: Channel) -> None:
-        raise NotImplementedError
+        """Take the first step on the open channel."""
 
 
 class Publisher(Program):
@@ -120,6 +122,6 @@ def test_an_asynchronous_publisher_and_a_consumer_exchange_all_messages_in_order
 
 
 def test_a_wrong_password_reaches_the_open_error_callback(broker: BrokerProcess, loop: IOLoop) -> None:
-    program = Program(loop, broker.url.replace("guest:guest", "guest:wrong"), "unused")
+    program = Consumer(loop, broker.url.replace("guest:guest", "guest:wrong"), "unused")
     run_until(loop, lambda: program.close_reason)
     assert isinstance(program.close_reason, ProbableAuthenticationError)

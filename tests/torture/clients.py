@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from abc import ABC, abstractmethod
 from typing import Any
 
 import aio_pika
@@ -68,7 +69,7 @@ class World:
             return None if self._is_over else self._run
 
 
-class Client(threading.Thread):
+class Client(threading.Thread, ABC):
     """A client; `work` is called for each run of the broker, and returns or raises at its end."""
 
     def __init__(self, world: World, name: str) -> None:
@@ -90,8 +91,9 @@ class Client(threading.Thread):
                 self.world.errors.append(error)
                 raise
 
+    @abstractmethod
     def work(self, run: int) -> None:
-        raise NotImplementedError
+        """Use the broker until its run ends, and return or raise."""
 
     def connect(self, run: int) -> pika.BlockingConnection:
         connection = pika.BlockingConnection(pika.URLParameters(f"{self.world.url}?heartbeat=0"))
