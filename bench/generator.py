@@ -99,7 +99,10 @@ def build_generator() -> Path:
     if compiler is None:
         raise MissingToolError("The load generator needs a C compiler: install one (Debian: gcc libc6-dev) or set CC.")
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", str(PROGRAM), *map(str, sources)], check=True, timeout=120)
+    # Another process may be building or running it, so replace it atomically.
+    new = PROGRAM.with_name(f"{PROGRAM.name}.{os.getpid()}")
+    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", str(new), *map(str, sources)], check=True, timeout=120)
+    new.replace(PROGRAM)
     return PROGRAM
 
 
