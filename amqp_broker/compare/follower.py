@@ -24,7 +24,7 @@ LOCALHOST: Final = "127.0.0.1"
 
 
 class Follower:
-    """Takes the place of the `Transport` of a client with a socket."""
+    """The transport of the local broker's session, in the place of a client's socket."""
 
     def __init__(self, server: Server, connection: ConnectionPair, on_said: Callable[[], None]) -> None:
         self.server = server
@@ -33,11 +33,9 @@ class Follower:
         self.said: deque[bytes] = deque()
         self.is_blocked = False
         self.is_closed = False
-        # Takes the place of the transport's socket.
-        self.socket = self
         port = server.ports.get("amqp", 0)
         self.session = Session(server.broker, server.dirty, LOCALHOST, 0, LOCALHOST, port, server.clock.now())
-        server.transports[self.session] = self  # type: ignore[assignment] # a transport by its shape
+        server.transports[self.session] = self
 
     def let_in(self, user: User) -> None:
         self.session.internal_user = user
@@ -66,7 +64,7 @@ class Follower:
             self.session.connection_lost(self.server.clock.now())
             self.session.outbox.take()
 
-    # The interface of `Transport` for a session
+    # The transport of the session (SessionTransport)
 
     def write(self, pieces: list[bytes]) -> None:
         self.said.append(b"".join(pieces))
@@ -90,9 +88,3 @@ class Follower:
     def set_blocked(self, is_blocked: bool) -> None:
         # Obeying a local alarm would only make the local broker lag behind.
         self.is_blocked = is_blocked
-
-    def resume_reading(self) -> None:
-        pass
-
-    def pause_reading(self) -> None:
-        pass

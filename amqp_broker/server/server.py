@@ -30,7 +30,7 @@ from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
 from amqp_broker.server.ticking import Ticking
-from amqp_broker.server.transport import Transport
+from amqp_broker.server.transport import SessionTransport, Transport
 from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
 from amqp_broker.session.session import Session
 from amqp_broker.settings.settings import Settings, SettingsError
@@ -38,7 +38,6 @@ from amqp_broker.settings.values import octets
 from amqp_broker.store.store import Store
 
 if TYPE_CHECKING:
-    from amqp_broker.server.shovel_links import LocalLink
     from amqp_broker.server.shovel_runner import ShovelRunner
 
 logger = logging.getLogger("amqp_broker.server")
@@ -108,7 +107,7 @@ class Server:
         # Ends the process. A shell that can stop replaces it.
         self.request_stop: Callable[[], None] = lambda: None
         self.dirty: list[Session] = []
-        self.transports: dict[Session, Transport | LocalLink] = {}
+        self.transports: dict[Session, SessionTransport] = {}
         # Buffer for the reads of all sockets; a session keeps the bytes that it does not use at once.
         self.read_view = memoryview(bytearray(READ_BYTES_MAX + PARTIAL_FRAME_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
@@ -431,7 +430,7 @@ class Server:
 
     async def _abort(self) -> None:
         for transport in list(self.transports.values()):
-            transport.socket.abort()
+            transport.abort()
         # Sessions still need the store until the loop has reported that their sockets are closed.
         await self._wait_for_clients()
         self._all_closed = None

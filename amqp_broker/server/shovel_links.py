@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.server.transport import stream_of
 from amqp_broker.session.session import Session
 from amqp_broker.shovel.amqp_client import Client, Lost
 from amqp_broker.shovel.shovel import Shovel
@@ -119,12 +120,11 @@ class RemoteLink(Link[M], asyncio.Protocol):
             self.owner.lost(self.client, self.mover, f"cannot connect to {uri}: {reason}")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
-        assert self._transport is not None
+        self._transport = stream = stream_of(transport)
         if self._is_closed:
-            self._transport.abort()
+            stream.abort()
             return
-        self._transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH)
+        stream.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH)
         self.flush()
         if self.client.heartbeat_s:
             self._schedule_heartbeat()
@@ -189,8 +189,6 @@ class LocalLink(Link[Shovel]):
         port = server.ports.get("amqp", 0)
         self.session = Session(server.broker, server.dirty, "127.0.0.1", 0, "127.0.0.1", port, server.clock.now())
         self.session.internal_user = user
-        # Stands in for the socket of a transport.
-        self.socket = self
         self.is_blocked = False
         self._is_closed = False
         self._is_paused = False
@@ -225,7 +223,7 @@ class LocalLink(Link[Shovel]):
         self.session.outbox.take()
         self.owner.lost(self.client, self.mover, "the broker closed the connection")
 
-    # The transport of the session
+    # The transport of the session (SessionTransport)
 
     def write(self, pieces: list[bytes]) -> None:
         self._unread += pieces
@@ -263,9 +261,6 @@ class LocalLink(Link[Shovel]):
 
     def abort(self) -> None:
         self.close()
-
-    def resume_reading(self) -> None:
-        pass
 
 
 def tls_context(uri: Uri) -> ssl.SSLContext:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.broker.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
@@ -185,13 +186,13 @@ def tls_of(connected: ssl.SSLObject, suites: dict[str, tuple[str, str, str]], lo
     name, version, _ = connected.cipher() or ("", "", 0)
     key_exchange, cipher, digest = suites.get(name, ("", name, ""))
     protocol = (connected.version() or version).lower()
-    certificate = connected.getpeercert()
+    certificate: Mapping[str, Any] | None = connected.getpeercert()
     if not certificate:
         return Tls(protocol, key_exchange, cipher, digest)
     return Tls(
         *(protocol, key_exchange, cipher, digest),
-        peer_certificate.distinguished_name(certificate.get("subject", ())),  # type: ignore[arg-type]
-        peer_certificate.distinguished_name(certificate.get("issuer", ())),  # type: ignore[arg-type]
+        peer_certificate.distinguished_name(certificate.get("subject", ())),
+        peer_certificate.distinguished_name(certificate.get("issuer", ())),
         peer_certificate.validity(certificate),
         peer_certificate.login_name(certificate, login_from),
     )

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from amqp_broker.session.session import Session
 
@@ -31,6 +31,34 @@ IS_FULL_IN_SILENCE: Final = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) 
 RESET_DELAY_S: Final = 0.01
 
 
+class SessionTransport(Protocol):
+    """The transport of a session as the server sees it: a socket, or a link in memory."""
+
+    # An alarm or a fault keeps the client from being read.
+    is_blocked: bool
+
+    def write(self, pieces: list[bytes]) -> None:
+        """Write the pieces of an outbox."""
+        ...
+
+    def set_blocked(self, is_blocked: bool) -> None:
+        """Keep the client from being read, or end that."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection after its output."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        ...
+
+
+def stream_of(transport: asyncio.BaseTransport) -> asyncio.Transport:
+    """Return a transport as one that reads and writes; uvloop's transports are asyncio's by shape only."""
+    return transport  # type: ignore[return-value]
+
+
 class Transport(asyncio.BufferedProtocol):
     """The protocol object of one AMQP connection."""
 
@@ -47,9 +75,8 @@ class Transport(asyncio.BufferedProtocol):
         self.linger: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "pause_reading")
-        self.socket = transport  # type: ignore[assignment] # uvloop's transports are asyncio's by shape
-        transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH, WRITE_BUFFER_BYTES_LOW)  # type: ignore[attr-defined]
+        self.socket = stream_of(transport)
+        self.socket.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH, WRITE_BUFFER_BYTES_LOW)
         peer, name = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         peer, name = peer or ("unknown", 0), name or ("unknown", 0)
         server = self.server
@@ -102,6 +129,10 @@ class Transport(asyncio.BufferedProtocol):
             deadline = self.server.clock.real_now() + LINGER_MS
             self.linger = self.server.broker.real_timers.at(deadline, lambda now: self.socket.abort())
         self.socket.close()
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        self.socket.abort()
 
     def _reset_soon(self) -> None:
         """Close with a RST instead of a FIN, after the output."""
