@@ -7,9 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from amqp_broker.management.all_endpoints import SECTIONS
+from amqp_broker.management.api_sections import SECTIONS
 from amqp_broker.management.http.auth import PUBLIC
-from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.listing import ListQuery
 from amqp_broker.management.http.shapes import fields_of
 from amqp_broker.management.metrics import exposition

@@ -12,15 +12,16 @@ from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
 
 from amqp_broker.broker.admin.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
-from amqp_broker.management.all_endpoints import all_endpoints
+from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http.answers import Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
 from amqp_broker.management.http.auth import PUBLIC, login
 from amqp_broker.management.http.columns import selected
-from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.paths import BrokenPath, Paths, query_of
 from amqp_broker.management.http.patience import Patience
 from amqp_broker.management.http.request import Request
@@ -46,7 +47,7 @@ class CommitWait:
         self.is_safe = asyncio.get_running_loop().create_future()
 
     def on_committed(self, committed: int) -> bool:
-        """Return whether to wait on."""
+        """Return whether to continue waiting."""
         if committed >= self.batch and not self.is_safe.done():
             self.is_safe.set_result(None)
         return not self.is_safe.done()
@@ -108,8 +109,7 @@ class Management:
         if isinstance(value, Streamed):
             if given.method == "HEAD":
                 return respond(None)
-            response: web.StreamResponse = await value.send(given)
-            return response
+            return await value.send(given)
         if isinstance(value, Deferred):
             value = await _deferred(value)
         return respond(selected(request.query, value) if method == "GET" else value)
@@ -126,7 +126,7 @@ class Management:
         try:
             body = await given.read()
         except (web.RequestPayloadError, HttpProcessingError):
-            raise BrokenBody("The body is not what its headers say") from None
+            raise BrokenBody("The body does not match its headers") from None
         self.patience.end(given.protocol)
         return body
 
@@ -144,7 +144,7 @@ class Management:
             self.node.flush()
         is_promise = before != (journal.journal_bytes, journal.definitions)
         if request.method in ("PUT", "DELETE") and endpoint.path.startswith("/api/"):
-            # An earlier change that is not safe yet may have made it so, and the journal does not count removals.
+            # The journal does not count removals, and a request without a change may rest on one that is not safe yet.
             is_promise = True
         if journal.is_durable and is_promise and journal.committed < batch:
             wait = CommitWait(batch)
@@ -152,41 +152,39 @@ class Management:
             try:
                 await asyncio.wait_for(wait.is_safe, COMMIT_TIMEOUT_S)
             except TimeoutError:
-                raise Refusal(503, "service_unavailable", "The store does not take what was changed") from None
+                raise Refusal(503, "service_unavailable", "The store does not accept changes") from None
             finally:
                 broker.awaiting_commit.pop(wait, None)
         return value
 
     @web.middleware
-    async def _refuse(self, request: web.Request, handler: Any) -> web.StreamResponse:
+    async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer errors in JSON, never with a page of HTML or a traceback."""
         self.patience.end(request.protocol)
         try:
-            response: web.StreamResponse = await handler(request)
+            response = await handler(request)
         except MethodNotAllowed as error:
             refusal = Refusal(405, "method_not_allowed", "Method Not Allowed")
             return refuse(refusal, {"Allow": allowed(error.methods)})
         except BrokenPath:
-            return refuse(bad_request("The path is no URI"))
+            return refuse(bad_request("The path is not a valid URI"))
         except web.HTTPRequestEntityTooLarge:
             return _hang_up(too_large())
         except BrokenBody as error:
             return _hang_up(bad_request(str(error)))
         except ConnectionResetError:
-            # The client has left: this answer is for aiohttp.
+            # The client has left; aiohttp requires an answer all the same.
             return refuse(Refusal(408, "request_timeout", "The connection ended before the request"))
         except web.HTTPNotFound:
             return refuse(not_found())
         except web.HTTPException:
             raise
         except Exception as error:
-            refusal_or_none = refusal_of(error)
-            if refusal_or_none is None:
+            known = refusal_of(error)
+            if known is None:
                 logger.exception("%s %r: internal error", request.method, request.raw_path)
-                refusal_or_none = Refusal(500, "internal_error", "Internal Server Error")
-            if refusal_or_none.status == 413:
-                return _hang_up(refusal_or_none)
-            return refuse(refusal_or_none)
+                return refuse(Refusal(500, "internal_error", "Internal Server Error"))
+            return _hang_up(known) if known.status == 413 else refuse(known)
         finally:
             # The peer has to take the answer and to send the next request.
             self.patience.begin(request.protocol)
@@ -207,7 +205,7 @@ async def _deferred(deferred: Deferred) -> Any:
     try:
         await asyncio.wait_for(is_done.wait(), deferred.timeout_s)
     except TimeoutError:
-        pass  # the answer says what is missing
+        pass  # the answer reports a condition that is not met
     finally:
         wait.end()
     return deferred.answer()

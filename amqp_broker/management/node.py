@@ -20,12 +20,12 @@ class Listener(NamedTuple):
 
 
 class ShovelStatus(NamedTuple):
-    """A shovel and its `state` ("starting", "running", "terminated"); `told` has the other fields of its row."""
+    """A shovel and its `state` ("starting", "running", "terminated"); `details` has the other fields of its row."""
 
     name: str
     vhost: str
     state: str
-    told: dict[str, Any]
+    details: dict[str, Any]
 
 
 class Node(ABC):
@@ -109,7 +109,7 @@ class Node(ABC):
 
     @abstractmethod
     def resume(self) -> None:
-        """Let the clock run on from its time."""
+        """Let the clock run again from its current time."""
 
     @abstractmethod
     def advance(self, duration_ms: int) -> None:

@@ -9,12 +9,12 @@ import msgspec
 from pamqp import commands
 
 from amqp_broker.broker.admin.access import Permission, User
-from amqp_broker.management.all_endpoints import all_endpoints
+from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Answer, Deferred, refusal_of
 from amqp_broker.management.http.auth import require_tag
 from amqp_broker.management.http.columns import selected
-from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.paths import Paths
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.node import Listener, Node, ShovelStatus

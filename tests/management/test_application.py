@@ -205,7 +205,7 @@ def test_a_body_that_is_not_encoded_as_it_says_is_refused(
         while octets := peer.recv(65536):
             answer += octets
     assert answer.startswith(b"HTTP/1.1 400 Bad Request")
-    assert answer.endswith(b'{"error":"bad_request","reason":"The body is not what its headers say"}')
+    assert answer.endswith(b'{"error":"bad_request","reason":"The body does not match its headers"}')
     assert not caplog.records
 
 

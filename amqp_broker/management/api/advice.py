@@ -8,7 +8,7 @@ from amqp_broker.lab.advice import Advice
 from amqp_broker.management.documents.values import text_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import VHostQuery
 
@@ -16,7 +16,7 @@ endpoints = Endpoints()
 
 
 @endpoints.on("GET /_broker/advice", tag=ADMINISTRATOR, query=VHostQuery)
-def listed(request: Request) -> list[dict[str, Any]]:
+def all_advice(request: Request) -> list[dict[str, Any]]:
     """List the [advice](advice.md) about clients, oldest first, in one vhost or in all."""
     name = _vhost(request)
     advisor = request.broker.advice

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote_plus, unquote_plus
 
@@ -17,7 +18,7 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.names import check_name, octets_of
 from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
@@ -83,16 +84,16 @@ def of_vhosts(vhosts: Iterable[VHost]) -> Iterator[Binding]:
             yield from exchange.bindings.values()
 
 
-def _reply(request: Request, bindings: Iterable[Binding]) -> Any:
+def _listed(request: Request, bindings: Iterable[Binding]) -> Any:
     """Return a list of bindings, which RabbitMQ does not divide into pages."""
-    request.query = {name: value for name, value in request.query.items() if name != "page"}
-    return listed(request, bindings, binding_row, default_sort=SORT)
+    query = {name: value for name, value in request.query.items() if name != "page"}
+    return listed(replace(request, query=query), bindings, binding_row, default_sort=SORT)
 
 
 @endpoints.on("GET /api/bindings", "GET /api/bindings/{vhost}", tag=MANAGEMENT, query=ListQuery)
 def all_bindings(request: Request) -> Any:
     """List bindings, of one vhost or of all."""
-    return _reply(request, of_vhosts(request.vhosts))
+    return _listed(request, of_vhosts(request.vhosts))
 
 
 @endpoints.on("GET /api/exchanges/{vhost}/{name}/bindings/source", tag=MANAGEMENT)
@@ -100,23 +101,23 @@ def of_source(request: Request) -> Any:
     """List the bindings from an exchange."""
     vhost, name = request.vhost, request.exchange_name()
     if not name:
-        return _reply(request, (implicit(vhost, queue) for queue in vhost.queues.values()))
+        return _listed(request, (implicit(vhost, queue) for queue in vhost.queues.values()))
     exchange = vhost.exchanges.get(name)
-    return _reply(request, exchange.bindings.values() if exchange is not None else ())
+    return _listed(request, exchange.bindings.values() if exchange is not None else ())
 
 
 @endpoints.on("GET /api/exchanges/{vhost}/{name}/bindings/destination", tag=MANAGEMENT)
 def of_destination(request: Request) -> Any:
     """List the bindings to an exchange."""
     exchange = request.vhost.exchanges.get(request.exchange_name())
-    return _reply(request, exchange.incoming if exchange is not None else ())
+    return _listed(request, exchange.incoming if exchange is not None else ())
 
 
 @endpoints.on("GET /api/queues/{vhost}/{name}/bindings", tag=MANAGEMENT)
 def of_queue(request: Request) -> Any:
     """List the bindings to a queue."""
     queue = request.vhost.queues.get(request.path["name"])
-    return _reply(request, (implicit(request.vhost, queue), *queue.incoming) if queue is not None else ())
+    return _listed(request, (implicit(request.vhost, queue), *queue.incoming) if queue is not None else ())
 
 
 # Between a source and a destination
@@ -145,7 +146,7 @@ def _between(request: Request) -> list[Binding]:
 @endpoints.on("GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}", tag=MANAGEMENT)
 def between(request: Request) -> Any:
     """List the bindings from an exchange to a queue (kind `q`) or an exchange (kind `e`)."""
-    return _reply(request, _between(request))
+    return _listed(request, _between(request))
 
 
 @endpoints.on(
@@ -161,7 +162,7 @@ def bind(request: Request) -> Any:
     return Answer(201, headers={"Location": location})
 
 
-def _named(request: Request) -> Binding:
+def _binding(request: Request) -> Binding:
     """Return the binding in the path. Raise Refusal."""
     wanted = request.path["properties"]
     key, mark, digest = wanted.partition("~")
@@ -178,13 +179,13 @@ def _named(request: Request) -> Binding:
 @endpoints.on("GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}", tag=MANAGEMENT)
 def one(request: Request) -> dict[str, Any]:
     """Return a binding by its `properties_key`."""
-    return binding_row(_named(request))
+    return binding_row(_binding(request))
 
 
 @endpoints.on("DELETE /api/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}", tag=MANAGEMENT)
 def unbind(request: Request) -> Any:
     """Remove a binding by its `properties_key`."""
-    binding, (kind, destination) = _named(request), _destination(request)
+    binding, (kind, destination) = _binding(request), _destination(request)
     authorized.unbind(
         request.user,
         request.vhost,

@@ -14,7 +14,7 @@ from amqp_broker.broker.observe.capture import Capture
 from amqp_broker.management.documents.capture_file import header_line, message_line, skipped_line
 from amqp_broker.management.http.answers import Streamed, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
 
 CONTENT_TYPE: Final = "application/x-ndjson"

@@ -9,7 +9,7 @@ from amqp_broker.management.api.consumers import consumer_row
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
 from amqp_broker.management.http.answers import bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from amqp_broker.management.http.answers import bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Nothing
 
@@ -81,7 +81,7 @@ def freeze(request: Request) -> dict[str, Any]:
 
 @endpoints.on("POST /_broker/clock/resume", tag=ADMINISTRATOR, body=Nothing, statuses=(200,))
 def resume(request: Request) -> dict[str, Any]:
-    """Let the clock run on from its time."""
+    """Let the clock run again from its current time."""
     request.read(Nothing)
     request.node.resume()
     return clock(request)

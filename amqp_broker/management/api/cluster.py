@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.broker.broker import CLUSTER_NAME
-from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
+from amqp_broker.management.http.answers import NO_CONTENT, Answer
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Text
 
@@ -44,6 +44,5 @@ def rebalance(request: Request) -> Answer:
 @endpoints.on("DELETE /api/reset", "DELETE /api/reset/{node}", tag=ADMINISTRATOR)
 def reset_statistics(request: Request) -> Answer:
     """Do nothing: there is no database of statistics."""
-    if request.path.get("node", request.broker.node) != request.broker.node:
-        raise not_found()
+    request.require_node()
     return NO_CONTENT

@@ -10,7 +10,7 @@ from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Stat
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import NO_CONTENT, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 
@@ -104,7 +104,7 @@ def all_connections(request: Request) -> Any:
     return listed(request, visible(request), lambda connection: connection_row(connection, node, statistics))
 
 
-def _named(request: Request) -> Connection:
+def _connection(request: Request) -> Connection:
     """Return the connection in the path. Raise Refusal."""
     for connection in request.broker.connections:
         if connection.name == request.path["name"]:
@@ -116,13 +116,13 @@ def _named(request: Request) -> Connection:
 @endpoints.on("GET /api/connections/{name}", tag=MANAGEMENT)
 def one(request: Request) -> dict[str, Any]:
     """Return a connection."""
-    return connection_row(_named(request), request.broker.node, Statistics(request))
+    return connection_row(_connection(request), request.broker.node, Statistics(request))
 
 
 @endpoints.on("DELETE /api/connections/{name}", tag=MANAGEMENT)
 def close(request: Request) -> Any:
     """Close a connection; the header `X-Reason` is the reason that its client gets."""
-    _close(request, _named(request))
+    _close(request, _connection(request))
     return NO_CONTENT
 
 
@@ -130,7 +130,9 @@ def close(request: Request) -> Any:
 def channels(request: Request) -> Any:
     """List the channels of a connection."""
     node, statistics = request.broker.node, Statistics(request)
-    return listed(request, _named(request).channels.values(), lambda channel: channel_row(channel, node, statistics))
+    return listed(
+        request, _connection(request).channels.values(), lambda channel: channel_row(channel, node, statistics)
+    )
 
 
 def _of_user(request: Request) -> list[Connection]:

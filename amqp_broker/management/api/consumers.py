@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from amqp_broker.management.documents.exporting import NotJSON, export, import_,
 from amqp_broker.management.documents.importing import DefinitionsError
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()
@@ -84,4 +84,4 @@ def _document(request: Request) -> bytes:
         if part.get_param("name", header="content-disposition") == "file":
             octets = part.get_payload(decode=True)
             return octets if isinstance(octets, bytes) else b""
-    raise bad_request("the form has no part 'file'")
+    raise bad_request("the form has no part named 'file'")

@@ -6,7 +6,7 @@ from typing import Any
 
 from amqp_broker.management.http.answers import not_found
 from amqp_broker.management.http.auth import MONITORING
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, structs
 
 from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.amqp.message import Message
 from amqp_broker.broker.observe.event_log import BYTES_MAX, EVENTS_MAX, Event, EventLog, MessageWait
 from amqp_broker.broker.observe.matching import EVENTS, Criteria, failure
 from amqp_broker.broker.observe.matching import UNSET as ANY_BODY
@@ -22,7 +23,7 @@ from amqp_broker.management.api.messages import encoded
 from amqp_broker.management.documents.values import json_of, text_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, Deferred, Refusal, bad_request, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
 from amqp_broker.management.http.shapes import Count, Integer, Switch, VHostQuery, read_by
 
@@ -71,7 +72,7 @@ Timeout = Annotated[float, Meta(ge=0, le=TIMEOUT_S_MAX, description=f"a number f
 
 
 class EventQuery(Struct, forbid_unknown_fields=True):
-    """Criteria of events, and what to wait for: `count` of them, or `none` within `timeout_s`."""
+    """Criteria of events; a request waits up to `timeout_s` for `count` of them, or for `none` to occur."""
 
     vhost: str | None = None
     exchange: str | None = None
@@ -159,7 +160,7 @@ def messages(request: Request) -> Any:
         raise bad_request("count and none exclude each other")
     count = query.count or 0
     if count > log.events_max:
-        raise bad_request(f"count must not be beyond {log.events_max}, what the event log holds")
+        raise bad_request(f"count must not exceed {log.events_max}, the capacity of the event log")
     wait = MessageWait(log, criteria, count, none=query.none)
 
     def answer() -> dict[str, Any]:
@@ -188,7 +189,7 @@ def timeline(request: Request) -> dict[str, Any]:
     """Return all events of a message, and of the dead letters that it became."""
     text = request.path["number"]
     if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX:
-        raise bad_request("the number of a message is a whole number")
+        raise bad_request("the number of a message must be a whole number")
     events = request.broker.event_logs.timeline(int(text))
     if not events:
         raise no_such(f"no message {text} in the event logs")
@@ -227,7 +228,7 @@ def _log(request: Request, name: str | None) -> EventLog:
         raise no_such(f"no vhost '{name}'")
     log = request.broker.event_logs.of(vhost)
     if log is None:
-        raise bad_request(f"{vhost} has no event log: PUT /_broker/event-log starts one, as does the setting event_log")
+        raise bad_request(f"{vhost} has no event log: start one by PUT /_broker/event-log or the setting event_log")
     return log
 
 
@@ -255,7 +256,7 @@ def _criteria(query: EventQuery) -> Criteria:
 
 
 def _page(log: EventLog, criteria: Criteria, query: EventQuery) -> dict[str, Any]:
-    """Return the exact `count` of matching events, the first of them, and `next`, the `since` of the next page."""
+    """Return the `count` of matching events, a page of them, and `next`, the `since` of the next page."""
     matching = log.matching(criteria)
     shown: list[dict[str, Any]] = []
     octets, last = 0, criteria.since
@@ -271,7 +272,7 @@ def _page(log: EventLog, criteria: Criteria, query: EventQuery) -> dict[str, Any
     return {"count": len(matching), "messages": shown, "next": last, "skipped": log.skipped}
 
 
-def event_row(event: Event, message: Any = None, truncate: int | None = None) -> dict[str, Any]:
+def event_row(event: Event, message: Message | None = None, truncate: int | None = None) -> dict[str, Any]:
     """Return the row of an event, with its message if that is known."""
     row: dict[str, Any] = {
         "sequence": event.sequence,

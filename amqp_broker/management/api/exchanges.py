@@ -14,7 +14,7 @@ from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.names import check_name
 from amqp_broker.management.http.request import Request
@@ -82,7 +82,8 @@ def all_exchanges(request: Request) -> Any:
     return listed(request, exchanges, lambda exchange: exchange_row(exchange, statistics))
 
 
-def _named(request: Request) -> Exchange:
+def _exchange(request: Request) -> Exchange:
+    """Return the exchange in the path. Raise Refusal."""
     exchange = request.vhost.exchanges.get(request.exchange_name())
     if exchange is None:
         raise not_found()
@@ -92,7 +93,7 @@ def _named(request: Request) -> Exchange:
 @endpoints.on("GET /api/exchanges/{vhost}/{name}", tag=MANAGEMENT)
 def one(request: Request) -> dict[str, Any]:
     """Return an exchange with its counters by channel and queue."""
-    exchange, node = _named(request), request.broker.node
+    exchange, node = _exchange(request), request.broker.node
     if not request.wants_stats:
         return basic_row(exchange)
     return {
@@ -139,7 +140,7 @@ def declare(request: Request) -> Any:
 @endpoints.on("DELETE /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, query=DeletionQuery)
 def delete(request: Request) -> Any:
     """Delete an exchange; with `if-unused=true` only one without bindings."""
-    exchange = _named(request)
+    exchange = _exchange(request)
     is_unused = request.read_query(DeletionQuery).if_unused
     authorized.delete_exchange(request.user, request.vhost, exchange.name, if_unused=is_unused)
     return NO_CONTENT

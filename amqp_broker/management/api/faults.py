@@ -1,4 +1,4 @@
-"""Rules of injected faults (lab/faults.py)."""
+"""Fault rules (lab/fault_rules.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct
 from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, Rule
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import VHostQuery
 
@@ -48,7 +48,7 @@ class NewFault(Struct):
 
 
 @endpoints.on("GET /_broker/faults", tag=ADMINISTRATOR)
-def listed(request: Request) -> list[dict[str, Any]]:
+def all_rules(request: Request) -> list[dict[str, Any]]:
     """List [fault rules](faults.md), with the counts of their matches and hits."""
     return [rule.as_dict() for rule in request.broker.faults]
 
@@ -73,17 +73,17 @@ def clear(request: Request) -> Answer:
 @endpoints.on("GET /_broker/faults/{id}", tag=ADMINISTRATOR)
 def one(request: Request) -> dict[str, Any]:
     """Return a fault rule."""
-    return request.broker.faults[number_of(request)].as_dict()
+    return request.broker.faults[_id(request)].as_dict()
 
 
 @endpoints.on("DELETE /_broker/faults/{id}", tag=ADMINISTRATOR)
 def remove(request: Request) -> Answer:
     """Remove a fault rule, and end its effect on connections."""
-    request.broker.faults.remove(number_of(request))
+    request.broker.faults.remove(_id(request))
     return NO_CONTENT
 
 
-def number_of(request: Request) -> int:
+def _id(request: Request) -> int:
     """Return the id in the path. Raise Refusal for an invalid one."""
     text = request.path["id"]
     if not (text.isascii() and text.isdigit() and len(text) < 20):

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()
@@ -53,7 +53,7 @@ DEPRECATED: Final = {
 @endpoints.on("GET /api/feature-flags", tag=ADMINISTRATOR, query=ListQuery)
 def flags(request: Request) -> Any:
     """List feature flags."""
-    return listed(
+    return listed_rows(
         request,
         [
             {
@@ -96,7 +96,7 @@ def _is_used(request: Request, name: str) -> bool:
     return False
 
 
-def _described(request: Request, name: str) -> dict[str, Any]:
+def _deprecated_row(request: Request, name: str) -> dict[str, Any]:
     text, url = DEPRECATED[name]
     is_permitted = _is_permitted(request, name)
     return {
@@ -112,10 +112,10 @@ def _described(request: Request, name: str) -> dict[str, Any]:
 @endpoints.on("GET /api/deprecated-features", tag=ADMINISTRATOR, query=ListQuery)
 def deprecated(request: Request) -> Any:
     """List deprecated features, and whether they are permitted."""
-    return listed(request, [_described(request, name) for name in DEPRECATED])
+    return listed_rows(request, [_deprecated_row(request, name) for name in DEPRECATED])
 
 
 @endpoints.on("GET /api/deprecated-features/used", tag=ADMINISTRATOR, query=ListQuery)
 def deprecated_and_used(request: Request) -> Any:
     """List the deprecated features in use."""
-    return listed(request, [_described(request, name) for name in DEPRECATED if _is_used(request, name)])
+    return listed_rows(request, [_deprecated_row(request, name) for name in DEPRECATED if _is_used(request, name)])

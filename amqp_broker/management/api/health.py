@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from amqp_broker.management.http.answers import Answer, bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, PUBLIC
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()
@@ -160,8 +160,7 @@ def aliveness(request: Request) -> Any:
 @endpoints.on("GET /api/healthchecks/node", "GET /api/healthchecks/node/{node}", tag=MANAGEMENT)
 def this_node(request: Request) -> Any:
     """Check that the node answers (RabbitMQ's former check)."""
-    if request.path.get("node", request.broker.node) != request.broker.node:
-        raise not_found()
+    request.require_node()
     return OK
 
 

@@ -9,31 +9,26 @@ from msgspec import Meta, Struct
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
-from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, bad_term
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_term, validation_failed
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()
 
 
 class Limit(Struct):
-    """A limit; a negative one is none."""
+    """A limit; a negative value means no limit."""
 
     value: Annotated[Any, Meta(extra_json_schema={"type": "integer"})]
-
-
-def validation_failed(error: InvalidParameter) -> Exception:
-    """Return RabbitMQ's refusal of a wrong runtime parameter."""
-    return bad_request(f"Validation failed\n\n{error}\n")
 
 
 @endpoints.on("GET /api/vhost-limits", "GET /api/vhost-limits/{vhost}", tag=MANAGEMENT, query=ListQuery)
 def of_vhosts(request: Request) -> Any:
     """List the limits of vhosts."""
     vhosts: list[VHost] = named_vhosts(request)
-    return listed(
+    return listed_rows(
         request, [{"vhost": vhost.name, "value": dict(vhost.limits.given)} for vhost in vhosts if vhost.limits.given]
     )
 
@@ -64,7 +59,7 @@ def of_users(request: Request) -> Any:
     users = sorted(request.broker.users.items())
     if "user" in request.path:
         users = [("", request.broker.users.named(request.path["user"]))]
-    return listed(
+    return listed_rows(
         request, [{"user": user.name, "value": dict(user.limits.given)} for _, user in users if user.limits.given]
     )
 

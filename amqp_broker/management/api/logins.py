@@ -7,50 +7,37 @@ rabbit_mgmt_wm_login.erl.
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import parse_qs
 
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import SALT_BYTES, encode_hash, hash_password
-from amqp_broker.management.http.answers import (
-    NO_CONTENT,
-    Answer,
-    bad_request,
-    not_authorised,
-    not_found,
-    unauthenticated,
-)
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, unauthenticated
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.http.shapes import read_by
+from amqp_broker.management.http.shapes import String
 
 endpoints = Endpoints()
-
-
-def _string(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise bad_request(f"{name} must be a string")
-    return value
 
 
 class PasswordToHash(Struct):
     """A password to hash."""
 
-    password: Annotated[str, read_by(_string)]
+    password: String
 
 
 class Credentials(Struct):
     """A user with a password to check."""
 
-    user: Annotated[str, read_by(_string)]
-    password: Annotated[str, read_by(_string)]
+    user: String
+    password: String
 
 
 @endpoints.on("GET /api/auth", tag=PUBLIC)
 def login_methods(request: Request) -> dict[str, Any]:
-    """Return how a page logs in: not with OAuth."""
+    """Return the login methods of the web page, which exclude OAuth."""
     return {"oauth_enabled": False}
 
 
@@ -81,19 +68,14 @@ def hash_in_path(request: Request) -> dict[str, str]:
 
 @endpoints.on("POST /api/auth/hash_password", tag=ADMINISTRATOR, body=PasswordToHash, statuses=(200,))
 def hash_in_body(request: Request) -> dict[str, str]:
-    """Return the hash of a password in the body, which unlike a path does not end up in logs."""
+    """Return the hash of the password in the body; unlike a path, a body does not appear in logs."""
     return _hashed(request, request.read(PasswordToHash).password)
-
-
-def _require_node(request: Request) -> None:
-    if request.path["node"] != request.broker.node:
-        raise not_found()
 
 
 @endpoints.on("GET /api/auth/attempts/{node}", tag=MONITORING)
 def attempts(request: Request) -> list[dict[str, Any]]:
-    """List how often clients logged in and failed, by protocol."""
-    _require_node(request)
+    """List the numbers of successful and failed logins by protocol."""
+    request.require_node()
     return [
         {
             "protocol": protocol,
@@ -107,15 +89,15 @@ def attempts(request: Request) -> list[dict[str, Any]]:
 
 @endpoints.on("GET /api/auth/attempts/{node}/source", tag=MONITORING)
 def attempts_by_source(request: Request) -> list[dict[str, Any]]:
-    """List attempts by address, of which there are none: RabbitMQ counts them only if configured."""
-    _require_node(request)
+    """List login attempts by address: always empty, as in a RabbitMQ that is not configured to count them."""
+    request.require_node()
     return []
 
 
 @endpoints.on("DELETE /api/auth/attempts/{node}", "DELETE /api/auth/attempts/{node}/source", tag=MONITORING)
 def reset_attempts(request: Request) -> Answer:
     """Reset the counters of login attempts."""
-    _require_node(request)
+    request.require_node()
     request.broker.logins.attempts.clear()
     return NO_CONTENT
 

@@ -29,7 +29,7 @@ from amqp_broker.management.http.answers import (
     not_found,
 )
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import integer, octets_of_base64, read_by
 
@@ -109,7 +109,7 @@ class NewMessage(Struct):
 
 
 class GetOptions(Struct):
-    """How many messages to get, and what becomes of them."""
+    """The number of messages to get, and how they are settled."""
 
     ackmode: Annotated[str, read_by(_ack_mode, enum=list(ACK_MODES))]
     count: Annotated[int, read_by(integer)]
@@ -117,8 +117,8 @@ class GetOptions(Struct):
     truncate: Annotated[int | None, read_by(_truncate, type="integer", minimum=0)] = None
 
 
-class Asking(Peer):
-    """The publisher or consumer over HTTP, as a trace shows it; there is no AMQP connection."""
+class HTTPPeer(Peer):
+    """The publisher or consumer over HTTP as a trace shows it, without an AMQP connection."""
 
     def __init__(self, request: Request, vhost: VHost) -> None:
         super().__init__("", 0, "", 0, request.broker.now)
@@ -150,7 +150,7 @@ def channel_refusal(error: AMQPError) -> Refusal:
 
 @endpoints.on("POST /api/exchanges/{vhost}/{name}/publish", tag=MANAGEMENT, body=NewMessage, statuses=(200,))
 def publish(request: Request) -> dict[str, Any]:
-    """Publish a message; `routed` in the answer is whether a queue got it."""
+    """Publish a message; `routed` in the answer says whether it reached a queue."""
     if request.path["vhost"] not in request.broker.vhosts:
         raise not_authorised("Access refused.")
     vhost = entered_vhost(request)
@@ -158,7 +158,7 @@ def publish(request: Request) -> dict[str, Any]:
     payload = _payload(given.payload, given.payload_encoding)
     try:
         published = publish_message(
-            vhost, Asking(request, vhost), request.exchange_name(), given.routing_key, given.properties, payload
+            vhost, HTTPPeer(request, vhost), request.exchange_name(), given.routing_key, given.properties, payload
         )
     except AMQPError as error:
         # RabbitMQ answers any error that closes its channel as a bad request.
@@ -179,7 +179,7 @@ def _payload(payload: str, encoding: Any) -> bytes:
 # Getting
 
 
-def described(
+def message_row(
     message: Message, redelivered: bool, message_count: int, encoding: str, truncate: int | None
 ) -> dict[str, Any]:
     """Return a message as RabbitMQ's API shows it; `truncate` is the longest payload in octets."""
@@ -218,7 +218,7 @@ def get(request: Request) -> list[dict[str, Any]]:
     try:
         request.user.require("read", vhost.name, "queue", name)
         queue = vhost.queue(name)
-        return _get(vhost, Asking(request, vhost), queue, given)
+        return _get(vhost, HTTPPeer(request, vhost), queue, given)
     except AMQPError as error:
         raise channel_refusal(error) from None
 
@@ -243,7 +243,7 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> l
             counts.get += requeue is not None
             counts.redeliver += redelivered
         delivered = queue.as_delivered(message, position)
-        found.append(described(delivered, redelivered, queue.ready_count, options.encoding, options.truncate))
+        found.append(message_row(delivered, redelivered, queue.ready_count, options.encoding, options.truncate))
         answer_bytes += len(message.content)
         if requeue is None:
             queue.forget(position, message)

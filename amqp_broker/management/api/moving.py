@@ -12,7 +12,7 @@ from amqp_broker.management.api.messages import channel_refusal, entered_vhost
 from amqp_broker.management.http import shapes
 from amqp_broker.management.http.answers import bad_request
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
 from amqp_broker.management.http.shapes import Integer, Text, read_by
 
@@ -34,7 +34,7 @@ def _destination(name: str, value: Any) -> Destination:
 
 
 class Move(Struct):
-    """The destination, and the number of messages; without it, all that are ready."""
+    """The destination, and the number of messages; without `count`, all that are ready."""
 
     destination: Annotated[Destination, read_by(_destination)]
     count: Annotated[Integer | None, Meta(extra_json_schema={"type": "integer", "minimum": 0})] = None
@@ -42,14 +42,14 @@ class Move(Struct):
 
 @endpoints.on("POST /_broker/queues/{vhost}/{queue}/move", tag=MANAGEMENT, body=Move, statuses=(200,))
 def move(request: Request) -> dict[str, Any]:
-    """Move ready messages to a queue or an exchange; the answer says how many, and why not more."""
+    """Move ready messages to a queue or an exchange; return how many, and the reason of an early end."""
     vhost, broker, user = entered_vhost(request), request.broker, request.user
     given = request.read(Move)
     destination = given.destination
     target_vhost_name = vhost.name if destination.vhost is None else destination.vhost
     target_vhost = broker.vhosts.get(target_vhost_name)
     if target_vhost is None or not user.can_open(target_vhost_name):
-        raise bad_request(f"you cannot open a vhost '{target_vhost_name}'")
+        raise bad_request(f"vhost '{target_vhost_name}' does not exist, or you may not open it")
     try:
         user.require("read", vhost.name, "queue", request.path["queue"])
         source = vhost.queue(request.path["queue"])

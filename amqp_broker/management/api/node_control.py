@@ -10,25 +10,25 @@ from msgspec import Struct
 
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.http.shapes import read_by
+from amqp_broker.management.http.shapes import read_by, string
 from amqp_broker.settings.settings import SETTINGS, SettingsError
 
 endpoints = Endpoints()
 
-BEGUN: Final = Answer(202)
+ACCEPTED: Final = Answer(202)
 
 
 def _value(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not string(name, value):
         raise bad_request(f"{name} must be a string")
-    return value
+    return str(value)
 
 
 @endpoints.on("GET /_broker/node", tag=MONITORING)
 def node(request: Request) -> dict[str, Any]:
-    """Return the name and the state of the node, which is cheap."""
+    """Return the name and the state of the node, for frequent requests."""
     return {
         "name": request.broker.node,
         "is_started": request.node.state in ("running", "suspended"),
@@ -104,32 +104,32 @@ def set_log_level(request: Request) -> Answer:
 def stop(request: Request) -> Answer:
     """Stop the broker and its process."""
     request.node.stop()
-    return BEGUN
+    return ACCEPTED
 
 
 @endpoints.on("POST /_broker/stop-app", tag=ADMINISTRATOR, statuses=(202,))
 def stop_app(request: Request) -> Answer:
     """Close all connections and listeners (`stop_app`)."""
     request.node.stop_app()
-    return BEGUN
+    return ACCEPTED
 
 
 @endpoints.on("POST /_broker/start-app", tag=ADMINISTRATOR, statuses=(202,))
 def start_app(request: Request) -> Answer:
     """Open the listeners again (`start_app`)."""
     request.node.start_app()
-    return BEGUN
+    return ACCEPTED
 
 
 @endpoints.on("POST /_broker/suspend-listeners", tag=ADMINISTRATOR, statuses=(202,))
 def suspend_listeners(request: Request) -> Answer:
     """Accept no new connections; open ones stay (`suspend_listeners`)."""
     request.node.suspend_listeners()
-    return BEGUN
+    return ACCEPTED
 
 
 @endpoints.on("POST /_broker/resume-listeners", tag=ADMINISTRATOR, statuses=(202,))
 def resume_listeners(request: Request) -> Answer:
     """Accept new connections again (`resume_listeners`)."""
     request.node.resume_listeners()
-    return BEGUN
+    return ACCEPTED

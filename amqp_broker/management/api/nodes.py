@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from amqp_broker.management.api.overview import churn, contexts, exchange_type_rows
 from amqp_broker.management.api.statistics import Statistics, with_details
-from amqp_broker.management.http.answers import not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 from amqp_broker.settings.settings import SETTINGS
 
@@ -118,25 +117,20 @@ def node_row(request: Request) -> dict[str, Any]:
 @endpoints.on("GET /api/nodes", tag=MONITORING, query=ListQuery)
 def all_nodes(request: Request) -> Any:
     """List the nodes, of which there is one."""
-    return listed(request, [node_row(request)], default_sort=("name",))
-
-
-def _require_node(request: Request) -> None:
-    if request.path["node"] != request.broker.node:
-        raise not_found()
+    return listed_rows(request, [node_row(request)])
 
 
 @endpoints.on("GET /api/nodes/{node}", tag=MONITORING)
 def one(request: Request) -> dict[str, Any]:
     """Return memory, disk, descriptors and uptime of the node."""
-    _require_node(request)
+    request.require_node()
     return node_row(request)
 
 
 @endpoints.on("GET /api/nodes/{node}/memory", tag=MONITORING)
 def memory(request: Request) -> dict[str, Any]:
     """Return the use of memory."""
-    _require_node(request)
+    request.require_node()
     used = request.node.memory_used()
     return {
         "memory": {

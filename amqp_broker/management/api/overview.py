@@ -11,7 +11,7 @@ from amqp_broker.broker.exchanges.types import exchange_types
 from amqp_broker.management.api import channels, connections
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:

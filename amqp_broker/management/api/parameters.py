@@ -11,13 +11,12 @@ from msgspec import Struct
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.runtime_parameters import POLICY, Parameter
-from amqp_broker.broker.vhost import VHost
-from amqp_broker.management.api.limits import validation_failed
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
-from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer
+from amqp_broker.management.documents.exporting import parameter_row
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, validation_failed
 from amqp_broker.management.http.auth import MANAGEMENT, POLICYMAKER
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()
@@ -27,16 +26,6 @@ class NewParameter(Struct):
     """A value of any type; its component checks it."""
 
     value: Any
-
-
-def of_parameter(vhost: VHost, parameter: Parameter) -> dict[str, Any]:
-    """Return the row of a parameter."""
-    return {
-        "value": parameter.value,
-        "vhost": vhost.name,
-        "component": parameter.component,
-        "name": parameter.name,
-    }
 
 
 @endpoints.on(
@@ -51,15 +40,15 @@ def parameters(request: Request) -> Any:
     component, found = request.path.get("component"), []
     for vhost in named_vhosts(request):
         there = vhost.parameters if component is None else vhost.parameters.of(component)
-        found += [of_parameter(vhost, parameter) for parameter in there]
-    return listed(request, found)
+        found += [parameter_row(vhost, parameter) for parameter in there]
+    return listed_rows(request, found)
 
 
 @endpoints.on("GET /api/parameters/{component}/{vhost}/{name}", tag=POLICYMAKER)
 def parameter(request: Request) -> dict[str, Any]:
     """Return a runtime parameter."""
     vhost, component, name = request.vhost, request.path["component"], request.path["name"]
-    return of_parameter(vhost, Parameter(component, name, vhost.parameters.get(component, name)))
+    return parameter_row(vhost, Parameter(component, name, vhost.parameters.get(component, name)))
 
 
 @endpoints.on("PUT /api/parameters/{component}/{vhost}/{name}", tag=POLICYMAKER, body=NewParameter)
@@ -89,7 +78,7 @@ def delete_parameter(request: Request) -> Answer:
 @endpoints.on("GET /api/global-parameters", tag=POLICYMAKER, query=ListQuery)
 def global_parameters(request: Request) -> Any:
     """List global parameters."""
-    return listed(request, [{"name": name, "value": value} for name, value in request.broker.global_parameters])
+    return listed_rows(request, [{"name": name, "value": value} for name, value in request.broker.global_parameters])
 
 
 @endpoints.on("GET /api/global-parameters/{name}", tag=POLICYMAKER)
@@ -120,4 +109,4 @@ def delete_global_parameter(request: Request) -> Answer:
 def links(request: Request) -> Any:
     """List federation links, of which there are none."""
     named_vhosts(request)
-    return listed(request, [])
+    return listed_rows(request, [])

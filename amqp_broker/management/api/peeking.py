@@ -14,10 +14,10 @@ from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.management.api.messages import Encoding, channel_refusal, described, entered_vhost
+from amqp_broker.management.api.messages import Encoding, channel_refusal, entered_vhost, message_row
 from amqp_broker.management.http.answers import bad_request
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Count, one_of
 
@@ -70,7 +70,7 @@ def peek(request: Request) -> dict[str, Any]:
             is_end = False
             break
         if not wanted or _has(message, wanted):
-            row = described(message, more["redelivered"], 0, query.encoding, truncate)
+            row = message_row(message, more["redelivered"], 0, query.encoding, truncate)
             del row["message_count"]
             found.append({"offset": position, **row, **more})
             answer_bytes += message.body_bytes if truncate is None else min(message.body_bytes, truncate)
@@ -95,7 +95,7 @@ def _seen(vhost: VHost, queue: Queue, state: str, offset: int) -> tuple[int, Ite
         first = max(offset, queue.log.first)
         return first, _ready(queue.peek_from(first))
     if offset > OFFSET_MAX:
-        raise bad_request(f"offset must not be beyond {OFFSET_MAX}, except in a stream")
+        raise bad_request(f"offset must not exceed {OFFSET_MAX}, except in a stream")
     if state == "ready":
         queue.expire()
         return offset, islice(_ready(queue.peek()), offset, None)

@@ -13,26 +13,21 @@ from msgspec import Struct
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.admin.access import Permission, TopicPermission, User
 from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.exporting import permission_row, topic_permission_row
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.http.shapes import read_by
+from amqp_broker.management.http.shapes import String, read_by, string
 
 endpoints = Endpoints()
 
 Row = dict[str, Any]
 
 
-def _string(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise bad_request(f"{name} must be a string")
-    return value
-
-
 def _pattern(name: str, value: Any) -> str:
-    pattern = _string(name, value)
+    pattern = string(name, value)
     if problem := patterns.problem_of(pattern):
         raise bad_term("invalid_regexp", pattern, problem)
     return pattern
@@ -52,37 +47,21 @@ class NewPermission(Struct):
 class NewTopicPermission(Struct):
     """Patterns for the routing keys that a user may use at a topic exchange."""
 
-    exchange: Annotated[str, read_by(_string)]
+    exchange: String
     write: Pattern
     read: Pattern
-
-
-def permission_row(user: str, vhost: str, permission: Permission) -> Row:
-    """Return the row of a permission."""
-    return {
-        "user": user,
-        "vhost": vhost,
-        "configure": permission.configure,
-        "write": permission.write,
-        "read": permission.read,
-    }
-
-
-def topic_permission_row(user: str, vhost: str, exchange: str, permission: TopicPermission) -> Row:
-    """Return the row of a topic permission."""
-    return {"user": user, "vhost": vhost, "exchange": exchange, "write": permission.write, "read": permission.read}
 
 
 def _permissions(users: Iterable[User]) -> Iterator[Row]:
     for user in users:
         for vhost, permission in sorted(user.permissions.items()):
-            yield permission_row(user.name, vhost, permission)
+            yield permission_row(user, vhost, permission)
 
 
 def _topic_permissions(users: Iterable[User]) -> Iterator[Row]:
     for user in users:
         for (vhost, exchange), permission in sorted(user.topic_permissions.items()):
-            yield topic_permission_row(user.name, vhost, exchange, permission)
+            yield topic_permission_row(user, vhost, exchange, permission)
 
 
 def _users(request: Request) -> list[User]:
@@ -111,19 +90,19 @@ def _user_and_vhost_to_change(request: Request) -> tuple[User, VHost]:
 @endpoints.on("GET /api/permissions", tag=ADMINISTRATOR, query=ListQuery)
 def permissions(request: Request) -> Any:
     """List permissions."""
-    return listed(request, _permissions(_users(request)))
+    return listed_rows(request, _permissions(_users(request)))
 
 
 @endpoints.on("GET /api/users/{user}/permissions", tag=ADMINISTRATOR, query=ListQuery)
 def permissions_of_user(request: Request) -> Any:
     """List the permissions of a user."""
-    return listed(request, _permissions([request.broker.users.named(request.path["user"])]))
+    return listed_rows(request, _permissions([request.broker.users.named(request.path["user"])]))
 
 
 @endpoints.on("GET /api/vhosts/{vhost}/permissions", tag=ADMINISTRATOR, query=ListQuery)
 def permissions_in_vhost(request: Request) -> Any:
     """List the permissions in a vhost."""
-    return listed(request, _in_vhost(request, _permissions(_users(request))))
+    return listed_rows(request, _in_vhost(request, _permissions(_users(request))))
 
 
 @endpoints.on("GET /api/permissions/{vhost}/{user}", tag=ADMINISTRATOR)
@@ -133,7 +112,7 @@ def permission(request: Request) -> Row:
     found = user.permissions.get(vhost.name)
     if found is None:
         raise not_found()
-    return permission_row(user.name, vhost.name, found)
+    return permission_row(user, vhost.name, found)
 
 
 @endpoints.on("PUT /api/permissions/{vhost}/{user}", tag=ADMINISTRATOR, body=NewPermission)
@@ -163,19 +142,19 @@ def delete_permission(request: Request) -> Answer:
 @endpoints.on("GET /api/topic-permissions", tag=ADMINISTRATOR, query=ListQuery)
 def topic_permissions(request: Request) -> Any:
     """List topic permissions."""
-    return listed(request, _topic_permissions(_users(request)))
+    return listed_rows(request, _topic_permissions(_users(request)))
 
 
 @endpoints.on("GET /api/users/{user}/topic-permissions", tag=ADMINISTRATOR, query=ListQuery)
 def topic_permissions_of_user(request: Request) -> Any:
     """List the topic permissions of a user."""
-    return listed(request, _topic_permissions([request.broker.users.named(request.path["user"])]))
+    return listed_rows(request, _topic_permissions([request.broker.users.named(request.path["user"])]))
 
 
 @endpoints.on("GET /api/vhosts/{vhost}/topic-permissions", tag=ADMINISTRATOR, query=ListQuery)
 def topic_permissions_in_vhost(request: Request) -> Any:
     """List the topic permissions in a vhost."""
-    return listed(request, _in_vhost(request, _topic_permissions(_users(request))))
+    return listed_rows(request, _in_vhost(request, _topic_permissions(_users(request))))
 
 
 def _topic_permissions_there(user: User, vhost: VHost) -> list[Row]:
@@ -196,7 +175,7 @@ def topic_permission(request: Request) -> Any:
     found = _topic_permissions_there(*_user_and_vhost(request))
     exchange = request.path.get("exchange")
     if exchange is None:
-        return listed(request, found)
+        return listed_rows(request, found)
     return next((row for row in found if row["exchange"] == exchange), found)
 
 

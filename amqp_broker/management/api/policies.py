@@ -9,12 +9,12 @@ from msgspec import UNSET, Meta, Struct, field
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.admin.policies import Policies, Policy
 from amqp_broker.broker.runtime_parameters import policy_of
-from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
-from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request
+from amqp_broker.management.documents.exporting import policy_row
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, validation_failed
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, POLICYMAKER
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()
@@ -29,24 +29,12 @@ class NewPolicy(Struct):
     apply_to: Annotated[Any, Meta(extra_json_schema={"type": "string"})] = field(default=UNSET, name="apply-to")
 
 
-def of_policy(vhost: VHost, policy: Policy) -> dict[str, Any]:
-    """Return the row of a policy."""
-    return {
-        "vhost": vhost.name,
-        "name": policy.name,
-        "pattern": policy.pattern,
-        "apply-to": policy.apply_to,
-        "definition": dict(policy.definition),
-        "priority": policy.priority,
-    }
-
-
 def _listed(request: Request, is_operators: bool) -> Any:
     found = []
     for vhost in named_vhosts(request):
         policies = vhost.operator_policies if is_operators else vhost.policies
-        found += [of_policy(vhost, policy) for policy in sorted(policies, key=lambda policy: policy.name)]
-    return listed(request, found)
+        found += [policy_row(vhost, policy) for policy in sorted(policies, key=lambda policy: policy.name)]
+    return listed_rows(request, found)
 
 
 @endpoints.on("GET /api/policies", "GET /api/policies/{vhost}", tag=MANAGEMENT, query=ListQuery)
@@ -64,13 +52,13 @@ def operator_policies(request: Request) -> Any:
 @endpoints.on("GET /api/policies/{vhost}/{name}", tag=POLICYMAKER)
 def policy(request: Request) -> dict[str, Any]:
     """Return a policy."""
-    return of_policy(request.vhost, request.vhost.policies[request.path["name"]])
+    return policy_row(request.vhost, request.vhost.policies[request.path["name"]])
 
 
 @endpoints.on("GET /api/operator-policies/{vhost}/{name}", tag=ADMINISTRATOR)
 def operator_policy(request: Request) -> dict[str, Any]:
     """Return an operator policy."""
-    return of_policy(request.vhost, request.vhost.operator_policies[request.path["name"]])
+    return policy_row(request.vhost, request.vhost.operator_policies[request.path["name"]])
 
 
 def _given(request: Request) -> Policy:
@@ -95,7 +83,7 @@ def put_policy(request: Request) -> Answer:
         vhost.policies.set(given)
     except InvalidParameter as error:
         escaped = str(error).replace("<", "&lt;").replace(">", "&gt;")
-        raise bad_request(f"Validation failed\n\n{escaped}\n") from None
+        raise validation_failed(escaped) from None
     return CREATED if is_new else NO_CONTENT
 
 
@@ -108,7 +96,7 @@ def put_operator_policy(request: Request) -> Answer:
     try:
         vhost.operator_policies.set(given)
     except InvalidParameter as error:
-        raise bad_request(f"Validation failed\n\n{error}\n") from None
+        raise validation_failed(error) from None
     return CREATED if is_new else NO_CONTENT
 
 

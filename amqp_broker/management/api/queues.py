@@ -11,7 +11,7 @@ from amqp_broker.broker.admin.policies import effective_definition
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
 from amqp_broker.broker.queues.quorum import QuorumQueue
-from amqp_broker.broker.queues.sizes import NOTHING, memory_bytes, paged_count, ready_sizes, unacked_sizes
+from amqp_broker.broker.queues.sizes import NOTHING, Sizes, memory_bytes, paged_count, ready_sizes, unacked_sizes
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.management.api.consumers import channel_details, consumer_row
@@ -19,7 +19,7 @@ from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Stat
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.names import check_name
 from amqp_broker.management.http.request import Request
@@ -102,7 +102,10 @@ def message_stats_of(queue: Queue) -> dict[str, int]:
 
 
 class Rows:
-    """Makes the rows of queues with statistics, for one answer."""
+    """Makes the rows of queues with statistics, for one answer.
+
+    `sample_max` is the number of ready messages of a queue whose sizes are averaged.
+    """
 
     def __init__(self, request: Request, sample_max: int) -> None:
         self._unacked = unacked_sizes(request.broker.channels())
@@ -112,7 +115,6 @@ class Rows:
 
     def row(self, queue: Queue) -> dict[str, Any]:
         """Return the row of a queue."""
-        ready, unacked = queue.ready_count, queue.unacked_count
         policy, operator_policy = queue.policy, queue.operator_policy
         row = basic_row(queue, self._node)
         row["consumers"] = len(queue.consumers)
@@ -132,39 +134,52 @@ class Rows:
         # Without a consumer RabbitMQ's 0 is an integer.
         capacity = queue.rotation.capacity if queue.consumers else 0
         row["consumer_capacity"] = row["consumer_utilisation"] = capacity
-        active = queue.rotation.active_consumer
-        active_tag = active.tag if active is not None else None
         ready_size, unacked_size = ready_sizes(queue, self._sample_max), self._unacked.get(queue, NOTHING)
         row["memory"] = memory_bytes(queue, ready_size)
         row["message_bytes"] = ready_size.body_bytes + unacked_size.body_bytes
         row["message_bytes_ready"] = ready_size.body_bytes
         row["message_bytes_unacknowledged"] = unacked_size.body_bytes
         if isinstance(queue, QuorumQueue):
-            limit = queue.delivery_limit
-            row["delivery_limit"] = "unlimited" if limit is None else limit
-            row["open_files"] = {row["node"]: 0}
-            row["single_active_consumer_ctag"] = active_tag
-            # All messages are on the disk, and RabbitMQ counts none as in memory.
-            row["messages_persistent"], row["message_bytes_persistent"] = ready + unacked, row["message_bytes"]
-            for name in ("messages_ram", "message_bytes_ram", "messages_dlx", "message_bytes_dlx"):
-                row[name] = 0
-            return row
-        exclusive, head = queue.rotation.exclusive_consumer, next(queue.messages(), None) if ready else None
-        paged = min(ready, paged_count(queue))
-        paged_bytes = ready_size.scaled(paged).body_bytes if paged else 0
-        row["exclusive_consumer_tag"] = exclusive.tag if exclusive is not None else None
-        row["head_message_timestamp"] = head.timestamp if head is not None else None
-        row["message_bytes_paged_out"] = paged_bytes
-        row["message_bytes_persistent"] = ready_size.persistent_bytes + unacked_size.persistent_bytes
-        row["message_bytes_ram"] = row["message_bytes"] - paged_bytes
-        row["messages_paged_out"] = paged
-        row["messages_persistent"] = ready_size.persistent_count + unacked_size.persistent_count
-        row["messages_ram"] = ready + unacked - paged
-        row["messages_ready_ram"] = ready - paged
-        row["messages_unacknowledged_ram"] = unacked
-        row["single_active_consumer_tag"] = active_tag
-        row["storage_version"] = 2
+            _add_quorum_columns(row, queue)
+        else:
+            _add_classic_columns(row, queue, ready_size, unacked_size)
         return row
+
+
+def _active_tag(queue: Queue) -> str | None:
+    active = queue.rotation.active_consumer
+    return active.tag if active is not None else None
+
+
+def _add_quorum_columns(row: dict[str, Any], queue: QuorumQueue) -> None:
+    limit = queue.delivery_limit
+    row["delivery_limit"] = "unlimited" if limit is None else limit
+    row["open_files"] = {row["node"]: 0}
+    row["single_active_consumer_ctag"] = _active_tag(queue)
+    # All messages are on the disk, and RabbitMQ counts none as in memory.
+    row["messages_persistent"] = queue.ready_count + queue.unacked_count
+    row["message_bytes_persistent"] = row["message_bytes"]
+    for name in ("messages_ram", "message_bytes_ram", "messages_dlx", "message_bytes_dlx"):
+        row[name] = 0
+
+
+def _add_classic_columns(row: dict[str, Any], queue: Queue, ready_size: Sizes, unacked_size: Sizes) -> None:
+    ready, unacked = queue.ready_count, queue.unacked_count
+    exclusive, head = queue.rotation.exclusive_consumer, next(queue.messages(), None) if ready else None
+    paged = min(ready, paged_count(queue))
+    paged_bytes = ready_size.scaled(paged).body_bytes if paged else 0
+    row["exclusive_consumer_tag"] = exclusive.tag if exclusive is not None else None
+    row["head_message_timestamp"] = head.timestamp if head is not None else None
+    row["message_bytes_paged_out"] = paged_bytes
+    row["message_bytes_persistent"] = ready_size.persistent_bytes + unacked_size.persistent_bytes
+    row["message_bytes_ram"] = row["message_bytes"] - paged_bytes
+    row["messages_paged_out"] = paged
+    row["messages_persistent"] = ready_size.persistent_count + unacked_size.persistent_count
+    row["messages_ram"] = ready + unacked - paged
+    row["messages_ready_ram"] = ready - paged
+    row["messages_unacknowledged_ram"] = unacked
+    row["single_active_consumer_tag"] = _active_tag(queue)
+    row["storage_version"] = 2
 
 
 @endpoints.on("GET /api/queues", "GET /api/queues/{vhost}", tag=MANAGEMENT, query=ListQuery)
@@ -182,7 +197,8 @@ def all_queues(request: Request) -> Any:
     return listed(request, queues, rows.row, brief=brief, brief_columns=BRIEF_COLUMNS)
 
 
-def _named(request: Request) -> Queue:
+def _queue(request: Request) -> Queue:
+    """Return the queue in the path. Raise Refusal."""
     queue = request.vhost.queues.get(request.path["name"])
     if queue is None:
         raise not_found()
@@ -192,7 +208,7 @@ def _named(request: Request) -> Queue:
 @endpoints.on("GET /api/queues/{vhost}/{name}", tag=MANAGEMENT)
 def one(request: Request) -> dict[str, Any]:
     """Return a queue with its consumers, and its counters by channel and exchange."""
-    queue, node = _named(request), request.broker.node
+    queue, node = _queue(request), request.broker.node
     if not request.wants_stats:
         return basic_row(queue, node)
     row = Rows(request, SAMPLE_OF_ONE).row(queue)
@@ -250,7 +266,7 @@ def declare(request: Request) -> Any:
 @endpoints.on("DELETE /api/queues/{vhost}/{name}", tag=MANAGEMENT, query=DeletionQuery)
 def delete(request: Request) -> Any:
     """Delete a queue; with `if-empty=true` or `if-unused=true` only one without messages or consumers."""
-    named, vhost, query = _named(request), request.vhost, request.read_query(DeletionQuery)
+    named, vhost, query = _queue(request), request.vhost, request.read_query(DeletionQuery)
     queue = authorized.queue_to_delete(
         request.user,
         vhost,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amqp_broker.broker.operations.resetting import reset, reset_vhost
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import VHostQuery
 
@@ -29,6 +29,6 @@ def reset_broker(request: Request) -> Answer:
 def reset_node(request: Request) -> Answer:
     """Delete everything in the broker of a stopped node (`reset`)."""
     if request.node.state != "stopped":
-        raise bad_request("the node takes clients; stop_app comes first")
+        raise bad_request("the node accepts clients: run stop_app first")
     reset(request.broker)
     return NO_CONTENT

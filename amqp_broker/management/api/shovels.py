@@ -9,15 +9,15 @@ from typing import Any
 
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MONITORING, POLICYMAKER
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.node import ShovelStatus
 
 endpoints = Endpoints()
 
 
-def view(request: Request, status: ShovelStatus) -> dict[str, Any]:
+def shovel_row(request: Request, status: ShovelStatus) -> dict[str, Any]:
     """Return the row of a shovel."""
     return {
         "node": request.broker.node,
@@ -25,7 +25,7 @@ def view(request: Request, status: ShovelStatus) -> dict[str, Any]:
         "vhost": status.vhost,
         "type": "dynamic",
         "state": status.state,
-        **status.told,
+        **status.details,
     }
 
 
@@ -33,8 +33,8 @@ def view(request: Request, status: ShovelStatus) -> dict[str, Any]:
 def shovels(request: Request) -> Any:
     """List the state of shovels, of one vhost or of all."""
     seen = {vhost.name for vhost in request.vhosts}
-    found = [view(request, status) for status in request.node.shovels() if status.vhost in seen]
-    return listed(request, found)
+    found = [shovel_row(request, status) for status in request.node.shovels() if status.vhost in seen]
+    return listed_rows(request, found)
 
 
 def _status(request: Request) -> ShovelStatus:
@@ -48,7 +48,7 @@ def _status(request: Request) -> ShovelStatus:
 @endpoints.on("GET /api/shovels/vhost/{vhost}/{name}", tag=POLICYMAKER)
 def shovel(request: Request) -> dict[str, Any]:
     """Return the state of a shovel."""
-    return view(request, _status(request))
+    return shovel_row(request, _status(request))
 
 
 @endpoints.on("DELETE /api/shovels/vhost/{vhost}/{name}", tag=POLICYMAKER)

@@ -16,7 +16,7 @@ from amqp_broker.management.documents.importing import DefinitionsError
 from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restore, taken
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Switch
 
@@ -43,7 +43,7 @@ def put(request: Request) -> Answer:
         clear = request.read_query(RestoreQuery).clear
         is_new = restore(request.broker, document, request.path["vhost"], clear=clear)
     except NotEmpty as error:
-        raise Refusal(412, "precondition_failed", f"{error}; clear=true deletes what is in it") from None
+        raise Refusal(412, "precondition_failed", f"{error}; clear=true deletes its contents first") from None
     except (SnapshotError, DefinitionsError) as error:
         raise bad_request(str(error)) from None
     if is_new and request.user.name in request.broker.users:

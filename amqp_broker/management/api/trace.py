@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from amqp_broker.management.http.answers import NO_CONTENT, Answer
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 endpoints = Endpoints()

@@ -13,8 +13,8 @@ from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, decode_hash, has
 from amqp_broker.management.documents.exporting import user_row
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term
 from amqp_broker.management.http.auth import ADMINISTRATOR
-from amqp_broker.management.http.endpoints import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Tags, Text, octets_of_base64, read_by
 
@@ -46,13 +46,15 @@ class UsersToDelete(Struct):
 @endpoints.on("GET /api/users", tag=ADMINISTRATOR, query=ListQuery)
 def users(request: Request) -> Any:
     """List users."""
-    return listed(request, [user_row(user) for _, user in sorted(request.broker.users.items())])
+    return listed_rows(request, [user_row(user) for _, user in sorted(request.broker.users.items())])
 
 
 @endpoints.on("GET /api/users/without-permissions", tag=ADMINISTRATOR, query=ListQuery)
 def without_permissions(request: Request) -> Any:
     """List the users without a permission in any vhost."""
-    return listed(request, [user_row(user) for _, user in sorted(request.broker.users.items()) if not user.permissions])
+    return listed_rows(
+        request, [user_row(user) for _, user in sorted(request.broker.users.items()) if not user.permissions]
+    )
 
 
 @endpoints.on("GET /api/users/{user}", tag=ADMINISTRATOR)
@@ -63,7 +65,7 @@ def one(request: Request) -> dict[str, Any]:
 
 @endpoints.on("PUT /api/users/{user}", tag=ADMINISTRATOR, body=NewUser)
 def put(request: Request) -> Answer:
-    """Create or change a user; an empty `password_hash` allows no login with a password."""
+    """Create or change a user; with an empty `password_hash` the user cannot log in with a password."""
     name, broker = request.path["user"], request.broker
     given = request.read(NewUser)
     if given.tags is None:

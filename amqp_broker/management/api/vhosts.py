@@ -17,7 +17,7 @@ from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.statistics import Statistics
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import OptionalFlag, Tags, Text, read_by
@@ -63,7 +63,7 @@ def changed_vhost(request: Request) -> VHost:
     return request.vhost
 
 
-def of_vhost(vhost: VHost) -> dict[str, Any]:
+def basic_row(vhost: VHost) -> dict[str, Any]:
     """Return the row of a vhost without statistics."""
     metadata = vhost.metadata
     queue_type = metadata.default_queue_type or "classic"
@@ -94,7 +94,7 @@ def message_stats_of(vhost: VHost) -> dict[str, int]:
 
 def vhost_row(vhost: VHost, statistics: Statistics) -> dict[str, Any]:
     """Return the row of a vhost with its counters, if any."""
-    row = of_vhost(vhost)
+    row = basic_row(vhost)
     if stats := statistics.of(vhost, "message_stats", message_stats_of):
         row["message_stats"] = stats
     return row
@@ -104,7 +104,7 @@ def vhost_row(vhost: VHost, statistics: Statistics) -> dict[str, Any]:
 def vhosts(request: Request) -> Any:
     """List vhosts."""
     if not request.wants_stats:
-        return listed(request, seen_vhosts(request), of_vhost)
+        return listed(request, seen_vhosts(request), basic_row)
     statistics = Statistics(request)
     return listed(request, seen_vhosts(request), lambda vhost: vhost_row(vhost, statistics))
 
@@ -112,7 +112,7 @@ def vhosts(request: Request) -> Any:
 @endpoints.on("GET /api/vhosts/{vhost}", tag=ADMINISTRATOR)
 def one(request: Request) -> dict[str, Any]:
     """Return a vhost."""
-    return vhost_row(request.vhost, Statistics(request)) if request.wants_stats else of_vhost(request.vhost)
+    return vhost_row(request.vhost, Statistics(request)) if request.wants_stats else basic_row(request.vhost)
 
 
 @endpoints.on("PUT /api/vhosts/{vhost}", tag=ADMINISTRATOR, body=VHostSettings)
@@ -161,7 +161,7 @@ def delete(request: Request) -> Answer:
 
 @endpoints.on("POST /api/vhosts/{vhost}/start/{node}", tag=ADMINISTRATOR)
 def start(request: Request) -> Answer:
-    """Do nothing: vhosts do not fail."""
+    """Do nothing: vhosts are always running."""
     request.vhost  # noqa: B018 # raises unless it exists
     if request.path["node"] != request.broker.node:
         raise bad_request(f"Request to node {request.path['node']} failed with nodedown")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from amqp_broker.broker.admin.access import User, encode_hash
+from amqp_broker.broker.admin.access import Permission, TopicPermission, User, encode_hash
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import Binding, Exchange
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.runtime_parameters import Parameter
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.importing import INTERNAL, RESERVED, DefinitionsError, Import
 from amqp_broker.management.documents.values import json_of, text_of
@@ -76,7 +77,7 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
         "global_parameters": [
             {"name": name, "value": value} for name, value in broker.global_parameters if not name.startswith(INTERNAL)
         ],
-        "policies": [_policy(vhost, policy) for vhost in vhosts for policy in vhost.policies],
+        "policies": [policy_row(vhost, policy) for vhost in vhosts for policy in vhost.policies],
         "queues": [_queue(queue) for vhost in vhosts for queue in _queues(vhost)],
         "exchanges": [_exchange(exchange) for vhost in vhosts for exchange in _exchanges(vhost)],
         "bindings": [_binding(binding) for vhost in vhosts for binding in _bindings(vhost)],
@@ -87,7 +88,7 @@ def _export_vhost(broker: Broker, vhost: VHost) -> dict[str, Any]:
     metadata = metadata_of(vhost)
     items = {
         "parameters": _parameters(vhost),
-        "policies": [_policy(vhost, policy) for policy in vhost.policies],
+        "policies": [policy_row(vhost, policy) for policy in vhost.policies],
         "queues": [_queue(queue) for queue in _queues(vhost)],
         "exchanges": [_exchange(exchange) for exchange in _exchanges(vhost)],
         "bindings": [_binding(binding) for binding in _bindings(vhost)],
@@ -109,12 +110,12 @@ def _export_vhost(broker: Broker, vhost: VHost) -> dict[str, Any]:
 def metadata_of(vhost: VHost) -> dict[str, Any]:
     """Return the metadata of a vhost; the default queue type is `classic` if none is set."""
     metadata = vhost.metadata
-    told = {
+    row = {
         "description": metadata.description,
         "tags": list(metadata.tags),
         "default_queue_type": metadata.default_queue_type or "classic",
     }
-    return {**told, "protected_from_deletion": True} if metadata.is_protected_from_deletion else told
+    return {**row, "protected_from_deletion": True} if metadata.is_protected_from_deletion else row
 
 
 def _version(broker: Broker) -> dict[str, str]:
@@ -138,32 +139,61 @@ def user_row(user: User) -> dict[str, Any]:
     }
 
 
+def permission_row(user: User, vhost: str, permission: Permission) -> dict[str, Any]:
+    """Return the row of a permission in definitions and in the HTTP API."""
+    return {
+        "user": user.name,
+        "vhost": vhost,
+        "configure": permission.configure,
+        "write": permission.write,
+        "read": permission.read,
+    }
+
+
+def topic_permission_row(user: User, vhost: str, exchange: str, permission: TopicPermission) -> dict[str, Any]:
+    """Return the row of a topic permission in definitions and in the HTTP API."""
+    return {
+        "user": user.name,
+        "vhost": vhost,
+        "exchange": exchange,
+        "write": permission.write,
+        "read": permission.read,
+    }
+
+
 def _permissions(broker: Broker) -> list[dict[str, Any]]:
     return [
-        {"user": user.name, "vhost": vhost, "configure": may.configure, "write": may.write, "read": may.read}
+        permission_row(user, vhost, permission)
         for user in broker.users.values()
-        for vhost, may in user.permissions.items()
+        for vhost, permission in user.permissions.items()
     ]
 
 
 def _topic_permissions(broker: Broker) -> list[dict[str, Any]]:
     return [
-        {"user": user.name, "vhost": vhost, "exchange": exchange, "write": may.write, "read": may.read}
+        topic_permission_row(user, vhost, exchange, permission)
         for user in broker.users.values()
-        for (vhost, exchange), may in user.topic_permissions.items()
+        for (vhost, exchange), permission in user.topic_permissions.items()
     ]
+
+
+def parameter_row(vhost: VHost, parameter: Parameter) -> dict[str, Any]:
+    """Return the row of a runtime parameter in definitions and in the HTTP API."""
+    return {
+        "vhost": vhost.name,
+        "component": parameter.component,
+        "name": parameter.name,
+        "value": parameter.value,
+    }
 
 
 def _parameters(vhost: VHost) -> list[dict[str, Any]]:
-    return [
-        {"vhost": vhost.name, "component": parameter.component, "name": parameter.name, "value": parameter.value}
-        for parameter in vhost.parameters
-    ]
+    return [parameter_row(vhost, parameter) for parameter in vhost.parameters]
 
 
-def _policy(vhost: VHost, policy: Policy) -> dict[str, Any]:
-    told = policy.as_event()
-    return {"vhost": vhost.name, **told}
+def policy_row(vhost: VHost, policy: Policy) -> dict[str, Any]:
+    """Return the row of a policy in definitions and in the HTTP API."""
+    return {"vhost": vhost.name, **policy.as_event()}
 
 
 def _queues(vhost: VHost) -> list[Queue]:

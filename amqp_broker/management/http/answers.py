@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.amqp.errors import AccessRefused, AMQPError, DoesNotExist, InvalidParameter, NotAllowed, NotFound
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from amqp_broker.broker.observe.waiting import Wait
 
 
@@ -34,7 +36,7 @@ class Deferred(NamedTuple):
 class Streamed(NamedTuple):
     """An answer of unknown length: `send` takes aiohttp's request and returns its response when the stream ends."""
 
-    send: Callable[[Any], Awaitable[Any]]
+    send: Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 CREATED: Final = Answer(201)
@@ -62,6 +64,11 @@ def bad_term(*term: object) -> Refusal:
     return Refusal(400, "bad_request", list(term))
 
 
+def validation_failed(reason: object) -> Refusal:
+    """Return RabbitMQ's refusal of a wrong runtime parameter, policy or limit."""
+    return bad_request(f"Validation failed\n\n{reason}\n")
+
+
 def unauthenticated(reason: str) -> Refusal:
     """Return the refusal of unknown credentials; the answer has a challenge."""
     return Refusal(401, "not_authorized", reason)
@@ -78,7 +85,7 @@ def not_found() -> Refusal:
 
 
 def no_such(reason: str) -> Refusal:
-    """Return the refusal of a path that names nothing, with a reason of our own."""
+    """Return the refusal of a path or query that names nothing, with the name in the reason."""
     return Refusal(404, "not_found", reason)
 
 

@@ -70,15 +70,24 @@ def page_of(query: ListQuery) -> Page | None:
     return Page(number, size or PAGE_SIZE, name, query.use_regex)
 
 
+class Paged(dict[str, Any]):
+    """A page of a list: `items`, and RabbitMQ's counts around them."""
+
+
+def listed_rows(request: Request, rows: Iterable[Row]) -> list[Row] | Paged:
+    """Return the list of these rows, or the page that the request asks for. Raise Refusal."""
+    return listed(request, rows, lambda row: row)
+
+
 def listed(
     request: Request,
     things: Iterable[T],
-    view: Callable[[T], Row] = lambda thing: thing,  # type: ignore[assignment,return-value] # things are rows already
+    view: Callable[[T], Row],
     *,
     brief: Callable[[T], Row] | None = None,
     brief_columns: Sequence[str] = (),
     default_sort: Sequence[str] = DEFAULT_SORT,
-) -> Any:
+) -> list[Row] | Paged:
     """Return the list of `view(thing)`, or the page that the request asks for. Raise Refusal.
 
     For a page, `brief` makes the rows that are sorted and filtered, as long as `brief_columns` suffice for that, and
@@ -114,10 +123,6 @@ def listed(
         page_count=(len(pairs) + page.size - 1) // page.size,
         items=[row if first is view else view(thing) for row, thing in some],
     )
-
-
-class Paged(dict[str, Any]):
-    """A page of a list: `items`, and RabbitMQ's counts around them."""
 
 
 def _is_named(row: Row, page: Page) -> bool:

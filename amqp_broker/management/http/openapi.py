@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from amqp_broker.management.http.auth import PUBLIC
-from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.shapes import fields_of
 
 Schema = dict[str, Any]
@@ -21,7 +21,7 @@ ERROR: Final[Schema] = {
     "properties": {"error": {"type": "string"}, "reason": {"type": ["string", "array"]}},
     "required": ["error", "reason"],
 }
-STATUSES: Final = {200: "The answer", 201: "Created", 202: "Begun", 204: "Done, or already so"}
+STATUSES: Final = {200: "The answer", 201: "Created", 202: "Accepted", 204: "Done, or already so"}
 _COMPONENTS: Final = "#/components/schemas/{name}"
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.endpoint import Endpoint
 
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # More than the path of any endpoint has.
@@ -24,21 +24,33 @@ class BrokenPath(ValueError):
     """A percent sign without two hexadecimal digits."""
 
 
+class _Node:
+    """A segment of the tree: the nodes below it, and the endpoints by method of a path that ends here."""
+
+    __slots__ = ("below", "by_method", "names")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Node] = {}
+        self.by_method: dict[str, Endpoint] = {}
+        self.names: list[str] = []
+
+
 class Paths:
     """A tree of segments that leads to the endpoints of a path."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
-        self._root: dict[str, Any] = {}
+        self._root = _Node()
         for endpoint in endpoints:
             node, names = self._root, []
             for segment in endpoint.path.strip("/").split("/"):
                 if segment.startswith("{"):
                     names.append(segment.strip("{}"))
                     segment = _ANY
-                node = node.setdefault(segment, {})
-            by_method, known = node.setdefault(None, ({}, names))  # type: ignore[call-overload] # no segment is None
-            assert names == known, f"{endpoint} has other names than the other methods of its path"
-            by_method[endpoint.method] = endpoint
+                node = node.below.setdefault(segment, _Node())
+            if not node.by_method:
+                node.names = names
+            assert names == node.names, f"{endpoint} has other names than the other methods of its path"
+            node.by_method[endpoint.method] = endpoint
 
     def find(self, path: str) -> tuple[Mapping[str, Endpoint], dict[str, str]] | None:
         """Return the endpoints of a raw path by method, and the names in it. Raise BrokenPath."""
@@ -46,24 +58,28 @@ class Paths:
         if len(segments) > SEGMENTS_MAX:
             return None
         values: list[str] = []
-        leaf = self._walk(self._root, segments, 0, values)
-        return None if leaf is None else (leaf[0], dict(zip(leaf[1], values, strict=True)))
+        end = _walk(self._root, segments, 0, values)
+        return None if end is None else (end.by_method, dict(zip(end.names, values, strict=True)))
 
-    def _walk(self, node: dict[Any, Any], segments: list[str], at: int, values: list[str]) -> Any:
-        if at == len(segments):
-            return node.get(None)
-        segment = segments[at]
-        if segment and segment in node:
-            found = self._walk(node[segment], segments, at + 1, values)
-            if found is not None:
-                return found
-        if _ANY not in node or not segment:
-            return None
-        values.append(segment)
-        found = self._walk(node[_ANY], segments, at + 1, values)
-        if found is None:
-            values.pop()
-        return found
+
+def _walk(node: _Node, segments: list[str], at: int, values: list[str]) -> _Node | None:
+    """Return the node to which the segments from `at` on lead, and append the names among them to `values`."""
+    if at == len(segments):
+        return node if node.by_method else None
+    segment = segments[at]
+    if not segment:
+        return None
+    if segment in node.below:
+        found = _walk(node.below[segment], segments, at + 1, values)
+        if found is not None:
+            return found
+    if _ANY not in node.below:
+        return None
+    values.append(segment)
+    found = _walk(node.below[_ANY], segments, at + 1, values)
+    if found is None:
+        values.pop()
+    return found
 
 
 def segments_of(path: str) -> list[str]:

@@ -81,6 +81,11 @@ class Request:
             return [self.vhost]
         return [vhost for vhost in self.broker.vhosts.values() if sees_vhost(self.user, vhost)]
 
+    def require_node(self) -> None:
+        """Raise Refusal (404) if the path names another node than this one."""
+        if self.path.get("node", self.broker.node) != self.broker.node:
+            raise not_found()
+
     def all_of(self, name: str) -> list[str]:
         """Return all values of a parameter of the query that may be given several times."""
         return [value for key, value in parse_qsl(self.query_string, keep_blank_values=True) if key == name]

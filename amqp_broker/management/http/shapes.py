@@ -88,7 +88,16 @@ Table = Annotated[dict[str, Any], read_by(lambda name, value: to_table(value))]
 
 # Our own types
 
-Count = Annotated[int, Meta(ge=0, le=10**18 - 1, description="a whole number from 0 on")]
+
+def string(name: str, value: Any) -> str:
+    """Return a string. Raise Refusal, in a sentence, for anything else."""
+    if not isinstance(value, str):
+        raise bad_request(f"{name} must be a string")
+    return value
+
+
+String = Annotated[str, read_by(string)]
+Count = Annotated[int, Meta(ge=0, le=10**18 - 1, description="a non-negative whole number")]
 # Any other text than "true" is false in a query, as it is for RabbitMQ.
 Switch = Annotated[bool, read_by(lambda name, value: value == "true")]
 
@@ -109,7 +118,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 class VHostQuery(Struct):
-    """The name of a vhost; without one, all are meant."""
+    """The name of a vhost; without it the request is about all vhosts."""
 
     vhost: str | None = None
 

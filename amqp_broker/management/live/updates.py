@@ -22,7 +22,7 @@ from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.management.api.overview import overview
 from amqp_broker.management.http.answers import Streamed, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag, require_tag
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.live.listener import Listener
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.auth import PUBLIC
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics.declarations import Family, Metric, Objects, Scope, label_writer
 from amqp_broker.management.metrics.node_metrics import GLOBAL_FAMILIES, IDENTITY_FAMILIES, NODE_FAMILIES

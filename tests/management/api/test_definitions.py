@@ -56,7 +56,7 @@ def test_a_form_has_the_document_as_its_file(desk: Desk) -> None:
 )
 def test_a_form_without_a_file_is_refused(desk: Desk, octets: bytes, kind: str) -> None:
     status, reason = desk.ask("POST", "/api/definitions", octets, headers={"content-type": kind})
-    assert (status, reason) == (400, "the form has no part 'file'")
+    assert (status, reason) == (400, "the form has no part named 'file'")
 
 
 def test_a_wrong_document_is_refused(desk: Desk) -> None:

@@ -81,9 +81,9 @@ def test_octets_that_are_no_text_are_asked_for_in_base64(desk: Desk) -> None:
         ({"headers": "[]"}, "headers must be a JSON object"),
         ({"body_base64": "!"}, "body_base64 is not base64"),
         ({"body_regex": "("}, "is invalid"),
-        ({"since": "-1"}, "since must be a whole number"),
-        ({"count": "x"}, "count must be a whole number"),
-        ({"count": "10001"}, "count must not be beyond 10000"),
+        ({"since": "-1"}, "since must be a non-negative whole number"),
+        ({"count": "x"}, "count must be a non-negative whole number"),
+        ({"count": "10001"}, "count must not exceed 10000"),
         ({"timeout_s": "x"}, "timeout_s must be a number from 0 to 600"),
         ({"timeout_s": "nan"}, "timeout_s must be"),
         ({"timeout_s": "601"}, "timeout_s must be"),
@@ -103,7 +103,7 @@ def test_a_vhost_without_an_event_log_is_refused(desk: Desk) -> None:
     desk.ask("DELETE", "/_broker/event-log/%2F")
     status, reason = desk.get("/_broker/messages")
     assert status == 400
-    assert "has no event log: PUT /_broker/event-log starts one" in reason
+    assert "has no event log: start one by PUT /_broker/event-log" in reason
     assert desk.get("/_broker/messages", vhost="none")[0] == 404
 
 

@@ -15,7 +15,7 @@ def test_a_snapshot_goes_over_http_and_back() -> None:
     assert status == 200
     assert desk.ask("PUT", "/_broker/snapshot/%2F", snapshot) == (
         412,
-        "vhost '/' is not empty; clear=true deletes what is in it",
+        "vhost '/' is not empty; clear=true deletes its contents first",
     )
     assert desk.ask("PUT", "/_broker/snapshot/%2F", snapshot, query={"clear": "true"})[0] == 204
     assert desk.ask("PUT", "/_broker/snapshot/copy", snapshot)[0] == 201

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.management.http.answers import Refusal
-from amqp_broker.management.http.listing import Paged, listed
+from amqp_broker.management.http.listing import Paged, listed, listed_rows
 from amqp_broker.management.http.request import Request
 from tests.management.asking import Desk
 
@@ -14,7 +14,7 @@ ROWS = [{"vhost": "/", "name": name, "n": {"m": size}} for name, size in (("b", 
 
 def ask(things: Any = ROWS, **query: str) -> Any:
     desk = Desk()
-    return listed(Request(desk.broker, desk.node, desk.user, query=query), things)
+    return listed_rows(Request(desk.broker, desk.node, desk.user, query=query), things)
 
 
 def names(answer: Any) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.management.http.auth import ADMINISTRATOR, PUBLIC
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.openapi import document
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Count, Tags, Text

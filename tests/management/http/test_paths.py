@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.management.http.endpoints import Endpoint
+from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.paths import SEGMENTS_MAX, BrokenPath, Paths, query_of, segments_of
 
 

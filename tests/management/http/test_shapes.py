@@ -58,7 +58,7 @@ def test_the_values_of_a_query_are_text() -> None:
 
 @pytest.mark.parametrize("value", ["x", "", "-1", "1.5", "1" * 19, "٣"])
 def test_a_wrong_number_is_refused_with_the_right_ones(value: str) -> None:
-    assert refusal(Query, {"count": value}, is_query=True) == "count must be a whole number from 0 on"
+    assert refusal(Query, {"count": value}, is_query=True) == "count must be a non-negative whole number"
 
 
 def test_a_word_must_be_one_of_the_declared_ones() -> None:

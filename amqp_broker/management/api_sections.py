@@ -1,4 +1,4 @@
-"""All endpoints of the HTTP API, in the sections of its documentation."""
+"""The sections of the HTTP API, as in its documentation: together they have all of its endpoints."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from amqp_broker.management.api import (
 )
 from amqp_broker.management.http import openapi
 from amqp_broker.management.http.auth import PUBLIC
-from amqp_broker.management.http.endpoints import Endpoint, Endpoints
+from amqp_broker.management.http.endpoint import Endpoint, Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.live import updates
 

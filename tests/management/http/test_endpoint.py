@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from amqp_broker.management.http.auth import MANAGEMENT
-from amqp_broker.management.http.endpoints import Endpoints
+from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 

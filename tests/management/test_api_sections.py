@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from amqp_broker.management.all_endpoints import SECTIONS, all_endpoints
-from amqp_broker.management.http.endpoints import STATUSES
+from amqp_broker.management.api_sections import SECTIONS, all_endpoints
+from amqp_broker.management.http.endpoint import STATUSES
 from tests.management.asking import Desk
 
 # Changes without a body.

@@ -1,4 +1,4 @@
-"""Declarations of endpoints: everything that is known of a method of a path, in one place.
+"""The declaration of an endpoint: everything that is known of a method of a path, in one place.
 
 Routing, the check of the tag, the OpenAPI document and the page of the HTTP API all come from these declarations. The
 first line of the handler's docstring is the sentence that users read.
