@@ -1,8 +1,8 @@
 """The life of a connection: its states, and every change from one state to the next.
 
 A change is caused by a method of class connection, whichever side sends it, or by an `Event`. `after_method` and
-`after_event` return the next state; `TRANSITIONS` is the table of both. All changes stand in this file, as in h11's
-`_state.py`: a session assigns to its `state` only what these two functions return.
+`after_event` return the next state; `TRANSITIONS` is the table of both. All changes are in this file: a session assigns
+to its `state` only values that these two functions return.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def test_rabbitmqs_refusals_are_printed_in_its_words(url: str) -> None:
 
 @pytest.mark.verify
 def test_the_default_user_is_not_created_if_there_are_definitions(tmp_path: Path) -> None:
-    """RabbitMQ's rule; tests/server/test_definitions.py tests amqp-broker's."""
+    """RabbitMQ's rule; tests/server/test_startup_definitions.py tests amqp-broker's."""
     if not RabbitMQ.is_installed():
         pytest.skip("RabbitMQ is not installed")
     file = tmp_path / "definitions.json"

@@ -227,18 +227,23 @@ def folder_of(path: str) -> str:
 
 
 @cache
+def files() -> tuple[str, ...]:
+    """Return the paths of the repository's files, without recorded answers and the code of others."""
+    found = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
+    for folder in FOLDERS:
+        found += [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    paths = sorted(path.relative_to(ROOT).as_posix() for path in found)
+    return tuple(path for path in paths if not path.startswith(FOREIGN))
+
+
+@cache
 def found() -> dict[str, dict[str, list[Finding]]]:
     """Return all findings by folder and path."""
-    files = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
-    for folder in FOLDERS:
-        files += [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     all_found: dict[str, dict[str, list[Finding]]] = {}
-    for file in sorted(files):
-        path = file.relative_to(ROOT).as_posix()
-        if path in QUOTING or path.startswith(FOREIGN):
-            continue
-        if path.endswith((".py", ".md", *HASHED, *SLASHED)):
-            in_file = [finding for text in texts(path, file.read_text("utf-8")) for finding in findings(text)]
+    for path in files():
+        if path.endswith((".py", ".md", *HASHED, *SLASHED)) and path not in QUOTING:
+            source = (ROOT / path).read_text("utf-8")
+            in_file = [finding for text in texts(path, source) for finding in findings(text)]
             if in_file:
                 all_found.setdefault(folder_of(path), {})[path] = in_file
     return all_found

@@ -144,12 +144,6 @@ def test_the_version_has_a_section_in_the_changelog() -> None:
     assert f"\n## {version[1]}\n" in text_of("CHANGELOG.md")
 
 
-@pytest.mark.parametrize("document", sorted(path.name for path in ROOT.glob("*.md")))
-def test_links_of_a_document_lead_to_files(document: str) -> None:
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(document))
-    assert [target for target in targets if "://" not in target and not (ROOT / target).exists()] == []
-
-
 def test_the_options_that_security_names_exist() -> None:
     named = set(re.findall(r"`(--[\w-]+)", text_of("SECURITY.md")))
     known = {option for setting in settings.SETTINGS for names in setting.options for option in names.split("/")}

@@ -1,4 +1,4 @@
-"""Fault rules (lab/fault_rules.py)."""
+"""Fault rules (`lab/fault_rules.py`)."""
 
 from __future__ import annotations
 

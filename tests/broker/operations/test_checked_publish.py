@@ -1,4 +1,4 @@
-"""Publishing without a channel; tests/session/test_publishing.py tests the same checks on channels."""
+"""Publishing without a channel; test_basic_publish_checks.py tests the same checks on channels."""
 
 from __future__ import annotations
 

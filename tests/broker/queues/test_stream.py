@@ -1,4 +1,4 @@
-"""Streams by their verbs; what a client sees of them is in test_stream_queue_sessions.py."""
+"""Streams by their methods; test_stream_sessions.py tests what clients see."""
 
 from __future__ import annotations
 
