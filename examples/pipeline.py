@@ -1,6 +1,6 @@
 """From an empty machine to a report: run it whole, or cell by cell in an editor that knows `# %%`.
 
-    pip install "amqp-minibroker[spark]"        # and Java 17, or the extra spark-jre
+    pip install '.[spark]'             # and Java 17, or the extra spark-jre
     python examples/pipeline.py
 
 It writes a folder `trace` with the lake, the tables and the page report.html.

@@ -16,22 +16,24 @@ for its clients' connections to end before it reports them as leaks.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.observe.matching import Criteria
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
     from amqp_broker.testing.embedded_vhost import LeakWarning
 
-__all__ = ["EmbeddedBroker", "LeakWarning"]
+__all__ = ["Criteria", "EmbeddedBroker", "LeakWarning"]
+
+_MODULES = {
+    "Criteria": "amqp_broker.broker.observe.matching",
+    "EmbeddedBroker": "amqp_broker.testing.embedded_broker",
+    "LeakWarning": "amqp_broker.testing.embedded_vhost",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "EmbeddedBroker":
-        from amqp_broker.testing.embedded_broker import EmbeddedBroker
-
-        return EmbeddedBroker
-    if name == "LeakWarning":
-        from amqp_broker.testing.embedded_vhost import LeakWarning
-
-        return LeakWarning
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

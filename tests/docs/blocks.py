@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[2]
-# Generated pages, and pages about other machines only.
-APART = ("testing.md", "clock.md", "messages.md", "cookbook.md")
+# Pages whose recipes are test modules; tests of their own run them.
+APART = ("testing.md", "cookbook.md")
 PAGES = (
     PROJECT / "README.md",
     *(page for page in sorted((PROJECT / "docs").glob("*.md")) if page.name not in APART),
@@ -54,6 +54,11 @@ def blocks_of(page: Path) -> Iterator[Block]:
             words if kind == "not run" else "",
             words if kind == "file" else "",
         )
+
+
+def texts_of(page: Path, language: str) -> list[str]:
+    """Return the texts of the blocks in one language."""
+    return [block.text for block in blocks_of(page) if block.language == language]
 
 
 class Step(NamedTuple):

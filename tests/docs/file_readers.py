@@ -48,7 +48,7 @@ def consume_yaml(terminal: Terminal, block: Block, path: Path) -> None:
             scrape(block, job)
         return
     schema = next((schema for key, schema in SCHEMAS.items() if key in value), None)
-    assert schema, f"{block.place}: nobody here reads such a document"
+    assert schema, f"{block.place}: no program reads this document"
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
     assert done.returncode == 0, f"{block.place}: {done.stdout}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import TIMEOUT_S, environment
-from tests.docs.programs import blocks
+from tests.docs.blocks import texts_of
 from tests.testing.suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
@@ -22,7 +22,7 @@ GO = shutil.which("go") or ("/usr/local/go/bin/go" if Path("/usr/local/go/bin/go
 
 def test_each_recipe_of_the_page_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = Suite(pytester, monkeypatch)
-    recipes = blocks(PAGE, "python")
+    recipes = texts_of(PAGE, "python")
     assert len(recipes) >= 20
     for number, recipe in enumerate(recipes):
         pytester.makepyfile(**{f"test_recipe_{number:02}": recipe})
@@ -31,13 +31,13 @@ def test_each_recipe_of_the_page_passes(pytester: pytest.Pytester, monkeypatch: 
 
 
 def test_a_recipe_is_short() -> None:
-    for recipe in blocks(PAGE, "python"):
+    for recipe in texts_of(PAGE, "python"):
         assert len([line for line in recipe.splitlines() if line.strip()]) <= 28, recipe
 
 
 def test_each_recipe_states_its_purpose_in_bold() -> None:
     text = PAGE.read_text("utf-8")
-    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(blocks(PAGE, "python")) + len(blocks(PAGE, "go"))
+    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(texts_of(PAGE, "python")) + len(texts_of(PAGE, "go"))
 
 
 @pytest.mark.skipif(GO is None, reason="Go is not installed")
@@ -45,7 +45,7 @@ def test_the_recipe_in_go_passes(tmp_path: Path) -> None:
     assert GO is not None
     for name in ("go.mod", "go.sum"):
         shutil.copy(ROOT / "compat" / "go" / name, tmp_path)
-    [recipe] = blocks(PAGE, "go")
+    [recipe] = texts_of(PAGE, "go")
     (tmp_path / "recipe_test.go").write_text(recipe, "utf-8")
     command = [sys.executable, "-m", "amqp_broker", "run", "--", GO, "test", "-count=1", "./..."]
     done = subprocess.run(

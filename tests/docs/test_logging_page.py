@@ -13,12 +13,9 @@ from pamqp import commands
 from compat.waiting import wait_until
 from tests.cli.program import Serving, serving
 from tests.client import PROTOCOL_HEADER
+from tests.docs.blocks import PROJECT, texts_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "logging.md"
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+PAGE = PROJECT / "docs" / "logging.md"
 
 
 def like(text: str) -> str:
@@ -41,7 +38,7 @@ def live(broker: Serving) -> None:
 
 
 def test_the_lines_that_the_page_shows_are_logged(tmp_path: Path) -> None:
-    startup, life = blocks("text")
+    startup, life = texts_of(PAGE, "text")
     with serving(tmp_path, "--host", "127.0.0.1") as broker:
         live(broker)
         wait_until(lambda: "closing AMQP" in broker.output)
@@ -52,7 +49,7 @@ def test_the_lines_that_the_page_shows_are_logged(tmp_path: Path) -> None:
 
 def test_the_file_that_the_page_configures_is_written(tmp_path: Path) -> None:
     folder, conf = tmp_path / "logs", tmp_path / "rabbitmq.conf"
-    conf.write_text(blocks("ini")[0].replace("log.dir = logs", f"log.dir = {folder}"), "utf-8")
+    conf.write_text(texts_of(PAGE, "ini")[0].replace("log.dir = logs", f"log.dir = {folder}"), "utf-8")
     with serving(tmp_path, "--host", "127.0.0.1", "--config", str(conf)) as broker:
         live(broker)
         wait_until(lambda: "closing AMQP" in (folder / "broker.log").read_text("utf-8"))
@@ -60,14 +57,14 @@ def test_the_file_that_the_page_configures_is_written(tmp_path: Path) -> None:
         (folder / "broker.log").rename(folder / "broker.log.1")
         assert broker.end() == 0
     lines = (folder / "broker.log.1").read_text("utf-8").splitlines()
-    [shown] = blocks("json")
+    [shown] = texts_of(PAGE, "json")
     [told] = [line for line in lines if "accepting AMQP" in line]
     assert like(told) == like(shown).strip()
     assert {*json.loads(lines[0])} == {*json.loads(shown)}
 
 
 def test_the_configuration_for_an_embedding_program_is_valid() -> None:
-    [program] = blocks("python")
+    [program] = texts_of(PAGE, "python")
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pika
 import pytest
 
 from compat.brokers import RabbitMQ
-from tests.docs.blocks import PAGES, PROJECT, Block, blocks_of, fits, steps_of
+from tests.docs.blocks import PAGES, Block, blocks_of, fits, steps_of
 from tests.docs.file_readers import consume
 from tests.docs.terminal import Terminal
 
@@ -131,9 +130,3 @@ def test_no_command_is_in_a_block_of_text(page: Path) -> None:
         if block.language == "text":
             commands = ("$ ", "amqp-broker ", "make ", "docker ", "curl ", "pip ")
             assert not [line for line in block.text.splitlines() if line.startswith(commands)], block.place
-
-
-def test_links_between_pages_are_valid() -> None:
-    for page in (*PAGES, PROJECT / "ARCHITECTURE.md", PROJECT / "CONTRIBUTING.md", PROJECT / "compat/DIFFERENCES.md"):
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
-            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
+from tests.docs.blocks import texts_of
 from tests.testing.suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
@@ -15,8 +14,8 @@ PAGE = ROOT / "docs" / "testing.md"
 
 def test_the_recipes_of_the_page_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = Suite(pytester, monkeypatch)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    for number, block in enumerate(blocks):
-        pytester.makepyfile(**{f"test_recipe_{number}": block})
+    recipes = texts_of(PAGE, "python")
+    for number, recipe in enumerate(recipes):
+        pytester.makepyfile(**{f"test_recipe_{number}": recipe})
     # The first recipe is five lines long and leaves its connection open; a snapshot is taken three times.
-    suite.run().assert_outcomes(passed=len(blocks) + 2, warnings=1)
+    suite.run().assert_outcomes(passed=len(recipes) + 2, warnings=1)
