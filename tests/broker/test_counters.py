@@ -38,7 +38,7 @@ def test_deliver_get_is_the_sum_of_all_deliveries_and_gets() -> None:
 
 
 @pytest.mark.parametrize("name", ["deliver_no_ack", "ack", "get_empty"])
-def test_the_first_count_of_deliveries_brings_all_others(name: str) -> None:
+def test_the_first_delivery_makes_all_delivery_counters_appear(name: str) -> None:
     counts = DeliveryCounts()
     setattr(counts, name, 1)
     assert (counts.stats()[name], len(counts.stats())) == (1, 8)

@@ -41,7 +41,7 @@ def test_a_user_logs_in_with_the_right_password(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(("name", "password"), [("anna", "wrong"), ("anna", ""), ("nobody", "secret"), ("", "")])
-def test_others_are_refused(broker: Broker, name: str, password: str) -> None:
+def test_unknown_users_and_wrong_passwords_are_refused(broker: Broker, name: str, password: str) -> None:
     assert refusal(broker, name, password) == f"user '{name}' - invalid credentials"
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_user_takes_as_long_as_a_wrong_password(broker: Broker) -> No
     assert 0.5 < without / known < 2
 
 
-def test_guest_is_refused_from_elsewhere_even_with_the_right_password(broker: Broker) -> None:
+def test_guest_is_refused_from_other_machines_even_with_the_right_password(broker: Broker) -> None:
     assert broker.logins.check("guest", b"guest", LOCAL).name == "guest"
     with pytest.raises(BadCredentials, match="user 'guest' can only connect via localhost") as caught:
         broker.logins.check("guest", b"guest", REMOTE)
@@ -78,7 +78,7 @@ def test_guest_is_refused_from_elsewhere_even_with_the_right_password(broker: Br
     assert not caught.value.is_remote
 
 
-def test_guest_may_log_in_from_elsewhere_if_that_is_allowed() -> None:
+def test_guest_may_log_in_from_other_machines_if_that_is_allowed() -> None:
     assert new_broker(remote_guest=True).logins.check("guest", b"guest", REMOTE).name == "guest"
 
 
@@ -110,7 +110,7 @@ def test_after_too_many_failures_an_address_is_refused_even_with_the_right_passw
     assert broker.logins.check("anna", b"secret", REMOTE).name == "anna"
 
 
-def test_after_that_one_guess_per_second_is_allowed(broker: Broker) -> None:
+def test_after_too_many_failures_one_attempt_per_second_is_checked(broker: Broker) -> None:
     fail(broker, FAILURES_MAX)
     for _ in range(5):
         broker.now += FAILURE_COST_MS - 1
@@ -119,7 +119,7 @@ def test_after_that_one_guess_per_second_is_allowed(broker: Broker) -> None:
         fail(broker, 1)
 
 
-def test_unchecked_refusals_do_not_prolong_the_wait(broker: Broker) -> None:
+def test_refusals_without_a_check_do_not_prolong_the_wait(broker: Broker) -> None:
     fail(broker, FAILURES_MAX)
     for _ in range(100):
         refusal(broker, "anna", "secret")
@@ -171,7 +171,7 @@ def test_a_limited_number_of_addresses_is_remembered_and_the_oldest_is_forgotten
     assert list(broker.logins._debts) == ["192.0.2.2", "192.0.2.3", "192.0.2.4"]
 
 
-def test_right_passwords_leave_no_debt(broker: Broker) -> None:
+def test_successful_logins_do_not_count_as_failures(broker: Broker) -> None:
     for number in range(100):
         broker.logins.check("anna", b"secret", f"192.0.2.{number}")
     assert broker.logins._debts == {}

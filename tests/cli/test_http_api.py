@@ -67,18 +67,18 @@ def test_a_body_that_is_not_json_is_text() -> None:
 
 
 @pytest.mark.parametrize("page", [b"", b"\n<!DOCTYPE HTML>\n<html>\n</html>\n"])
-def test_a_server_that_is_not_a_broker_is_one_sentence(page: bytes) -> None:
+def test_a_server_that_is_not_a_broker_is_reported_in_one_sentence(page: bytes) -> None:
     with saying(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)) as port:
         answer = Api(Place(host="127.0.0.1", port=port)).get("/x")
     assert answer.reason == "the server there is not a broker: HTTP status 502"
 
 
-def test_an_endless_answer_comes_in_whole_lines() -> None:
+def test_a_streamed_answer_is_read_in_whole_lines() -> None:
     with saying(b"HTTP/1.0 200 OK\r\n\r\none\n\ntwo\nhal") as port:
         assert list(Api(Place(host="127.0.0.1", port=port)).lines("/x")) == [b"one\n", b"\n", b"two\n"]
 
 
-def test_an_endless_answer_may_be_an_error() -> None:
+def test_a_streamed_answer_may_be_an_error() -> None:
     refusal = b'HTTP/1.0 404 Not Found\r\nContent-Length: 16\r\n\r\n{"reason": "no"}'
     with saying(refusal) as port, pytest.raises(Refused, match="no") as refused:
         list(Api(Place(host="127.0.0.1", port=port)).lines("/x"))

@@ -73,7 +73,7 @@ def test_help_of_serve_names_the_variables_of_the_environment() -> None:
         assert name in text
 
 
-def test_without_a_command_there_is_help_and_a_failure() -> None:
+def test_without_a_command_help_is_printed_and_the_command_fails() -> None:
     done = run()
     assert done.returncode == os.EX_USAGE
     assert "Usage: amqp-broker " in done.stdout + done.stderr
@@ -157,7 +157,7 @@ def test_a_ports_file_that_cannot_be_written_is_reported(tmp_path: Path, name: s
     assert not list(tmp_path.iterdir())
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with subprocess.Popen(

@@ -24,14 +24,14 @@ def run_in_shell(line: str, files: str = "") -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_closed_standard_files_change_nothing(line: str) -> None:
+def test_closed_standard_files_have_no_effect(line: str) -> None:
     code, told = run_in_shell(line, "<&- >&-")
     assert code == run_in_shell(line)[0]
     assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("line", ["ctl version", "plugins list", "check-config"])
-def test_output_that_cannot_be_written_ends_with_74(line: str) -> None:
+def test_output_that_cannot_be_written_has_exit_code_74(line: str) -> None:
     code, told = run_in_shell(line, ">/dev/full")
     assert (code, told) == (74, "amqp-broker: the output cannot be written: No space left on device.\n")
 

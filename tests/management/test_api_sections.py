@@ -30,7 +30,7 @@ def test_no_endpoint_is_declared_twice() -> None:
     assert len(names) == len(set(names))
 
 
-def test_endpoints_are_rabbitmqs_or_below_our_own_path() -> None:
+def test_endpoints_are_below_api_or_the_brokers_own_path() -> None:
     assert [one.path for one in all_endpoints() if not one.path.startswith(("/api/", "/_broker/"))] == []
 
 

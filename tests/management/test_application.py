@@ -100,7 +100,7 @@ def request(method: str, path: str, body: bytes = b"", more: bytes = b"") -> byt
     return f"{method} {path} HTTP/1.1\r\nHost: a\r\n".encode("latin-1") + LOGIN + length + more + b"\r\n" + body
 
 
-def test_headers_are_rabbitmqs(browser: Browser) -> None:
+def test_headers_equal_rabbitmqs(browser: Browser) -> None:
     headers = browser.ask("GET", "/api/whoami", Origin="http://elsewhere")[2]
     assert headers["Cache-Control"] == "no-cache"
     assert headers["Vary"] == "accept, accept-encoding, origin"
@@ -116,7 +116,7 @@ def test_head_is_get_without_a_body(browser: Browser) -> None:
     assert browser.ask("HEAD", "/api/nothing")[0] == 404
 
 
-def test_options_tell_the_methods_to_anybody(browser: Browser) -> None:
+def test_options_lists_the_methods_without_a_login(browser: Browser) -> None:
     status, value, headers = browser.ask("OPTIONS", "/api/queues/%2F/q", credentials="")
     assert (status, value, headers["Allow"]) == (200, None, "HEAD, GET, PUT, DELETE, OPTIONS")
 
@@ -128,7 +128,7 @@ def test_a_known_user_without_the_tag_is_not_challenged(running: RunningServer, 
     assert "WWW-Authenticate" not in headers
 
 
-def test_a_queue_of_any_name_goes_round(browser: Browser) -> None:
+def test_a_queue_of_any_name_is_created_found_and_deleted(browser: Browser) -> None:
     for name in ("a%2Fb", "a%252Fb", "%00", "%FF", "a%20b", "%E2%82%AC", "%3F%23", "a+b", "..%2F..", "%0Bx"):
         path = f"/api/queues/%2F/{name}"
         assert browser.ask("PUT", path, b"{}")[0] == 201
@@ -152,7 +152,7 @@ def test_a_queue_of_any_name_goes_round(browser: Browser) -> None:
         ("http://a/api/whoami", 200),
     ],
 )
-def test_tricks_with_paths_end_in_an_answer(browser: Browser, path: str, status: int) -> None:
+def test_malformed_paths_are_answered(browser: Browser, path: str, status: int) -> None:
     assert b" %d " % status in exchange(browser.port, request("GET", path)).split(b"\r\n")[0]
 
 
@@ -167,7 +167,7 @@ def test_tricks_with_paths_end_in_an_answer(browser: Browser, path: str, status:
         request("PUT", "/api/queues/%2F/q", more=b"Content-Length: x\r\n"),
     ],
 )
-def test_invalid_http_is_refused_without_harm(browser: Browser, octets: bytes) -> None:
+def test_invalid_http_is_refused_and_the_server_continues(browser: Browser, octets: bytes) -> None:
     answer = exchange(browser.port, octets)
     assert not answer or b" 400 " in answer.split(b"\r\n")[0]
     assert b"Traceback" not in answer
@@ -251,7 +251,7 @@ def test_a_body_that_becomes_too_large_is_refused(browser: Browser) -> None:
         assert b" 413 " in connection.recv(65536).split(b"\r\n")[0]
 
 
-def test_a_large_body_is_taken(browser: Browser) -> None:
+def test_a_large_body_is_accepted(browser: Browser) -> None:
     body = b'{"arguments":{' + b" " * (BODY_BYTES_MAX - 100) + b"}}"
     assert browser.ask("PUT", "/api/queues/%2F/large", body)[0] == 201
 
@@ -288,7 +288,7 @@ def test_a_slow_peer_is_disconnected(pieces: tuple[bytes, ...], caplog: pytest.L
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_a_handler_that_fails_says_nothing_of_why(running: RunningServer, browser: Browser) -> None:
+def test_a_failing_handler_does_not_disclose_its_error(running: RunningServer, browser: Browser) -> None:
     def break_it(server: Any) -> None:
         server.broker.alarms = None
 

@@ -45,7 +45,7 @@ def page() -> Page:
     return Page()
 
 
-def test_the_first_question_gets_the_counters_and_a_rate_of_zero(page: Page) -> None:
+def test_the_first_request_gets_the_counters_and_a_rate_of_zero(page: Page) -> None:
     page.counts = {"publish": 7, "ack": 0}
     assert page.ask() == {
         "publish": 7,
@@ -55,7 +55,7 @@ def test_the_first_question_gets_the_counters_and_a_rate_of_zero(page: Page) -> 
     }
 
 
-def test_a_rate_is_that_of_the_last_five_seconds(page: Page) -> None:
+def test_a_rate_covers_the_last_five_seconds(page: Page) -> None:
     page.ask()
     page.publish_each_second(60, 10)
     # Events in the second of a sample may fall on either side.
@@ -66,20 +66,20 @@ def test_a_rate_is_that_of_the_last_five_seconds(page: Page) -> None:
     assert page.rate() == 0.0
 
 
-def test_a_rate_after_less_than_five_seconds_is_that_since_the_first_question(page: Page) -> None:
+def test_a_rate_within_five_seconds_of_the_first_request_covers_the_time_since(page: Page) -> None:
     page.ask()
     page.publish_each_second(2, 10)
     assert page.rate() == 10.0
 
 
-def test_a_burst_after_a_long_rest_is_not_spread_over_the_rest(page: Page) -> None:
+def test_a_burst_after_a_long_pause_is_not_spread_over_the_pause(page: Page) -> None:
     page.ask()
     page.lab.advance(FORGET_MS // 2)
     page.counts["publish"] = 500
     assert page.rate() == 100.0
 
 
-def test_samples_are_newest_first_at_multiples_of_their_distance(page: Page) -> None:
+def test_samples_are_newest_first_at_multiples_of_their_interval(page: Page) -> None:
     page.ask(Range(60_000, 5_000))
     page.publish_each_second(30, 10)
     details = page.ask(Range(60_000, 5_000))["publish_details"]
@@ -94,7 +94,7 @@ def test_samples_are_newest_first_at_multiples_of_their_distance(page: Page) -> 
     assert details["avg_rate"] == values[0] / 60
 
 
-def test_a_history_without_requests_is_short_and_dropped_in_the_end(page: Page) -> None:
+def test_a_history_without_requests_is_shortened_and_finally_dropped(page: Page) -> None:
     page.ask()
     page.publish_each_second(60, 1)
     history = page.rates._histories[page.queue]["stats"]
@@ -116,7 +116,7 @@ def test_unchanged_counters_take_no_memory(page: Page) -> None:
     assert len(page.rates._histories[page.queue]["stats"]._times) == 1
 
 
-def test_a_history_dies_with_what_it_tells_of(page: Page) -> None:
+def test_a_history_is_dropped_with_its_object(page: Page) -> None:
     page.ask()
     page.lab.vhost.remove_queue(page.queue)
     del page.queue
@@ -124,13 +124,13 @@ def test_a_history_dies_with_what_it_tells_of(page: Page) -> None:
     assert not page.rates._histories
 
 
-def test_nothing_is_looked_at_any_more_after_the_stop(page: Page) -> None:
+def test_counters_are_not_sampled_after_the_stop(page: Page) -> None:
     page.ask()
     page.rates.stop()
     assert page.lab.broker.timers.next_deadline() is None
 
 
-def test_a_query_without_a_range_wants_no_samples() -> None:
+def test_a_query_without_a_range_gets_no_samples() -> None:
     assert Range.of({}, "lengths") is None
     assert Range.of({"lengths_age": "60"}, "lengths") is None
     assert Range.of({"lengths_age": "60", "lengths_incr": "5"}, "msg_rates") is None
@@ -138,7 +138,7 @@ def test_a_query_without_a_range_wants_no_samples() -> None:
 
 
 @pytest.mark.parametrize(("age", "step"), [("x", "5"), ("60", "0"), ("-60", "5"), ("60", "1.5"), ("²", "1"), ("", "")])
-def test_a_range_that_is_none_is_refused(age: str, step: str) -> None:
+def test_an_invalid_range_is_refused(age: str, step: str) -> None:
     with pytest.raises(InvalidParameter, match="invalid range"):
         Range.of({"lengths_age": age, "lengths_incr": step}, "lengths")
 

@@ -38,7 +38,7 @@ def test_a_channel_that_does_not_settle_in_time_is_closed(lab: Lab, peer: Peer) 
     assert lab.vhost.queues["q"].ready_count == 2
 
 
-def test_a_channel_that_settles_in_time_lives(lab: Lab, peer: Peer) -> None:
+def test_a_channel_that_settles_in_time_stays_open(lab: Lab, peer: Peer) -> None:
     consume(peer)
     for tag in range(2, 80, 2):
         lab.advance(MINUTE_MS)
@@ -63,14 +63,14 @@ def test_a_policy_may_shorten_or_lengthen_the_time(lab: Lab, peer: Peer) -> None
     assert peer.expect_channel_close(406) == TEXT.format(3_600_000)
 
 
-def test_the_smaller_of_the_queues_time_and_its_policys_counts(lab: Lab, peer: Peer) -> None:
+def test_the_smaller_timeout_of_queue_and_policy_applies(lab: Lab, peer: Peer) -> None:
     lab.vhost.policies.set(Policy("p", "^q", {"consumer-timeout": 60 * MINUTE_MS}))
     consume(peer, consumer_timeout=5 * MINUTE_MS)
     lab.advance(7 * MINUTE_MS)
     assert peer.expect_channel_close(406) == TEXT.format(300_000)
 
 
-def test_the_oldest_message_counts(lab: Lab, peer: Peer) -> None:
+def test_the_oldest_message_decides(lab: Lab, peer: Peer) -> None:
     consume(peer)
     lab.advance(20 * MINUTE_MS)
     peer.publish("q", b"3")
@@ -80,7 +80,7 @@ def test_the_oldest_message_counts(lab: Lab, peer: Peer) -> None:
     peer.expect_channel_close(406)
 
 
-def test_a_message_that_came_later_has_its_own_time(lab: Lab, peer: Peer) -> None:
+def test_a_later_message_has_its_own_time(lab: Lab, peer: Peer) -> None:
     consume(peer)
     lab.advance(20 * MINUTE_MS)
     peer.publish("q", b"3")
@@ -106,7 +106,7 @@ def test_a_timeout_of_0_is_no_timeout() -> None:
     peer.expect_nothing()
 
 
-def test_since_4_3_a_classic_queue_waits_for_ever() -> None:
+def test_since_4_3_a_classic_queue_has_no_timeout() -> None:
     lab = Lab(compat="4.3")
     peer = lab.connect()
     consume(peer)
@@ -123,7 +123,7 @@ def test_since_4_3_a_consumer_of_a_quorum_queue_is_cancelled() -> None:
     assert lab.vhost.queues["q"].ready_count == 2
 
 
-def test_since_4_3_a_client_that_does_not_know_cancels_loses_its_channel() -> None:
+def test_since_4_3_a_client_without_the_cancel_capability_loses_its_channel() -> None:
     lab = Lab(compat="4.3")
     peer = lab.connect(capabilities={**CAPABILITIES, "consumer_cancel_notify": False})
     consume(peer, queue_type="quorum")
@@ -142,7 +142,7 @@ def test_since_4_3_a_message_from_get_that_times_out_closes_its_channel() -> Non
 
 
 @pytest.mark.parametrize("compat", ["3.13", "4.2"])
-def test_marks_do_not_pile_up(compat: str) -> None:
+def test_the_number_of_time_marks_is_bounded(compat: str) -> None:
     lab = Lab(compat=compat)
     peer = lab.connect()
     consume(peer)
@@ -155,7 +155,7 @@ def test_marks_do_not_pile_up(compat: str) -> None:
     assert len(channel.tag_marks) <= 2
 
 
-def test_a_connection_that_is_over_is_not_looked_after(lab: Lab, peer: Peer) -> None:
+def test_a_closed_connection_leaves_no_timer(lab: Lab, peer: Peer) -> None:
     consume(peer)
     peer.disconnect()
     lab.advance(100 * MINUTE_MS)
@@ -163,7 +163,7 @@ def test_a_connection_that_is_over_is_not_looked_after(lab: Lab, peer: Peer) -> 
 
 
 @pytest.mark.parametrize("settle", [commands.Basic.Ack(1), commands.Basic.Reject(1, requeue=False)])
-def test_a_rollback_does_not_make_a_delivery_younger(lab: Lab, peer: Peer, settle: Any) -> None:
+def test_a_rollback_does_not_restart_the_timeout_of_a_delivery(lab: Lab, peer: Peer, settle: Any) -> None:
     consume(peer)
     peer.call(commands.Tx.Select())
     peer.send(settle, commands.Basic.Ack(2))

@@ -26,12 +26,12 @@ def advance(lab: Lab, duration_ms: int) -> int:
     return steps
 
 
-def test_a_hundred_years_are_few_steps(lab: Lab, peer: Peer) -> None:
+def test_an_advance_by_a_hundred_years_takes_few_steps(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     assert advance(lab, YEARS_MS) < 5
 
 
-def test_a_hundred_years_are_few_steps_while_something_is_held_for_ever() -> None:
+def test_an_advance_takes_few_steps_while_a_delivery_without_timeout_is_held() -> None:
     lab = Lab(consumer_timeout_ms=0)
     peer = lab.connect()
     peer.declare("q")
@@ -51,7 +51,7 @@ def test_a_delivery_held_before_an_advance_times_out(lab: Lab, peer: Peer) -> No
     assert peer.expect(commands.Channel.Close).reply_code == 406
 
 
-def test_the_older_of_two_is_overdue_at_its_own_time(lab: Lab, peer: Peer) -> None:
+def test_the_older_of_two_deliveries_times_out_at_its_own_time(lab: Lab, peer: Peer) -> None:
     peer.open_channel(2)
     peer.declare("q")
     peer.declare("r")
@@ -69,7 +69,7 @@ def test_the_older_of_two_is_overdue_at_its_own_time(lab: Lab, peer: Peer) -> No
     assert peer.expect(commands.Channel.Close, channel=2).reply_code == 406
 
 
-def test_minutes_are_looked_at_again_after_an_advance(lab: Lab, peer: Peer) -> None:
+def test_timeouts_are_checked_each_minute_again_after_an_advance(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     advance(lab, YEARS_MS)
     peer.publish("q")

@@ -70,7 +70,7 @@ def test_a_message_may_come_in_reads_of_any_size(peer: Peer, size: int, frame_si
     assert [body_of(peer) for _ in range(3)] == [bytes(range(size))] * 3
 
 
-def test_empty_body_frames_are_passed_over(peer: Peer) -> None:
+def test_empty_body_frames_are_ignored(peer: Peer) -> None:
     peer.declare("q")
     data = publish_bytes("q", b"12", frame_size=1)
     empty = b"\x03\x00\x01\x00\x00\x00\x00\xce"
@@ -208,7 +208,9 @@ def change_topology(peer: Peer, name: str) -> None:
             peer.call(Exchange.Delete(exchange="x"))
 
 
-def test_a_change_of_topology_counts_for_the_next_message_of_everybody(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_change_of_topology_applies_to_the_next_message_of_every_connection(
+    lab: Lab, peer: Peer, other: Peer
+) -> None:
     peer.declare("q")
     peer.call(Exchange.Declare(exchange="x"))
     routed = []
@@ -232,7 +234,7 @@ def returns(peer: Peer, count: int) -> list[bool]:
     return came_back
 
 
-def test_a_queue_gets_one_copy_whatever_number_of_bindings_match(peer: Peer) -> None:
+def test_a_queue_gets_one_copy_however_many_bindings_match(peer: Peer) -> None:
     peer.declare("q")
     for key in ("#", "a.*", "*.b", "a.b"):
         peer.call(Queue.Bind(queue="q", exchange="amq.topic", routing_key=key))

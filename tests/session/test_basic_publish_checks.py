@@ -96,7 +96,7 @@ def test_publishing_needs_permission_to_write(lab: Lab, peer: Peer, exchange: st
     assert refusal(peer, 403) == f"write access to exchange '{shown}' in vhost '/' refused for user 'guest'"
 
 
-def test_a_permission_that_is_withdrawn_counts_at_once(lab: Lab, peer: Peer) -> None:
+def test_a_withdrawn_permission_applies_at_once(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     peer.publish("q", b"1")
     lab.broker.users.set_permission(lab.broker.users["guest"], "/", Permission(".*", "^x$", ".*"))
@@ -172,7 +172,7 @@ def test_an_expiration_of_minus_0_is_0(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("user_id", ["somebody", "Guest", "guest "])
-def test_the_user_id_must_be_the_users(peer: Peer, user_id: str) -> None:
+def test_the_user_id_must_be_the_name_of_the_user(peer: Peer, user_id: str) -> None:
     peer.declare("q")
     peer.publish("q", b"x", user_id="guest")
     peer.publish("q", b"x", user_id=user_id)
@@ -187,7 +187,7 @@ def test_an_impersonator_may_have_any_user_id(lab: Lab, peer: Peer) -> None:
     assert bodies(peer, "q") == [b"x"]
 
 
-def test_the_checks_have_an_order(lab: Lab, peer: Peer) -> None:
+def test_checks_run_in_rabbitmqs_order(lab: Lab, peer: Peer) -> None:
     everything: dict[str, Any] = {"expiration": "abc", "headers": {"CC": 70_000, "BCC": "x"}, "user_id": "nobody"}
     texts = []
     peer.publish(exchange="missing", **everything)
@@ -206,7 +206,7 @@ def test_the_checks_have_an_order(lab: Lab, peer: Peer) -> None:
     peer.expect_nothing()
 
 
-def test_permission_is_asked_before_the_exchange_is_looked_up(lab: Lab, peer: Peer) -> None:
+def test_permission_is_checked_before_the_existence_of_the_exchange(lab: Lab, peer: Peer) -> None:
     lab.broker.users.set_permission(lab.broker.users["guest"], "/", Permission(".*", "^a", ".*"))
     peer.publish(exchange="missing")
     assert refusal(peer, 403).startswith("write access to exchange 'missing'")
@@ -283,13 +283,13 @@ def test_cc_and_bcc_must_be_arrays(peer: Peer, name: str, value: Any, kind: str)
     assert refusal(peer) == f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
 
 
-def test_cc_counts_on_every_exchange_type(sender: Peer) -> None:
+def test_cc_is_routed_on_every_exchange_type(sender: Peer) -> None:
     sender.call(Queue.Bind(queue="cc", exchange="amq.topic", routing_key="a.*"))
     sender.publish("b", b"x", exchange="amq.topic", headers={"CC": ["c", "a.b"]})
     assert bodies(sender, "cc") == [b"x"]
 
 
-def test_a_headers_exchange_looks_at_the_headers_of_each_message(sender: Peer) -> None:
+def test_a_headers_exchange_checks_the_headers_of_each_message(sender: Peer) -> None:
     sender.call(Queue.Bind(queue="to", exchange="amq.headers", arguments={"x-match": "all", "n": 1}))
     for number in (1, 2, 1):
         sender.publish("k", b"%d" % number, exchange="amq.headers", headers={"n": number})
@@ -297,7 +297,7 @@ def test_a_headers_exchange_looks_at_the_headers_of_each_message(sender: Peer) -
     assert bodies(sender, "to") == [b"1", b"1"]
 
 
-def test_headers_decide_behind_another_exchange(sender: Peer) -> None:
+def test_headers_decide_at_a_headers_exchange_behind_another_exchange(sender: Peer) -> None:
     sender.call(Queue.Bind(queue="to", exchange="amq.headers", arguments={"n": 1}))
     sender.call(Exchange.Bind(destination="amq.headers", source="amq.fanout"))
     for number in (1, 2):
@@ -307,7 +307,7 @@ def test_headers_decide_behind_another_exchange(sender: Peer) -> None:
     assert bodies(sender, "to") == [b"1"]
 
 
-def test_a_refused_publish_leaves_nothing_behind_for_the_next(peer: Peer) -> None:
+def test_a_refused_publish_does_not_affect_the_next(peer: Peer) -> None:
     peer.declare("q")
     peer.send_bytes(frame.marshal(Basic.Publish(exchange="missing", routing_key="q"), 1))
     peer.send_bytes(publish_bytes("q", b"x")[len(frame.marshal(Basic.Publish(routing_key="q"), 1)) :])

@@ -16,7 +16,7 @@ def set_policy(lab: Lab, **definition: Any) -> None:
     lab.vhost.policies.set(Policy("p", "^(q|x)$", keys))
 
 
-def test_a_policy_makes_a_queue_refuse_and_take_again(lab: Lab, peer: Peer) -> None:
+def test_a_policy_makes_a_queue_refuse_messages_and_accept_them_again(lab: Lab, peer: Peer) -> None:
     # RabbitMQ 3.10: nack, nack with {max-length 2, overflow reject-publish}; ack, and 2 kept, with {max-length 2}.
     peer.declare("q")
     peer.call(Confirm.Select())
@@ -48,7 +48,7 @@ def test_a_policy_sets_an_alternate_exchange(lab: Lab, peer: Peer) -> None:
     peer.expect(Basic.Return)
 
 
-def test_a_policy_gives_messages_a_time_to_live_and_a_place_to_go(lab: Lab, peer: Peer) -> None:
+def test_a_policy_sets_a_time_to_live_and_a_dead_letter_exchange(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     peer.declare("dead")
     set_policy(lab, message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="dead")
@@ -60,7 +60,7 @@ def test_a_policy_gives_messages_a_time_to_live_and_a_place_to_go(lab: Lab, peer
     assert present(got[1].properties.headers)["x-first-death-reason"] == "expired"
 
 
-def test_a_policy_takes_an_unused_queue_away(lab: Lab, peer: Peer) -> None:
+def test_a_policy_expires_an_unused_queue(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     set_policy(lab, expires=1000)
     lab.advance(1000)

@@ -38,21 +38,21 @@ def permit(lab: Lab, write: str) -> None:
     lab.broker.users.set_topic_permission(guest, "/", "amq.topic", TopicPermission(write=write))
 
 
-def test_a_permitted_topic_is_published_again_and_again(peer: Peer) -> None:
+def test_a_permitted_topic_may_be_published_repeatedly(peer: Peer) -> None:
     for _ in range(3):
         peer.publish("guest.a", b"x", exchange="amq.topic")
     assert peer.declare("q").message_count == 3
 
 
 @pytest.mark.parametrize("body", [b"", b"x", b"x" * 200_000])
-def test_another_topic_is_refused(peer: Peer, body: bytes) -> None:
+def test_a_forbidden_topic_is_refused(peer: Peer, body: bytes) -> None:
     peer.publish("other.a", body, exchange="amq.topic")
     assert peer.expect_channel_close(403) == refused("other.a")
     peer.open_channel(1)
     assert peer.declare("q").message_count == 0
 
 
-def test_a_topic_is_refused_as_often_as_it_is_published(peer: Peer) -> None:
+def test_a_forbidden_topic_is_refused_each_time(peer: Peer) -> None:
     for _ in range(2):
         peer.publish("other.a", b"x", exchange="amq.topic")
         assert peer.expect_channel_close(403) == refused("other.a")
@@ -66,7 +66,7 @@ def test_a_refused_message_is_not_confirmed(peer: Peer) -> None:
     peer.expect_nothing()
 
 
-def test_a_transaction_learns_of_a_refusal_at_once(peer: Peer) -> None:
+def test_a_refusal_in_a_transaction_is_reported_at_once(peer: Peer) -> None:
     peer.call(Tx.Select())
     peer.publish("other.a", b"x", exchange="amq.topic")
     assert peer.expect_channel_close(403) == refused("other.a")
@@ -107,14 +107,14 @@ def test_further_routing_keys_need_permission(peer: Peer, header: str) -> None:
         ({"user_id": "x"}, 403, refused("other.a")),
     ],
 )
-def test_topics_are_checked_behind_the_headers_and_before_the_user_id(
+def test_topics_are_checked_after_the_headers_and_before_the_user_id(
     peer: Peer, properties: dict[str, Any], code: int, text: str
 ) -> None:
     peer.publish("other.a", b"x", exchange="amq.topic", **properties)
     assert peer.expect_channel_close(code) == text
 
 
-def test_a_change_counts_for_the_next_message(lab: Lab, peer: Peer) -> None:
+def test_a_change_of_topic_permissions_applies_to_the_next_message(lab: Lab, peer: Peer) -> None:
     peer.publish("guest.a", b"x", exchange="amq.topic")
     permit(lab, "^other\\.")
     peer.publish("other.a", b"x", exchange="amq.topic")
@@ -126,7 +126,7 @@ def test_a_change_counts_for_the_next_message(lab: Lab, peer: Peer) -> None:
     assert peer.declare("q").message_count == 3
 
 
-def test_a_change_of_permissions_counts_for_the_next_message(lab: Lab, peer: Peer) -> None:
+def test_a_change_of_permissions_applies_to_the_next_message(lab: Lab, peer: Peer) -> None:
     peer.publish("q", b"x")
     lab.broker.users.clear_permission(lab.broker.users["guest"], "/")
     peer.publish("q", b"x")
@@ -134,7 +134,7 @@ def test_a_change_of_permissions_counts_for_the_next_message(lab: Lab, peer: Pee
     assert peer.expect_channel_close(403) == text
 
 
-def test_the_permission_to_write_comes_first(lab: Lab, peer: Peer) -> None:
+def test_the_permission_to_write_is_checked_first(lab: Lab, peer: Peer) -> None:
     lab.broker.users.clear_permission(lab.broker.users["guest"], "/")
     peer.publish("other.a", b"x", exchange="amq.topic")
     assert "write access to exchange 'amq.topic'" in peer.expect_channel_close(403)
@@ -148,7 +148,7 @@ def test_a_permitted_topic_takes_the_plain_path(lab: Lab, peer: Peer) -> None:
     assert routes == {"guest.a": True, "other.a": False}
 
 
-def test_a_consumer_needs_no_topics(lab: Lab, peer: Peer) -> None:
+def test_consuming_requires_no_topic_permission(lab: Lab, peer: Peer) -> None:
     permit(lab, "")
     peer.consume("q", no_ack=True)
     peer.publish("q", b"x")

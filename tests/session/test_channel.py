@@ -43,7 +43,7 @@ def test_a_channel_closes_and_its_number_can_be_used_again(peer: Peer) -> None:
     peer.call(Basic.Qos())
 
 
-def test_a_channel_that_is_opened_again_remembers_nothing(peer: Peer) -> None:
+def test_a_reopened_channel_has_no_state_of_the_former_one(peer: Peer) -> None:
     peer.declare("q")
     peer.call(Confirm.Select())
     peer.call(Basic.Qos(prefetch_count=1))
@@ -149,7 +149,7 @@ def test_a_closed_channel_does_not_count(lab: Lab) -> None:
     peer.open_channel(2)
 
 
-def test_a_users_channels_are_counted_over_all_its_connections(lab: Lab) -> None:
+def test_the_channel_limit_of_a_user_covers_all_connections(lab: Lab) -> None:
     lab.broker.users.set_limit(lab.broker.users["guest"], "max-channels", 2)
     lab.connect()
     peer = lab.connect()
@@ -210,7 +210,7 @@ def test_messages_requeued_by_one_channel_go_to_another(peer: Peer) -> None:
     peer.expect(Channel.CloseOk)
 
 
-def test_nowait_gets_no_answer(peer: Peer) -> None:
+def test_a_method_with_nowait_is_not_answered(peer: Peer) -> None:
     peer.send(
         Queue.Declare(queue="q", nowait=True),
         Exchange.Declare(exchange="x", nowait=True),

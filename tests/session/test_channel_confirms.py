@@ -68,7 +68,7 @@ def test_a_message_in_pieces_is_confirmed_when_it_is_whole(publisher: Peer) -> N
     ("routing_key", "properties"),
     [("missing", {}), ("q", {"delivery_mode": 2}), ("q", {"headers": {"CC": ["q", "other"]}}), ("q", {"priority": 1})],
 )
-def test_every_publish_counts(publisher: Peer, routing_key: str, properties: dict[str, Any]) -> None:
+def test_every_publish_has_a_publish_number(publisher: Peer, routing_key: str, properties: dict[str, Any]) -> None:
     publisher.publish(routing_key, b"1", **properties)
     expect_ack(publisher, 1)
 
@@ -89,7 +89,7 @@ def test_a_return_comes_before_its_confirm(publisher: Peer) -> None:
     expect_ack(publisher, 3, multiple=True)
 
 
-def test_channels_count_apart(publisher: Peer) -> None:
+def test_channels_have_separate_publish_numbers(publisher: Peer) -> None:
     publisher.open_channel(2)
     publisher.call(Confirm.Select(), channel=2)
     publisher.open_channel(3)
@@ -102,7 +102,7 @@ def test_channels_count_apart(publisher: Peer) -> None:
     publisher.expect_nothing()
 
 
-def test_clients_count_apart(lab: Lab, publisher: Peer, other: Peer) -> None:
+def test_clients_have_separate_publish_numbers(lab: Lab, publisher: Peer, other: Peer) -> None:
     other.call(Confirm.Select())
     publisher.publish("q")
     other.publish("q")
@@ -110,7 +110,7 @@ def test_clients_count_apart(lab: Lab, publisher: Peer, other: Peer) -> None:
     expect_ack(other, 1)
 
 
-def test_selecting_again_goes_on_counting(publisher: Peer) -> None:
+def test_selecting_confirms_again_continues_the_numbers(publisher: Peer) -> None:
     publisher.publish("q")
     expect_ack(publisher, 1)
     publisher.call(Confirm.Select())
@@ -141,7 +141,7 @@ def test_a_channel_opened_again_does_not_confirm(publisher: Peer) -> None:
     publisher.expect_nothing()
 
 
-def test_a_client_cannot_confirm(publisher: Peer) -> None:
+def test_an_ack_from_the_client_for_its_own_publish_is_refused(publisher: Peer) -> None:
     publisher.publish("q")
     expect_ack(publisher, 1)
     publisher.send(Basic.Ack(1))
@@ -209,7 +209,7 @@ def test_a_message_that_a_full_queue_refuses_is_nacked(peer: Peer) -> None:
         ("qqq", ["ack 3*"]),
     ],
 )
-def test_acks_come_first_and_each_publish_is_confirmed_once(peer: Peer, keys: str, expected: list[str]) -> None:
+def test_acks_precede_nacks_and_each_publish_is_confirmed_once(peer: Peer, keys: str, expected: list[str]) -> None:
     peer.declare("q")
     limited(peer)
     names = {"l": "limited", "q": "q"}
@@ -228,7 +228,7 @@ def test_a_message_refused_by_one_of_two_queues_is_nacked(lab: Lab, peer: Peer) 
     assert lab.vhost.queues["q"].ready_count == 2
 
 
-def test_a_message_that_displaces_others_is_acked(lab: Lab, peer: Peer) -> None:
+def test_a_message_that_drops_others_from_a_full_queue_is_acked(lab: Lab, peer: Peer) -> None:
     limited(peer, "drop-head")
     peer.send_bytes(publish_bytes("limited") * 3)
     assert confirms(peer) == ["ack 3*"]

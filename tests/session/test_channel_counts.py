@@ -76,7 +76,7 @@ def test_publish_numbers_start_with_confirm_select_whatever_was_published_before
     assert lab.broker.counters.received_confirm == 2
 
 
-def test_messages_with_ways_of_their_own_are_counted_among_others() -> None:
+def test_messages_off_the_plain_path_are_counted_among_others() -> None:
     peer = Lab().connect()
     for queue in ("q", "copy"):
         peer.declare(queue)
@@ -137,7 +137,7 @@ def test_repeated_subscriptions_leave_nothing_behind() -> None:
     assert stats(peer)["ack"] == 10
 
 
-def test_a_transaction_counts_when_it_is_committed() -> None:
+def test_transactions_are_counted_at_the_commit() -> None:
     peer = Lab().connect()
     peer.declare("q")
     peer.publish("q", b"x")
@@ -168,7 +168,7 @@ def test_a_channel_reports_its_mode_and_counts() -> None:
     assert channel.messages_unconfirmed == 0
 
 
-def test_idle_since_is_when_something_was_last_seen_to_happen() -> None:
+def test_idle_since_is_the_time_of_the_last_observed_activity() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("q")
@@ -184,7 +184,7 @@ def test_idle_since_is_when_something_was_last_seen_to_happen() -> None:
     assert seen == [(lab.now - 3000,) * 2, (lab.now - 1000,) * 2]
 
 
-def test_octets_are_counted_as_they_came_however_the_reads_were_cut() -> None:
+def test_received_octets_are_counted_however_reads_are_divided() -> None:
     lab = Lab()
     peer = lab.connect()
     session = peer.session
@@ -216,7 +216,7 @@ def test_an_alarm_shows_in_the_states_of_connections_and_channels() -> None:
     assert other.session.last_blocked_ms is None
 
 
-def test_a_single_active_consumer_shows_beside_those_that_wait() -> None:
+def test_the_active_and_the_waiting_consumers_are_listed() -> None:
     lab = Lab()
     peer = lab.connect()
     peer.declare("q", arguments={"x-single-active-consumer": True})

@@ -51,7 +51,7 @@ def test_the_journal_forgets_settled_messages(journal: MemoryJournal, peer: Peer
 
 
 @pytest.mark.parametrize("methods", STAYS, ids=shown)
-def test_the_journal_keeps_messages_that_may_come_back(
+def test_the_journal_keeps_messages_that_will_be_redelivered(
     journal: MemoryJournal, peer: Peer, methods: list[Basic.Ack]
 ) -> None:
     peer.declare("q", durable=True)

@@ -52,7 +52,7 @@ def left(peer: Peer) -> str:
     ],
     ids=shown,
 )
-def test_a_settled_message_is_gone(lab: Lab, holder: Peer, methods: list[base.Frame], unacked: int) -> None:
+def test_a_settled_message_leaves_the_queue(lab: Lab, holder: Peer, methods: list[base.Frame], unacked: int) -> None:
     holder.send(*methods)
     holder.expect_nothing()
     assert counts(lab) == (1, unacked)
@@ -130,7 +130,7 @@ def test_the_largest_tag_is_unknown(peer: Peer) -> None:
 
 @pytest.mark.parametrize("kind", [Basic.Ack, Basic.Nack])
 @pytest.mark.parametrize("tag", [5, TAG_MAX])
-def test_an_unknown_tag_is_unknown_although_it_stands_for_several(
+def test_an_unknown_tag_with_multiple_closes_the_channel(
     lab: Lab, holder: Peer, kind: type[Basic.Ack | Basic.Nack], tag: int
 ) -> None:
     holder.send(kind(delivery_tag=tag, multiple=True))
@@ -142,14 +142,14 @@ def test_an_unknown_tag_is_unknown_although_it_stands_for_several(
     "again", [Basic.Ack(2), Basic.Ack(2, multiple=True), Basic.Reject(2), Basic.Nack(2)], ids=shown
 )
 @pytest.mark.parametrize("first", [Basic.Ack(2), Basic.Reject(2, requeue=True)], ids=shown)
-def test_a_tag_is_settled_once(holder: Peer, first: base.Frame, again: base.Frame) -> None:
+def test_a_tag_can_be_settled_once(holder: Peer, first: base.Frame, again: base.Frame) -> None:
     holder.send(first)
     holder.expect_nothing()
     holder.send(again)
     assert holder.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 2"
 
 
-def test_settling_all_of_nothing_is_fine(peer: Peer) -> None:
+def test_settling_all_deliveries_without_any_succeeds(peer: Peer) -> None:
     peer.send(Basic.Ack(0, multiple=True), Basic.Nack(0, multiple=True))
     peer.expect_nothing()
 
@@ -181,7 +181,7 @@ def test_a_requeued_message_is_delivered_under_a_new_tag(peer: Peer) -> None:
         peer.send(Basic.Reject(tag, requeue=True) if tag % 2 else Basic.Nack(tag, requeue=True))
 
 
-def test_one_ack_of_many_queues_and_consumers_counts_for_each(lab: Lab, peer: Peer) -> None:
+def test_one_ack_settles_deliveries_of_several_queues_and_consumers(lab: Lab, peer: Peer) -> None:
     peer.call(Basic.Qos(prefetch_count=2))
     for queue in ("p", "q"):
         peer.declare(queue)
@@ -211,7 +211,7 @@ def acks(*tags: int, channel: int = 1) -> bytes:
     return b"".join(frame.marshal(Basic.Ack(tag), channel) for tag in tags)
 
 
-def test_acks_are_read_wherever_the_reads_cut_them(lab: Lab) -> None:
+def test_acks_are_read_however_reads_divide_them(lab: Lab) -> None:
     data = acks(1, 2, 3, 4)
     for cut in range(len(data)):
         peer = lab.connect()
@@ -251,7 +251,7 @@ def test_acks_of_two_channels_take_turns(lab: Lab, holder: Peer) -> None:
     assert counts(lab) == (0, 1)
 
 
-def test_of_the_bits_of_an_ack_only_the_first_means_anything(lab: Lab, holder: Peer) -> None:
+def test_only_the_first_bit_of_an_ack_has_a_meaning(lab: Lab, holder: Peer) -> None:
     one, two = bytearray(acks(2)), bytearray(acks(4))
     one[-2] = two[-2] = 0b11
     holder.send_bytes(bytes(one))

@@ -85,7 +85,7 @@ def test_a_traced_publish_has_the_headers_of_rabbitmq(peer: Peer, watcher: Watch
     assert list(headers) == list(expected)
 
 
-def test_properties_stand_in_the_headers_last_first(peer: Peer, watcher: Watcher) -> None:
+def test_properties_are_in_the_headers_in_reverse_order(peer: Peer, watcher: Watcher) -> None:
     peer.call(Queue.Bind(queue="q", exchange="amq.fanout"))
     headers = {"a": 1, "n": 2**40}
     peer.publish("k", b"fan", exchange="amq.fanout", content_type="text/plain", headers=headers, priority=3, app_id="a")
@@ -112,7 +112,7 @@ def test_a_delivery_and_a_get_are_copied(peer: Peer, watcher: Watcher) -> None:
     assert (deliver, delivered) == ("deliver.q", expected)
 
 
-def test_a_redelivery_is_traced_as_one(peer: Peer, watcher: Watcher) -> None:
+def test_a_redelivery_is_marked_in_the_trace(peer: Peer, watcher: Watcher) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.send(Basic.Nack(delivery_tag=1, requeue=True))
@@ -124,7 +124,7 @@ def test_a_redelivery_is_traced_as_one(peer: Peer, watcher: Watcher) -> None:
     ]
 
 
-def test_the_plain_trace_tells_of_nothing_but_publishes_and_deliveries(peer: Peer, watcher: Watcher) -> None:
+def test_the_plain_trace_has_only_publishes_and_deliveries(peer: Peer, watcher: Watcher) -> None:
     peer.call(Confirm.Select())
     peer.publish("q", b"1")
     peer.expect(Basic.Ack)
@@ -137,7 +137,7 @@ def test_the_plain_trace_tells_of_nothing_but_publishes_and_deliveries(peer: Pee
     ]
 
 
-def test_the_default_exchange_names_queues_that_are_not_there(peer: Peer, watcher: Watcher) -> None:
+def test_routed_queues_of_the_default_exchange_include_missing_ones(peer: Peer, watcher: Watcher) -> None:
     peer.publish("q", b"cc", headers={"CC": ["other", "nowhere"], "BCC": ["blind"]})
     [(_, headers, _)] = watcher.events()
     assert headers["routing_keys"] == ["q", "other", "nowhere", "blind"]
@@ -145,7 +145,7 @@ def test_the_default_exchange_names_queues_that_are_not_there(peer: Peer, watche
     assert headers["properties"] == {"headers": {"CC": ["other", "nowhere"]}}
 
 
-def test_another_exchange_names_the_queues_that_get_it(peer: Peer, watcher: Watcher) -> None:
+def test_routed_queues_of_other_exchanges_are_those_that_get_the_message(peer: Peer, watcher: Watcher) -> None:
     for name in ("b", "a"):
         peer.declare(name)
         peer.call(Queue.Bind(queue=name, exchange="amq.topic", routing_key="k"))
@@ -162,7 +162,7 @@ def test_publishes_of_a_transaction_are_traced_before_the_commit(peer: Peer, wat
     assert watcher.keys() == []
 
 
-def test_copies_leave_no_copies(peer: Peer, watcher: Watcher) -> None:
+def test_copies_in_the_trace_are_not_traced(peer: Peer, watcher: Watcher) -> None:
     peer.declare("second")
     peer.call(Queue.Bind(queue="second", exchange=TRACE, routing_key="publish.#"))
     peer.publish("q", b"1")
@@ -170,7 +170,7 @@ def test_copies_leave_no_copies(peer: Peer, watcher: Watcher) -> None:
     assert watcher.keys() == ["publish."]
 
 
-def test_a_message_sent_to_a_queue_of_the_trace_is_a_message_like_any_other(peer: Peer, watcher: Watcher) -> None:
+def test_a_message_published_to_the_trace_queue_is_traced_too(peer: Peer, watcher: Watcher) -> None:
     peer.publish("trace", b"1")
     deliveries = [(deliver.exchange, content.body) for deliver, content in watcher.peer.deliveries()]
     assert sorted(deliveries) == [("", b"1"), (TRACE, b"1"), (TRACE, b"1")]
@@ -196,7 +196,7 @@ def test_running_publishers_and_consumers_are_traced(lab: Lab, peer: Peer) -> No
     assert peer.bodies() == [b"1", b"2", b"3"]
 
 
-def test_a_trace_that_ends_leaves_nothing_behind(lab: Lab, peer: Peer) -> None:
+def test_a_stopped_trace_leaves_no_state(lab: Lab, peer: Peer) -> None:
     lab.vhost.tracing.start(extended=True)
     peer.publish("q", b"1")
     lab.vhost.tracing.stop()
@@ -215,7 +215,7 @@ def test_other_vhosts_are_not_traced(lab: Lab, watcher: Watcher) -> None:
     assert watcher.keys() == []
 
 
-def test_a_queue_can_hear_of_itself(lab: Lab, peer: Peer) -> None:
+def test_a_queue_may_receive_the_trace_of_its_own_messages(lab: Lab, peer: Peer) -> None:
     peer.call(Queue.Bind(queue="q", exchange=TRACE, routing_key="#"))
     for _ in range(3000):
         peer.publish("q", b"1")
@@ -289,7 +289,7 @@ def test_a_traced_ack_names_connection_and_user(peer: Peer, reader: Watcher) -> 
     }
 
 
-def test_a_delivery_tells_whether_an_ack_will_follow(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_delivery_has_its_no_ack_flag(peer: Peer, reader: Watcher) -> None:
     peer.publish("q", b"1")
     peer.publish("q", b"2")
     peer.get("q", no_ack=True)
@@ -299,7 +299,7 @@ def test_a_delivery_tells_whether_an_ack_will_follow(peer: Peer, reader: Watcher
 
 
 @pytest.mark.parametrize("requeue", [True, False])
-def test_a_nack_tells_whether_the_message_goes_back(peer: Peer, reader: Watcher, requeue: bool) -> None:
+def test_a_traced_nack_has_its_requeue_flag(peer: Peer, reader: Watcher, requeue: bool) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.send(Basic.Reject(delivery_tag=1, requeue=requeue))
@@ -332,7 +332,7 @@ def test_a_traced_confirm_has_its_publish_number(peer: Peer, reader: Watcher) ->
     assert told == [("confirm.", 1, 1, True), ("confirm.", 2, 2, False)]
 
 
-def test_confirm_numbers_stay_right_when_a_trace_starts_and_stops(lab: Lab, peer: Peer) -> None:
+def test_starting_and_stopping_a_trace_keeps_confirm_numbers(lab: Lab, peer: Peer) -> None:
     peer.call(Confirm.Select())
     for number, change in enumerate((None, lab.vhost.tracing.start, lab.vhost.tracing.stop), 1):
         if change is not None:
@@ -349,7 +349,7 @@ def test_a_traced_return_has_its_reason(peer: Peer, reader: Watcher) -> None:
     assert (key, headers["reply_code"], headers["reply_text"]) == ("return.", 312, "NO_ROUTE")
 
 
-def test_the_number_outlives_the_count_of_a_quorum_queue(peer: Peer, reader: Watcher) -> None:
+def test_a_message_keeps_its_number_when_a_quorum_queue_adds_its_count(peer: Peer, reader: Watcher) -> None:
     peer.declare("quorum", durable=True, arguments={"x-queue-type": "quorum"})
     peer.publish("quorum", b"1")
     for tag in (1, 2, 3):
@@ -358,7 +358,7 @@ def test_the_number_outlives_the_count_of_a_quorum_queue(peer: Peer, reader: Wat
     assert {number for _, number in reader.story()} == {1}
 
 
-def test_a_closed_channel_gives_back_without_a_settle(peer: Peer, reader: Watcher) -> None:
+def test_messages_requeued_by_a_closed_channel_are_not_traced_as_nacks(peer: Peer, reader: Watcher) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.call(Channel.Close(200, "", 0, 0))

@@ -55,7 +55,7 @@ def named(lab: Lab, name: Any) -> Peer:
     return peer
 
 
-def test_a_life_in_order_is_four_lines(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_connection_is_logged_in_four_lines(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = named(lab, "my app")
     lab.advance(1_500)
     peer.send(Connection.Close(200, "", 0, 0), channel=0)
@@ -77,7 +77,7 @@ def test_messages_are_not_logged(lab: Lab, peer: Peer, caplog: pytest.LogCapture
     assert len(caplog.records) == before
 
 
-def test_a_client_that_vanishes_is_warned_of(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_vanished_client_is_logged_as_a_warning(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.connect()
     peer.disconnect()
     assert Log(caplog, peer).lines[-1] == (
@@ -144,7 +144,7 @@ def test_a_refused_login_is_an_error_with_its_reason(lab: Lab, caplog: pytest.Lo
     ]
 
 
-def test_missed_heartbeats_are_why_a_connection_ends(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_missed_heartbeats_are_logged_as_the_reason(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.connect(heartbeat=10)
     lab.advance(60_000)
     assert Log(caplog, peer).lines[-1] == (
@@ -216,7 +216,7 @@ def test_credentials_are_never_logged(lab: Lab, caplog: pytest.LogCaptureFixture
     assert "only-the-password" not in caplog.text
 
 
-def test_to_be_closed_by_the_broker_is_no_error(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_close_by_the_broker_is_not_logged_as_an_error(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     peer = lab.connect()
     peer.session.force_close("my reason", lab.now)
     assert Log(caplog, peer).lines[-1].startswith("[info] Error on AMQP connection P (N, vhost: '/', ")
@@ -226,7 +226,7 @@ def test_to_be_closed_by_the_broker_is_no_error(lab: Lab, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("name", ["a\n2026-11-21 [error] forged", "\x1b[2J", "a\r\u2028\u202e\x85"])
-def test_a_name_cannot_begin_a_line_nor_move_the_cursor(lab: Lab, caplog: pytest.LogCaptureFixture, name: str) -> None:
+def test_a_name_cannot_begin_a_line_or_move_the_cursor(lab: Lab, caplog: pytest.LogCaptureFixture, name: str) -> None:
     peer = named(lab, name)
     peer.send(commands.Channel.Open(), channel=1)
     peer.send_bytes(frame_of_declare(name))
@@ -236,7 +236,7 @@ def test_a_name_cannot_begin_a_line_nor_move_the_cursor(lab: Lab, caplog: pytest
     assert all(line.isprintable() for message in caplog.messages for line in message.split("\n"))
 
 
-def test_a_name_without_end_is_cut(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_long_name_is_truncated(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     named(lab, "x" * 100_000)
     assert all(len(message) < 1200 for message in caplog.messages)
 
@@ -254,7 +254,7 @@ def test_a_quiet_log_has_errors_only(lab: Lab, caplog: pytest.LogCaptureFixture)
     assert caplog.messages == []
 
 
-def test_every_connection_has_a_number_of_its_own(lab: Lab) -> None:
+def test_every_connection_has_a_unique_number(lab: Lab) -> None:
     first, second = lab.connect(), lab.connect()
     assert re.fullmatch(r"<0\.\d+\.0>", pid(first.session))
     assert pid(first.session) != pid(second.session)

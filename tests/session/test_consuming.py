@@ -41,7 +41,7 @@ def test_consume_ok_comes_before_the_first_delivery(peer: Peer) -> None:
     assert peer.bodies() == [b"1"]
 
 
-def test_a_delivery_tells_all_there_is_to_tell(peer: Peer) -> None:
+def test_a_delivery_has_all_its_fields(peer: Peer) -> None:
     peer.declare("q")
     peer.consume("q", "my tag")
     peer.publish("q", b"1", content_type="text/plain")
@@ -82,7 +82,7 @@ def test_the_broker_chooses_a_missing_consumer_tag(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("tag", ["x" * 255, "é" * 127, " ", "amq.ctag-mine"])
-def test_a_tag_may_be_anything(peer: Peer, tag: str) -> None:
+def test_a_consumer_tag_may_be_any_octets(peer: Peer, tag: str) -> None:
     peer.declare("q")
     peer.consume("q", tag)
     fill(peer, b"1")
@@ -106,7 +106,7 @@ def test_a_tag_may_be_used_on_several_channels_and_again_after_a_cancel(peer: Pe
             peer.call(Basic.Cancel("same"), channel=number)
 
 
-def test_a_message_published_on_the_same_connection_is_delivered_in_spite_of_no_local(peer: Peer) -> None:
+def test_no_local_has_no_effect(peer: Peer) -> None:
     peer.declare("q")
     peer.consume("q", no_local=True)
     fill(peer, b"mine")
@@ -185,7 +185,7 @@ def test_consumers_of_equal_priority_take_turns(peer: Peer) -> None:
 # Exclusive
 
 
-def test_an_exclusive_consumer_keeps_others_out_until_it_leaves(peer: Peer, other: Peer) -> None:
+def test_an_exclusive_consumer_prevents_others_until_it_leaves(peer: Peer, other: Peer) -> None:
     peer.declare("q")
     peer.consume("q", exclusive=True)
     for exclusive in (False, True):
@@ -204,7 +204,7 @@ def test_a_queue_with_consumers_takes_no_exclusive_one(peer: Peer, other: Peer) 
     assert other.expect_channel_close(403) == "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use"
 
 
-def test_a_lost_client_is_no_longer_exclusive(peer: Peer, other: Peer) -> None:
+def test_the_loss_of_an_exclusive_consumer_admits_others(peer: Peer, other: Peer) -> None:
     peer.declare("q")
     peer.consume("q", exclusive=True)
     peer.disconnect()
@@ -230,7 +230,7 @@ def test_a_cancelled_consumer_gets_no_more_but_keeps_its_messages(lab: Lab, peer
 
 
 @pytest.mark.parametrize("tag", ["unknown", ""])
-def test_cancelling_an_unknown_consumer_is_fine(peer: Peer, tag: str) -> None:
+def test_cancelling_an_unknown_consumer_succeeds(peer: Peer, tag: str) -> None:
     assert peer.call(Basic.Cancel(tag)).consumer_tag == tag
 
 
@@ -243,7 +243,7 @@ def test_a_consumer_of_another_channel_is_unknown(peer: Peer) -> None:
     assert peer.bodies() == [b"1"]
 
 
-def test_nothing_is_delivered_behind_cancel_ok(peer: Peer) -> None:
+def test_nothing_is_delivered_after_cancel_ok(peer: Peer) -> None:
     peer.declare("q")
     peer.consume("q")
     peer.send_bytes(publish_bytes("q", b"1") + frame.marshal(Basic.Cancel("c"), 1) + publish_bytes("q", b"2"))
@@ -280,7 +280,7 @@ def test_a_client_without_the_capability_gets_no_cancel(lab: Lab, other: Peer, c
     peer.consume("q")
 
 
-def test_delete_ok_comes_before_the_cancel_of_ones_own_consumer(peer: Peer) -> None:
+def test_delete_ok_precedes_the_cancel_of_the_same_clients_consumer(peer: Peer) -> None:
     peer.declare("q")
     peer.consume("q")
     peer.send(Queue.Delete(queue="q"))
@@ -342,7 +342,7 @@ def test_without_acks_nothing_is_unacked(lab: Lab, peer: Peer) -> None:
     assert lab.vhost.queues["q"].ready_count == 0
 
 
-def test_a_consumer_of_a_queue_that_is_gone_is_gone(lab: Lab, peer: Peer) -> None:
+def test_consuming_from_a_missing_queue_closes_the_channel(lab: Lab, peer: Peer) -> None:
     peer.send(Basic.Consume(queue="missing", consumer_tag="c"))
     assert peer.expect_channel_close(404) == "NOT_FOUND - no queue 'missing' in vhost '/'"
     peer.call(Connection.UpdateSecret("x", "y"), channel=0)
@@ -364,7 +364,7 @@ def test_the_consumers_of_a_channel_are_limited() -> None:
     assert peer.expect_connection_close(530) == "NOT_ALLOWED - reached maximum (2) of consumers per channel"
 
 
-def test_a_consumer_of_direct_replies_is_one_of_them() -> None:
+def test_a_consumer_of_direct_replies_counts_towards_the_limit() -> None:
     peer = Lab(consumer_max_per_channel=1).connect()
     peer.declare("q")
     peer.consume("q", "a")

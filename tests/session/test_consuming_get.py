@@ -14,7 +14,7 @@ def fill(peer: Peer, *bodies: bytes) -> None:
         peer.publish("q", body)
 
 
-def test_pulling_tells_how_much_is_left(peer: Peer) -> None:
+def test_get_ok_has_the_number_of_remaining_messages(peer: Peer) -> None:
     fill(peer, b"1", b"2", b"3")
     for left in (2, 1, 0):
         got = peer.get("q")
@@ -72,7 +72,7 @@ def test_a_requeued_message_from_get_is_redelivered(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 8184, 8185, 50_000])
-def test_a_message_from_get_is_cut_into_small_frames(lab: Lab, other: Peer, size: int) -> None:
+def test_a_message_from_get_is_divided_into_small_frames(lab: Lab, other: Peer, size: int) -> None:
     peer = lab.connect(frame_max=8192)
     fill(other, bytes(size))
     got = peer.get("q")
@@ -80,7 +80,7 @@ def test_a_message_from_get_is_cut_into_small_frames(lab: Lab, other: Peer, size
     assert got[1].body == bytes(size)
 
 
-def test_pulling_on_another_channel_than_was_published_on(peer: Peer) -> None:
+def test_a_message_can_be_pulled_on_another_channel_than_its_publish(peer: Peer) -> None:
     fill(peer, b"1")
     peer.open_channel(300)
     peer.send(Basic.Get(queue="q"), channel=300)
@@ -101,7 +101,7 @@ def test_get_takes_messages_that_consumers_cannot_take(peer: Peer, other: Peer) 
 # Recover
 
 
-def test_recover_gives_everything_back_and_answers_first(peer: Peer) -> None:
+def test_recover_answers_and_then_redelivers_all_unsettled_messages(peer: Peer) -> None:
     fill(peer, b"1", b"2")
     peer.consume("q")
     assert peer.bodies() == [b"1", b"2"]

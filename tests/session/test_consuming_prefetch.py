@@ -34,7 +34,7 @@ def test_a_consumer_gets_no_more_than_its_prefetch(peer: Peer) -> None:
 @pytest.mark.parametrize(
     "settle", [Basic.Ack(1), Basic.Reject(1, requeue=False), Basic.Nack(1, requeue=False), Basic.Nack(0, True, False)]
 )
-def test_whatever_settles_makes_room(peer: Peer, settle: Basic.Ack) -> None:
+def test_every_way_of_settling_makes_room(peer: Peer, settle: Basic.Ack) -> None:
     fill(peer, "q", 2)
     qos(peer, 1)
     peer.consume("q")
@@ -153,7 +153,7 @@ def test_a_global_prefetch_counts_for_the_channel(peer: Peer) -> None:
     assert peer.bodies() == [b"q1"]
 
 
-def test_a_global_prefetch_holds_for_consumers_that_are_there(peer: Peer) -> None:
+def test_a_global_prefetch_applies_to_existing_consumers(peer: Peer) -> None:
     peer.declare("q")
     peer.consume("q")
     qos(peer, 1, global_=True)
@@ -174,7 +174,7 @@ def test_a_global_prefetch_is_lifted_by_0_or_by_one_that_is_not_global(peer: Pee
     assert peer.bodies() == [b"q2", b"q3"]
 
 
-def test_the_smaller_of_both_prefetches_holds(peer: Peer) -> None:
+def test_the_smaller_of_both_prefetches_applies(peer: Peer) -> None:
     fill(peer, "p", 3)
     fill(peer, "q", 3)
     qos(peer, 2)
@@ -191,7 +191,7 @@ def test_the_smaller_of_both_prefetches_holds(peer: Peer) -> None:
     assert peer.bodies() == [b"p3"]
 
 
-def test_a_global_prefetch_that_comes_late_waits_until_enough_is_settled(peer: Peer) -> None:
+def test_a_later_global_prefetch_holds_back_deliveries_until_enough_are_settled(peer: Peer) -> None:
     fill(peer, "q", 6)
     qos(peer, 4)
     peer.consume("q")
@@ -217,7 +217,7 @@ def test_only_messages_got_before_a_global_prefetch_count_against_it(peer: Peer)
     assert peer.bodies() == [b"q4"]
 
 
-def test_unacked_messages_of_a_cancelled_consumer_count(peer: Peer) -> None:
+def test_unacked_messages_of_a_cancelled_consumer_count_against_the_global_prefetch(peer: Peer) -> None:
     fill(peer, "q", 3)
     qos(peer, 1, global_=True)
     peer.consume("q", "one")
@@ -229,7 +229,7 @@ def test_unacked_messages_of_a_cancelled_consumer_count(peer: Peer) -> None:
     assert peer.bodies() == [b"q2"]
 
 
-def test_a_rolled_back_ack_counts_on(peer: Peer) -> None:
+def test_a_rolled_back_ack_makes_no_room(peer: Peer) -> None:
     fill(peer, "q", 3)
     peer.call(Tx.Select())
     qos(peer, 1, global_=True)
@@ -259,7 +259,7 @@ def test_qos_ok_precedes_the_deliveries_that_it_allows(peer: Peer) -> None:
     assert peer.bodies() == [b"q2"]
 
 
-def test_a_full_channel_that_closes_gives_everything_to_the_next(peer: Peer, other: Peer) -> None:
+def test_closing_a_full_channel_delivers_its_messages_to_the_next(peer: Peer, other: Peer) -> None:
     fill(peer, "q", 3)
     qos(peer, 2, global_=True)
     peer.consume("q")

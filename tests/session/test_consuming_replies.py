@@ -27,7 +27,7 @@ def server(lab: Lab) -> Peer:
     return server
 
 
-def test_an_answer_comes_to_the_channel_that_asked(peer: Peer, server: Peer) -> None:
+def test_a_reply_goes_to_the_channel_of_the_request(peer: Peer, server: Peer) -> None:
     peer.consume(REPLY_TO, "replies", no_ack=True)
     reply_to = ask(peer, server)
     assert reply_to.startswith(REPLY_TO + ".")
@@ -38,7 +38,7 @@ def test_an_answer_comes_to_the_channel_that_asked(peer: Peer, server: Peer) -> 
 
 
 @pytest.mark.parametrize(("compat", "tags"), [("3.13", [1, 1, 1]), ("4.2", [1, 2, 3])])
-def test_answers_have_tags_of_their_own_since_4_0(compat: str, tags: list[int]) -> None:
+def test_since_4_0_replies_have_delivery_tags_of_their_own(compat: str, tags: list[int]) -> None:
     lab = Lab(compat=compat)
     peer, server = lab.connect(), lab.connect()
     server.declare("requests")
@@ -49,7 +49,7 @@ def test_answers_have_tags_of_their_own_since_4_0(compat: str, tags: list[int]) 
     assert [deliver.delivery_tag for deliver, _ in peer.deliveries()] == tags
 
 
-def test_each_channel_has_a_name_of_its_own(peer: Peer, server: Peer) -> None:
+def test_each_channel_has_its_own_reply_name(peer: Peer, server: Peer) -> None:
     peer.consume(REPLY_TO, "c", no_ack=True)
     first = ask(peer, server)
     assert ask(peer, server) == first
@@ -63,13 +63,13 @@ def test_consuming_replies_needs_no_ack(peer: Peer) -> None:
     assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - reply consumer cannot acknowledge"
 
 
-def test_a_channel_consumes_replies_once(peer: Peer) -> None:
+def test_a_channel_may_have_one_reply_consumer(peer: Peer) -> None:
     peer.consume(REPLY_TO, "one", no_ack=True)
     peer.send(commands.Basic.Consume(queue=REPLY_TO, consumer_tag="one", no_ack=True))
     assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - reply consumer already set"
 
 
-def test_a_question_needs_a_reply_consumer_on_its_channel(peer: Peer, server: Peer) -> None:
+def test_a_request_requires_a_reply_consumer_on_its_channel(peer: Peer, server: Peer) -> None:
     peer.consume(REPLY_TO, "c", no_ack=True)
     peer.open_channel(2)
     peer.publish("requests", b"question", channel=2, reply_to=REPLY_TO)
@@ -78,7 +78,7 @@ def test_a_question_needs_a_reply_consumer_on_its_channel(peer: Peer, server: Pe
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_an_answer_to_a_client_that_has_gone_is_lost(peer: Peer, server: Peer, is_closed: bool) -> None:
+def test_a_reply_to_a_lost_client_is_dropped(peer: Peer, server: Peer, is_closed: bool) -> None:
     peer.consume(REPLY_TO, "c", no_ack=True)
     reply_to = ask(peer, server)
     server.publish(reply_to, b"in time")
@@ -92,7 +92,7 @@ def test_an_answer_to_a_client_that_has_gone_is_lost(peer: Peer, server: Peer, i
     assert peer.lab.vhost.reply_queues == {}
 
 
-def test_a_late_mandatory_answer_comes_back_before_4_2() -> None:
+def test_before_4_2_a_late_mandatory_reply_is_returned() -> None:
     lab = Lab(compat="3.13")
     peer, server = lab.connect(), lab.connect()
     server.declare("requests")
@@ -113,7 +113,7 @@ def test_declaring_a_reply_name_finds_only_waiting_requesters(peer: Peer, server
     assert server.expect_channel_close(404) == f"NOT_FOUND - no queue '{reply_to}' in vhost '/'"
 
 
-def test_an_answer_waits_for_a_full_socket(peer: Peer, server: Peer) -> None:
+def test_a_reply_waits_for_a_full_socket(peer: Peer, server: Peer) -> None:
     peer.consume(REPLY_TO, "c", no_ack=True)
     reply_to = ask(peer, server)
     peer.session.pause()

@@ -58,7 +58,7 @@ def test_a_protocol_header_is_answered_with_start(lab: Lab, header: bytes) -> No
         b"amqp\x00\x00\x09\x01",
     ],
 )
-def test_another_protocol_header_is_refused_with_the_one_that_is_spoken(lab: Lab, header: bytes) -> None:
+def test_an_unknown_protocol_header_is_answered_with_the_supported_one(lab: Lab, header: bytes) -> None:
     peer = lab.peer()
     peer.send_bytes(header)
     assert b"".join(peer.session.outbox.take()) == HEADER
@@ -73,7 +73,7 @@ def test_a_protocol_header_may_come_in_pieces(lab: Lab) -> None:
     peer.expect(Connection.Start, channel=0)
 
 
-def test_nothing_is_said_before_the_protocol_header(lab: Lab) -> None:
+def test_the_broker_sends_nothing_before_the_protocol_header(lab: Lab) -> None:
     lab.peer().expect_nothing()
 
 
@@ -160,14 +160,14 @@ def test_a_challenge_is_answered_with_the_password() -> None:
     peer.expect(Connection.Tune, channel=0)
 
 
-def test_a_challenge_answered_wrongly_is_refused() -> None:
+def test_a_wrong_answer_to_a_challenge_is_refused() -> None:
     _, peer = challenged()
     peer.send(Connection.SecureOk("My password is wrong"), channel=0)
     assert peer.expect_connection_close(403) == LOGIN_REFUSED.format("RABBIT-CR-DEMO")
 
 
 @pytest.mark.parametrize("method", [Connection.SecureOk("guest"), Connection.TuneOk(2047, 131072, 0)])
-def test_a_challenge_that_is_not_answered_is_met_with_silence(method: base.Frame) -> None:
+def test_another_method_than_secure_ok_ends_the_connection_after_three_seconds(method: base.Frame) -> None:
     lab, peer = challenged()
     peer.send(method, channel=0)
     lab.advance(2999)
@@ -196,7 +196,7 @@ WRONG_LOGINS = [
 
 
 @pytest.mark.parametrize(("mechanism", "response"), WRONG_LOGINS)
-def test_a_client_with_the_capability_learns_that_its_login_is_refused(lab: Lab, mechanism: str, response: str) -> None:
+def test_a_client_with_the_capability_is_notified_of_a_refused_login(lab: Lab, mechanism: str, response: str) -> None:
     peer = lab.peer()
     log_in(peer, response, mechanism)
     close = peer.expect(Connection.Close, channel=0)
@@ -207,7 +207,9 @@ def test_a_client_with_the_capability_learns_that_its_login_is_refused(lab: Lab,
 
 
 @pytest.mark.parametrize(("mechanism", "response"), WRONG_LOGINS)
-def test_another_client_hears_nothing_for_three_seconds_and_is_dropped(lab: Lab, mechanism: str, response: str) -> None:
+def test_a_client_without_the_capability_is_dropped_after_three_seconds_of_silence(
+    lab: Lab, mechanism: str, response: str
+) -> None:
     peer = lab.peer()
     log_in(peer, response, mechanism, capabilities={})
     lab.advance(2999)
@@ -233,7 +235,7 @@ def test_another_client_hears_nothing_for_three_seconds_and_is_dropped(lab: Lab,
         ("", ""),
     ],
 )
-def test_an_invalid_login_is_met_with_silence(lab: Lab, mechanism: str, response: str) -> None:
+def test_an_invalid_login_is_not_answered(lab: Lab, mechanism: str, response: str) -> None:
     peer = lab.peer()
     log_in(peer, response, mechanism)
     lab.advance(2999)
@@ -244,7 +246,7 @@ def test_an_invalid_login_is_met_with_silence(lab: Lab, mechanism: str, response
 
 
 @pytest.mark.parametrize("capabilities", ["all", True, [], None])
-def test_capabilities_that_are_no_table_are_ignored(lab: Lab, capabilities: FieldValue) -> None:
+def test_capabilities_that_are_not_a_table_are_ignored(lab: Lab, capabilities: FieldValue) -> None:
     peer = lab.peer()
     start(peer)
     peer.send(Connection.StartOk({"capabilities": capabilities}, "PLAIN", "\0guest\0wrong"), channel=0)
@@ -253,7 +255,7 @@ def test_capabilities_that_are_no_table_are_ignored(lab: Lab, capabilities: Fiel
     peer.expect_nothing()
 
 
-def test_nothing_is_heard_during_the_silence(lab: Lab) -> None:
+def test_nothing_is_read_after_a_refused_login(lab: Lab) -> None:
     peer = lab.peer()
     log_in(peer, "\0guest\0wrong", capabilities={})
     peer.send(Connection.StartOk({}, "PLAIN", "\0guest\0guest"), channel=0)
@@ -288,18 +290,18 @@ def test_guest_logs_in_from_this_machine(lab: Lab, host: str) -> None:
 
 
 @pytest.mark.parametrize(("host", "mechanism"), [*((host, "PLAIN") for host in REMOTE), (REMOTE[0], "ANONYMOUS")])
-def test_guest_from_elsewhere_is_refused_as_if_the_password_was_wrong(lab: Lab, host: str, mechanism: str) -> None:
+def test_guest_from_another_machine_is_refused_like_a_wrong_password(lab: Lab, host: str, mechanism: str) -> None:
     peer = lab.peer(host)
     log_in(peer, mechanism=mechanism)
     assert peer.expect_connection_close(403) == LOGIN_REFUSED.format(mechanism)
 
 
 @pytest.mark.parametrize("settings", [{"remote_guest": True}, {"loopback_users": ""}, {"loopback_users": "anna"}])
-def test_guest_from_elsewhere_gets_in_where_that_is_allowed(settings: dict[str, Any]) -> None:
+def test_guest_from_another_machine_is_accepted_if_allowed(settings: dict[str, Any]) -> None:
     Lab(**settings).peer(REMOTE[0]).open()
 
 
-def test_other_users_may_be_kept_to_this_machine() -> None:
+def test_other_users_may_be_restricted_to_this_machine() -> None:
     lab = Lab(loopback_users="guest anna", default_user="anna", default_pass="secret")
     lab.peer("127.0.0.1").open(user="anna", password="secret")
     peer = lab.peer(REMOTE[0])
@@ -346,7 +348,7 @@ def tuning(lab: Lab) -> Peer:
     "method",
     [Connection.Open("/"), Connection.TuneOk(2047, 131072, 0), Connection.Close(200, "no", 0, 0), commands.Basic.Qos()],
 )
-def test_another_method_instead_of_a_login_is_met_with_silence(lab: Lab, method: base.Frame) -> None:
+def test_another_method_than_a_login_is_not_answered(lab: Lab, method: base.Frame) -> None:
     peer = lab.peer()
     start(peer)
     peer.send(method, channel=0)
@@ -357,7 +359,7 @@ def test_another_method_instead_of_a_login_is_met_with_silence(lab: Lab, method:
     peer.expect_nothing()
 
 
-def test_opening_a_vhost_before_tune_ok_is_met_with_silence(lab: Lab) -> None:
+def test_opening_a_vhost_before_tune_ok_is_not_answered(lab: Lab) -> None:
     peer = tuning(lab)
     peer.send(Connection.Open("/"), channel=0)
     peer.expect_nothing()
@@ -413,7 +415,7 @@ def test_the_secret_can_be_updated(peer: Peer) -> None:
     assert not peer.is_dropped
 
 
-def test_nothing_is_heard_after_a_close(peer: Peer, other: Peer) -> None:
+def test_nothing_is_read_after_a_close(peer: Peer, other: Peer) -> None:
     peer.send_bytes(b"")
     peer.send(Connection.Close(200, "bye", 0, 0), commands.Channel.Open(), channel=0)
     peer.expect(Connection.CloseOk, channel=0)

@@ -52,14 +52,14 @@ def log_in(lab: Lab, tls: Tls | None, response: str = "", host: str = "127.0.0.1
     ],
     ids=["plain", "no certificate", "a certificate"],
 )
-def test_it_is_offered_over_tls_with_a_certificate_or_without(lab: Lab, tls: Tls | None, offered: str) -> None:
+def test_external_is_offered_over_tls_with_or_without_a_certificate(lab: Lab, tls: Tls | None, offered: str) -> None:
     peer = lab.peer()
     peer.session.tls = tls
     peer.send_bytes(HEADER)
     assert peer.expect(Connection.Start, channel=0).mechanisms == offered
 
 
-def test_it_is_not_offered_unless_it_is_configured() -> None:
+def test_external_is_not_offered_unless_it_is_configured() -> None:
     peer = Lab().peer()
     peer.session.tls = certificate_of("anna")
     peer.send_bytes(HEADER)
@@ -83,7 +83,7 @@ def test_the_certificate_determines_the_user(lab: Lab, response: str) -> None:
     ],
     ids=["no certificate", "no name", "no user", "empty name"],
 )
-def test_others_are_refused_and_the_log_says_why(
+def test_invalid_certificates_are_refused_and_the_reason_is_logged(
     lab: Lab, caplog: pytest.LogCaptureFixture, tls: Tls, reason: str
 ) -> None:
     with caplog.at_level(logging.INFO):
@@ -95,12 +95,12 @@ def test_others_are_refused_and_the_log_says_why(
     )
 
 
-def test_guest_by_certificate_still_comes_from_this_machine_only(lab: Lab) -> None:
+def test_guest_may_log_in_by_certificate_from_this_machine_only(lab: Lab) -> None:
     log_in(lab, certificate_of("guest")).expect(Connection.Tune, channel=0)
     assert log_in(lab, certificate_of("guest"), host="192.0.2.1").expect_connection_close(403) == REFUSED
 
 
-def test_without_tls_it_is_no_mechanism_at_all(lab: Lab) -> None:
+def test_external_without_tls_is_an_unknown_mechanism(lab: Lab) -> None:
     peer = log_in(lab, None)
     lab.advance(2999)
     assert not peer.is_dropped

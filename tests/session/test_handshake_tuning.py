@@ -56,7 +56,7 @@ def test_limits_within_the_offer_are_accepted(lab: Lab, channel_max: int, frame_
 
 
 @pytest.mark.parametrize("heartbeat", [0, 1, 60, 61, 65535])
-def test_the_heartbeat_is_the_clients_to_decide(lab: Lab, heartbeat: int) -> None:
+def test_the_client_decides_the_heartbeat(lab: Lab, heartbeat: int) -> None:
     peer = lab.peer()
     peer.open(heartbeat=heartbeat)
     assert peer.session.heartbeat_s == heartbeat
@@ -65,7 +65,7 @@ def test_the_heartbeat_is_the_clients_to_decide(lab: Lab, heartbeat: int) -> Non
 # Time
 
 
-def test_a_client_that_says_nothing_is_dropped_after_ten_seconds(lab: Lab) -> None:
+def test_a_silent_client_is_dropped_after_ten_seconds(lab: Lab) -> None:
     peer = lab.peer()
     lab.advance(9999)
     assert not peer.is_dropped
@@ -74,14 +74,14 @@ def test_a_client_that_says_nothing_is_dropped_after_ten_seconds(lab: Lab) -> No
     peer.expect_nothing()
 
 
-def test_the_handshake_timeout_counts_up_to_open(lab: Lab) -> None:
+def test_the_handshake_timeout_applies_until_open(lab: Lab) -> None:
     peer, _ = tuning(lab)
     peer.send(Connection.TuneOk(2047, 131072, 0), channel=0)
     lab.advance(10_000)
     assert peer.is_dropped
 
 
-def test_an_open_connection_stays(lab: Lab) -> None:
+def test_an_open_connection_has_no_handshake_timeout(lab: Lab) -> None:
     peer = lab.connect()
     lab.advance(3_600_000)
     assert not peer.is_dropped
@@ -94,7 +94,7 @@ def test_the_handshake_timeout_is_a_setting() -> None:
     assert peer.is_dropped
 
 
-def test_a_broker_without_a_limit_of_channels_takes_any() -> None:
+def test_a_broker_without_a_channel_limit_accepts_any() -> None:
     for asked in (0, 1, 65535):
         lab = Lab(channel_max=0)
         peer, tune = tuning(lab)
@@ -104,7 +104,7 @@ def test_a_broker_without_a_limit_of_channels_takes_any() -> None:
         assert peer.session.channel_max == (asked or 65535)
 
 
-def test_frames_before_the_limit_is_agreed_on_may_be_as_large_as_the_configuration_says() -> None:
+def test_the_frame_limit_before_tune_ok_is_a_setting() -> None:
     assert Lab().peer().session.frame_max == 8192
     assert Lab(compat="3.13").peer().session.frame_max == 4096
     assert Lab(initial_frame_max=65536).peer().session.frame_max == 65536

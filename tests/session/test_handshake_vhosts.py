@@ -60,7 +60,7 @@ def test_permissions_that_permit_nothing_open_the_vhost(lab: Lab) -> None:
     ask_for(lab, "/", "maria", "secret").expect(Connection.OpenOk, channel=0)
 
 
-def test_vhosts_do_not_see_each_other(lab: Lab) -> None:
+def test_vhosts_are_isolated(lab: Lab) -> None:
     lab.broker.add_vhost("blue")
     add_user(lab, "maria", "/", "blue")
     here, there = lab.connect(), lab.connect(user="maria", password="secret", vhost="blue")
@@ -149,7 +149,7 @@ def test_limits_are_checked_in_rabbitmqs_order() -> None:
     ]
 
 
-def test_a_connection_that_was_refused_can_say_no_more(lab: Lab) -> None:
+def test_methods_after_a_refusal_are_ignored(lab: Lab) -> None:
     peer = ask_for(lab, "nowhere")
     peer.expect(Connection.Close, channel=0)
     peer.send(Connection.Open("/"), channel=0)

@@ -35,7 +35,7 @@ def test_an_idle_broker_sends_a_heartbeat_in_every_half_interval(lab: Lab) -> No
     assert live(lab, connect(lab, 2), 5000) == [2000, 3000, 4000, 5000]
 
 
-def test_a_client_that_hears_much_needs_no_heartbeats(lab: Lab) -> None:
+def test_no_heartbeats_are_sent_while_there_is_other_output(lab: Lab) -> None:
     peer = connect(lab, 2)
     for _ in range(20):
         peer.call(Basic.Qos())
@@ -43,7 +43,7 @@ def test_a_client_that_hears_much_needs_no_heartbeats(lab: Lab) -> None:
     peer.expect_nothing()
 
 
-def test_a_client_that_is_silent_for_two_intervals_is_dropped_without_a_word(lab: Lab) -> None:
+def test_a_client_that_is_silent_for_two_intervals_is_dropped_without_a_close(lab: Lab) -> None:
     peer = connect(lab, 10)
     lab.advance(29_999)
     assert not peer.is_dropped
@@ -63,7 +63,7 @@ def test_any_octet_counts_as_a_heartbeat(lab: Lab, said: bytes) -> None:
     assert not peer.is_dropped
 
 
-def test_a_client_is_given_two_intervals_after_each_word(lab: Lab) -> None:
+def test_each_received_octet_grants_two_more_intervals(lab: Lab) -> None:
     peer = connect(lab, 10)
     lab.advance(19_000)
     peer.send_bytes(HEARTBEAT)
@@ -73,14 +73,14 @@ def test_a_client_is_given_two_intervals_after_each_word(lab: Lab) -> None:
     assert peer.is_dropped
 
 
-def test_without_heartbeats_silence_is_no_fault(lab: Lab) -> None:
+def test_a_silent_client_without_heartbeats_is_not_dropped(lab: Lab) -> None:
     peer = connect(lab, 0)
     lab.advance(24 * 3_600_000)
     assert not peer.is_dropped
     peer.expect_nothing()
 
 
-def test_a_client_may_send_heartbeats_though_none_were_agreed(peer: Peer) -> None:
+def test_a_client_may_send_heartbeats_without_an_agreed_interval(peer: Peer) -> None:
     peer.send_bytes(HEARTBEAT * 3)
     peer.call(Channel.Flow(True))
 
@@ -98,7 +98,7 @@ def test_a_heartbeat_waits_for_a_socket_that_is_full(lab: Lab) -> None:
     assert b"".join(peer.session.outbox.take()) == HEARTBEAT
 
 
-def test_heartbeats_go_on_while_the_broker_waits_for_close_ok(lab: Lab) -> None:
+def test_heartbeats_continue_while_the_broker_waits_for_close_ok(lab: Lab) -> None:
     peer = connect(lab, 1)
     peer.session.force_close("shutdown", lab.now)
     peer.expect(Connection.Close, channel=0)
@@ -106,7 +106,7 @@ def test_heartbeats_go_on_while_the_broker_waits_for_close_ok(lab: Lab) -> None:
     assert peer.is_dropped
 
 
-def test_a_connection_that_is_gone_keeps_no_timers(lab: Lab) -> None:
+def test_a_closed_connection_keeps_no_timers(lab: Lab) -> None:
     peer = connect(lab, 1)
     peer.disconnect()
     assert lab.broker.timers.next_deadline() is None

@@ -6,7 +6,7 @@ from amqp_broker.session.outbox import Outbox
 from tests.peer import Lab
 
 
-def test_a_session_is_put_on_the_list_to_flush_once(lab: Lab) -> None:
+def test_a_session_is_added_to_the_list_to_flush_once(lab: Lab) -> None:
     outbox = lab.peer().session.outbox
     outbox.append(b"a")
     outbox.append(b"b", b"c")
@@ -28,7 +28,7 @@ def test_a_session_can_be_flushed_without_output(lab: Lab) -> None:
     assert lab.dirty == [outbox.session]
 
 
-def test_an_outbox_held_for_ever_is_released_only_by_discarding_it(lab: Lab) -> None:
+def test_an_outbox_without_an_end_of_its_hold_is_released_only_by_discarding_it(lab: Lab) -> None:
     peer = lab.peer()
     outbox = peer.session.outbox
     outbox.append(b"a")

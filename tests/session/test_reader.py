@@ -43,7 +43,7 @@ def live(step: int) -> tuple[bytes, Lab]:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 8, 9, 64, 1000])
-def test_any_cut_of_the_bytes_has_the_same_result(step: int) -> None:
+def test_any_division_of_the_bytes_has_the_same_result(step: int) -> None:
     whole, _ = live(len(LIFE))
     cut, lab = live(step)
     assert cut == whole
@@ -98,7 +98,7 @@ def test_a_partial_frame_waits_only_for_its_end(peer: Peer) -> None:
     peer.expect(Basic.QosOk)
 
 
-def test_a_shell_may_take_a_partial_frame_and_continue_it(peer: Peer) -> None:
+def test_a_partial_frame_can_be_taken_out_and_continued(peer: Peer) -> None:
     whole = frame.marshal(Basic.Qos(), 1)
     peer.send_bytes(whole + whole[:5])
     peer.expect(Basic.QosOk)

@@ -99,7 +99,7 @@ def test_an_exclusive_queue_is_deleted_before_close_ok(lab: Lab, peer: Peer) -> 
     peer.expect(Connection.CloseOk, channel=0)
 
 
-def test_messages_of_a_lost_client_go_to_the_next_one_at_once(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_messages_of_a_lost_client_go_to_the_next_consumer_at_once(lab: Lab, peer: Peer, other: Peer) -> None:
     peer.declare("q")
     peer.consume("q")
     other.publish("q", b"1")
@@ -124,7 +124,7 @@ def test_requeued_messages_of_a_lost_client_skip_its_own_consumers(lab: Lab, pee
     assert lab.vhost.queues["q"].ready_count == 1
 
 
-def test_a_lost_connection_may_be_lost_again(lab: Lab, peer: Peer) -> None:
+def test_a_second_loss_of_a_connection_has_no_effect(lab: Lab, peer: Peer) -> None:
     peer.declare("mine", exclusive=True)
     peer.send_bytes(b"half")
     for _ in range(2):
@@ -165,7 +165,7 @@ def test_a_client_without_an_open_connection_is_dropped_by_force(lab: Lab) -> No
     peer.expect_nothing()
 
 
-def test_closing_by_force_twice_is_closing_once(lab: Lab, peer: Peer) -> None:
+def test_a_second_forced_close_has_no_effect(lab: Lab, peer: Peer) -> None:
     peer.session.force_close("one", lab.now)
     peer.session.force_close("two", lab.now)
     assert peer.expect_connection_close(320) == "CONNECTION_FORCED - one"

@@ -49,7 +49,7 @@ def test_a_publisher_may_get_and_ack_during_an_alarm_until_it_publishes(lab: Lab
     assert not publisher.session.is_blocked
 
 
-def test_all_that_follows_a_held_publish_waits_with_it(lab: Lab, publisher: Peer) -> None:
+def test_frames_after_a_held_publish_wait_with_it(lab: Lab, publisher: Peer) -> None:
     lab.broker.set_alarm("memory", True)
     publisher.send_bytes(publish_bytes("q", b"2") + publish_bytes("q", b"3"))
     publisher.expect(commands.Connection.Blocked, channel=0)
@@ -103,7 +103,7 @@ def test_a_connection_that_only_consumes_is_not_blocked(lab: Lab, publisher: Pee
     assert not other.session.is_blocked
 
 
-def test_a_client_that_does_not_know_is_blocked_without_a_word(lab: Lab) -> None:
+def test_a_client_without_the_capability_is_blocked_without_notice(lab: Lab) -> None:
     peer = lab.connect(capabilities={**CAPABILITIES, "connection.blocked": False})
     peer.publish("q", b"1")
     lab.dirty.clear()

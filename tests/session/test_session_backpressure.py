@@ -30,7 +30,7 @@ def test_a_paused_client_gets_nothing_until_it_is_resumed(lab: Lab, peer: Peer, 
     assert peer.bodies() == [b"1", b"2"]
 
 
-def test_messages_pass_a_paused_client_by(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_messages_bypass_a_paused_client(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q")
     peer.consume("q")
     other.consume("q")
@@ -44,7 +44,7 @@ def test_messages_pass_a_paused_client_by(lab: Lab, peer: Peer, other: Peer) -> 
     assert sorted(peer.bodies() + other.bodies()) == [b"4", b"5"]
 
 
-def test_a_paused_client_is_still_heard_and_answered(lab: Lab, peer: Peer) -> None:
+def test_methods_of_a_paused_client_are_answered(lab: Lab, peer: Peer) -> None:
     fill(peer, "q", b"1", b"2")
     peer.session.pause()
     peer.send(Basic.Get(queue="q", no_ack=True), Queue.Declare(queue="q", passive=True))
@@ -84,7 +84,7 @@ def test_messages_rejected_by_a_paused_client_go_to_another(lab: Lab, peer: Peer
     assert other.bodies() == [b"1"]
 
 
-def test_prefetch_counts_after_a_pause_as_before(lab: Lab, peer: Peer) -> None:
+def test_prefetch_applies_after_a_pause(lab: Lab, peer: Peer) -> None:
     fill(peer, "q", b"1", b"2", b"3")
     peer.call(Basic.Qos(prefetch_count=2))
     peer.consume("q")
@@ -99,7 +99,7 @@ def test_prefetch_counts_after_a_pause_as_before(lab: Lab, peer: Peer) -> None:
 # Publishers are slowed down only for consumers with full sockets
 
 
-def test_the_shell_learns_of_a_backlog_behind_a_full_socket(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_backlog_behind_a_full_socket_congests_the_broker(lab: Lab, peer: Peer, other: Peer) -> None:
     fill(other, "q", b"1")
     assert not lab.broker.is_congested
     peer.consume("q")
@@ -108,13 +108,13 @@ def test_the_shell_learns_of_a_backlog_behind_a_full_socket(lab: Lab, peer: Peer
     assert lab.broker.is_congested
 
 
-def test_a_backlog_without_consumers_is_no_congestion(lab: Lab, peer: Peer) -> None:
+def test_a_backlog_without_consumers_does_not_congest_the_broker(lab: Lab, peer: Peer) -> None:
     fill(peer, "q", b"1", b"2")
     assert not lab.broker.is_congested
 
 
 @pytest.mark.parametrize("end", ["resume", "cancel", "channel close", "channel error", "disconnect", "queue"])
-def test_a_consumer_that_is_gone_clogs_nothing(lab: Lab, peer: Peer, other: Peer, end: str) -> None:
+def test_a_lost_consumer_does_not_congest_the_broker(lab: Lab, peer: Peer, other: Peer, end: str) -> None:
     fill(other, "q")
     peer.call(Basic.Qos(prefetch_count=1))
     peer.consume("q")
@@ -139,7 +139,9 @@ def test_a_consumer_that_is_gone_clogs_nothing(lab: Lab, peer: Peer, other: Peer
     assert not lab.broker.is_congested
 
 
-def test_a_consumer_that_came_during_a_pause_clogs_until_its_end(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_consumer_that_subscribed_during_a_pause_congests_the_broker_until_its_end(
+    lab: Lab, peer: Peer, other: Peer
+) -> None:
     fill(other, "q")
     peer.call(Basic.Qos(prefetch_count=1))
     peer.session.pause()

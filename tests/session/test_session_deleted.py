@@ -71,7 +71,7 @@ def test_the_connections_to_a_deleted_vhost_are_closed(lab: Lab, peer: Peer) -> 
         again.open(vhost="blue")
 
 
-def test_a_changed_password_leaves_open_connections_alone(lab: Lab, maria: Peer) -> None:
+def test_a_changed_password_does_not_close_open_connections(lab: Lab, maria: Peer) -> None:
     lab.broker.users.change_password(lab.broker.users.named("maria"), "new")
     maria.declare("q")
     lab.connect(user="maria", password="new")
@@ -85,7 +85,7 @@ def test_a_user_who_loses_all_permissions_keeps_connections(lab: Lab, maria: Pee
     maria.open_channel(1)
 
 
-def test_tags_count_at_once(lab: Lab, maria: Peer) -> None:
+def test_changed_tags_apply_at_once(lab: Lab, maria: Peer) -> None:
     lab.broker.users.set_tags(lab.broker.users.named("maria"), ["impersonator"])
     maria.publish("q", b"x", user_id="somebody")
     maria.expect_nothing()

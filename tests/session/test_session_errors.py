@@ -48,7 +48,7 @@ SOCKET_IS_USELESS = [
 
 
 @pytest.mark.parametrize(("data", "text"), SOCKET_IS_USELESS)
-def test_a_frame_whose_end_is_not_known_is_refused_and_the_socket_drops_after_three_seconds(
+def test_a_frame_without_its_end_mark_is_refused_and_the_socket_dropped_after_three_seconds(
     lab: Lab, peer: Peer, data: bytes, text: str
 ) -> None:
     close = close_of(peer, data)
@@ -203,7 +203,7 @@ CLOSES = [
 
 
 @pytest.mark.parametrize(("data", "code", "text", "method_id"), CLOSES)
-def test_a_wrong_frame_closes_the_connection_however_it_is_cut(
+def test_an_invalid_frame_closes_the_connection_however_reads_divide_it(
     lab: Lab, data: bytes, code: int, text: str, method_id: int
 ) -> None:
     for step in (len(data), 1):
@@ -295,7 +295,7 @@ def test_an_invalid_property_list_closes_the_connection(peer: Peer, flags: bytes
     assert blamed(close) == Basic.Publish.index
 
 
-def test_a_reply_text_is_cut_to_the_length_of_a_short_string(peer: Peer) -> None:
+def test_a_reply_text_is_truncated_to_the_length_of_a_short_string(peer: Peer) -> None:
     peer.send(Queue.Declare(queue="q" * 255, passive=True))
     text = peer.expect_channel_close(404)
     assert len(text) == 255
@@ -303,7 +303,7 @@ def test_a_reply_text_is_cut_to_the_length_of_a_short_string(peer: Peer) -> None
     assert text.endswith("qqq...")
 
 
-def test_any_bytes_at_any_point_are_survived(lab: Lab) -> None:
+def test_any_bytes_at_any_point_end_in_an_answer_or_a_close(lab: Lab) -> None:
     chance = random.Random(1)
     control = lab.connect()
     control.declare("control")

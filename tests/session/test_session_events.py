@@ -35,7 +35,7 @@ def heard(listener: Peer) -> list[tuple[str, Any]]:
     ]
 
 
-def test_a_client_is_heard_from_its_login_to_its_end(lab: Lab, listener: Peer) -> None:
+def test_a_connection_emits_events_from_login_to_close(lab: Lab, listener: Peer) -> None:
     peer = lab.connect()
     peer.declare("q", exclusive=True)
     peer.consume("q")
@@ -55,14 +55,14 @@ def test_a_client_is_heard_from_its_login_to_its_end(lab: Lab, listener: Peer) -
     ]
 
 
-def test_a_lost_client_is_heard_to_go(lab: Lab, listener: Peer) -> None:
+def test_a_lost_client_emits_the_events_of_its_end(lab: Lab, listener: Peer) -> None:
     peer = lab.connect()
     heard(listener)
     peer.disconnect()
     assert heard(listener) == [("channel.closed", "guest"), ("connection.closed", None)]
 
 
-def test_a_channel_that_errs_is_heard_to_close(lab: Lab, listener: Peer) -> None:
+def test_a_channel_error_emits_the_event_of_its_close(lab: Lab, listener: Peer) -> None:
     peer = lab.connect()
     heard(listener)
     peer.send(Queue.Declare(queue="nowhere", passive=True))
@@ -70,7 +70,7 @@ def test_a_channel_that_errs_is_heard_to_close(lab: Lab, listener: Peer) -> None
     assert heard(listener) == [("channel.closed", "guest")]
 
 
-def test_a_failed_login_is_heard(lab: Lab, listener: Peer) -> None:
+def test_a_failed_login_emits_an_event(lab: Lab, listener: Peer) -> None:
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(Connection.StartOk({}, "PLAIN", "\0guest\0wrong"), channel=0)

@@ -90,9 +90,7 @@ def test_a_frame_that_cannot_be_read_is_refused_with_its_octets_but_not_logged_w
 
 
 @pytest.mark.parametrize("data", SECRETS.values(), ids=SECRETS)
-def test_bytes_that_go_wrong_on_the_way_do_not_bring_a_secret_into_the_log(
-    caplog: pytest.LogCaptureFixture, data: bytes
-) -> None:
+def test_corrupted_frames_do_not_bring_a_secret_into_the_log(caplog: pytest.LogCaptureFixture, data: bytes) -> None:
     lab = lab_with_everything()
     update = frame.marshal(Connection.UpdateSecret(SECRET, "rotation"), 0)
     for seed in range(60):
@@ -104,7 +102,7 @@ def test_bytes_that_go_wrong_on_the_way_do_not_bring_a_secret_into_the_log(
     assert not leaks(caplog.text)
 
 
-def test_a_leak_would_be_found() -> None:
+def test_the_check_finds_a_secret_in_each_of_its_forms() -> None:
     octets = ",".join(map(str, SECRET.encode()))
     assert all(map(leaks, (f"x{SECRET}", f"<<0,{octets}>>", SECRET.encode().hex())))
     assert not leaks("closing: ACCESS_REFUSED - hunt, 104,117")

@@ -103,12 +103,12 @@ def test_a_name_that_the_broker_chose_cannot_be_declared_again(peer: Peer) -> No
         ),
     ],
 )
-def test_declaring_a_queue_otherwise_is_refused(peer: Peer, changed: dict[str, Any], text: str) -> None:
+def test_redeclaring_a_queue_with_other_attributes_is_refused(peer: Peer, changed: dict[str, Any], text: str) -> None:
     peer.declare("q")
     assert refusal(peer, Queue.Declare(queue="q", **changed), 406) == f"PRECONDITION_FAILED - inequivalent arg {text}"
 
 
-def test_a_passive_declare_looks_at_the_name_only(peer: Peer) -> None:
+def test_a_passive_declare_checks_the_name_only(peer: Peer) -> None:
     peer.declare("q")
     peer.declare("q", passive=True, durable=True, auto_delete=True, arguments={"x-expires": "nonsense"})
 
@@ -118,12 +118,12 @@ def test_a_passive_declare_without_a_name_finds_nothing(peer: Peer) -> None:
     assert refusal(peer, Queue.Declare(queue="", passive=True), 404) == "NOT_FOUND - no queue '' in vhost '/'"
 
 
-def test_an_argument_that_is_wrong_is_refused(peer: Peer) -> None:
+def test_an_invalid_argument_is_refused(peer: Peer) -> None:
     text = refusal(peer, Queue.Declare(queue="q", arguments={"x-expires": 0}), 406)
     assert text == "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'q' in vhost '/': {value_zero,0}"
 
 
-def test_an_argument_is_checked_before_it_is_compared_and_after_the_name(peer: Peer) -> None:
+def test_arguments_are_checked_after_the_name_and_before_the_comparison(peer: Peer) -> None:
     assert "reserved prefix" in refusal(peer, Queue.Declare(queue="amq.x", arguments={"x-expires": 0}), 403)
 
 
@@ -201,7 +201,7 @@ def test_an_exclusive_queue_stays_when_its_channel_closes(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("end", ["cancel", "channel close", "channel error", "disconnect"])
-def test_an_auto_delete_queue_goes_with_its_last_consumer(lab: Lab, peer: Peer, other: Peer, end: str) -> None:
+def test_an_auto_delete_queue_is_deleted_with_its_last_consumer(lab: Lab, peer: Peer, other: Peer, end: str) -> None:
     peer.declare("q", auto_delete=True)
     peer.consume("q", "one")
     other.consume("q", "two")
@@ -252,7 +252,7 @@ def test_deleting_counts_ready_messages(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"if_unused": True, "if_empty": True}])
-def test_deleting_a_missing_queue_is_fine(peer: Peer, options: dict[str, bool]) -> None:
+def test_deleting_a_missing_queue_succeeds(peer: Peer, options: dict[str, bool]) -> None:
     assert peer.call(Queue.Delete(queue="missing", **options)).message_count == 0
 
 
@@ -260,7 +260,7 @@ def test_purging_a_missing_queue_is_refused(peer: Peer) -> None:
     assert refusal(peer, Queue.Purge(queue="missing"), 404) == "NOT_FOUND - no queue 'missing' in vhost '/'"
 
 
-def test_a_queue_in_use_or_not_empty_is_deleted_only_if_that_does_not_matter(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_a_queue_in_use_or_with_messages_is_deleted_only_without_conditions(lab: Lab, peer: Peer, other: Peer) -> None:
     peer.declare("q")
     other.call(Basic.Qos(prefetch_count=1))
     other.consume("q")
@@ -275,7 +275,7 @@ def test_a_queue_in_use_or_not_empty_is_deleted_only_if_that_does_not_matter(lab
     peer.call(Queue.Delete(queue="q", if_empty=True))
 
 
-def test_a_deleted_queue_can_be_declared_otherwise(peer: Peer) -> None:
+def test_a_deleted_queue_can_be_declared_with_other_attributes(peer: Peer) -> None:
     peer.declare("q", durable=True)
     peer.call(Queue.Delete(queue="q"))
     peer.declare("q", auto_delete=True)
@@ -311,7 +311,7 @@ def test_an_empty_name_means_the_queue_declared_last(lab: Lab, peer: Peer) -> No
     ],
     ids=lambda method: method.name,
 )
-def test_an_empty_name_without_a_queue_before_is_refused(peer: Peer, method: base.Frame) -> None:
+def test_an_empty_name_without_an_earlier_declaration_is_refused(peer: Peer, method: base.Frame) -> None:
     assert refusal(peer, method, 404) == "NOT_FOUND - no previously declared queue"
 
 
@@ -332,7 +332,7 @@ def test_the_queue_declared_last_may_have_been_named_by_the_broker_or_passively(
     assert peer.get(declared) is not None
 
 
-def test_the_queue_declared_last_may_be_gone(peer: Peer) -> None:
+def test_the_queue_declared_last_may_have_been_deleted(peer: Peer) -> None:
     peer.declare("q")
     peer.call(Queue.Delete(queue="q"))
     assert refusal(peer, Basic.Get(queue=""), 404) == "NOT_FOUND - no queue 'q' in vhost '/'"
@@ -341,7 +341,7 @@ def test_the_queue_declared_last_may_be_gone(peer: Peer) -> None:
 # Binding
 
 
-def test_a_binding_without_queue_and_key_takes_the_queues_name_as_key(peer: Peer) -> None:
+def test_a_binding_without_queue_and_key_has_the_name_of_the_queue_as_key(peer: Peer) -> None:
     peer.declare("q")
     peer.call(Queue.Bind(queue="", exchange="amq.direct", routing_key=""))
     for key in ("q", ""):
@@ -377,13 +377,15 @@ def test_binding_a_missing_object_is_refused_and_unbinding_it_succeeds(
 
 
 @pytest.mark.parametrize("kind", [Queue.Bind, Queue.Unbind])
-def test_the_default_exchange_has_no_other_bindings(peer: Peer, kind: type[Queue.Bind | Queue.Unbind]) -> None:
+def test_binding_and_unbinding_at_the_default_exchange_are_refused(
+    peer: Peer, kind: type[Queue.Bind | Queue.Unbind]
+) -> None:
     peer.declare("q")
     text = refusal(peer, kind(queue="q", exchange="", routing_key="k"), 403)
     assert text == "ACCESS_REFUSED - operation not permitted on the default exchange"
 
 
-def test_a_deleted_queue_takes_its_bindings_with_it(lab: Lab, peer: Peer) -> None:
+def test_deleting_a_queue_removes_its_bindings(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     peer.call(Exchange.Declare(exchange="x", auto_delete=True))
     peer.call(Queue.Bind(queue="q", exchange="x", routing_key="k"))
@@ -395,7 +397,7 @@ def test_a_deleted_queue_takes_its_bindings_with_it(lab: Lab, peer: Peer) -> Non
     peer.expect(Basic.Return)
 
 
-def test_a_deleted_queue_is_deleted_for_everybody(peer: Peer, other: Peer) -> None:
+def test_a_deleted_queue_is_missing_for_all_connections(peer: Peer, other: Peer) -> None:
     peer.declare("q")
     other.call(Queue.Delete(queue="q"))
     peer.send(Connection.UpdateSecret("x", "y"), channel=0)

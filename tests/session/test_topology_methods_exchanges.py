@@ -61,7 +61,7 @@ def test_an_exchange_of_each_type_is_declared_and_deleted(peer: Peer, kind: str)
 
 
 @pytest.mark.parametrize("name", PREDECLARED)
-def test_the_predeclared_exchanges_are_there_durable_and_stay(peer: Peer, name: str) -> None:
+def test_predeclared_exchanges_are_durable_and_cannot_be_deleted(peer: Peer, name: str) -> None:
     internal = name.startswith("amq.rabbitmq.")
     kind = "topic" if internal else {"amq.match": "headers"}.get(name, name.partition(".")[2])
     peer.call(Exchange.Declare(exchange=name, exchange_type=kind, durable=True, internal=internal))
@@ -102,7 +102,9 @@ def test_an_unknown_type_is_refused_before_anything_else(peer: Peer, kind: str, 
         ),
     ],
 )
-def test_declaring_an_exchange_otherwise_is_refused(peer: Peer, changed: dict[str, Any], text: str) -> None:
+def test_redeclaring_an_exchange_with_other_attributes_is_refused(
+    peer: Peer, changed: dict[str, Any], text: str
+) -> None:
     peer.call(Exchange.Declare(exchange="x"))
     expected = "PRECONDITION_FAILED - inequivalent arg " + text.format("exchange 'x' in vhost '/'")
     assert refusal(peer, Exchange.Declare(exchange="x", **changed), 406) == expected
@@ -115,7 +117,7 @@ def test_other_arguments_are_not_compared(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize(("value", "kind"), [(True, "bool"), (70_000, "signedint"), (None, "void"), ([], "array")])
-def test_an_alternate_exchange_is_named_by_a_string(peer: Peer, value: Any, kind: str) -> None:
+def test_the_name_of_an_alternate_exchange_must_be_a_string(peer: Peer, value: Any, kind: str) -> None:
     text = refusal(peer, Exchange.Declare(exchange="x", arguments={"alternate-exchange": value}), 406)
     assert (
         text == f"PRECONDITION_FAILED - invalid type '{kind}' for arg 'alternate-exchange' in exchange 'x' in vhost '/'"
@@ -163,7 +165,7 @@ def test_an_exchange_may_have_any_name(lab: Lab, peer: Peer, name: str) -> None:
     ],
     ids=shown,
 )
-def test_nothing_is_done_to_the_default_exchange(peer: Peer, method: base.Frame) -> None:
+def test_operations_on_the_default_exchange_are_refused(peer: Peer, method: base.Frame) -> None:
     assert refusal(peer, method, 403) == DEFAULT
 
 
@@ -177,7 +179,7 @@ def test_the_exchanges_of_a_broker_are_limited(lab: Lab, peer: Peer) -> None:
     peer.call(Exchange.Declare(exchange="amq.direct", durable=True))
 
 
-def test_deleting_a_missing_exchange_is_fine(peer: Peer) -> None:
+def test_deleting_a_missing_exchange_succeeds(peer: Peer) -> None:
     peer.call(Exchange.Delete(exchange="missing", if_unused=True))
 
 
@@ -216,7 +218,7 @@ def test_binding_a_missing_object_is_refused_and_unbinding_it_succeeds(
     peer.call(Exchange.Unbind(source=source, destination=destination))
 
 
-def test_an_auto_delete_exchange_goes_with_its_last_binding(lab: Lab, peer: Peer) -> None:
+def test_an_auto_delete_exchange_is_deleted_with_its_last_binding(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     peer.call(Exchange.Declare(exchange="x", auto_delete=True))
     for key in ("one", "two"):
@@ -227,7 +229,7 @@ def test_an_auto_delete_exchange_goes_with_its_last_binding(lab: Lab, peer: Peer
     assert "x" not in lab.vhost.exchanges
 
 
-def test_an_exclusive_queue_takes_auto_delete_exchanges_with_it(lab: Lab, peer: Peer, other: Peer) -> None:
+def test_deleting_an_exclusive_queue_deletes_its_auto_delete_exchanges(lab: Lab, peer: Peer, other: Peer) -> None:
     other.call(Exchange.Declare(exchange="x", exchange_type="fanout", auto_delete=True))
     other.call(Exchange.Declare(exchange="y", exchange_type="fanout", auto_delete=True))
     other.call(Exchange.Bind(source="x", destination="y"))

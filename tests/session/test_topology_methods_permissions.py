@@ -50,7 +50,7 @@ def permit(lab: Lab, needs: list[tuple[str, str, str]]) -> None:
 
 
 @pytest.mark.parametrize(("method", "needs", "number"), CASES, ids=lambda value: getattr(value, "name", None))
-def test_a_method_needs_its_permissions_in_their_order(
+def test_permissions_of_a_method_are_checked_in_rabbitmqs_order(
     lab: Lab, peer: Peer, method: base.Frame, needs: list[tuple[str, str, str]], number: int
 ) -> None:
     permit(lab, needs[:number])
@@ -65,7 +65,7 @@ def test_a_method_needs_its_permissions_in_their_order(
 
 
 @pytest.mark.parametrize(("method", "needs"), NEEDS, ids=lambda value: getattr(value, "name", None))
-def test_a_method_needs_no_other_permissions(
+def test_a_method_requires_no_further_permissions(
     lab: Lab, peer: Peer, other: Peer, method: base.Frame, needs: list[tuple[str, str, str]]
 ) -> None:
     if not isinstance(method, (Queue.Declare, Exchange.Declare)):

@@ -37,7 +37,7 @@ def peer(lab: Lab) -> Peer:
     ],
     ids=lambda method: f"{method.name} {dict(method).get('queue', '')}",
 )
-def test_a_topic_that_may_not_be_read_is_not_bound(peer: Peer, method: base.Frame) -> None:
+def test_binding_a_forbidden_topic_is_refused(peer: Peer, method: base.Frame) -> None:
     peer.send(method)
     assert peer.expect_channel_close(403) == REFUSED
 
@@ -54,27 +54,27 @@ def test_a_topic_that_may_not_be_read_is_not_bound(peer: Peer, method: base.Fram
     ],
     ids=lambda method: f"{method.name} {dict(method).get('exchange', '')}",
 )
-def test_everything_else_is_bound(peer: Peer, method: base.Frame) -> None:
+def test_other_topics_and_exchanges_can_be_bound(peer: Peer, method: base.Frame) -> None:
     peer.call(method)
 
 
-def test_a_missing_exchange_has_no_topics(peer: Peer) -> None:
+def test_a_missing_exchange_is_reported_before_topics_are_checked(peer: Peer) -> None:
     peer.send(Queue.Bind(queue="q", exchange="missing", routing_key="other.a"))
     assert peer.expect_channel_close(404) == "NOT_FOUND - no exchange 'missing' in vhost '/'"
 
 
-def test_the_routing_key_that_is_the_name_of_the_queue_is_a_topic(peer: Peer) -> None:
+def test_a_key_taken_from_the_queue_name_is_checked_as_a_topic(peer: Peer) -> None:
     peer.send(Queue.Bind(queue="", exchange="amq.topic", routing_key=""))
     assert "read access to topic 'q'" in peer.expect_channel_close(403)
 
 
-def test_the_permission_to_read_the_exchange_comes_first(lab: Lab, peer: Peer) -> None:
+def test_the_permission_to_read_the_exchange_is_checked_first(lab: Lab, peer: Peer) -> None:
     lab.broker.users.clear_permission(lab.broker.users["guest"], "/")
     peer.send(Queue.Bind(queue="q", exchange="amq.topic", routing_key="other.a"))
     assert "write access to queue 'q'" in peer.expect_channel_close(403)
 
 
-def test_a_bind_after_a_refusal_starts_anew(lab: Lab, peer: Peer) -> None:
+def test_a_refused_topic_can_be_bound_when_permissions_allow_it(lab: Lab, peer: Peer) -> None:
     peer.send(Queue.Bind(queue="q", exchange="amq.topic", routing_key="other.a"))
     peer.expect(Channel.Close)
     peer.send(Channel.CloseOk())

@@ -75,7 +75,7 @@ def test_closing_the_channel_drops_uncommitted_publishes(lab: Lab, worker: Peer,
     assert bodies(other) == [b"1", b"2", b"3"]
 
 
-def test_a_committed_message_counts_once(worker: Peer, other: Peer) -> None:
+def test_a_committed_message_is_counted_once(worker: Peer, other: Peer) -> None:
     worker.publish("q", b"1")
     for _ in range(3):
         worker.call(Tx.Commit())
@@ -145,7 +145,7 @@ def test_settling_takes_effect_at_the_commit_or_never(
     worker.expect_nothing()
 
 
-def test_a_tag_is_settled_once_though_not_committed(worker: Peer, other: Peer) -> None:
+def test_a_tag_can_be_settled_once_even_before_the_commit(worker: Peer, other: Peer) -> None:
     pull(worker, other, b"1")
     worker.send(Basic.Ack(1), Basic.Ack(1))
     assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 1"
@@ -209,7 +209,7 @@ def test_uncommitted_acks_count_against_the_channel_prefetch(lab: Lab, worker: P
 
 
 @pytest.mark.parametrize("method", [Tx.Commit(), Tx.Rollback()], ids=lambda method: method.name)
-def test_without_a_transaction_there_is_nothing_to_end(peer: Peer, method: base.Frame) -> None:
+def test_commit_and_rollback_without_a_transaction_are_refused(peer: Peer, method: base.Frame) -> None:
     peer.send(method)
     close = peer.expect(Channel.Close)
     assert (close.reply_code, close.reply_text) == (406, "PRECONDITION_FAILED - channel is not transactional")
@@ -228,7 +228,7 @@ def test_selecting_again_keeps_the_transaction(worker: Peer, other: Peer) -> Non
     assert bodies(other) == [b"1"]
 
 
-def test_transactions_of_channels_are_apart(worker: Peer, other: Peer) -> None:
+def test_transactions_of_channels_are_independent(worker: Peer, other: Peer) -> None:
     worker.open_channel(2)
     worker.call(Tx.Select(), channel=2)
     worker.publish("q", b"1", channel=1)

@@ -55,7 +55,7 @@ def test_messages_that_arrive_while_memory_is_short_are_only_in_the_journal(
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_everything_comes_back_in_order_at_dense_positions(
+def test_all_messages_return_in_order_at_consecutive_positions(
     journal: MemoryJournal, queue: ClassicQueue, is_committed: bool
 ) -> None:
     if is_committed:

@@ -90,7 +90,7 @@ def test_a_message_taken_before_a_crash_counts_as_redelivered(journal: MemoryJou
     assert [(position < found.redelivered_before) for position, _ in found.items()] == [True, True, False]
 
 
-def test_the_head_never_goes_back(journal: MemoryJournal) -> None:
+def test_the_head_position_never_decreases(journal: MemoryJournal) -> None:
     buffer = new_buffer(journal)
     fill(buffer, b"a", b"b", b"c")
     for _ in range(3):
@@ -145,7 +145,7 @@ def test_memory_holds_the_first_messages_and_the_journal_the_rest(journal: Memor
 
 
 @pytest.mark.usefixtures("small")
-def test_reading_on_finds_committed_messages_then_writing_ones_then_collected_ones(journal: MemoryJournal) -> None:
+def test_reading_ahead_finds_committed_then_writing_then_collected_messages(journal: MemoryJournal) -> None:
     buffer = new_buffer(journal)
     fill(buffer, *(b"%d" % number for number in range(8)))
     journal.commit()
@@ -196,7 +196,7 @@ def test_a_transient_message_that_was_read_back_is_only_in_memory(journal: Memor
 
 
 @pytest.mark.usefixtures("small")
-def test_deadlines_come_back_with_their_messages(journal: MemoryJournal) -> None:
+def test_deadlines_are_restored_with_their_messages(journal: MemoryJournal) -> None:
     deadlines: dict[int, int] = {}
     buffer = new_buffer(journal, deadlines=deadlines)
     for number in range(6):
@@ -207,7 +207,7 @@ def test_deadlines_come_back_with_their_messages(journal: MemoryJournal) -> None
     assert deadlines[3] == 1003
 
 
-def test_a_message_that_is_delivered_through_is_never_ready(journal: MemoryJournal) -> None:
+def test_a_message_delivered_at_once_is_never_ready(journal: MemoryJournal) -> None:
     buffer = new_buffer(journal)
     buffer.deliver_through(0, persistent(b"abc"), None)
     assert (len(buffer), buffer.ready_bytes, buffer.taken_count, buffer.head, buffer.next) == (0, 0, 1, 1, 1)
@@ -245,7 +245,7 @@ def test_a_failed_batch_is_collected_again(journal: MemoryJournal, is_removed: b
     assert journal.positions == ([1, 2] if is_removed else [0, 1, 2])
 
 
-def test_the_number_of_returns_of_a_message_is_remembered(journal: MemoryJournal) -> None:
+def test_the_number_of_returns_is_stored_with_the_message(journal: MemoryJournal) -> None:
     buffer = new_buffer(journal, keeps_all=True)
     fill(buffer, b"a")
     position, message = buffer.pop_head()

@@ -102,7 +102,7 @@ def test_a_message_changes_the_journal_so_that_its_confirm_waits() -> None:
 
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(0, 0), (10, 0), (11, 2), (20, 2), (30, 3), (31, 4)])
-def test_a_time_leads_to_the_first_chunk_that_is_not_older(timestamp: int, offset: int) -> None:
+def test_a_timestamp_finds_the_first_chunk_that_is_not_older(timestamp: int, offset: int) -> None:
     journal = MemoryJournal()
     in_memory, in_journal = StreamLog(), stream_on(journal)
     for log in (in_memory, in_journal):
@@ -151,7 +151,7 @@ def test_a_dropped_stream_is_gone_from_the_journal() -> None:
     assert log.id not in journal.disk.states
 
 
-def test_a_restart_finds_counters_and_chunks() -> None:
+def test_counters_and_chunks_survive_a_restart() -> None:
     journal = MemoryJournal()
     log = stream_on(journal)
     append(log, b"a", b"b")
@@ -170,7 +170,7 @@ def test_a_chunk_is_read_from_the_journal_once() -> None:
     assert log.read(0)[1] is log.read(0)[1]
 
 
-def test_a_chunk_knows_its_filter_values() -> None:
+def test_a_chunk_lists_its_filter_values() -> None:
     log = StreamLog()
     log.append(new_message(headers={"x-stream-filter-value": "a"}), 0)
     assert (log.head_at(0).filters, log.head_at(0).has_unfiltered) == (frozenset("a"), False)

@@ -102,7 +102,7 @@ def test_bindings_are_checked_as_by_the_inner_type() -> None:
     assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - The binding key must be greater than 0"
 
 
-def test_it_can_be_declared_again_without_its_inner_type(peer: Peer) -> None:
+def test_a_delayed_exchange_can_be_redeclared_without_its_inner_type(peer: Peer) -> None:
     peer.call(Exchange.Declare(exchange="x", exchange_type="x-delayed-message"))
     peer.send(Exchange.Declare(exchange="x", exchange_type="direct"))
     text = "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'direct' but current is 'x-delayed-message'"
@@ -229,7 +229,7 @@ def test_a_large_message_is_delayed_without_loss(lab: Lab, peer: Peer) -> None:
     assert got[1].body == body
 
 
-def test_the_bindings_at_the_due_time_count(lab: Lab, peer: Peer) -> None:
+def test_a_delayed_message_is_routed_by_the_bindings_at_its_due_time(lab: Lab, peer: Peer) -> None:
     delay(peer, 1000, b"1")
     lab.vhost.unbind(lab.vhost.exchanges["x"].binding(lab.vhost.queues["q"], "k", {}))
     bind(lab.vhost.exchanges["x"], new_queue(lab.vhost, "other"), lab.vhost, "k")

@@ -169,7 +169,7 @@ def test_a_headers_exchange_routes_to_each_matching_destination_once(queues: lis
     assert names(exchange, "ignored") == []
 
 
-def test_all_is_the_default_and_requires_every_header() -> None:
+def test_x_match_is_all_by_default_which_requires_every_header() -> None:
     for arguments in ({"a": 1, "b": 2}, with_x_match("all", a=1, b=2)):
         matches = header_matcher(arguments)
         assert matches({"a": 1, "b": 2, "c": 3})
@@ -177,7 +177,7 @@ def test_all_is_the_default_and_requires_every_header() -> None:
         assert not matches({"a": 1, "b": 3})
 
 
-def test_any_requires_one_header() -> None:
+def test_x_match_any_requires_one_header() -> None:
     matches = header_matcher(with_x_match("any", a=1, b=2))
     assert matches({"a": 1})
     assert matches({"a": 5, "b": 2})
@@ -185,7 +185,7 @@ def test_any_requires_one_header() -> None:
     assert not matches({})
 
 
-def test_without_required_headers_all_matches_everything_and_any_nothing() -> None:
+def test_a_binding_without_headers_matches_every_message_with_all_and_none_with_any() -> None:
     assert header_matcher({})({})
     assert header_matcher(with_x_match("all"))({"a": 1})
     assert not header_matcher(with_x_match("any"))({"a": 1})
@@ -206,7 +206,7 @@ def test_keys_that_start_with_x_are_ignored(x_match: str, expected: bool) -> Non
 
 
 @pytest.mark.parametrize("x_match", ["all-with-x", "any-with-x"])
-def test_the_forms_with_x_use_them(x_match: str) -> None:
+def test_all_with_x_and_any_with_x_also_match_keys_that_start_with_x(x_match: str) -> None:
     matches = header_matcher({"x-match": x_match, "x-key": 1})
     assert matches({"x-key": 1})
     assert not matches({})
@@ -265,7 +265,7 @@ def test_values_of_different_kinds_do_not_match(one: Any, other: Any) -> None:
         (True, "Invalid x-match field type bool (value true); expected longstr"),
     ],
 )
-def test_another_x_match_is_refused(x_match: Any, message: str, queues: list[Queue]) -> None:
+def test_an_unknown_x_match_is_refused(x_match: Any, message: str, queues: list[Queue]) -> None:
     exchange = HeadersExchange("/", "x")
     with pytest.raises(PreconditionFailed) as caught:
         exchange.check(Binding(exchange, queues[0], "", {"x-match": x_match}))

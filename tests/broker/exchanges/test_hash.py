@@ -145,7 +145,7 @@ def test_the_named_header_decides(vhost: VHost) -> None:
 @pytest.mark.parametrize(
     "value", ["", "text", b"octets", 5, -5, True, 1.5, None, [1, "a"], {"a": 1}, Timestamp(2**64 - 1)]
 )
-def test_a_header_of_any_type_can_be_hashed(vhost: VHost, value: Any) -> None:
+def test_headers_of_all_types_can_be_hashed(vhost: VHost, value: Any) -> None:
     exchange = consistent(vhost, "1", "1", "1", "1", hash_header="h")
     assert target(exchange, "a", headers={"h": value}) == target(exchange, "b", headers={"h": value, "other": 1})
 

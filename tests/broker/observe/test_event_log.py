@@ -194,7 +194,7 @@ def test_a_wait_for_logged_events_is_done_at_once(peer: Peer, log: EventLog) -> 
     assert Done(MessageWait(log, Criteria(), 0)).times == 1
 
 
-def test_a_wait_for_none_is_met_until_an_event_matches(peer: Peer, log: EventLog) -> None:
+def test_a_wait_for_no_event_holds_until_an_event_matches(peer: Peer, log: EventLog) -> None:
     done = Done(MessageWait(log, Criteria("return"), 0, none=True))
     assert (done.times, done.wait.is_met) == (0, True)
     peer.publish("q", mandatory=True)

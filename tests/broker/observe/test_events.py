@@ -73,7 +73,7 @@ def heard(broker: Broker) -> list[tuple[str, fields.Table]]:
     return found
 
 
-def test_an_event_is_a_durable_message_without_a_body(broker: Broker, vhost: VHost) -> None:
+def test_events_are_durable_messages_without_a_body(broker: Broker, vhost: VHost) -> None:
     declare(vhost, "q")
     pulled = vhost.queues["events"].pull()
     assert pulled is not None
@@ -419,7 +419,7 @@ def test_a_queue_gets_the_events_that_it_is_bound_for(broker: Broker, vhost: VHo
         ([1, "a"], 'array,[{signedint,1},{longstr,<<"a">>}]'),
     ],
 )
-def test_arguments_are_terms(broker: Broker, vhost: VHost, value: fields.Value, term: str) -> None:
+def test_arguments_in_events_are_erlang_terms(broker: Broker, vhost: VHost, value: fields.Value, term: str) -> None:
     declare_exchange(vhost, "x", a=value)
     [(_, headers)] = heard(broker)
     assert headers["arguments"] == [f'{{<<"a">>,{term}}}']
@@ -434,7 +434,7 @@ def test_arguments_are_terms(broker: Broker, vhost: VHost, value: fields.Value, 
         ("", ""),
     ],
 )
-def test_addresses_are_tuples(broker: Broker, host: str, shown: str) -> None:
+def test_addresses_in_events_are_erlang_tuples(broker: Broker, host: str, shown: str) -> None:
     broker.events.authenticated(IdleConnection(host, 1, host, 2, 0), "u", "PLAIN")
     [(_, headers)] = heard(broker)
     assert headers["peer_host"] == headers["host"] == shown

@@ -140,12 +140,12 @@ def test_invalid_criteria_are_refused() -> None:
 @pytest.mark.parametrize(
     ("wanted", "value"), [({}, {"a": 1}), ({"a": {}}, {"a": {"b": 1}}), ([{}], [{"a": 1}]), (1, 1.0), (None, None)]
 )
-def test_a_subset_has_no_difference(wanted: Any, value: Any) -> None:
+def test_a_value_that_contains_the_criteria_has_no_difference(wanted: Any, value: Any) -> None:
     assert subset_difference(wanted, value) is None
 
 
 @pytest.mark.parametrize(("wanted", "value"), [({}, []), ([1], [1, 2]), (0, False), (True, 1), ("1", 1), (None, 0)])
-def test_a_difference_from_a_subset_is_described(wanted: Any, value: Any) -> None:
+def test_a_missing_part_of_the_criteria_is_described(wanted: Any, value: Any) -> None:
     assert subset_difference(wanted, value) is not None
 
 

@@ -27,7 +27,7 @@ class RecordingObserver:
         self.events.append(event)
 
 
-def test_observers_neither_start_nor_end_the_trace(vhost: VHost) -> None:
+def test_adding_and_removing_observers_does_not_start_or_stop_the_trace(vhost: VHost) -> None:
     observer = RecordingObserver()
     vhost.tracing.observe(observer)
     assert vhost.tracing.is_on

@@ -37,7 +37,7 @@ class Hand:
         )
 
 
-def test_the_type_of_an_exchange_is_looked_at_before_permissions() -> None:
+def test_the_type_of_an_exchange_is_checked_before_permissions() -> None:
     hand = Hand()
     with pytest.raises(PreconditionFailed):
         hand.exchange("other", "zork")
@@ -46,12 +46,12 @@ def test_the_type_of_an_exchange_is_looked_at_before_permissions() -> None:
     assert hand.exchange("m").name == "m"
 
 
-def test_an_alternate_exchange_takes_permissions_of_its_own() -> None:
+def test_declaring_an_alternate_exchange_requires_further_permissions() -> None:
     with pytest.raises(AccessRefused, match="read access to exchange 'm'"):
         Hand().exchange("m", **{"alternate-exchange": "m2"})
 
 
-def test_a_dead_letter_exchange_takes_permissions_of_its_own() -> None:
+def test_declaring_a_dead_letter_exchange_requires_further_permissions() -> None:
     hand = Hand()
     with pytest.raises(AccessRefused, match="read access to queue 'm'"):
         hand.queue("m", x_dead_letter_exchange="m2")
@@ -70,7 +70,7 @@ def test_the_default_exchange_cannot_be_changed_and_system_exchanges_cannot_be_d
         authorized.check_bind(hand.guest, hand.vhost, "", "queue", "q", "k")
 
 
-def test_binding_takes_writing_at_one_end_and_reading_at_the_other() -> None:
+def test_binding_requires_permission_to_write_at_one_end_and_to_read_at_the_other() -> None:
     hand = Hand()
     with pytest.raises(AccessRefused, match="write access to queue 'q'"):
         authorized.bind(hand.user, hand.vhost, "amq.topic", "queue", "q", "k", {}, None)
@@ -78,7 +78,7 @@ def test_binding_takes_writing_at_one_end_and_reading_at_the_other() -> None:
         authorized.bind(hand.user, hand.vhost, "amq.topic", "queue", "m", "k", {}, None)
 
 
-def test_an_exclusive_queue_is_for_its_connection_alone() -> None:
+def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
     hand = Hand()
     peer = hand.lab.connect()
     peer.declare("q", exclusive=True)
@@ -92,11 +92,11 @@ def test_an_exclusive_queue_is_for_its_connection_alone() -> None:
     assert authorized.purge_queue(hand.guest, hand.vhost, "q", peer.session) == 0
 
 
-def test_unbinding_what_is_not_bound_is_as_good_as_done() -> None:
+def test_removing_a_missing_binding_succeeds() -> None:
     hand = Hand()
     authorized.unbind(hand.guest, hand.vhost, "nope", "queue", "q", "k", {}, None)
     authorized.unbind(hand.guest, hand.vhost, "amq.topic", "exchange", "amq.fanout", "k", {}, None)
 
 
-def test_line_ends_are_no_part_of_a_name() -> None:
+def test_line_ends_are_stripped_from_names() -> None:
     assert authorized.stripped("a\r\nb\n") == "ab"

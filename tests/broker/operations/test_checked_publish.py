@@ -44,7 +44,7 @@ def test_a_message_may_expire(vhost: VHost) -> None:
     assert queue.ready_count == 0
 
 
-def test_an_extended_trace_tells_how_it_went(vhost: VHost) -> None:
+def test_an_extended_trace_has_the_publish_and_its_confirm(vhost: VHost) -> None:
     new_queue(vhost)
     traced = new_queue(vhost, "traced")
     bind(vhost.exchanges[TRACE_EXCHANGE], traced, vhost, "#")
@@ -53,18 +53,18 @@ def test_an_extended_trace_tells_how_it_went(vhost: VHost) -> None:
     assert [message.routing_key for message in traced.messages()] == ["publish.", "confirm."]
 
 
-def test_the_body_must_not_be_too_large(vhost: VHost) -> None:
+def test_a_body_that_is_too_large_is_refused(vhost: VHost) -> None:
     with pytest.raises(PreconditionFailed, match="is larger than configured max size 16777216"):
         send(vhost, body=b"x" * 16_777_217)
 
 
-def test_the_user_must_be_allowed_to_write(vhost: VHost) -> None:
+def test_publishing_requires_permission_to_write(vhost: VHost) -> None:
     vhost.broker.users.set_permission(vhost.broker.users["guest"], "/", Permission(write="^$"))
     with pytest.raises(AccessRefused):
         send(vhost, "none")
 
 
-def test_the_exchange_must_be_there(vhost: VHost) -> None:
+def test_a_missing_exchange_is_refused(vhost: VHost) -> None:
     with pytest.raises(NotFound):
         send(vhost, "none")
 

@@ -46,7 +46,7 @@ def test_messages_refused_by_a_full_queue_stay(vhost: VHost, arguments: dict[str
     assert queue.unacked_count == 0
 
 
-def test_a_move_that_fails_again_and_again_does_not_count_against_a_delivery_limit(vhost: VHost) -> None:
+def test_a_failed_move_does_not_count_against_the_delivery_limit(vhost: VHost) -> None:
     queue = new_queue(vhost, is_durable=True, arguments_={"x-queue-type": "quorum", "x-delivery-limit": 1})
     push(queue, b"one")
     for _ in range(5):
@@ -57,7 +57,7 @@ def test_a_move_that_fails_again_and_again_does_not_count_against_a_delivery_lim
     assert not pulled[2]
 
 
-def test_a_move_that_stops_leaves_limits_right(vhost: VHost) -> None:
+def test_a_failed_move_leaves_the_byte_count_unchanged(vhost: VHost) -> None:
     queue = new_queue(vhost, is_durable=True, arguments_={"x-max-length-bytes": 6})
     push(queue, b"one", b"two")
     move_to_exchange(queue, 2, vhost, vhost.exchanges["amq.direct"])
@@ -65,7 +65,7 @@ def test_a_move_that_stops_leaves_limits_right(vhost: VHost) -> None:
     assert bodies(queue) == [b"two", b"new"]
 
 
-def test_properties_and_routing_keys_go_along(vhost: VHost) -> None:
+def test_a_moved_message_keeps_its_properties_and_routing_key(vhost: VHost) -> None:
     queue, other = new_queue(vhost), new_queue(vhost, "other")
     exchange = new_exchange(vhost, "e", "topic")
     bind(exchange, other, vhost, "a.#")
@@ -79,7 +79,7 @@ def test_properties_and_routing_keys_go_along(vhost: VHost) -> None:
     )
 
 
-def test_a_moved_message_lives_as_long_as_it_says_from_when_it_is_moved() -> None:
+def test_the_expiration_of_a_moved_message_starts_anew() -> None:
     peer = (lab := Lab()).connect()
     vhost = lab.vhost
     for name in ("first", "second", "third"):
@@ -105,7 +105,7 @@ def test_unroutable_messages_stay(vhost: VHost) -> None:
     assert bodies(queue) == [b"one"]
 
 
-def test_a_consumer_gets_what_is_moved(vhost: VHost) -> None:
+def test_moved_messages_are_delivered_to_consumers(vhost: VHost) -> None:
     queue, other = new_queue(vhost), new_queue(vhost, "other")
     collector = CollectingConsumer(other).start()
     push(queue, b"one")
@@ -113,7 +113,7 @@ def test_a_consumer_gets_what_is_moved(vhost: VHost) -> None:
     assert collector.bodies == [b"one"]
 
 
-def test_an_exchange_that_routes_back_ends_a_move_all_the_same(vhost: VHost) -> None:
+def test_a_move_ends_if_the_exchange_routes_back_to_the_queue(vhost: VHost) -> None:
     queue = new_queue(vhost)
     push(queue, b"one", b"two")
     assert move_to_exchange(queue, 10**30, vhost, vhost.default_exchange) == Moved(2)
@@ -132,7 +132,7 @@ def test_a_moved_message_may_be_delayed(vhost: VHost) -> None:
     assert (queue.ready_count, exchange.messages_delayed) == (0, 1)
 
 
-def test_no_move_takes_for_ever(vhost: VHost) -> None:
+def test_a_move_stops_at_the_limit_of_messages_per_request(vhost: VHost) -> None:
     queue, other = new_queue(vhost), new_queue(vhost, "other")
     push(queue, *([b"x"] * (MESSAGES_MAX + 1)))
     assert move_to_queue(queue, MESSAGES_MAX + 1, other) == Moved(
@@ -153,7 +153,7 @@ def restarted(journal: MemoryJournal) -> VHost:
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}])
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_a_crash_finds_each_moved_message_in_one_queue(arguments: dict[str, Any], is_committed: bool) -> None:
+def test_after_a_crash_each_moved_message_is_in_one_queue(arguments: dict[str, Any], is_committed: bool) -> None:
     journal = MemoryJournal()
     vhost = new_broker(journal).vhosts["/"]
     queue = new_queue(vhost, is_durable=True, arguments_=arguments)
@@ -170,7 +170,7 @@ def test_a_crash_finds_each_moved_message_in_one_queue(arguments: dict[str, Any]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}])
-def test_a_crash_finds_what_could_not_be_moved(arguments: dict[str, Any]) -> None:
+def test_a_message_that_could_not_be_moved_survives_a_crash(arguments: dict[str, Any]) -> None:
     journal = MemoryJournal()
     vhost = new_broker(journal).vhosts["/"]
     queue = new_queue(vhost, is_durable=True, arguments_=arguments)

@@ -40,7 +40,7 @@ def comparable(broker: Broker) -> dict[str, Any]:
     return document
 
 
-def test_a_reset_broker_is_as_a_new_one(lab: Lab) -> None:
+def test_a_reset_broker_equals_a_new_one(lab: Lab) -> None:
     broker = lab.broker
     expected = comparable(Lab().broker)
     broker.users.add("alice", "a")
@@ -57,7 +57,7 @@ def test_a_reset_broker_is_as_a_new_one(lab: Lab) -> None:
     assert broker.vhosts["/"].trace is None
 
 
-def test_a_deleted_default_vhost_and_user_come_back(lab: Lab) -> None:
+def test_a_reset_restores_a_deleted_default_vhost_and_user(lab: Lab) -> None:
     broker = lab.broker
     broker.delete_vhost("/")
     broker.users.delete("guest")
@@ -66,7 +66,7 @@ def test_a_deleted_default_vhost_and_user_come_back(lab: Lab) -> None:
     assert isinstance(broker.users["guest"], User)
 
 
-def test_a_reset_vhost_keeps_who_may_use_it(lab: Lab) -> None:
+def test_a_reset_vhost_keeps_its_permissions_and_metadata(lab: Lab) -> None:
     broker = lab.broker
     broker.add_vhost("v", Metadata("d"))
     broker.users.set_permission(broker.users["guest"], "v", Permission())
@@ -81,7 +81,7 @@ def test_a_reset_vhost_keeps_who_may_use_it(lab: Lab) -> None:
     assert broker.vhosts["/"].exchanges["amq.topic"].bindings
 
 
-def test_clients_learn_why_they_are_closed(lab: Lab) -> None:
+def test_a_reset_closes_clients_with_the_reason(lab: Lab) -> None:
     from pamqp import commands
 
     peer = lab.connect()

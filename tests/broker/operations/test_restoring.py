@@ -54,7 +54,7 @@ def test_restored_objects_are_not_written_to_the_journal_again(broker: Broker) -
     assert not restarted(broker).journal.has_work
 
 
-def test_users_come_back_with_passwords_tags_limits_and_permissions(broker: Broker) -> None:
+def test_users_are_restored_with_passwords_tags_limits_and_permissions(broker: Broker) -> None:
     user = broker.users.add("ü", "secret", tags=("x", "monitoring"))
     broker.users.set_limit(user, "max-connections", 5)
     broker.users.set_permission(user, "/", Permission("a", "b", ""))
@@ -65,13 +65,13 @@ def test_users_come_back_with_passwords_tags_limits_and_permissions(broker: Brok
     assert found.accepts(b"secret")
 
 
-def test_a_hash_comes_back_with_its_algorithm(broker: Broker) -> None:
+def test_a_password_hash_is_restored_with_its_algorithm(broker: Broker) -> None:
     user, md5 = broker.users.add("u", "other"), "rabbit_password_hashing_md5"
     broker.users.set_password_hash(user, hash_password(b"secret", b"salt", md5), md5)
     assert restarted(broker).users["u"].accepts(b"secret")
 
 
-def test_a_user_from_before_there_was_a_choice_of_hashes_has_sha_256(broker: Broker) -> None:
+def test_a_stored_user_without_an_algorithm_has_sha_256(broker: Broker) -> None:
     key, value = journal_entries.of_user(broker.users.add("u", "secret"))
     del value["hashing_algorithm"]
     broker.journal.define(key, value)
@@ -100,7 +100,7 @@ def test_a_deleted_user_is_gone_with_all_permissions(broker: Broker) -> None:
     assert set(restarted(broker).users) == {"guest"}
 
 
-def test_vhosts_come_back_with_limits_and_policies(broker: Broker) -> None:
+def test_vhosts_are_restored_with_limits_and_policies(broker: Broker) -> None:
     vhost = broker.add_vhost("v")
     vhost.limits.set("max-queues", 3)
     vhost.policies.set(Policy("p", "^q", {"message-ttl": 5, "max-length": 7}, -3, "queues"))
@@ -114,7 +114,7 @@ def test_vhosts_come_back_with_limits_and_policies(broker: Broker) -> None:
     assert (settings.message_ttl_ms, settings.length_max) == (5, 2)
 
 
-def test_vhosts_come_back_with_metadata_and_parameters(broker: Broker) -> None:
+def test_vhosts_are_restored_with_metadata_and_parameters(broker: Broker) -> None:
     metadata = Metadata("é", ("a", "b"), "quorum", True)
     vhost = broker.add_vhost("v")
     vhost.set_metadata(metadata)
@@ -130,7 +130,7 @@ def test_vhosts_come_back_with_metadata_and_parameters(broker: Broker) -> None:
     assert found.parameters.get("shovel", "away") == value
 
 
-def test_global_parameters_come_back_and_the_broker_stays_the_one_it_is(broker: Broker) -> None:
+def test_global_parameters_and_the_cluster_id_are_restored(broker: Broker) -> None:
     broker.global_parameters.set("cluster_name", "é")
     broker.global_parameters.set("list", [1, {"a": None}])
     broker.global_parameters.set("gone", 1)
@@ -188,7 +188,7 @@ def test_a_deleted_vhost_leaves_nothing(broker: Broker) -> None:
     assert (journal.disk.messages, journal.disk.states) == ({}, {})
 
 
-def test_durable_exchanges_come_back_and_others_do_not(broker: Broker) -> None:
+def test_only_durable_exchanges_are_restored(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     arguments = {**DEEP, "alternate-exchange": "other", "x-delayed-type": "topic"}
     for kind in ("direct", "topic", "x-delayed-message", "x-consistent-hash"):
@@ -204,7 +204,7 @@ def test_durable_exchanges_come_back_and_others_do_not(broker: Broker) -> None:
         assert fields.encode_table(one.arguments) == fields.encode_table(arguments)
 
 
-def test_durable_queues_come_back_and_others_do_not(broker: Broker) -> None:
+def test_only_durable_queues_are_restored(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     owner = new_connection()
     new_queue(vhost, "kept", is_durable=True, is_auto_delete=True, arguments_={**DEEP, "x-message-ttl": 5})
@@ -221,7 +221,7 @@ def test_durable_queues_come_back_and_others_do_not(broker: Broker) -> None:
         assert fields.encode_table(queue.arguments) == fields.encode_table(vhost.queues[name].arguments)
 
 
-def test_bindings_between_durable_ends_come_back_and_others_do_not(broker: Broker) -> None:
+def test_only_bindings_between_durable_ends_are_restored(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     source, other = new_exchange(vhost, "s", "topic", is_durable=True), new_exchange(vhost, "o", is_durable=True)
     queue, transient = new_queue(vhost, "q", is_durable=True), new_queue(vhost, "t")
@@ -241,7 +241,7 @@ def test_bindings_between_durable_ends_come_back_and_others_do_not(broker: Broke
     assert found.route(found.exchanges["s"], ["a.b"], {}, None)[0] == []
 
 
-def test_messages_come_back_in_their_order_the_delivered_ones_as_redelivered(broker: Broker) -> None:
+def test_messages_are_restored_in_order_and_delivered_ones_as_redelivered(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     for name, arguments in {"c": {}, "p": {"x-max-priority": 5}, "q": {"x-queue-type": "quorum"}}.items():
         queue = new_queue(vhost, name, is_durable=True, arguments_=arguments)
@@ -262,7 +262,7 @@ def test_messages_come_back_in_their_order_the_delivered_ones_as_redelivered(bro
     assert sorted(drained("q")) == [(b"0", False), (b"1", True), (b"2", False), (b"3", False), (b"4", True)]
 
 
-def test_a_quorum_queue_counts_on_after_a_restart(broker: Broker) -> None:
+def test_a_quorum_queue_keeps_its_delivery_counts_after_a_restart(broker: Broker) -> None:
     queue = new_queue(broker.vhosts["/"], is_durable=True, arguments_={"x-queue-type": "quorum"})
     queue.push(new_message(b"a", delivery_mode=1))
     for _ in range(3):
@@ -280,7 +280,7 @@ def test_a_quorum_queue_counts_on_after_a_restart(broker: Broker) -> None:
     assert headers == {"x-delivery-count": 3}
 
 
-def test_a_restart_is_no_delivery_of_what_came_back_before(broker: Broker) -> None:
+def test_a_restart_does_not_increase_the_count_of_a_returned_message(broker: Broker) -> None:
     queue = new_queue(broker.vhosts["/"], is_durable=True, arguments_={"x-queue-type": "quorum"})
     queue.push(new_message(b"a", delivery_mode=2))
     pulled = queue.pull()
@@ -293,7 +293,7 @@ def test_a_restart_is_no_delivery_of_what_came_back_before(broker: Broker) -> No
     assert found.as_delivered(pulled[0], pulled[1]).properties().headers == {"x-delivery-count": 1}
 
 
-def test_messages_that_expired_meanwhile_are_given_up_at_once(broker: Broker) -> None:
+def test_messages_that_expired_while_the_broker_was_stopped_are_dead_lettered_at_once(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     new_queue(vhost, "dead", is_durable=True)
     arguments = {"x-message-ttl": 100, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
@@ -308,7 +308,7 @@ def test_messages_that_expired_meanwhile_are_given_up_at_once(broker: Broker) ->
     assert [found.vhosts["/"].queues[name].ready_count for name in ("q", "dead")] == [0, 2]
 
 
-def test_delayed_messages_come_back_and_are_due_when_they_were(broker: Broker) -> None:
+def test_delayed_messages_are_restored_with_their_due_times(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     exchange = new_exchange(vhost, "x", "x-delayed-message", is_durable=True, arguments_={"x-delayed-type": "fanout"})
     vhost.bind(exchange, new_queue(vhost, is_durable=True), "", {})

@@ -58,7 +58,7 @@ def difference(current: fields.Table, received: fields.Table) -> str:
         {"x-unknown": object, "anything": -1},
     ],
 )
-def test_arguments_that_are_all_right(arguments: fields.Table) -> None:
+def test_valid_arguments_are_accepted(arguments: fields.Table) -> None:
     assert refusal(arguments) == ""
 
 
@@ -90,7 +90,7 @@ def test_arguments_that_are_all_right(arguments: fields.Table) -> None:
         ("x-queue-version", 3, "\"unsupported queue version '3'\""),
     ],
 )
-def test_arguments_that_are_refused_with_rabbitmqs_reason(name: str, value: Any, reason: str) -> None:
+def test_invalid_arguments_are_refused_with_rabbitmqs_reason(name: str, value: Any, reason: str) -> None:
     assert refusal({name: value}) == f"invalid arg '{name}' for queue 'q' in vhost '/': {reason}"
 
 
@@ -109,13 +109,13 @@ def test_arguments_of_other_queue_types_are_refused() -> None:
     )
 
 
-def test_of_arguments_of_other_queue_types_the_first_given_is_named() -> None:
+def test_the_first_given_argument_of_another_queue_type_is_reported() -> None:
     for names in (["x-max-age", "x-delivery-limit"], ["x-delivery-limit", "x-max-age"]):
         with pytest.raises(PreconditionFailed, match=f"invalid arg '{names[0]}'"):
             check_queue(dict.fromkeys(names, 5), PROFILES["4.2"], RESOURCE)
 
 
-def test_of_wrong_values_the_first_in_rabbitmqs_order_is_named() -> None:
+def test_the_first_invalid_value_in_rabbitmqs_order_is_reported() -> None:
     with pytest.raises(PreconditionFailed, match="invalid arg 'x-expires'"):
         check_queue({"x-max-length": -1, "x-expires": 0}, PROFILES["4.2"], RESOURCE)
 
@@ -123,7 +123,7 @@ def test_of_wrong_values_the_first_in_rabbitmqs_order_is_named() -> None:
 # Declaring again
 
 
-def test_an_attribute_must_be_declared_again_as_it_was() -> None:
+def test_a_redeclaration_with_another_attribute_is_refused() -> None:
     require_equal(RESOURCE, "durable", True, True)
     with pytest.raises(PreconditionFailed) as caught:
         require_equal(RESOURCE, "durable", True, False)
@@ -152,7 +152,7 @@ def test_a_queue_without_a_type_is_a_classic_one() -> None:
     assert difference({"x-queue-type": "classic"}, {}) == ""
 
 
-def test_another_value_is_shown_without_its_type() -> None:
+def test_a_different_value_is_shown_without_its_type() -> None:
     assert difference({"x-message-ttl": 20}, {"x-message-ttl": 10}) == (
         "inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received '10' but current is '20'"
     )

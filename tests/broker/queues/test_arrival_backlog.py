@@ -17,7 +17,7 @@ def filled(*names: bytes) -> ArrivalBacklog:
     return backlog
 
 
-def test_returned_messages_take_their_old_places() -> None:
+def test_returned_messages_take_their_former_places() -> None:
     backlog = filled(b"a", b"b", b"c", b"d")
     taken = [backlog.pop_head() for _ in range(3)]
     for message, position, _ in (taken[2], taken[0]):

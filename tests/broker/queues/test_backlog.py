@@ -61,7 +61,7 @@ def test_messages_of_equal_priority_leave_in_order_of_arrival(backlog: Backlog) 
     assert not backlog
 
 
-def test_a_returned_message_is_the_next_one_and_was_delivered_before(backlog: Backlog) -> None:
+def test_a_returned_message_is_served_next_as_redelivered(backlog: Backlog) -> None:
     add(backlog, b"a", b"b")
     message, position, redelivered = backlog.pop_head()
     assert not redelivered
@@ -80,7 +80,7 @@ def test_a_message_can_go_back_to_the_head(backlog: Backlog) -> None:
     assert bodies(backlog) == [b"a", b"b"]
 
 
-def test_positions_go_on_after_a_message_that_was_delivered_at_once(backlog: Backlog) -> None:
+def test_positions_continue_after_a_message_that_was_delivered_at_once(backlog: Backlog) -> None:
     first = backlog.deliver_through(new_message(b"a", delivery_mode=2), None)
     (second,) = add(backlog, b"b")
     assert second > first
@@ -99,7 +99,7 @@ def test_clearing_forgets_deadlines_but_not_those_of_taken_messages(
     assert (len(backlog), set(deadlines)) == (0, {taken})
 
 
-def test_a_restart_finds_all_messages_but_those_forgotten(
+def test_all_messages_but_forgotten_ones_survive_a_restart(
     new_backlog: Callable[[dict[int, int]], Backlog], deadlines: dict[int, int]
 ) -> None:
     journal = MemoryJournal()

@@ -12,7 +12,7 @@ def test_a_requeued_message_goes_back_to_its_original_position() -> None:
     assert pulled(queue) == [(b"b", 1, True), (b"c", 2, False)]
 
 
-def test_requeued_messages_keep_their_order_whatever_the_order_they_came_back_in() -> None:
+def test_messages_requeued_in_any_order_keep_their_original_order() -> None:
     queue = new_queue()
     push(queue, b"a", b"b", b"c", b"d")
     collector = CollectingConsumer(queue, prefetch=3).start()
@@ -51,7 +51,7 @@ def test_a_message_requeued_to_a_deleted_queue_is_gone() -> None:
 # Purge
 
 
-def test_purging_drops_what_is_ready_and_counts_it() -> None:
+def test_a_purge_drops_and_counts_ready_messages() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue, prefetch=2).start()
     push(queue, b"a", b"b", b"c", b"d")
@@ -61,7 +61,7 @@ def test_purging_drops_what_is_ready_and_counts_it() -> None:
     assert (queue.ready_count, queue.unacked_count) == (0, 1)
 
 
-def test_positions_go_on_after_a_purge() -> None:
+def test_positions_continue_after_a_purge() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue, prefetch=1).start()
     push(queue, b"a", b"b", b"c")

@@ -9,7 +9,7 @@ from tests.broker_parts import CollectingConsumer, new_broker, new_connection, n
 from tests.memory_journal import MemoryJournal
 
 
-def test_a_durable_queue_tells_its_journal_about_persistent_messages() -> None:
+def test_a_durable_queue_writes_persistent_messages_to_the_journal() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     for body, mode in ((b"a", 2), (b"b", 1), (b"c", 2)):
@@ -17,14 +17,14 @@ def test_a_durable_queue_tells_its_journal_about_persistent_messages() -> None:
     assert journal.positions == [0, 2]
 
 
-def test_a_transient_queue_tells_its_journal_nothing() -> None:
+def test_a_transient_queue_writes_nothing_to_the_journal() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal))
     queue.push(new_message(b"a", delivery_mode=2))
     assert journal.positions == []
 
 
-def test_an_exclusive_queue_tells_its_journal_nothing() -> None:
+def test_an_exclusive_queue_writes_nothing_to_the_journal() -> None:
     journal = MemoryJournal()
     owner = new_connection()
     queue = new_queue(new_vhost(journal), is_durable=True, owner=owner, connection=owner)
@@ -57,7 +57,7 @@ def test_a_message_settled_before_a_batch_is_taken_is_never_written() -> None:
     assert (buffer.writing, removes) == ({}, [])
 
 
-def test_a_requeued_message_stays_where_it_is() -> None:
+def test_a_requeued_message_keeps_its_position_in_the_journal() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     collector = CollectingConsumer(queue, prefetch=1).start()
@@ -68,7 +68,7 @@ def test_a_requeued_message_stays_where_it_is() -> None:
     assert journal.positions == []
 
 
-def test_purged_messages_are_forgotten_and_unacked_ones_are_not() -> None:
+def test_a_purge_removes_only_ready_messages_from_the_journal() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     collector = CollectingConsumer(queue, prefetch=1).start()
@@ -80,7 +80,7 @@ def test_purged_messages_are_forgotten_and_unacked_ones_are_not() -> None:
     assert journal.positions == []
 
 
-def test_dropped_messages_are_forgotten() -> None:
+def test_dropped_messages_are_removed_from_the_journal() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True, arguments_={"x-max-length": 1})
     queue.push(new_message(b"a", delivery_mode=2))
@@ -88,7 +88,7 @@ def test_dropped_messages_are_forgotten() -> None:
     assert journal.positions == [1]
 
 
-def test_a_deleted_queue_leaves_nothing_whatever_is_settled_later() -> None:
+def test_a_deleted_queue_leaves_nothing_in_the_journal_even_if_messages_are_settled_later() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     collector = CollectingConsumer(queue).start()

@@ -15,7 +15,7 @@ def test_an_empty_queue_has_nothing_to_pull() -> None:
     assert new_queue().pull() is None
 
 
-def test_a_message_goes_straight_to_a_consumer_that_waits() -> None:
+def test_a_message_goes_straight_to_a_ready_consumer() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue).start()
     push(queue, b"a", b"b")
@@ -25,13 +25,13 @@ def test_a_message_goes_straight_to_a_consumer_that_waits() -> None:
     assert (queue.ready_count, queue.unacked_count) == (0, 2)
 
 
-def test_a_consumer_that_comes_later_gets_what_is_ready() -> None:
+def test_a_later_consumer_gets_the_ready_messages() -> None:
     queue = new_queue()
     push(queue, b"a", b"b")
     assert CollectingConsumer(queue).start().bodies == [b"a", b"b"]
 
 
-def test_a_consumer_gets_nothing_before_it_takes() -> None:
+def test_a_consumer_gets_nothing_before_it_is_resumed() -> None:
     queue = new_queue()
     push(queue, b"a")
     collector = CollectingConsumer(queue)
@@ -42,7 +42,7 @@ def test_a_consumer_gets_nothing_before_it_takes() -> None:
     assert collector.bodies == [b"a", b"b"]
 
 
-def test_a_message_pushed_behind_a_requeued_one_waits_for_it() -> None:
+def test_a_new_message_waits_behind_a_requeued_one() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue, prefetch=1).start()
     push(queue, b"a")

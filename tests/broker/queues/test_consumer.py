@@ -10,11 +10,11 @@ def test_a_new_consumer_is_not_ready_and_holds_nothing() -> None:
     assert (consumer.in_flight, consumer.prefetch) == (0, 5)
 
 
-def test_a_consumer_that_need_not_ack_has_no_prefetch() -> None:
+def test_a_consumer_without_acks_has_no_prefetch() -> None:
     assert CollectingConsumer(new_queue(), no_ack=True, prefetch=5).prefetch == 0
 
 
-def test_a_delayed_message_is_delivered_like_any_other() -> None:
+def test_a_reserved_message_is_delivered_later() -> None:
     consumer = CollectingConsumer(new_queue())
     consumer.reserve()
     consumer.deliver_reserved(new_message(b"late"), 0, False)

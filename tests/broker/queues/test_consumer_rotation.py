@@ -13,7 +13,7 @@ def test_consumers_take_turns() -> None:
     assert [collector.bodies for collector in collectors] == [[b"\0", b"\3", b"\6"], [b"\1", b"\4"], [b"\2", b"\5"]]
 
 
-def test_consumers_take_turns_at_what_comes_back_too() -> None:
+def test_consumers_take_turns_at_returned_messages() -> None:
     queue = new_queue()
     gone, first, second = (
         CollectingConsumer(queue, prefetch=3).start(),
@@ -35,7 +35,7 @@ def test_a_consumer_whose_prefetch_is_used_up_is_skipped() -> None:
     assert (first.bodies, second.bodies) == ([b"a"], [b"b", b"c"])
 
 
-def test_prefetch_limits_what_is_unacked_not_what_is_delivered() -> None:
+def test_prefetch_limits_unacked_messages_and_not_deliveries() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue, prefetch=2).start()
     push(queue, b"a", b"b", b"c", b"d")
@@ -45,7 +45,7 @@ def test_prefetch_limits_what_is_unacked_not_what_is_delivered() -> None:
     assert (queue.ready_count, queue.unacked_count) == (1, 2)
 
 
-def test_without_acks_there_is_no_prefetch() -> None:
+def test_consumers_without_acks_have_no_prefetch() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue, no_ack=True, prefetch=1).start()
     push(queue, b"a", b"b")
@@ -53,7 +53,7 @@ def test_without_acks_there_is_no_prefetch() -> None:
     assert queue.unacked_count == 0
 
 
-def test_a_consumer_that_can_take_again_lines_up_behind_the_others() -> None:
+def test_a_consumer_that_is_ready_again_joins_the_end_of_the_rotation() -> None:
     queue = new_queue()
     first, second, third = (
         CollectingConsumer(queue, prefetch=1).start(),
@@ -66,7 +66,7 @@ def test_a_consumer_that_can_take_again_lines_up_behind_the_others() -> None:
     assert (first.bodies, second.bodies, third.bodies) == ([b"a", b"d"], [b"b"], [b"c"])
 
 
-def test_a_full_consumer_that_gets_room_in_time_keeps_its_place() -> None:
+def test_a_full_consumer_that_has_room_before_its_turn_keeps_its_place() -> None:
     queue = new_queue()
     first, second = CollectingConsumer(queue, prefetch=1).start(), CollectingConsumer(queue).start()
     push(queue, b"a", b"b")
@@ -75,7 +75,7 @@ def test_a_full_consumer_that_gets_room_in_time_keeps_its_place() -> None:
     assert (first.bodies, second.bodies) == ([b"a", b"c"], [b"b"])
 
 
-def test_a_full_consumer_that_was_passed_over_lines_up_anew() -> None:
+def test_a_full_consumer_that_was_passed_over_joins_the_end_of_the_rotation() -> None:
     queue = new_queue()
     first, second = CollectingConsumer(queue, prefetch=1).start(), CollectingConsumer(queue).start()
     push(queue, b"a", b"b", b"c")
@@ -142,7 +142,7 @@ def test_ready_consumers_are_exactly_those_that_are_taking() -> None:
 # Batches
 
 
-def test_a_backlog_of_many_messages_is_handed_out_in_batches() -> None:
+def test_a_backlog_of_many_messages_is_delivered_in_batches() -> None:
     queue = new_queue()
     message = new_message(b"x")
     for _ in range(DRAIN_MESSAGES_MAX + 10):
@@ -154,7 +154,7 @@ def test_a_backlog_of_many_messages_is_handed_out_in_batches() -> None:
     assert len(collector.taken) == DRAIN_MESSAGES_MAX + 10
 
 
-def test_a_backlog_of_large_messages_is_handed_out_in_batches() -> None:
+def test_a_backlog_of_large_messages_is_delivered_in_batches() -> None:
     queue = new_queue()
     message = new_message(b"x" * (DRAIN_BYTES_MAX // 2))
     for _ in range(5):
@@ -164,7 +164,7 @@ def test_a_backlog_of_large_messages_is_handed_out_in_batches() -> None:
     assert queue in broker_of(queue).undrained
 
 
-def test_a_message_larger_than_a_batch_is_handed_out() -> None:
+def test_a_message_larger_than_a_batch_is_delivered() -> None:
     queue = new_queue()
     push(queue, b"x" * (DRAIN_BYTES_MAX + 1))
     assert len(CollectingConsumer(queue).start().taken) == 1
@@ -234,7 +234,7 @@ def test_a_message_that_waits_for_a_full_socket_congests_the_broker() -> None:
     assert broker.is_congested
 
 
-def test_a_consumer_that_leaves_is_no_longer_waited_for() -> None:
+def test_a_consumer_that_leaves_does_not_congest_the_broker() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue).start()
     queue.rotation.suspend(collector)

@@ -65,7 +65,7 @@ def test_only_the_head_expires(lab: Lab, peer: Peer) -> None:
     assert (pulled[1].body, pulled[0].message_count) == (b"stays", 0)
 
 
-def test_a_new_head_behind_a_full_consumer_expires_by_itself(lab: Lab, peer: Peer) -> None:
+def test_a_new_head_expires_while_the_consumer_is_full(lab: Lab, peer: Peer) -> None:
     with_dead_letters(peer)
     peer.call(commands.Basic.Qos(prefetch_count=1))
     peer.publish("q", b"stays")
@@ -76,7 +76,7 @@ def test_a_new_head_behind_a_full_consumer_expires_by_itself(lab: Lab, peer: Pee
     assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
 
 
-def test_a_message_with_no_time_reaches_who_waits_for_it(lab: Lab, peer: Peer) -> None:
+def test_a_message_with_an_expiration_of_0_reaches_a_ready_consumer(lab: Lab, peer: Peer) -> None:
     declare(peer)
     peer.call(commands.Basic.Qos(prefetch_count=1))
     peer.consume("q")
@@ -108,7 +108,7 @@ def test_an_unsettled_message_does_not_expire_until_it_comes_back(lab: Lab, peer
     assert (ready(lab, "q"), ready(lab, "dead")) == (0, 1)
 
 
-def test_a_settled_message_is_forgotten(lab: Lab, peer: Peer) -> None:
+def test_a_settled_message_leaves_no_deadline(lab: Lab, peer: Peer) -> None:
     declare(peer, message_ttl=1000)
     for _ in range(2):
         peer.publish("q", b"x")
@@ -117,7 +117,7 @@ def test_a_settled_message_is_forgotten(lab: Lab, peer: Peer) -> None:
     assert not lab.vhost.queues["q"].deadlines
 
 
-def test_a_new_head_behind_a_full_channel_expires_by_itself(lab: Lab, peer: Peer) -> None:
+def test_a_new_head_expires_while_the_channel_is_full(lab: Lab, peer: Peer) -> None:
     with_dead_letters(peer)
     for body, expiration in ((b"lives", None), (b"due", "500")):
         peer.publish("q", body, expiration=expiration)
@@ -143,7 +143,7 @@ def test_a_due_message_behind_a_full_channel_expires_when_it_comes_to_the_head(l
 
 
 @pytest.mark.parametrize("waits_ms", [0, 500])
-def test_a_message_that_a_new_limit_brings_to_the_head_expires(lab: Lab, peer: Peer, waits_ms: int) -> None:
+def test_a_message_that_becomes_the_head_by_a_new_limit_expires(lab: Lab, peer: Peer, waits_ms: int) -> None:
     peer.declare("q")
     peer.publish("q", b"lives")
     peer.publish("q", b"due", expiration="500")
@@ -153,7 +153,7 @@ def test_a_message_that_a_new_limit_brings_to_the_head_expires(lab: Lab, peer: P
     assert ready(lab, "q") == 0
 
 
-def test_a_backlog_that_is_handed_out_in_batches_hides_nothing_that_is_due(lab: Lab, peer: Peer) -> None:
+def test_a_due_message_behind_a_batch_expires(lab: Lab, peer: Peer) -> None:
     with_dead_letters(peer)
     peer.publish("q", bytes(300_000))
     peer.publish("q", b"due", expiration="500")

@@ -25,7 +25,7 @@ def test_a_message_larger_than_the_limit_is_dropped_with_all_before_it() -> None
     assert queue.ready_count == 0
 
 
-def test_the_limit_is_about_what_is_ready_not_what_is_unacked() -> None:
+def test_the_limit_applies_to_ready_messages_only() -> None:
     queue = new_queue(arguments_={"x-max-length": 1})
     collector = CollectingConsumer(queue, prefetch=2).start()
     push(queue, b"a", b"b", b"c")
@@ -33,7 +33,7 @@ def test_the_limit_is_about_what_is_ready_not_what_is_unacked() -> None:
     assert (queue.ready_count, queue.unacked_count) == (1, 2)
 
 
-def test_a_queue_of_length_zero_hands_on_but_keeps_nothing() -> None:
+def test_a_queue_with_a_maximum_length_of_0_delivers_but_keeps_nothing() -> None:
     queue = new_queue(arguments_={"x-max-length": 0})
     push(queue, b"a")
     collector = CollectingConsumer(queue, prefetch=1).start()
@@ -42,7 +42,7 @@ def test_a_queue_of_length_zero_hands_on_but_keeps_nothing() -> None:
     assert queue.ready_count == 0
 
 
-def test_requeued_messages_push_the_oldest_over_the_limit() -> None:
+def test_requeued_messages_beyond_the_limit_drop_the_oldest() -> None:
     queue = new_queue(arguments_={"x-max-length": 2})
     collector = CollectingConsumer(queue, prefetch=2).start()
     push(queue, b"a", b"b", b"c", b"d")
@@ -68,7 +68,7 @@ def test_bytes_are_counted_through_deliveries_requeues_and_purges() -> None:
 
 
 @pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
-def test_a_full_queue_that_refuses_says_so_before_the_push(overflow: str) -> None:
+def test_a_full_queue_with_reject_publish_refuses_before_the_push(overflow: str) -> None:
     queue = new_queue(arguments_={"x-max-length": 1, "x-max-length-bytes": 5, "x-overflow": overflow})
     assert not queue.will_reject(new_message(b"12345"))
     assert queue.will_reject(new_message(b"123456"))
@@ -76,7 +76,7 @@ def test_a_full_queue_that_refuses_says_so_before_the_push(overflow: str) -> Non
     assert queue.will_reject(new_message(b""))
 
 
-def test_a_queue_that_drops_its_head_refuses_nothing() -> None:
+def test_a_queue_with_drop_head_refuses_nothing() -> None:
     queue = new_queue(arguments_={"x-max-length": 0})
     assert not queue.will_reject(new_message(b"a"))
 
@@ -85,7 +85,7 @@ def test_a_queue_without_limits_refuses_nothing() -> None:
     assert not new_queue(arguments_={"x-overflow": "reject-publish"}).will_reject(new_message(b"a"))
 
 
-def test_a_queue_that_refuses_drops_nothing_when_messages_come_back() -> None:
+def test_a_queue_with_reject_publish_keeps_requeued_messages_beyond_its_limit() -> None:
     queue = new_queue(arguments_={"x-max-length": 1, "x-overflow": "reject-publish"})
     collector = CollectingConsumer(queue, prefetch=1).start()
     push(queue, b"a", b"b")

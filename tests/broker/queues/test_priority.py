@@ -22,7 +22,7 @@ def bodies(queue: Queue) -> list[bytes]:
     return [message.body for message in queue.messages()]
 
 
-def test_a_highest_priority_of_0_makes_a_plain_queue() -> None:
+def test_a_maximum_priority_of_0_makes_a_classic_queue_without_priorities() -> None:
     assert not isinstance(priority_queue(0), PriorityQueue)
     assert isinstance(priority_queue(1), PriorityQueue)
 
@@ -36,7 +36,7 @@ def test_ready_messages_are_listed_in_the_order_of_delivery() -> None:
     assert queue.ready_count == 0
 
 
-def test_a_requeued_message_goes_back_to_its_priority_and_place() -> None:
+def test_a_requeued_message_goes_back_to_its_priority_and_position() -> None:
     queue = priority_queue()
     put(queue, 1, 5, 5, 9)
     pulled = [queue.pull() for _ in range(3)]

@@ -11,7 +11,7 @@ def filled(*priorities: int | None) -> PriorityBacklog:
     return backlog
 
 
-def test_higher_priorities_leave_first_and_too_high_ones_are_the_highest() -> None:
+def test_higher_priorities_leave_first_and_those_beyond_the_maximum_count_as_the_maximum() -> None:
     backlog = filled(0, 2, 9, 1, None, 3)
     assert [message.body for message in backlog.messages()] == [b"9", b"3", b"2", b"1", b"0", b"0"]
     assert [backlog.pop_head()[0].body for _ in range(6)] == [b"9", b"3", b"2", b"1", b"0", b"0"]
@@ -27,6 +27,6 @@ def test_a_returned_message_waits_for_those_of_higher_priority() -> None:
     assert [backlog.pop_head()[2] for _ in range(3)] == [False, True, False]
 
 
-def test_the_remainder_of_a_position_is_the_priority() -> None:
+def test_the_remainder_of_a_position_encodes_the_priority() -> None:
     backlog = filled(3, 0, 2)
     assert [backlog.pop_head()[1] % backlog.range_count for _ in range(3)] == [3, 2, 0]

@@ -13,7 +13,7 @@ def test_a_queue_is_named_in_errors_with_its_vhost() -> None:
 # Consumers
 
 
-def test_an_exclusive_consumer_keeps_others_out() -> None:
+def test_an_exclusive_consumer_prevents_other_consumers() -> None:
     queue = new_queue()
     CollectingConsumer(queue, is_exclusive=True).start()
     with pytest.raises(AccessRefused) as caught:
@@ -36,14 +36,14 @@ def test_a_queue_with_a_single_active_consumer_takes_no_exclusive_one() -> None:
     queue.subscribe(CollectingConsumer(queue))
 
 
-def test_an_exclusive_consumer_that_leaves_lets_others_in() -> None:
+def test_other_consumers_may_subscribe_after_an_exclusive_one_has_left() -> None:
     queue = new_queue()
     CollectingConsumer(queue, is_exclusive=True).start().stop()
     push(queue, b"a")
     assert CollectingConsumer(queue).start().bodies == [b"a"]
 
 
-def test_a_consumer_that_left_gets_nothing_more() -> None:
+def test_a_consumer_that_has_left_gets_no_messages() -> None:
     queue = new_queue()
     collector = CollectingConsumer(queue).start()
     collector.stop()
@@ -61,7 +61,7 @@ def test_messages_of_a_consumer_that_has_left_can_be_settled() -> None:
     assert queue.unacked_count == 0
 
 
-def test_an_auto_delete_queue_goes_with_its_last_consumer() -> None:
+def test_an_auto_delete_queue_is_deleted_with_its_last_consumer() -> None:
     queue = new_queue(is_auto_delete=True)
     first, second = CollectingConsumer(queue).start(), CollectingConsumer(queue).start()
     first.stop()
@@ -97,6 +97,6 @@ def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
     )
 
 
-def test_a_queue_without_an_owner_is_everybodys() -> None:
+def test_a_queue_without_an_owner_is_open_to_all_connections() -> None:
     new_queue().check_owner(new_connection())
     new_queue().check_owner(None)

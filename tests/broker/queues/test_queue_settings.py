@@ -15,7 +15,7 @@ import pytest
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 
 
-def test_where_nothing_is_said_nothing_is_set() -> None:
+def test_without_arguments_and_policies_no_setting_applies() -> None:
     assert effective({}, {}, {}) == QueueSettings()
 
 
@@ -30,14 +30,14 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize(("key", "field"), NUMBERS)
-def test_of_numbers_the_smallest_counts(key: str, field: str) -> None:
+def test_the_smallest_of_several_numbers_applies(key: str, field: str) -> None:
     for argument, policy, operator in permutations((1, 2, 3)):
         settings = effective({f"x-{key}": argument}, {key: policy}, {key: operator})
         assert getattr(settings, field) == 1
 
 
 @pytest.mark.parametrize(("key", "field"), NUMBERS)
-def test_one_number_is_enough(key: str, field: str) -> None:
+def test_a_number_may_come_from_the_argument_or_either_policy(key: str, field: str) -> None:
     found = [effective({f"x-{key}": 1}, {}, {}), effective({}, {key: 1}, {}), effective({}, {}, {key: 1})]
     assert [getattr(settings, field) for settings in found] == [1, 1, 1]
 
@@ -51,17 +51,17 @@ def test_one_number_is_enough(key: str, field: str) -> None:
         ("overflow", "overflow"),
     ],
 )
-def test_of_names_the_argument_counts_before_the_policy(key: str, field: str) -> None:
+def test_the_name_in_an_argument_overrides_the_policy(key: str, field: str) -> None:
     assert getattr(effective({f"x-{key}": "argument"}, {key: "policy"}, {}), field) == "argument"
     assert getattr(effective({}, {key: "policy"}, {}), field) == "policy"
 
 
-def test_each_key_is_merged_by_itself() -> None:
+def test_keys_are_merged_independently() -> None:
     settings = effective({"x-dead-letter-exchange": "dlx"}, {"dead-letter-routing-key": "key"}, {})
     assert (settings.dead_letter_exchange, settings.dead_letter_routing_key) == ("dlx", "key")
 
 
-def test_an_operators_overflow_counts_before_the_policys_and_after_the_arguments() -> None:
+def test_the_overflow_of_an_operator_policy_overrides_the_policy_but_not_the_argument() -> None:
     policy, operator = {"overflow": "drop-head"}, {"overflow": "reject-publish"}
     assert effective({}, policy, operator).overflow == "reject-publish"
     assert effective({"x-overflow": "drop-head"}, policy, operator).overflow == "drop-head"
@@ -70,11 +70,11 @@ def test_an_operators_overflow_counts_before_the_policys_and_after_the_arguments
 @pytest.mark.parametrize(
     ("argument", "policy", "expected"), [(-1, 5, 5), (5, -1, 5), (-1, -1, -1), (0, -1, 0), (3, 5, 3)]
 )
-def test_a_negative_delivery_limit_is_none_and_the_other_one_tighter(argument: int, policy: int, expected: int) -> None:
+def test_a_negative_delivery_limit_yields_to_any_other(argument: int, policy: int, expected: int) -> None:
     assert effective({"x-delivery-limit": argument}, {"delivery-limit": policy}, {}).delivery_limit == expected
 
 
-def test_only_a_limit_makes_a_queue_refuse() -> None:
+def test_overflow_has_no_effect_without_a_length_limit() -> None:
     assert not effective({}, {"overflow": "reject-publish"}, {}).rejects_publish
     assert effective({}, {"overflow": "reject-publish", "max-length": 1}, {}).rejects_publish
     assert not effective({}, {"max-length": 1}, {}).rejects_publish

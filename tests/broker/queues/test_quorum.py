@@ -35,7 +35,7 @@ def peer() -> Peer:
     return Lab().connect()
 
 
-def test_a_message_tells_how_often_it_came_back(peer: Peer) -> None:
+def test_a_message_has_the_number_of_its_returns(peer: Peer) -> None:
     declare(peer)
     peer.publish("q", b"x", headers={"a": 1})
     assert pull(peer) == (1, b"x", False, None)
@@ -55,7 +55,7 @@ def test_returned_messages_are_served_first_in_the_order_of_their_return(peer: P
     assert [pull(peer)[1] for _ in range(4)] == [b"3", b"1", b"2", b"4"]
 
 
-def test_without_a_delivery_limit_what_comes_back_is_served_last(peer: Peer) -> None:
+def test_without_a_delivery_limit_returned_messages_are_served_last(peer: Peer) -> None:
     declare(peer, delivery_limit=-1, message_ttl=60_000)
     for body in (b"1", b"2", b"3"):
         peer.publish("q", body)
@@ -64,7 +64,7 @@ def test_without_a_delivery_limit_what_comes_back_is_served_last(peer: Peer) -> 
     assert [pull(peer)[1:] for _ in range(3)] == [(b"2", False, None), (b"3", False, None), (b"1", True, 1)]
 
 
-def test_a_message_that_waits_at_the_end_keeps_its_deadline() -> None:
+def test_a_message_returned_to_the_end_keeps_its_deadline() -> None:
     lab = Lab()
     peer = lab.connect()
     declare(peer, delivery_limit=-1, message_ttl=1000)
@@ -77,7 +77,7 @@ def test_a_message_that_waits_at_the_end_keeps_its_deadline() -> None:
 
 
 @pytest.mark.parametrize(("compat", "deliveries"), [("3.13", 30), ("4.2", 21), ("4.3", 21)])
-def test_a_message_may_come_back_20_times_since_4_0(compat: str, deliveries: int) -> None:
+def test_since_4_0_a_message_may_be_returned_20_times(compat: str, deliveries: int) -> None:
     peer = Lab(compat=compat).connect()
     declare(peer)
     peer.publish("q", b"poison")
@@ -88,7 +88,7 @@ def test_a_message_may_come_back_20_times_since_4_0(compat: str, deliveries: int
     assert count == deliveries
 
 
-def test_a_message_that_came_back_too_often_is_dead_lettered_without_its_count(peer: Peer) -> None:
+def test_a_message_beyond_the_delivery_limit_is_dead_lettered_without_its_count(peer: Peer) -> None:
     peer.declare("dead")
     declare(peer, delivery_limit=1, dead_letter_exchange="", dead_letter_routing_key="dead")
     peer.publish("q", b"poison")
@@ -119,7 +119,7 @@ def test_a_rejected_message_is_dead_lettered_without_its_count(peer: Peer) -> No
     ("strategy", "overflow"),
     [("at-most-once", "drop-head"), ("at-least-once", "drop-head"), ("at-least-once", "reject-publish")],
 )
-def test_dead_letters_arrive_by_either_strategy(peer: Peer, strategy: str, overflow: str) -> None:
+def test_dead_letters_arrive_with_both_strategies(peer: Peer, strategy: str, overflow: str) -> None:
     """RabbitMQ takes at-least-once for at-most-once where the queue does not reject what is too much."""
     peer.declare("dead")
     given = {"dead_letter_exchange": "", "dead_letter_routing_key": "dead"}
@@ -146,21 +146,21 @@ def test_a_delivery_limit_must_be_a_number(peer: Peer) -> None:
     )
 
 
-def test_a_quorum_queue_needs_a_name(peer: Peer) -> None:
+def test_a_quorum_queue_must_be_named_by_the_client(peer: Peer) -> None:
     peer.send(commands.Queue.Declare(queue="", durable=True, arguments={"x-queue-type": "quorum"}))
     text = peer.expect_channel_close(406)
     assert text == "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue"
 
 
 @pytest.mark.parametrize("flag", ["if_unused", "if_empty"])
-def test_a_quorum_queue_is_deleted_without_conditions_only(peer: Peer, flag: str) -> None:
+def test_deleting_a_quorum_queue_conditionally_is_refused(peer: Peer, flag: str) -> None:
     declare(peer)
     peer.send(commands.Queue.Delete(queue="q", **{flag: True}))
     text = peer.expect_connection_close(540)
     assert f"queue.delete operations with {flag.replace('_', '-')} flag set are not supported" in text
 
 
-def test_a_consumer_may_not_be_under_a_global_prefetch(peer: Peer) -> None:
+def test_a_consumer_under_a_global_prefetch_is_refused(peer: Peer) -> None:
     declare(peer)
     peer.call(commands.Basic.Qos(prefetch_count=1, global_=True))
     peer.send(commands.Basic.Consume(queue="q"))
@@ -174,13 +174,13 @@ def test_with_a_single_active_consumer_basic_get_is_refused(peer: Peer) -> None:
     assert "are not supported by quorum queues with single active consumer" in peer.expect_channel_close(405)
 
 
-def test_no_consumer_has_a_quorum_queue_alone(peer: Peer) -> None:
+def test_a_quorum_queue_ignores_the_exclusive_flag_of_consumers(peer: Peer) -> None:
     declare(peer)
     peer.consume("q", "one", exclusive=True)
     peer.consume("q", "two", exclusive=True)
 
 
-def test_purging_and_listing_see_what_came_back(peer: Peer) -> None:
+def test_returned_messages_are_listed_and_purged(peer: Peer) -> None:
     declare(peer)
     for body in (b"1", b"2"):
         peer.publish("q", body)
@@ -192,7 +192,7 @@ def test_purging_and_listing_see_what_came_back(peer: Peer) -> None:
     assert queue.ready_count == 0
 
 
-def test_a_purge_leaves_no_counts_of_what_it_dropped_and_keeps_those_of_what_is_unacked() -> None:
+def test_a_purge_drops_the_counts_of_ready_messages_only() -> None:
     lab = Lab()
     peer = lab.connect()
     declare(peer, delivery_limit=-1)

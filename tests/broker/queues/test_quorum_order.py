@@ -29,11 +29,11 @@ def served(levels: int, *priorities: int | None) -> list[int]:
     return taken
 
 
-def test_with_one_level_priorities_mean_nothing() -> None:
+def test_with_one_level_priorities_have_no_effect() -> None:
     assert served(1, 0, 9, 5, None) == [0, 1, 2, 3]
 
 
-def test_with_two_levels_two_of_high_priority_go_for_one_of_normal_priority() -> None:
+def test_with_two_levels_two_high_messages_are_served_per_normal_one() -> None:
     """rabbit_fifo_q.erl (4.0 to 4.2)."""
     assert served(2, 0, 0, 0, 9, 9, 9, 9) == [3, 4, 0, 5, 6, 1, 2]
 
@@ -43,17 +43,17 @@ def test_with_two_levels_high_priority_is_5_and_above(priority: int | None, is_h
     assert served(2, None, priority) == ([1, 0] if is_high else [0, 1])
 
 
-def test_with_two_levels_an_old_message_of_high_priority_does_not_wait_for_a_younger_one() -> None:
+def test_with_two_levels_a_high_message_is_not_overtaken_by_a_later_one() -> None:
     """rabbit_fifo_q.erl (next/1): high priority goes first where it came first."""
     assert served(2, 9, 9, 9, 0, 9) == [0, 1, 2, 4, 3]
 
 
-def test_with_32_levels_a_higher_priority_goes_before_all_lower_ones() -> None:
+def test_with_32_levels_higher_priorities_are_served_first() -> None:
     """rabbit_fifo_pq.erl (4.3)."""
     assert served(32, 0, 31, 5, 31, 6) == [1, 3, 4, 2, 0]
 
 
-def test_with_32_levels_no_priority_is_4_and_above_31_there_is_none() -> None:
+def test_with_32_levels_the_default_priority_is_4_and_the_maximum_31() -> None:
     """rabbit_fifo.erl (msg_priority/1, 4.3)."""
     assert served(32, 3, None, 4, 5) == [3, 1, 2, 0]
     assert served(32, 31, 255) == [0, 1]
@@ -65,7 +65,7 @@ def test_each_version_has_its_order() -> None:
     assert isinstance(quorum_order(32, lines_for()), Strict)
 
 
-def test_messages_that_another_version_left_on_other_levels_are_served() -> None:
+def test_messages_stored_by_another_version_on_other_levels_are_served() -> None:
     lines = lines_for()
     for position, level in enumerate((31, 0, 4, 5)):
         lines[level].append(position, new_message(), None)

@@ -48,7 +48,7 @@ def bodies(peer: Peer) -> list[bytes]:
         ("4.3", [b"9", b"9 too", b"5", b"none", b"low"]),
     ],
 )
-def test_the_order_of_priorities(compat: str, expected: list[bytes]) -> None:
+def test_priorities_are_served_in_the_order_of_the_version(compat: str, expected: list[bytes]) -> None:
     peer = Lab(compat=compat).connect()
     declare(peer)
     peer.publish("q", b"low", priority=1)
@@ -59,7 +59,7 @@ def test_the_order_of_priorities(compat: str, expected: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("compat", ["4.2", "4.3"])
-def test_returned_messages_are_served_before_any_priority(compat: str) -> None:
+def test_returned_messages_are_served_before_all_priorities(compat: str) -> None:
     """rabbit_fifo.erl (take_next_msg), the same in 4.2 and 4.3."""
     peer = Lab(compat=compat).connect()
     declare(peer)
@@ -71,7 +71,7 @@ def test_returned_messages_are_served_before_any_priority(compat: str) -> None:
 
 
 @pytest.mark.parametrize("compat", ["4.2", "4.3"])
-def test_without_a_limit_what_comes_back_has_lost_its_priority(compat: str) -> None:
+def test_without_a_delivery_limit_a_returned_message_loses_its_priority(compat: str) -> None:
     """rabbit_fifo.erl (requeue): it goes to the tail as normal (4.2), or with priority 4 (4.3)."""
     peer = Lab(compat=compat).connect()
     declare(peer, delivery_limit=-1)
@@ -82,7 +82,7 @@ def test_without_a_limit_what_comes_back_has_lost_its_priority(compat: str) -> N
     assert bodies(peer) == [b"normal", b"once high"]
 
 
-def test_a_full_queue_drops_what_would_be_served_next() -> None:
+def test_a_full_queue_drops_the_message_that_would_be_served_next() -> None:
     """rabbit_fifo.erl (drop_head takes the next message, 4.3)."""
     peer = Lab(compat="4.3").connect()
     declare(peer, max_length=2)
@@ -113,7 +113,7 @@ RECOVERED = commands.Basic.Recover(requeue=True)
         ("4.3", REJECTED, {"x-acquired-count": 1, "x-delivery-count": 1}),
     ],
 )
-def test_which_counts_a_message_tells_that_came_back(compat: str, method: Any, counts: Counts) -> None:
+def test_a_returned_message_has_the_counts_of_the_version(compat: str, method: Any, counts: Counts) -> None:
     peer = Lab(compat=compat).connect()
     declare(peer)
     peer.publish("q")
@@ -124,7 +124,7 @@ def test_which_counts_a_message_tells_that_came_back(compat: str, method: Any, c
     assert pull(peer) == (2, counts, True)
 
 
-def test_a_lost_channel_is_a_failed_delivery_in_4_3() -> None:
+def test_since_4_3_the_loss_of_a_channel_counts_as_a_failed_delivery() -> None:
     lab = Lab(compat="4.3")
     peer, other = lab.connect(), lab.connect()
     declare(peer)
@@ -137,7 +137,7 @@ def test_a_lost_channel_is_a_failed_delivery_in_4_3() -> None:
     assert pull(other) == (1, {"x-acquired-count": 2, "x-delivery-count": 2}, True)
 
 
-def test_in_4_3_a_message_may_be_given_back_any_number_of_times() -> None:
+def test_since_4_3_a_nack_with_requeue_does_not_count_against_the_delivery_limit() -> None:
     peer = Lab(compat="4.3").connect()
     declare(peer, delivery_limit=1)
     peer.publish("q")
@@ -154,7 +154,7 @@ def test_in_4_3_a_message_may_be_given_back_any_number_of_times() -> None:
     assert isinstance(answer, commands.Basic.GetEmpty)
 
 
-def test_a_transaction_remembers_what_was_a_failure() -> None:
+def test_a_transaction_counts_rejects_but_not_nacks_as_failures() -> None:
     peer = Lab(compat="4.3").connect()
     declare(peer)
     peer.call(commands.Tx.Select())
@@ -190,7 +190,7 @@ def test_an_idle_single_active_consumer_gives_way_to_one_of_higher_priority(comp
     assert (first.bodies(), second.bodies()) == (([], [b"x"]) if takes_over else ([b"x"], []))
 
 
-def test_one_of_the_same_priority_waits() -> None:
+def test_a_second_consumer_of_the_same_priority_waits() -> None:
     first, second = two_consumers("4.2")
     second.consume("q")
     first.publish("q", b"x")
@@ -198,7 +198,7 @@ def test_one_of_the_same_priority_waits() -> None:
 
 
 @pytest.mark.parametrize("prefetch", [0, 2, 5])
-def test_a_busy_single_active_consumer_settles_what_it_has_and_gets_no_more(prefetch: int) -> None:
+def test_a_superseded_single_active_consumer_settles_its_messages_and_gets_no_more(prefetch: int) -> None:
     first, second = two_consumers("4.2", prefetch)
     first.publish("q", b"1")
     first.publish("q", b"2")
@@ -214,7 +214,7 @@ def test_a_busy_single_active_consumer_settles_what_it_has_and_gets_no_more(pref
 
 @pytest.mark.parametrize(("compat", "takes_over"), [("3.13", False), ("4.2", True)])
 @pytest.mark.parametrize("is_socket_full", [False, True])
-def test_messages_that_a_busy_single_active_consumer_returns_go_to_the_other(
+def test_messages_returned_by_a_superseded_single_active_consumer_go_to_its_successor(
     compat: str, takes_over: bool, is_socket_full: bool
 ) -> None:
     first, second = two_consumers(compat)
@@ -232,7 +232,7 @@ def test_messages_that_a_busy_single_active_consumer_returns_go_to_the_other(
 
 
 @pytest.mark.parametrize("leave", [commands.Basic.Cancel("c"), commands.Channel.Close(200, "", 0, 0)])
-def test_a_busy_single_active_consumer_may_leave(leave: Any) -> None:
+def test_a_superseded_single_active_consumer_may_leave(leave: Any) -> None:
     first, second = two_consumers("4.2")
     first.publish("q", b"1")
     assert first.bodies() == [b"1"]
@@ -243,7 +243,7 @@ def test_a_busy_single_active_consumer_may_leave(leave: Any) -> None:
     assert second.bodies() == expected
 
 
-def test_if_the_one_of_higher_priority_leaves_again_the_busy_one_goes_on() -> None:
+def test_a_superseded_single_active_consumer_continues_if_its_successor_leaves() -> None:
     first, second = two_consumers("4.2")
     first.publish("q", b"1")
     assert first.bodies() == [b"1"]
@@ -254,7 +254,7 @@ def test_if_the_one_of_higher_priority_leaves_again_the_busy_one_goes_on() -> No
     assert first.bodies() == [b"2"]
 
 
-def test_the_highest_of_several_takes_over() -> None:
+def test_the_consumer_of_highest_priority_becomes_active() -> None:
     first, second = two_consumers("4.2")
     third = first.lab.connect()
     first.publish("q", b"1")
@@ -266,7 +266,7 @@ def test_the_highest_of_several_takes_over() -> None:
     assert (second.bodies(), third.bodies()) == ([], [b"2"])
 
 
-def test_a_single_active_consumer_whose_socket_is_full_gives_way_when_it_has_settled_all() -> None:
+def test_a_backpressured_single_active_consumer_gives_way_after_settling_all() -> None:
     first, second = two_consumers("4.2")
     first.publish("q", b"1")
     first.publish("q", b"2")

@@ -6,7 +6,7 @@ from amqp_broker.broker.queues.reply import REPLY_PREFIX
 from tests.broker_parts import CollectingConsumer, new_message, new_route, new_vhost
 
 
-def test_an_answer_goes_to_the_one_who_waits_and_is_never_kept() -> None:
+def test_a_reply_goes_to_the_waiting_requester_and_is_never_kept() -> None:
     queue = new_vhost().add_reply_queue()
     queue.push(new_message(b"too early"))
     collector = CollectingConsumer(queue, no_ack=True).start()
@@ -15,7 +15,7 @@ def test_an_answer_goes_to_the_one_who_waits_and_is_never_kept() -> None:
     assert queue.ready_count == 0
 
 
-def test_answers_wait_while_the_socket_is_full() -> None:
+def test_replies_wait_while_the_socket_is_full() -> None:
     queue = new_vhost().add_reply_queue()
     collector = CollectingConsumer(queue, no_ack=True).start()
     queue.rotation.suspend(collector)
@@ -24,7 +24,7 @@ def test_answers_wait_while_the_socket_is_full() -> None:
     assert collector.bodies == [b"1"]
 
 
-def test_the_name_is_gone_with_who_waited() -> None:
+def test_the_reply_name_is_deleted_with_its_requester() -> None:
     vhost = new_vhost()
     queue = vhost.add_reply_queue()
     assert queue.name.startswith(REPLY_PREFIX)
@@ -36,7 +36,7 @@ def test_the_name_is_gone_with_who_waited() -> None:
     assert vhost.route_caches["user"] == {}
 
 
-def test_a_message_published_to_a_name_that_is_gone_is_routed_and_lost() -> None:
+def test_a_message_to_a_deleted_reply_name_counts_as_routed_and_is_lost() -> None:
     vhost = new_vhost()
     (sink,) = vhost.route(vhost.default_exchange, (REPLY_PREFIX + "gone",), {}, None)[0]
     sink.push(new_message())

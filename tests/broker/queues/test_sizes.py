@@ -6,7 +6,7 @@ from tests.broker_parts import new_message, new_queue, push
 from tests.peer import Lab
 
 
-def test_all_messages_of_a_short_queue_are_looked_at() -> None:
+def test_the_size_of_a_short_queue_is_that_of_all_messages() -> None:
     queue = new_queue()
     push(queue, b"", b"four")
     queue.push(new_message(b"persistent", delivery_mode=2))
@@ -17,14 +17,14 @@ def test_an_empty_queue_has_no_octets() -> None:
     assert ready_sizes(new_queue()) == Sizes()
 
 
-def test_of_a_long_queue_the_first_messages_stand_for_all() -> None:
+def test_the_size_of_a_long_queue_is_extrapolated_from_its_first_messages() -> None:
     queue = new_queue()
     push(queue, *[b"xx"] * 10, *[b"large"] * 10)
     assert ready_sizes(queue, exact_max=10) == Sizes(20, 40, 0, 0)
     assert ready_sizes(queue) == Sizes(20, 70, 0, 0)
 
 
-def test_unacked_messages_are_found_on_their_channels() -> None:
+def test_unacked_messages_are_measured_on_their_channels() -> None:
     lab = Lab()
     peer = lab.connect()
     for name in ("one", "other"):
@@ -41,12 +41,12 @@ def test_unacked_messages_are_found_on_their_channels() -> None:
     }
 
 
-def test_memory_is_estimated_from_what_is_in_it() -> None:
+def test_the_memory_of_a_queue_is_estimated_from_its_messages() -> None:
     queue = new_queue()
     assert memory_bytes(queue, ready_sizes(queue)) == QUEUE_BYTES
     push(queue, b"1234", b"5678")
     assert memory_bytes(queue, ready_sizes(queue)) == QUEUE_BYTES + 2 * ENTRY_BYTES + 8
 
 
-def test_no_messages_are_like_no_others() -> None:
+def test_an_empty_sample_extrapolates_to_zero_octets() -> None:
     assert sizes_of([]).scaled(3) == Sizes(3)

@@ -98,7 +98,7 @@ def offsets(collector: CollectingConsumer) -> list[int]:
         ("7D", [0, 1, 2, 3]),
     ],
 )
-def test_a_reader_begins_where_it_says(offset: Any, expected: list[int]) -> None:
+def test_a_reader_begins_at_its_offset(offset: Any, expected: list[int]) -> None:
     for stream in (Stream(), in_memory()):
         for now_ms in (0, 1001, 2001):
             stream.broker.now = now_ms
@@ -130,7 +130,7 @@ def test_a_reader_at_the_last_chunk_gets_the_whole_chunk() -> None:
     assert stream.read(2).bodies == [b"c"]
 
 
-def test_readers_get_what_is_committed_and_nothing_before() -> None:
+def test_readers_get_messages_only_after_their_commit() -> None:
     stream = Stream()
     collector = stream.read()
     stream.queue.push(new_message(b"a"))
@@ -141,7 +141,7 @@ def test_readers_get_what_is_committed_and_nothing_before() -> None:
     assert stream.queue.ready_count == 1
 
 
-def test_readers_do_not_know_of_each_other() -> None:
+def test_readers_are_independent() -> None:
     stream = Stream()
     stream.put(b"a", b"b", b"c")
     slow, fast, late = stream.read(prefetch=1), stream.read(), stream.read("next")
@@ -162,7 +162,7 @@ def test_deliveries_are_not_redelivered_and_keep_their_address() -> None:
 
 
 @pytest.mark.parametrize("settle", [lambda collector: collector.ack(), lambda collector: collector.give_back(0)])
-def test_settling_is_credit(settle: Any) -> None:
+def test_settling_a_message_makes_room_for_the_next(settle: Any) -> None:
     stream = Stream()
     stream.put(b"a", b"b", b"c")
     collector = stream.read(prefetch=1)
@@ -171,7 +171,7 @@ def test_settling_is_credit(settle: Any) -> None:
     assert (stream.queue.unacked_count, stream.queue.ready_count) == (1, 3)
 
 
-def test_a_rejected_message_stays_where_it_is() -> None:
+def test_a_rejected_message_stays_in_the_stream() -> None:
     stream = Stream()
     stream.put(b"a")
     collector = stream.read()
@@ -179,7 +179,7 @@ def test_a_rejected_message_stays_where_it_is() -> None:
     assert (stream.queue.unacked_count, stream.read().bodies) == (0, [b"a"])
 
 
-def test_an_unsubscribed_reader_gets_no_more() -> None:
+def test_an_unsubscribed_reader_gets_no_messages() -> None:
     stream = Stream()
     collector = stream.read()
     collector.stop()
@@ -196,7 +196,7 @@ def test_a_stream_takes_no_exclusive_consumer() -> None:
         assert collector.bodies == [b"a"]
 
 
-def test_much_is_handed_out_in_batches() -> None:
+def test_large_amounts_are_delivered_in_batches() -> None:
     stream = Stream()
     for _ in range(40):
         stream.queue.push(new_message(b"x" * 20_000))
@@ -208,7 +208,7 @@ def test_much_is_handed_out_in_batches() -> None:
     assert offsets(collector) == list(range(40))
 
 
-def test_a_suspended_reader_goes_on_where_it_stopped() -> None:
+def test_a_suspended_reader_continues_at_its_offset() -> None:
     stream = Stream()
     collector = stream.read()
     stream.put(b"a")
@@ -222,7 +222,7 @@ def test_a_suspended_reader_goes_on_where_it_stopped() -> None:
 # Filters
 
 
-def test_a_reader_gets_what_matches_its_filter() -> None:
+def test_a_reader_gets_the_messages_that_match_its_filter() -> None:
     stream = Stream()
     for value in ("a", "b", None, "a", "c"):
         stream.put(b"", headers=None if value is None else {"x-stream-filter-value": value})
@@ -289,7 +289,7 @@ def test_the_newest_chunk_stays_however_large_it_is() -> None:
     assert offsets(stream.read()) == [1]
 
 
-def test_a_stream_drops_what_is_too_old_when_its_time_has_come() -> None:
+def test_a_stream_drops_messages_when_they_reach_the_maximum_age() -> None:
     stream = Stream(x_max_age="1D")
     for number in range(3):
         stream.broker.tick(number * 1000)
@@ -302,7 +302,7 @@ def test_a_stream_drops_what_is_too_old_when_its_time_has_come() -> None:
     assert (stream.queue.log.first, stream.queue.ready_count) == (2, 1)
 
 
-def test_a_reader_behind_the_first_offset_goes_on_with_that() -> None:
+def test_a_reader_behind_the_first_offset_continues_there() -> None:
     stream = Stream(x_max_length_bytes=0)
     stream.put(b"a")
     collector = stream.read(prefetch=1)
@@ -319,7 +319,7 @@ def test_a_segment_size_makes_chunks_smaller() -> None:
     assert stream.queue.ready_count == 1
 
 
-def test_a_policy_counts_whatever_the_argument_says() -> None:
+def test_a_policy_overrides_the_argument() -> None:
     stream = Stream(x_max_length_bytes=0)
     vhost = stream.broker.vhosts["/"]
     vhost.policies.set(Policy("p", "", {"max-length-bytes": 1_000_000}, apply_to="streams"))
@@ -341,13 +341,13 @@ def test_a_policy_counts_whatever_the_argument_says() -> None:
         ("purge", "queue.purge not supported by stream queues queue 'q' in vhost '/'"),
     ],
 )
-def test_a_stream_is_not_emptied(verb: str, text: str) -> None:
+def test_pulling_from_and_purging_a_stream_are_refused(verb: str, text: str) -> None:
     with pytest.raises(NotImplemented_) as caught:
         getattr(Stream().queue, verb)()
     assert str(caught.value) == text
 
 
-def test_a_reader_has_a_prefetch_and_settles() -> None:
+def test_a_reader_must_have_a_prefetch_and_acks() -> None:
     queue = Stream().queue
     with pytest.raises(PreconditionFailed, match="consumer prefetch count is not set for stream queue 'q' in vhost"):
         queue.check_consumer(0, no_ack=True)
@@ -379,7 +379,7 @@ def test_a_stream_is_deleted_with_its_messages_and_readers() -> None:
 # Restarts
 
 
-def test_a_reader_catches_up_after_a_crash() -> None:
+def test_a_reader_gets_all_committed_messages_after_a_crash() -> None:
     stream = Stream(x_max_age="1D")
     stream.put(b"a", b"b", delivery_mode=1)
     stream.queue.push(new_message(b"never committed"))
@@ -392,7 +392,7 @@ def test_a_reader_catches_up_after_a_crash() -> None:
     assert again.queue.ready_count == 1
 
 
-def test_offsets_are_never_given_twice() -> None:
+def test_offsets_are_never_reused() -> None:
     stream = Stream(x_max_length_bytes=0)
     stream.put(b"a", b"b", b"c")
     stream.commit()
@@ -401,7 +401,7 @@ def test_offsets_are_never_given_twice() -> None:
     assert offsets(again.read()) == [3]
 
 
-def test_a_delivery_may_push_more_messages() -> None:
+def test_a_delivery_may_cause_further_publishes() -> None:
     """A trace of deliveries may go to the stream that is read."""
     stream = in_memory()
     vhost = stream.broker.vhosts["/"]

@@ -26,7 +26,7 @@ def offsets(peer: Peer) -> list[object]:
     return [present(content.properties.headers)["x-stream-offset"] for _, content in peer.deliveries()]
 
 
-def test_a_delivery_has_its_offset_and_the_names_that_it_was_published_with() -> None:
+def test_a_delivery_has_its_offset_exchange_and_routing_key() -> None:
     peer = stream_peer()
     peer.call(commands.Exchange.Declare(exchange="x", exchange_type="fanout"))
     peer.call(commands.Queue.Bind(queue="s", exchange="x"))
@@ -38,14 +38,14 @@ def test_a_delivery_has_its_offset_and_the_names_that_it_was_published_with() ->
     assert (content.properties.content_type, content.body) == ("text/plain", b"body")
 
 
-def test_a_passive_declare_counts_exactly() -> None:
+def test_a_passive_declare_returns_the_exact_length() -> None:
     peer = stream_peer()
     for number in range(3):
         assert peer.declare("s", passive=True).message_count == number
         peer.publish("s")
 
 
-def test_an_ack_gives_credit_in_any_order() -> None:
+def test_an_ack_in_any_order_makes_room() -> None:
     peer = stream_peer(prefetch=2)
     for _ in range(6):
         peer.publish("s")
@@ -63,7 +63,7 @@ def test_an_ack_gives_credit_in_any_order() -> None:
     assert peer.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 1"
 
 
-def test_a_recover_gives_credit() -> None:
+def test_recover_makes_room() -> None:
     peer = stream_peer(prefetch=1)
     for _ in range(2):
         peer.publish("s")
@@ -73,7 +73,7 @@ def test_a_recover_gives_credit() -> None:
     assert offsets(peer) == [1]
 
 
-def test_a_full_socket_is_sent_nothing_until_it_has_emptied() -> None:
+def test_nothing_is_delivered_to_a_full_socket_until_it_has_emptied() -> None:
     lab = Lab()
     publisher, peer = lab.connect(), stream_peer(lab, prefetch=60_000)
     peer.consume("s")
@@ -103,7 +103,7 @@ def test_a_slow_reader_that_never_empties_its_socket_is_sent_one_batch() -> None
     assert sum(map(len, peer.session.outbox.take())) < 600_000
 
 
-def test_the_end_of_a_channel_with_unacked_messages_leaves_the_stream_as_it_was() -> None:
+def test_closing_a_channel_with_unacked_messages_does_not_change_the_stream() -> None:
     lab = Lab()
     peer = stream_peer(lab)
     peer.publish("s")
@@ -149,13 +149,13 @@ def test_readers_are_cancelled_when_the_stream_is_deleted() -> None:
         ),
     ],
 )
-def test_a_consumer_that_cannot_be_is_refused(prefetch: int, options: dict[str, Any], code: int, text: str) -> None:
+def test_an_invalid_consumer_is_refused(prefetch: int, options: dict[str, Any], code: int, text: str) -> None:
     peer = stream_peer(prefetch=prefetch)
     peer.send(commands.Basic.Consume(queue="s", **options))
     assert (peer.expect_channel_close(code) if code == 406 else peer.expect_connection_close(code)) == text
 
 
-def test_a_prefetch_of_the_channel_is_refused() -> None:
+def test_a_global_prefetch_is_refused() -> None:
     peer = stream_peer()
     peer.call(commands.Basic.Qos(0, 5, True))
     peer.send(commands.Basic.Consume(queue="s"))
@@ -170,7 +170,7 @@ def test_get_and_purge_are_refused(method: Any) -> None:
     assert "not supported by stream queues queue 's' in vhost '/'" in peer.expect_connection_close(540)
 
 
-def test_a_stream_has_a_name_of_its_client() -> None:
+def test_a_stream_must_be_named_by_the_client() -> None:
     peer = Lab().connect()
     peer.send(commands.Queue.Declare(durable=True, arguments=STREAM))
     text = "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_stream_queue"

@@ -26,7 +26,7 @@ from tests.broker_parts import new_connection, new_queue
         ({"x-queue-type": "stream"}, StreamQueue, "stream"),
     ],
 )
-def test_the_arguments_say_of_which_type_a_queue_is(arguments: dict[str, Any], kind: type[Queue], name: str) -> None:
+def test_the_arguments_decide_the_type_of_a_queue(arguments: dict[str, Any], kind: type[Queue], name: str) -> None:
     assert queue_class(arguments) is kind
     assert type_of(arguments) == kind.type == name
 
@@ -41,7 +41,7 @@ def test_the_arguments_say_of_which_type_a_queue_is(arguments: dict[str, Any], k
         ("stream", {}, "non-durable"),
     ],
 )
-def test_impossible_properties_are_refused_in_the_order_of_the_type(
+def test_invalid_properties_are_refused_in_the_order_of_the_type(
     queue_type: str, flags: dict[str, Any], wrong: str
 ) -> None:
     owner = new_connection() if flags.pop("is_exclusive", False) else None

@@ -51,7 +51,7 @@ def test_an_unused_queue_expires(lab: Lab, peer: Peer) -> None:
     ],
     ids=lambda use: f"{use.name}",
 )
-def test_declaring_and_pulling_are_uses(lab: Lab, peer: Peer, use: Any) -> None:
+def test_declaring_and_pulling_count_as_uses(lab: Lab, peer: Peer, use: Any) -> None:
     declare(peer, expires=1000)
     lab.advance(900)
     peer.call(use)
@@ -61,7 +61,7 @@ def test_declaring_and_pulling_are_uses(lab: Lab, peer: Peer, use: Any) -> None:
     assert "q" not in lab.vhost.queues
 
 
-def test_publishing_and_unsettled_messages_are_no_uses(lab: Lab, peer: Peer) -> None:
+def test_publishing_and_unsettled_messages_do_not_count_as_uses(lab: Lab, peer: Peer) -> None:
     declare(peer, expires=1000)
     peer.publish("q", b"x")
     peer.get("q", no_ack=False)
@@ -73,7 +73,7 @@ def test_publishing_and_unsettled_messages_are_no_uses(lab: Lab, peer: Peer) -> 
     peer.expect_nothing()
 
 
-def test_a_consumer_keeps_its_queue_and_the_time_starts_when_the_last_one_leaves(lab: Lab, peer: Peer) -> None:
+def test_the_time_starts_when_the_last_consumer_leaves(lab: Lab, peer: Peer) -> None:
     declare(peer, expires=1000)
     peer.consume("q", "one")
     peer.consume("q", "two")
@@ -87,7 +87,7 @@ def test_a_consumer_keeps_its_queue_and_the_time_starts_when_the_last_one_leaves
     assert "q" not in lab.vhost.queues
 
 
-def test_an_expired_queue_dead_letters_nothing(lab: Lab, peer: Peer) -> None:
+def test_an_expired_queue_does_not_dead_letter_its_messages(lab: Lab, peer: Peer) -> None:
     with_dead_letters(peer, expires=1000)
     peer.publish("q", b"x")
     lab.advance(1000)

@@ -59,7 +59,7 @@ def test_a_dead_letter_has_queue_time_and_reason_of_its_death() -> None:
         assert [found[f"x-{which}-death-{name}"] for name in names] == ["rejected", "q", ""]
 
 
-def test_a_history_from_a_client_does_not_count() -> None:
+def test_a_death_history_from_a_client_is_ignored() -> None:
     peer = Lab().connect()
     declare(peer, "dead")
     declare(peer, "q", "dead")
@@ -71,7 +71,7 @@ def test_a_history_from_a_client_does_not_count() -> None:
     assert found["x-first-death-reason"] == "rejected"
 
 
-def test_a_history_from_a_client_counts_before_4_0() -> None:
+def test_before_4_0_a_death_history_from_a_client_is_continued() -> None:
     peer = Lab(compat="3.13").connect()
     declare(peer, "dead")
     declare(peer, "q", "dead")
@@ -84,7 +84,7 @@ def test_a_history_from_a_client_counts_before_4_0() -> None:
 
 
 @pytest.mark.parametrize("made_up", ["text", 5, [1, "x", None], [{"queue": 3}], [{"queue": "q", "reason": "rejected"}]])
-def test_a_malformed_history_from_a_client_does_no_harm(made_up: Any) -> None:
+def test_a_malformed_death_history_from_a_client_is_survived(made_up: Any) -> None:
     for compat in ("3.13", "4.2"):
         peer = Lab(compat=compat).connect()
         declare(peer, "dead")
@@ -108,7 +108,7 @@ def test_a_repeated_death_is_counted_and_moves_to_the_front() -> None:
     assert found["x-last-death-queue"] == "retry"
 
 
-def test_a_message_that_only_expires_passes_a_cycle_once() -> None:
+def test_a_message_that_only_expires_is_dropped_after_one_cycle() -> None:
     lab = Lab()
     peer = lab.connect()
     declare(peer, "one", "two", message_ttl=10)
@@ -119,7 +119,7 @@ def test_a_message_that_only_expires_passes_a_cycle_once() -> None:
     assert peer.get("two") is None
 
 
-def test_a_chain_of_queues_may_be_longer_than_the_stack_is_deep() -> None:
+def test_a_chain_of_dead_letter_queues_does_not_recurse() -> None:
     peer = Lab().connect()
     for number in range(300):
         declare(peer, f"q{number}", f"q{number + 1}", max_length=0)
@@ -134,7 +134,7 @@ def test_a_chain_of_queues_may_be_longer_than_the_stack_is_deep() -> None:
     assert len(headers(peer, "q300")["x-death"]) == 300
 
 
-def test_bcc_copies_follow_a_message_through_all_its_deaths() -> None:
+def test_bcc_keys_route_every_dead_letter() -> None:
     peer = Lab().connect()
     peer.call(commands.Exchange.Declare(exchange="x", exchange_type="direct"))
     peer.declare("one", arguments={"x-dead-letter-exchange": "x"})
@@ -149,7 +149,7 @@ def test_bcc_copies_follow_a_message_through_all_its_deaths() -> None:
     assert counts(headers(peer, "last")) == [("two", "rejected", 1), ("one", "rejected", 1)]
 
 
-def test_the_first_entry_of_a_repeated_death_keeps_its_other_fields() -> None:
+def test_a_repeated_death_changes_only_the_count_of_its_entry() -> None:
     old = {"queue": "q", "reason": "expired", "count": fields.Long(4), "time": fields.Timestamp(1), "exchange": "old"}
     new = {"queue": "q", "reason": "expired", "count": fields.Long(1), "time": fields.Timestamp(2), "exchange": "new"}
     other = {"queue": "p", "reason": "expired", "count": fields.Long(1)}
@@ -167,14 +167,14 @@ def test_the_first_entry_of_a_repeated_death_keeps_its_other_fields() -> None:
         ([("p", "maxlen"), ("q", "delivery_limit")], True),
     ],
 )
-def test_a_cycle_has_no_rejection_in_between(deaths: list[tuple[str, str]], is_dropped: bool) -> None:
+def test_a_rejection_in_between_breaks_a_cycle(deaths: list[tuple[str, str]], is_dropped: bool) -> None:
     assert is_cycle("q", [{"queue": queue, "reason": reason} for queue, reason in deaths]) is is_dropped
 
 
 # The cache of dead forms
 
 
-def test_messages_that_die_alike_keep_their_own_bodies() -> None:
+def test_messages_that_share_a_dead_form_keep_their_bodies() -> None:
     peer = Lab().connect()
     declare(peer, "dead")
     declare(peer, "q", "dead")
@@ -186,7 +186,7 @@ def test_messages_that_die_alike_keep_their_own_bodies() -> None:
     assert {content.properties.priority for _, content in found} == {3}
 
 
-def test_messages_that_die_a_second_apart_have_different_times() -> None:
+def test_messages_that_die_a_second_apart_have_different_death_times() -> None:
     lab = Lab()
     peer = lab.connect()
     declare(peer, "dead")

@@ -5,7 +5,7 @@ from amqp_broker.broker.routing.route import Route
 from tests.broker_parts import new_queue, new_vhost
 
 
-def test_a_route_has_an_only_queue_if_it_leads_to_just_one() -> None:
+def test_a_route_to_a_single_queue_has_it_as_its_only_queue() -> None:
     vhost = new_vhost()
     one, other = new_queue(vhost, "one"), new_queue(vhost, "other")
     address, exchange = Address("", "one"), vhost.default_exchange

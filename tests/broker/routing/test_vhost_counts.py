@@ -7,7 +7,7 @@ from amqp_broker.broker.routing.route import Route
 from tests.broker_parts import new_queue, new_vhost
 
 
-def test_pending_routes_are_counted_everywhere_and_only_once() -> None:
+def test_pending_routes_are_added_to_all_counters_once() -> None:
     vhost = new_vhost()
     queue, exchange = new_queue(vhost), vhost.default_exchange
     route = Route(Address("", queue.name), exchange, False, (queue,), True)
@@ -20,7 +20,7 @@ def test_pending_routes_are_counted_everywhere_and_only_once() -> None:
     assert (queue.statistics.published, queue.statistics.published_from, route.count) == (3, {exchange: 3}, 0)
 
 
-def test_a_queue_does_not_count_for_a_deleted_exchange() -> None:
+def test_publishes_of_a_deleted_exchange_are_not_counted_by_exchange() -> None:
     vhost = new_vhost()
     queue, exchange = new_queue(vhost), vhost.exchanges["amq.fanout"]
     del vhost.exchanges["amq.fanout"]

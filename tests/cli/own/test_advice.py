@@ -19,7 +19,7 @@ def advice(broker: Serving, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_advice_is_shown_and_forgotten(broker: Serving) -> None:
+def test_advice_is_shown_and_cleared(broker: Serving) -> None:
     assert advice(broker) == (0, "There is no advice.\n", "")
     with broker.client() as client:
         client.open()

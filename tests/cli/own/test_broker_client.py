@@ -25,7 +25,7 @@ def test_an_invalid_address_is_an_error(url: str) -> None:
         address_of(url)
 
 
-def test_a_place_without_an_answer_is_reported() -> None:
+def test_an_address_without_a_broker_is_reported() -> None:
     with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):
         ask("", "http://127.0.0.1:1", "GET", "/_broker/clock")
     with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):

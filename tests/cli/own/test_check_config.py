@@ -35,7 +35,7 @@ def test_every_setting_is_shown_with_its_source(tmp_path: Path) -> None:
         assert line in lines
 
 
-def test_errors_are_reported_and_end_with_78(tmp_path: Path) -> None:
+def test_errors_are_reported_and_the_exit_code_is_78(tmp_path: Path) -> None:
     file = write(tmp_path, "heartbeat = x\nfoo = 1\nchannel_max = 7\nmqtt.vhost = /")
     done = run("check-config", file)
     assert done.returncode == os.EX_CONFIG

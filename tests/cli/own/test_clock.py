@@ -20,7 +20,7 @@ def clock(broker: Serving, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_time_is_shown_moved_frozen_and_resumed(broker: Serving) -> None:
+def test_time_is_shown_advanced_frozen_and_resumed(broker: Serving) -> None:
     with broker.client() as client:
         client.open()
         client.declare("q", arguments={"x-message-ttl": 1_800_000})
@@ -42,7 +42,7 @@ def test_an_invalid_duration_is_refused_with_a_reason(broker: Serving) -> None:
     assert problem == "amqp-broker: 'soon' is not a duration like 500ms, 30s, 30m, 1h30m or 2d.\n"
 
 
-def test_a_broker_is_also_asked_over_http(broker: Serving) -> None:
+def test_a_broker_can_be_reached_over_http(broker: Serving) -> None:
     done = run("clock", "show", "--url", f"http://guest:guest@127.0.0.1:{broker.ports['management']}")
     assert (done.returncode, done.stdout.startswith("now:")) == (0, True)
     done = run("clock", "freeze", "--url", f"http://guest:wrong@127.0.0.1:{broker.ports['management']}")

@@ -64,7 +64,7 @@ def comparing(folder: Path, *options: str) -> Iterator[Comparing]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_without_differences_it_ends_with_0_and_a_summary(tmp_path: Path, number: int) -> None:
+def test_without_differences_the_exit_code_is_0_after_a_summary(tmp_path: Path, number: int) -> None:
     with comparing(tmp_path) as running:
         with Client(running.port).open() as client:
             client.declare("q")
@@ -72,7 +72,7 @@ def test_without_differences_it_ends_with_0_and_a_summary(tmp_path: Path, number
         assert running.text.splitlines()[-1] == "1 connection, 3 methods compared, 0 differences"
 
 
-def test_differences_are_printed_and_written_as_json_and_end_with_1(tmp_path: Path) -> None:
+def test_differences_are_printed_and_written_as_json_and_the_exit_code_is_1(tmp_path: Path) -> None:
     definitions, found = tmp_path / "definitions.json", tmp_path / "found.json"
     definitions.write_text(json.dumps(QUEUE_OF_OURS), "utf-8")
     with comparing(tmp_path, "--definitions", str(definitions), "--json", str(found)) as running:
@@ -88,14 +88,14 @@ def test_differences_are_printed_and_written_as_json_and_end_with_1(tmp_path: Pa
     assert (report["product"], report["profile"], report["methods_compared"]) == ("RabbitMQ", "4.2", 3)
 
 
-def test_an_unreachable_upstream_is_one_sentence() -> None:
+def test_an_unreachable_upstream_is_reported_in_one_sentence() -> None:
     done = run("compare", "--upstream", f"amqp://127.0.0.1:{free_port()}")
     assert done.returncode == 69
     assert done.stderr.startswith("amqp-broker: cannot connect to amqp://127.0.0.1")
     assert done.stderr.count("\n") == 1
 
 
-def test_an_upstream_that_refuses_the_login_is_one_sentence() -> None:
+def test_an_upstream_that_refuses_the_login_is_reported_in_one_sentence() -> None:
     with RunningServer() as upstream:
         done = run("compare", "--upstream", f"amqp://guest:secret@127.0.0.1:{upstream.port}")
     assert done.returncode == 77
@@ -105,12 +105,12 @@ def test_an_upstream_that_refuses_the_login_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("uri", ["http://x", "amqp://", "nonsense"])
-def test_an_invalid_place_is_one_sentence(uri: str) -> None:
+def test_an_invalid_uri_is_reported_in_one_sentence(uri: str) -> None:
     done = run("compare", "--upstream", uri)
     assert (done.returncode, done.stderr.count("\n")) == (64, 1)
 
 
-def test_a_port_in_use_is_one_sentence() -> None:
+def test_a_port_in_use_is_reported_in_one_sentence() -> None:
     with RunningServer() as upstream:
         done = run("compare", "--upstream", f"amqp://127.0.0.1:{upstream.port}", "--port", str(upstream.port))
     assert done.returncode == 69

@@ -116,7 +116,7 @@ def test_definitions_of_one_vhost_are_checked(tmp_path: Path) -> None:
         (None, 66, "No such file or directory"),
     ],
 )
-def test_an_error_is_one_sentence(
+def test_an_error_is_reported_in_one_sentence(
     tmp_path: Path, store: str, command: str, content: Any, code: int, reason: str
 ) -> None:
     file = str(tmp_path / "none") if content is None else write(tmp_path, content)

@@ -34,7 +34,7 @@ def test_a_demo_without_a_terminal_prints_lines_and_the_proof(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_strategies_stand_in_a_table() -> None:
+def test_all_strategies_are_compared_in_a_table() -> None:
     done = run("demo", "confirms", "--strategy", "all", "--rate", "0", "--messages", "12")
     assert done.returncode == 0
     table = done.stdout.rpartition("\n\n")[2].splitlines()
@@ -55,7 +55,7 @@ def test_all_strategies_stand_in_a_table() -> None:
         (("--management-port", "65536"), "'--management-port': 65536 is not in the range"),
     ],
 )
-def test_an_invalid_option_is_one_sentence(words: tuple[str, str], sentence: str) -> None:
+def test_an_invalid_option_is_reported_in_one_sentence(words: tuple[str, str], sentence: str) -> None:
     done = run("demo", "confirms", *words)
     assert done.returncode == 64
     assert sentence in done.stderr
@@ -136,7 +136,7 @@ def test_a_terminal_shows_a_screen_that_is_redrawn() -> None:
     assert "Held: " in terminal.output.rpartition("\x1b[J")[2]
 
 
-def test_no_line_is_wider_and_no_screen_higher_than_the_terminal() -> None:
+def test_the_screen_fits_into_the_terminal() -> None:
     terminal = OnTerminal(*QUICK, columns=30, rows=9)
     assert terminal.end() == 0
     *frames, _ = terminal.output.split("\x1b[J")
@@ -154,7 +154,7 @@ def test_a_plain_or_dumb_terminal_gets_lines(words: tuple[str, ...], term: str) 
 
 
 @pytest.mark.parametrize("words", [(), ("--plain",)])
-def test_ctrl_c_ends_the_demo_with_a_sentence_and_leaves_no_files(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_demo_with_a_message_and_leaves_no_files(words: tuple[str, ...], tmp_path: Path) -> None:
     os.environ["TMPDIR"] = str(tmp_path)
     try:
         terminal = OnTerminal("--messages", "100000", *words)

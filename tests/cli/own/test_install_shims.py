@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "shims"
 
 
-def test_every_program_has_its_name(folder: Path) -> None:
+def test_every_shim_has_the_name_of_its_program(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "rabbitmq-diagnostics",
         "rabbitmq-plugins",

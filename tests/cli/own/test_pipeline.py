@@ -85,7 +85,7 @@ def test_a_queue_that_cannot_be_archived_is_reported_before_spark_starts(
         ),
     ],
 )
-def test_a_report_checks_its_places_before_spark_starts(
+def test_a_report_checks_its_folders_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, problem: str
 ) -> None:
     pytest.importorskip("pyspark")

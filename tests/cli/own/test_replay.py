@@ -93,7 +93,7 @@ def test_an_invalid_replay_is_reported(
         ((b"{}\n",), "this is no capture: its first line does not say so."),
     ],
 )
-def test_nothing_of_a_broken_file_is_published(
+def test_no_message_of_an_invalid_file_is_published(
     broker: Serving, url: str, tmp_path: Path, lines: tuple[bytes, ...], sentence: str
 ) -> None:
     before, path = depth(broker), file(tmp_path, *lines)

@@ -26,12 +26,12 @@ print("done")
 """
 
 
-def test_a_command_finds_a_broker_and_its_output_is_its_own() -> None:
+def test_a_command_finds_its_broker_and_its_output_is_unchanged() -> None:
     done = run("run", "--", sys.executable, "-c", PUBLISH)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
-def test_the_command_can_command_the_broker(tmp_path: Path) -> None:
+def test_the_command_can_run_ctl_commands_at_its_broker(tmp_path: Path) -> None:
     done = run("run", "--", *MODULE, "ctl", "-q", "ping", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
     assert (done.stdout, done.returncode) == ("Ping succeeded\n", 0)
 
@@ -39,7 +39,7 @@ def test_the_command_can_command_the_broker(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "code"), [("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)], ids=["exit", "kill", "term"]
 )
-def test_the_exit_code_is_the_commands(script: str, code: int) -> None:
+def test_the_exit_code_is_that_of_the_command(script: str, code: int) -> None:
     assert run("run", "--", "sh", "-c", script).returncode == code
 
 
@@ -56,7 +56,7 @@ def test_options_before_the_command_are_those_of_the_broker() -> None:
     assert run("run", "--no-management", "--", "sh", "-c", "test -z $RABBITMQ_MANAGEMENT_URL").returncode == 0
 
 
-def test_a_signal_goes_to_the_command_and_the_broker_ends_with_it(tmp_path: Path) -> None:
+def test_a_signal_is_passed_to_the_command_and_the_broker_ends_with_it(tmp_path: Path) -> None:
     script = 'trap "exit 5" TERM; echo $AMQP_BROKER_PORT > port.part; mv port.part port; while :; do sleep 0.05; done'
     variables = environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"))
     with subprocess.Popen([*MODULE, "run", "--", "sh", "-c", script], env=variables, cwd=tmp_path) as process:

@@ -129,7 +129,7 @@ def test_a_log_of_errors_only_is_empty(tmp_path: Path) -> None:
 
 
 @needs_second_address
-def test_an_address_is_listened_on_alone(tmp_path: Path) -> None:
+def test_a_broker_listens_only_on_its_address(tmp_path: Path) -> None:
     with serving(tmp_path, "--host", "127.0.0.2") as broker:
         broker.client("127.0.0.2").open().close()
         with pytest.raises(ConnectionRefusedError):
@@ -137,7 +137,7 @@ def test_an_address_is_listened_on_alone(tmp_path: Path) -> None:
 
 
 @needs_ipv6
-def test_two_colons_take_ipv4_and_ipv6(tmp_path: Path) -> None:
+def test_two_colons_listen_on_ipv4_and_ipv6(tmp_path: Path) -> None:
     with serving(tmp_path, "--host", "::") as broker:
         for host in ("127.0.0.1", "::1"):
             broker.client(host).open().close()
@@ -238,7 +238,7 @@ def test_a_signal_ends_the_broker_and_closes_connections(tmp_path: Path, number:
         assert broker.process.wait(30) == 0
 
 
-def test_clients_that_do_not_answer_do_not_keep_it_running(tmp_path: Path) -> None:
+def test_clients_that_do_not_answer_do_not_delay_the_end(tmp_path: Path) -> None:
     with serving(tmp_path) as broker:
         clients = [broker.client().open() for _ in range(5)]
         assert broker.end() == 0
@@ -246,7 +246,7 @@ def test_clients_that_do_not_answer_do_not_keep_it_running(tmp_path: Path) -> No
             assert client.expect(commands.Connection.Close, channel=0).reply_text == SHUTDOWN
 
 
-def test_unfinished_handshakes_do_not_keep_it_running(tmp_path: Path) -> None:
+def test_unfinished_handshakes_do_not_delay_the_end(tmp_path: Path) -> None:
     with serving(tmp_path) as broker:
         silent, begun, logged_in = broker.client(), broker.client(), broker.client()
         silent.send_bytes(PROTOCOL_HEADER[:3])
@@ -258,7 +258,7 @@ def test_unfinished_handshakes_do_not_keep_it_running(tmp_path: Path) -> None:
             assert client.expect_end() == b""
 
 
-def test_a_client_with_a_full_socket_does_not_keep_it_running(tmp_path: Path) -> None:
+def test_a_client_with_a_full_socket_does_not_delay_the_end(tmp_path: Path) -> None:
     with serving(tmp_path) as broker:
         stalled, publisher = Client(broker.port, receive_bytes=16 * 1024).open(), broker.client().open()
         publisher.declare("q")
@@ -270,7 +270,7 @@ def test_a_client_with_a_full_socket_does_not_keep_it_running(tmp_path: Path) ->
         assert len(stalled.expect_end()) < 32_000_000
 
 
-def test_a_second_signal_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_signal_has_no_effect(tmp_path: Path) -> None:
     with serving(tmp_path) as broker:
         client = broker.client().open()
         broker.process.send_signal(signal.SIGTERM)
@@ -310,7 +310,7 @@ def test_a_broker_runs_without_standard_streams(tmp_path: Path, streams: list[in
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_broker_whose_log_cannot_be_written_runs_on(tmp_path: Path) -> None:
+def test_a_broker_whose_log_cannot_be_written_continues(tmp_path: Path) -> None:
     shell = ("sh", "-c", 'exec "$@" >/dev/full', "sh", *MODULE)
     with serving_as(shell, tmp_path) as broker:
         broker.client().open().close()
@@ -318,7 +318,7 @@ def test_a_broker_whose_log_cannot_be_written_runs_on(tmp_path: Path) -> None:
         assert broker.output == ""
 
 
-def test_a_broker_takes_as_many_clients_as_the_system_allows(tmp_path: Path) -> None:
+def test_a_broker_accepts_as_many_clients_as_the_system_allows(tmp_path: Path) -> None:
     shell = ("sh", "-c", 'ulimit -S -n 40 && exec "$@"', "sh", *MODULE)
     with serving_as(shell, tmp_path) as broker:
         clients = [broker.client().open() for _ in range(100)]
@@ -329,7 +329,7 @@ def test_a_broker_takes_as_many_clients_as_the_system_allows(tmp_path: Path) -> 
 # Fast start
 
 
-def test_modules_that_few_brokers_need_are_not_imported_before_the_port_opens() -> None:
+def test_rarely_needed_modules_are_not_imported_before_the_port_opens() -> None:
     script = "import sys, amqp_broker.cli.own.serve; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=True)
     late = {"aiohttp", "msgspec", "regex", "platformdirs", "importlib.metadata", "cryptography"}
@@ -338,7 +338,7 @@ def test_modules_that_few_brokers_need_are_not_imported_before_the_port_opens() 
     assert set(done.stdout.split()) & {*late, *own} == set()
 
 
-def test_garbage_is_collected_again_after_a_command_was_imported() -> None:
+def test_garbage_collection_continues_after_the_import_of_a_command() -> None:
     script = (
         "import gc, click; from amqp_broker.cli.own.program import Program; "
         "Program().get_command(click.Context(click.Command('x')), 'serve'); print(gc.isenabled())"
@@ -347,7 +347,7 @@ def test_garbage_is_collected_again_after_a_command_was_imported() -> None:
     assert done.stdout == "True\n"
 
 
-def test_authorities_are_not_read_only_while_aiohttp_is_imported(
+def test_certificate_authorities_are_skipped_only_during_the_import_of_aiohttp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted = Issuer(tmp_path).authority
@@ -373,6 +373,6 @@ def test_authorities_are_not_read_only_while_aiohttp_is_imported(
         (OSError("strange"), 68, "cannot listen on port 5672 of 'localhost': strange."),
     ],
 )
-def test_errors_of_listening_are_sentences_with_exit_codes(error: OSError, code: int, sentence: str) -> None:
+def test_listening_errors_have_a_message_and_an_exit_code(error: OSError, code: int, sentence: str) -> None:
     said = explain("localhost", 5672, error)
     assert (str(said), said.exit_code) == (sentence, code)

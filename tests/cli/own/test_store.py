@@ -48,7 +48,7 @@ def test_info_shows_the_contents_of_a_store(folder: Path) -> None:
     assert done.stdout.endswith("\nto be deleted: nothing\n")
 
 
-def test_info_as_json_has_the_same(folder: Path) -> None:
+def test_info_as_json_has_the_same_contents(folder: Path) -> None:
     told = json.loads(store("info", folder, "--json").stdout)
     assert (told["format"], told["vhosts"], told["users"], told["garbage"]) == (1, ["/"], ["guest"], 0)
     assert told["queues"][1] == {"vhost": "/", "name": "plain", "type": "classic", "messages": 20, "bytes": 8400}
@@ -106,7 +106,7 @@ def numbers_in(broker: Serving) -> list[int]:
     return found
 
 
-def test_a_backup_beside_a_publishing_broker_has_all_that_was_confirmed_before(tmp_path: Path) -> None:
+def test_a_backup_of_a_running_broker_has_all_messages_confirmed_before_it(tmp_path: Path) -> None:
     folder, is_over = tmp_path / "store", threading.Event()
     confirmed: list[int] = []
     before: dict[Path, int] = {}
@@ -176,7 +176,7 @@ def test_a_backup_to_a_folder_that_is_not_empty_is_refused(folder: Path) -> None
     assert digest(folder)[str(folder / DATA_FILE)] == before
 
 
-def test_serve_refuses_a_damaged_store_and_leaves_it_as_it_is(folder: Path) -> None:
+def test_serve_refuses_a_damaged_store_and_leaves_it_unchanged(folder: Path) -> None:
     (folder / DATA_FILE).write_bytes((folder / DATA_FILE).read_bytes()[:8192])
     before = digest(folder)
     done = run("serve", "--port", "0", "--data-dir", str(folder), **DURABLE)

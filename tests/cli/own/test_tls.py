@@ -84,7 +84,7 @@ def test_an_ephemeral_broker_keeps_its_certificates_in_the_cache(tmp_path: Path)
         log_in(broker.ports["amqps"], folder)
 
 
-def test_an_unusable_certificate_is_a_sentence_and_an_exit_code(tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_reported_with_an_exit_code(tmp_path: Path) -> None:
     missing = tmp_path / "missing.pem"
     done = run("serve", "--port", "0", "--tls-cert-file", str(missing))
     assert done.returncode == 66

@@ -16,7 +16,7 @@ from tests.cli.program import run
         ({"name": "t"}, "classic queue 't': 0 events"),
     ],
 )
-def test_a_queue_is_shown_on_a_line(queue: dict[str, object], line: str) -> None:
+def test_a_queue_is_shown_in_one_line(queue: dict[str, object], line: str) -> None:
     assert line_of(queue) == line
 
 

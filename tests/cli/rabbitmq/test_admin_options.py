@@ -54,10 +54,10 @@ def test_a_uri_has_address_and_user() -> None:
         ("delete queue --name q --idempotently", Line({}, ["delete", "queue"], {"name": "q", "idempotently": "true"})),
     ],
 )
-def test_options_of_the_connection_and_of_the_object_are_told_apart(words: str, line: Line) -> None:
+def test_options_of_the_connection_and_of_the_object_are_distinguished(words: str, line: Line) -> None:
     assert understand(words.split(), ("list", "declare", "delete")) == line
 
 
-def test_every_option_has_its_own_names() -> None:
+def test_option_names_are_unique() -> None:
     names = [name for option in OPTIONS for name in (option.name, *option.also, *option.letters)]
     assert len(names) == len(set(names))

@@ -28,7 +28,7 @@ def test_a_table_has_borders(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_other_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_are_printed_in_each_format(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "tsv", "name", "tags") == "name\ttags\nq\tx y\nqq\t\n"
     assert printed(capsys, "tsv", "name", is_quiet=True) == "q\nqq\n"
     assert printed(capsys, "kvp", "name") == 'name="q"\nname="qq"\n'
@@ -43,7 +43,7 @@ def test_an_empty_list_has_a_message_unless_quiet(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "No items\n"
 
 
-def test_nested_values_are_columns_down_to_a_depth() -> None:
+def test_nested_values_are_columns_up_to_a_depth() -> None:
     assert [name for name, _ in flattened(ITEMS[0], 1, ())] == ["name", "durable", "tags"]
     assert dict(flattened(ITEMS[0], 3, ()))["args.a.b"] == 1
     assert dict(flattened(ITEMS[0], 1, ("args",)))["args"] == '{"a": {"b": 1}}'

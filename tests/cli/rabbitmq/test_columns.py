@@ -24,7 +24,7 @@ def test_a_column_is_read_from_the_answer_of_the_api(column: Column, item: dict[
     assert column.read(item, "n") == value
 
 
-def test_a_process_is_the_same_wherever_it_is_named_and_no_other() -> None:
+def test_a_connection_has_the_same_process_id_in_all_lists() -> None:
     connection = columns.CONNECTIONS["pid"].read({"name": "a -> b"}, "rabbit@h")
     assert connection == columns.CHANNELS["connection"].read({"connection_details": {"name": "a -> b"}}, "rabbit@h")
     assert isinstance(connection, Atom)

@@ -10,7 +10,7 @@ def test_each_command_of_diagnostics_is_declared_once() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_a_single_node_is_never_critical() -> None:
+def test_critical_checks_of_a_single_node_succeed() -> None:
     for name in ("check_if_node_is_quorum_critical", "check_if_node_is_mirror_sync_critical"):
         output, complaint, code = diagnose(f"-q {name}")
         assert (complaint, code) == ("", 0)

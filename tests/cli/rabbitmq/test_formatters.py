@@ -37,7 +37,7 @@ def test_csv_quotes_everything() -> None:
     )
 
 
-def test_erlang_breaks_lines_as_erlang_does() -> None:
+def test_erlang_terms_are_wrapped_as_by_erlang() -> None:
     assert format_rows(NAMES, ROWS, "erlang", has_header=True) == (
         '[[{name,<<"q2">>},\n'
         "  {messages,0},\n"
@@ -73,7 +73,7 @@ def test_a_pretty_table_is_drawn_with_the_terminals_lines() -> None:
         (Table({"a": {"b": True}, "c": [1, "d"]}), '[{"a",[{"b",true}]},{"c",[1,"d"]}]'),
     ],
 )
-def test_values_in_a_table(value: object, text: str) -> None:
+def test_values_of_all_kinds_are_shown_in_a_table(value: object, text: str) -> None:
     assert plain(value) == text
 
 
@@ -81,7 +81,7 @@ def test_values_in_a_table(value: object, text: str) -> None:
     ("value", "text"),
     [("", "<<>>"), ('a"b', '<<"a\\"b">>'), ("ü", '<<"ü"/utf8>>'), (Atom("a_b"), "a_b"), (Atom("A b"), "'A b'")],
 )
-def test_values_as_terms(value: object, text: str) -> None:
+def test_values_of_all_kinds_are_written_as_erlang_terms(value: object, text: str) -> None:
     assert erlang(value) == text
 
 
@@ -89,7 +89,7 @@ def test_values_as_terms(value: object, text: str) -> None:
     ("value", "name"),
     [(1, "signedint"), (2**40, "long"), (True, "bool"), ("", "longstr"), (1.5, "double"), (None, "void")],
 )
-def test_types_of_fields(value: object, name: str) -> None:
+def test_json_values_have_types_of_amqp(value: object, name: str) -> None:
     assert amqp_type(value) == name
 
 

@@ -52,7 +52,9 @@ def test_health_checks_of_a_healthy_node_succeed(line: str, output: str) -> None
         ),
     ],
 )
-def test_health_checks_of_an_unhealthy_node_end_with_69(line: str, changed: dict[str, Any], complaint: str) -> None:
+def test_health_checks_of_an_unhealthy_node_have_exit_code_69(
+    line: str, changed: dict[str, Any], complaint: str
+) -> None:
     assert diagnose(f"-q {line}", **changed) == ("", complaint, 69)
 
 

@@ -41,7 +41,7 @@ def test_parameters_are_those_of_the_vhost() -> None:
         assert api.run("rabbitmqctl -q list_parameters -p none --formatter json").output == "[]\n"
 
 
-def test_limits_are_json_or_nothing() -> None:
+def test_limits_are_printed_as_json_or_as_an_empty_line() -> None:
     answers = {
         "GET /api/vhost-limits/v": [{"vhost": "v", "value": {"max-queues": 1}}],
         "GET /api/vhost-limits/%2F": [],

@@ -14,7 +14,7 @@ def test_status_is_a_report_or_json() -> None:
     assert value["listeners"][0]["interface"] == "[::]"
 
 
-def test_the_environment_is_terms() -> None:
+def test_the_environment_is_printed_as_erlang_terms() -> None:
     assert diagnose("-q environment")[0] == (
         '[{rabbit,[{port,5672},{host,<<"localhost">>},{connection_max,undefined}]}]\n'
     )

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.canned import canned
 
 
-def test_definitions_go_to_a_file_and_come_from_one(tmp_path: Path) -> None:
+def test_definitions_are_exported_to_and_imported_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "definitions.json"
     with canned({"GET /api/definitions": {"users": [], "a": "ü"}, "POST /api/definitions": 204}) as api:
         assert api.run(f"rabbitmqctl export_definitions {path}").exit_code == 0

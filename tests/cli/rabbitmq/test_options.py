@@ -32,7 +32,7 @@ def test_an_option_is_read_in_all_its_forms(words: list[str], found: list[tuple[
 @pytest.mark.parametrize(
     ("words", "arguments"), [(["a", "-", "-1", "b=c"], ["a", "-", "-1", "b=c"]), (["--", "-q", "--"], ["-q", "--"])]
 )
-def test_other_words_are_arguments(words: list[str], arguments: list[str]) -> None:
+def test_words_that_are_not_options_are_arguments(words: list[str], arguments: list[str]) -> None:
     assert [word.text for word in read_words(words, OPTIONS.get) if word.kind is Kind.ARGUMENT] == arguments
 
 

@@ -45,7 +45,7 @@ def test_enabling_reports_required_plugins(file: Path) -> None:
         assert again.endswith("Plugin configuration unchanged.\n")
 
 
-def test_an_unknown_plugin_ends_with_70_and_nothing_is_written(file: Path) -> None:
+def test_an_unknown_plugin_has_exit_code_70_and_nothing_is_written(file: Path) -> None:
     done = run_without_node("rabbitmq-plugins enable --offline bogus rabbitmq_shovel")
     assert (done.exit_code, done.complaint) == (70, "Error:\n{:plugins_not_found, [:bogus]}\n")
     assert not file.exists()

@@ -38,7 +38,7 @@ def test_an_unknown_policy_cannot_be_cleared() -> None:
     assert (done.exit_code, done.complaint) == (69, "Error:\nParameter does not exist\n")
 
 
-def test_parameters_carry_their_value() -> None:
+def test_parameters_are_sent_with_their_value() -> None:
     answers = {"PUT /api/parameters/shovel/%2F/s": 201, "PUT /api/global-parameters/g": 201}
     with canned(answers) as api:
         api.run("rabbitmqctl set_parameter shovel s '{\"a\":1}'")

@@ -5,7 +5,7 @@ from tests.cli.canned import NODE, canned
 QUORUM = {"name": "q", "type": "quorum"}
 
 
-def test_a_quorum_queue_has_its_leader_here() -> None:
+def test_the_leader_of_a_quorum_queue_is_the_single_node() -> None:
     with canned({"GET /api/queues/%2F/q": QUORUM}) as api:
         done = api.run("rabbitmq-queues quorum_status q --formatter csv")
     assert done == (f'"Node Name","Raft State","Term"\n"{NODE}","leader","1"\n', "", 0)
@@ -19,7 +19,7 @@ def test_the_status_requires_a_queue_of_that_kind() -> None:
         assert api.run("rabbitmq-queues quorum_status none")[1:] == ("Error:\nnot_found\n", 69)
 
 
-def test_there_is_nothing_to_rebalance() -> None:
+def test_rebalancing_a_single_node_moves_nothing() -> None:
     with canned({"GET /api/queues": [QUORUM, {"type": "classic"}]}) as api:
         assert api.run("rabbitmq-queues -s rebalance all --formatter table").output == f"{NODE}\t1\t0\n"
 

@@ -16,7 +16,7 @@ from tests.cli.program import environment
 MAIN = "import sys; from amqp_broker.cli.rabbitmq.rabbitmq_server import main; main(sys.argv[1:])"
 
 
-def test_rabbitmqs_environment_is_understood(tmp_path: Path) -> None:
+def test_rabbitmqs_environment_variables_apply(tmp_path: Path) -> None:
     plugins = tmp_path / "enabled_plugins"
     plugins.write_text("[rabbitmq_management].\n", "utf-8")
     found = settings(

@@ -87,7 +87,7 @@ QUEUE: dict[str, Any] = {"name": "q", "vhost": "/", "durable": True, "auto_delet
         ),
     ],
 )
-def test_commands_become_requests(words: list[str], request_: str, body: Any) -> None:
+def test_commands_are_sent_as_requests(words: list[str], request_: str, body: Any) -> None:
     with canned({request_: 204}) as api:
         assert run(api, *words)[1:] == ("", 0)
         assert api.asked == [(request_, body)]
@@ -152,7 +152,7 @@ def test_messages_are_published_and_got(tmp_path: Path) -> None:
         assert api.asked[-1][1]["ackmode"] == "ack_requeue_false"
 
 
-def test_definitions_go_to_a_file_and_back(tmp_path: Path) -> None:
+def test_definitions_are_exported_to_and_imported_from_a_file(tmp_path: Path) -> None:
     path = str(tmp_path / "definitions.json")
     with canned({"GET /api/definitions": {"users": []}, "POST /api/definitions": 204}) as api:
         assert run(api, "-q", "export", path) == ("", "", 0)
@@ -178,7 +178,9 @@ def test_a_health_check_fails_with_the_brokers_reason() -> None:
         ("-c /dev/null/x list queues", "Could not read config file '/dev/null/x'"),
     ],
 )
-def test_an_invalid_option_is_one_sentence(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_option_is_reported_in_one_sentence(
+    line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert rabbitmqadmin.main(line.split()) == 1
     assert f"ERROR: {told}" in capsys.readouterr().err
 

@@ -60,7 +60,7 @@ def test_messages_beside_a_list_depend_on_the_options(flags: str, output: str) -
         assert api.run(f"rabbitmqctl list_queues {flags}") == (output, "", 0)
 
 
-def test_a_dry_run_asks_for_nothing() -> None:
+def test_a_dry_run_sends_no_request() -> None:
     with canned() as api:
         assert api.run("rabbitmqctl --dry-run delete_user a") == ('Deleting user "a" ...\n', "", 0)
         assert api.changes() == []

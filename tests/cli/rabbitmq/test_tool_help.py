@@ -35,7 +35,7 @@ def test_help_of_a_tool_lists_its_commands(words: str) -> None:
     assert done.exit_code == (0 if "help" in words else 64)
 
 
-def test_likeness_is_the_jaro_similarity() -> None:
+def test_suggestions_use_the_jaro_similarity() -> None:
     assert likeness_of("MARTHA", "MARHTA") == pytest.approx(0.944, abs=0.001)
     assert likeness_of("DIXON", "DICKSONX") == pytest.approx(0.767, abs=0.001)
     assert likeness_of("", "a") == 0

@@ -27,7 +27,7 @@ def test_every_tool_has_its_commands() -> None:
     [["diagnostics", "-q", "ping"], ["ctl", "list_queues"], ["admin", "--port", str(free_port()), "list", "queues"]],
     ids=["diagnostics", "ctl", "admin"],
 )
-def test_a_command_imports_only_what_is_light(words: list[str], tmp_path: Path) -> None:
+def test_a_command_imports_only_light_modules(words: list[str], tmp_path: Path) -> None:
     script = (
         "import sys\n"
         f"sys.argv = ['amqp-broker', *{words!r}]\n"

@@ -33,14 +33,14 @@ def test_a_user_is_added_once() -> None:
         ),
     ],
 )
-def test_other_fields_of_a_user_are_kept(line: str, body: object) -> None:
+def test_changing_a_user_keeps_other_fields(line: str, body: object) -> None:
     with canned({"GET /api/users/alice": USER, "PUT /api/users/alice": 204}) as api:
         assert api.run(f"rabbitmqctl {line}").exit_code == 0
         assert api.changes() == [("PUT /api/users/alice", body)]
 
 
 @pytest.mark.parametrize("line", ["change_password nobody x", "set_user_tags nobody x", "delete_user nobody"])
-def test_an_unknown_user_ends_with_67(line: str) -> None:
+def test_an_unknown_user_has_exit_code_67(line: str) -> None:
     with canned() as api:
         done = api.run(f"rabbitmqctl {line}")
     assert (done.exit_code, done.complaint) == (67, 'Error:\nUser "nobody" does not exist\n')

@@ -43,12 +43,12 @@ def test_advice_is_listed_and_cleared_by_vhost(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_vhost_that_there_is_not_is_not_found(desk: Desk, method: str) -> None:
+def test_a_missing_vhost_is_not_found(desk: Desk, method: str) -> None:
     assert desk.ask(method, "/_broker/advice", query={"vhost": "typo"})[0] == 404
     assert len(desk.get("/_broker/advice")[1]) == 1
 
 
-def test_only_administrators_may(desk: Desk) -> None:
+def test_advice_requires_an_administrator(desk: Desk) -> None:
     desk.be("monitoring")
     assert desk.get("/_broker/advice")[0] == 401
     assert desk.ask("DELETE", "/_broker/advice")[0] == 401

@@ -31,7 +31,7 @@ def keys(answer: tuple[int, Any]) -> list[str]:
     [("", "~"), ("a.#", "a.%23"), ("k~/ %é", "k%7E%2F+%25%C3%A9"), ("+", "%2B"), ("a%2Fb", "a%252Fb"), ("~", "%7E")],
 )
 @pytest.mark.parametrize("arguments", [{}, {"k": 1}])
-def test_a_binding_goes_round_by_its_properties_key(
+def test_a_binding_is_found_and_removed_by_its_properties_key(
     desk: Desk, routing_key: str, quoted: str, arguments: dict[str, int]
 ) -> None:
     from urllib.parse import quote
@@ -46,7 +46,7 @@ def test_a_binding_goes_round_by_its_properties_key(
     assert desk.ask("DELETE", path) == (404, "Not Found")
 
 
-def test_bindings_that_differ_by_arguments_have_keys_of_their_own(desk: Desk) -> None:
+def test_bindings_that_differ_by_arguments_have_different_keys(desk: Desk) -> None:
     for number in range(3):
         desk.ask("POST", B + "x/q/q", {"routing_key": "k", "arguments": {"n": number}})
     assert len(set(keys(desk.get(B + "x/q/q")))) == 3
@@ -95,19 +95,19 @@ def test_an_exchange_is_bound_to_an_exchange(desk: Desk) -> None:
         ("amq.headers/q/q", {"arguments": {"x-match": "zork"}}, 400, "Invalid x-match field value"),
     ],
 )
-def test_a_binding_that_cannot_be_is_refused(desk: Desk, path: str, body: object, status: int, reason: Any) -> None:
+def test_an_invalid_binding_is_refused(desk: Desk, path: str, body: object, status: int, reason: Any) -> None:
     told = desk.ask("POST", B + path, body)
     assert told[0] == status
     assert told[1] == reason or told[1].startswith(reason)
 
 
-def test_no_bindings_are_listed_between_missing_ends(desk: Desk) -> None:
+def test_bindings_between_missing_objects_are_an_empty_list(desk: Desk) -> None:
     assert (
         desk.get(B + "nope/q/q") == desk.get(B + "x/q/nope") == desk.get("/api/queues/%2F/nope/bindings") == (200, [])
     )
 
 
-def test_permissions_at_both_ends_are_needed(desk: Desk) -> None:
+def test_binding_requires_permissions_at_both_ends(desk: Desk) -> None:
     desk.be("management", configure="", write="^q$", read="^amq")
     assert desk.ask("POST", B + "x/q/q", {"routing_key": "k"}) == (401, "Access refused.")
     assert desk.ask("POST", B + "amq.fanout/q/q", {"routing_key": "k"})[0] == 201

@@ -50,7 +50,7 @@ def test_publishes_are_streamed_as_lines_until_the_connection_ends(server: Runni
         server.until(lambda one: one.broker.vhosts["/"].trace is None)
 
 
-def test_it_ends_when_the_vhost_goes(server: RunningServer) -> None:
+def test_a_capture_ends_when_its_vhost_is_deleted(server: RunningServer) -> None:
     server.ask(lambda one: one.broker.add_vhost("v"))
     connection, answer = asked(server, "/_broker/capture/v")
     assert answer.readline()
@@ -59,7 +59,7 @@ def test_it_ends_when_the_vhost_goes(server: RunningServer) -> None:
     connection.close()
 
 
-def test_only_what_matches_is_sent(server: RunningServer) -> None:
+def test_only_matching_messages_are_sent(server: RunningServer) -> None:
     connection, answer = asked(server, PATH + "?exchange=amq.default&routing_key=b*")
     answer.readline()
     with Client(server.port).open() as client:

@@ -7,7 +7,7 @@ from pamqp import commands
 from tests.management.asking import Desk, declared_anew
 
 
-def test_an_open_channel_tells_what_it_is_doing() -> None:
+def test_an_open_channel_has_its_state_and_counters() -> None:
     desk = Desk()
     peer = desk.lab.connect()
     peer.call(commands.Queue.Declare(queue="q"))
@@ -37,12 +37,12 @@ def test_an_open_channel_tells_what_it_is_doing() -> None:
     assert desk.get("/api/vhosts/%2F/channels")[1] == [row]
 
 
-def test_without_statistics_there_are_no_channels_to_tell() -> None:
+def test_listing_channels_with_disable_stats_is_refused() -> None:
     told = Desk().get("/api/channels", disable_stats="true")
     assert told == (400, "Stats in management UI are disabled on this node")
 
 
-def test_channels_of_others_are_for_those_who_monitor() -> None:
+def test_channels_of_other_users_require_the_tag_monitoring() -> None:
     desk = Desk()
     desk.lab.connect()
     path = "/api/channels/" + quote(desk.get("/api/channels")[1][0]["name"], safe="")
@@ -52,7 +52,7 @@ def test_channels_of_others_are_for_those_who_monitor() -> None:
     assert desk.get("/api/channels/nope") == (404, "Not Found")
 
 
-def test_a_channel_tells_nothing_of_what_is_gone() -> None:
+def test_a_channel_omits_the_counters_of_deleted_objects() -> None:
     desk = Desk()
     for _ in declared_anew(desk):
         (row,) = desk.get("/api/channels")[1]

@@ -42,7 +42,7 @@ def desk() -> Desk:
     return desk
 
 
-def test_the_clock_tells_both_times(desk: Desk) -> None:
+def test_the_clock_has_the_time_of_the_broker_and_the_real_time(desk: Desk) -> None:
     expected = {"now_ms": NOW, "real_now_ms": NOW, "offset_ms": 0, "is_frozen": True}
     assert desk.get("/_broker/clock") == (200, expected)
 
@@ -78,14 +78,14 @@ def test_an_invalid_duration_is_refused_with_a_reason(desk: Desk, given: Any, re
     assert desk.get("/_broker/clock")[1]["now_ms"] == NOW
 
 
-def test_time_stands_and_runs(desk: Desk) -> None:
+def test_time_is_frozen_and_resumed(desk: Desk) -> None:
     assert desk.ask("POST", "/_broker/clock/resume")[1]["is_frozen"] is False
     assert desk.ask("POST", "/_broker/clock/freeze")[1]["is_frozen"] is True
     assert desk.ask("POST", "/_broker/clock/freeze", {"ms": 5}) == (400, "unknown: ms")
     assert desk.ask("POST", "/_broker/clock/resume", {"ms": 5}) == (400, "unknown: ms")
 
 
-def test_only_administrators_move_time(desk: Desk) -> None:
+def test_moving_the_clock_requires_an_administrator(desk: Desk) -> None:
     desk.be("monitoring")
     assert desk.get("/_broker/clock")[0] == 200
     assert desk.ask("POST", "/_broker/clock/freeze")[0] == 401

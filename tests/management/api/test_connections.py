@@ -67,7 +67,7 @@ def test_all_connections_of_a_user_are_closed() -> None:
     ("tag", "listed", "seen", "closed"),
     [("management", 0, 401, 401), ("monitoring", 1, 200, 401), ("administrator", 1, 200, 204)],
 )
-def test_connections_of_others_need_a_tag(tag: str, listed: int, seen: int, closed: int) -> None:
+def test_connections_of_other_users_require_a_tag(tag: str, listed: int, seen: int, closed: int) -> None:
     desk = Desk()
     desk.lab.connect()
     path = path_of(desk)
@@ -86,5 +86,5 @@ def test_users_may_close_their_own_connections() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_connection_that_is_not_there_is_not_found(method: str) -> None:
+def test_a_missing_connection_is_not_found(method: str) -> None:
     assert Desk().ask(method, "/api/connections/nope") == (404, "Not Found")

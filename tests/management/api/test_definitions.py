@@ -27,7 +27,7 @@ def test_exported_definitions_can_be_imported(desk: Desk) -> None:
     assert list(other.broker.vhosts["v"].queues) == ["q"]
 
 
-def test_a_vhost_alone_is_exported_and_imported(desk: Desk) -> None:
+def test_a_single_vhost_is_exported_and_imported(desk: Desk) -> None:
     desk.ask("POST", "/api/definitions", DOCUMENT)
     document = desk.get("/api/definitions/v")[1]
     desk.ask("PUT", "/api/vhosts/w")
@@ -37,7 +37,7 @@ def test_a_vhost_alone_is_exported_and_imported(desk: Desk) -> None:
     assert desk.ask("POST", "/api/definitions/none", document) == (404, "vhost_not_found")
 
 
-def test_a_form_has_the_document_as_its_file(desk: Desk) -> None:
+def test_a_form_may_contain_the_document_as_a_file(desk: Desk) -> None:
     form = b'--b\r\nContent-Disposition: form-data; name="file"; filename="d.json"\r\n\r\n%s\r\n--b--\r\n'
     headers = {"content-type": "multipart/form-data; boundary=b"}
     octets = form % msgspec.json.encode(DOCUMENT)
@@ -59,7 +59,7 @@ def test_a_form_without_a_file_is_refused(desk: Desk, octets: bytes, kind: str) 
     assert (status, reason) == (400, "the form has no part named 'file'")
 
 
-def test_a_wrong_document_is_refused(desk: Desk) -> None:
+def test_an_invalid_document_is_refused(desk: Desk) -> None:
     assert desk.ask("POST", "/api/definitions", b"{") == (400, "failed_to_parse_json")
     status, reason = desk.ask("POST", "/api/definitions", {"queues": [{"name": "q"}]})
     assert (status, "q" in reason) == (400, True)
@@ -72,6 +72,6 @@ def test_a_download_has_a_name_that_is_safe_in_a_header(desk: Desk) -> None:
     assert answer.headers == {"Content-Disposition": "attachment; filename=a_b__Set-Cookie__x_..json"}
 
 
-def test_the_hash_of_a_password_goes_with_the_definitions(desk: Desk) -> None:
+def test_exported_definitions_include_password_hashes(desk: Desk) -> None:
     exported = desk.get("/api/definitions")[1]["users"][0]["password_hash"]
     assert base64.b64decode(exported) == desk.broker.users["guest"].password_hash

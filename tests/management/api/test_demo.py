@@ -3,11 +3,11 @@ from __future__ import annotations
 from tests.management.asking import Desk
 
 
-def test_where_no_demo_runs_there_is_nothing() -> None:
+def test_without_a_demo_the_answer_is_404() -> None:
     assert Desk().get("/_broker/demo")[0] == 404
 
 
-def test_the_figures_are_those_of_the_moment() -> None:
+def test_the_figures_are_current() -> None:
     desk = Desk()
     told = {"confirmed": 1}
     desk.node.demo = lambda: told
@@ -16,7 +16,7 @@ def test_the_figures_are_those_of_the_moment() -> None:
     assert desk.get("/_broker/demo") == (200, {"confirmed": 2})
 
 
-def test_it_takes_a_user_who_may_monitor() -> None:
+def test_the_demo_requires_the_tag_monitoring() -> None:
     desk = Desk()
     desk.node.demo = dict
     desk.be("management")

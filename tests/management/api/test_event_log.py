@@ -40,7 +40,7 @@ def test_the_count_is_exact_and_the_list_is_limited(desk: Desk) -> None:
     assert [message["sequence"] for message in following["messages"]] == [3, 4, 5]
 
 
-def test_every_filter_filters(desk: Desk) -> None:
+def test_each_filter_excludes_other_events(desk: Desk) -> None:
     publish(desk, b'{"id": 1}', b'{"id": 2}')
     filters = {
         "exchange": "amq.default",
@@ -67,7 +67,7 @@ def test_every_filter_filters(desk: Desk) -> None:
         assert desk.get("/_broker/messages", **{**filters, name: other})[1]["count"] == 0
 
 
-def test_octets_that_are_no_text_are_asked_for_in_base64(desk: Desk) -> None:
+def test_binary_bodies_are_matched_in_base64(desk: Desk) -> None:
     publish(desk, b"\xff", b"x")
     assert desk.get("/_broker/messages", body_base64="/w==")[1]["count"] == 1
 
@@ -91,9 +91,7 @@ def test_octets_that_are_no_text_are_asked_for_in_base64(desk: Desk) -> None:
         ({"quue": "q"}, "unknown: quue"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused_with_a_reason(
-    desk: Desk, query: dict[str, str], reason: str
-) -> None:
+def test_an_invalid_query_is_refused_with_a_reason(desk: Desk, query: dict[str, str], reason: str) -> None:
     status, told = desk.get("/_broker/messages", **query)
     assert status == 400
     assert reason in told
@@ -107,7 +105,7 @@ def test_a_vhost_without_an_event_log_is_refused(desk: Desk) -> None:
     assert desk.get("/_broker/messages", vhost="none")[0] == 404
 
 
-def test_enough_messages_are_answered_at_once_and_too_few_are_a_conflict(desk: Desk) -> None:
+def test_a_wait_returns_with_enough_messages_and_is_a_conflict_with_too_few(desk: Desk) -> None:
     publish(desk, b"1", b"2")
     assert desk.get("/_broker/messages", count="2", timeout_s="5")[0] == 200
     status, reason = desk.get("/_broker/messages", count="3", timeout_s="5", body="1")
@@ -116,7 +114,7 @@ def test_enough_messages_are_answered_at_once_and_too_few_are_a_conflict(desk: D
     assert "body is '2', not '1'" in reason
 
 
-def test_that_nothing_matches_can_be_asserted(desk: Desk) -> None:
+def test_a_wait_for_no_messages_is_a_conflict_if_one_matches(desk: Desk) -> None:
     publish(desk, b"1")
     assert desk.get("/_broker/messages", none="true", event="return", timeout_s="1")[0] == 200
     status, reason = desk.get("/_broker/messages", none="true")
@@ -146,7 +144,7 @@ def test_an_event_log_is_switched_on_and_off(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("given", [{"events_max": 0}, {"bytes_max": -1}, {"events_max": "x"}, []])
-def test_limits_that_make_no_sense_change_nothing(desk: Desk, given: Any) -> None:
+def test_invalid_limits_are_refused_and_change_nothing(desk: Desk, given: Any) -> None:
     before = desk.get("/_broker/event-log")
     assert desk.ask("PUT", "/_broker/event-log/%2F", json.dumps(given).encode())[0] == 400
     assert desk.get("/_broker/event-log") == before
@@ -175,6 +173,6 @@ def test_a_busy_queue_is_a_conflict(desk: Desk) -> None:
     assert desk.get("/_broker/idle", queue="none") == (404, "no queue 'none' in vhost '/'")
 
 
-def test_messages_are_for_administrators(desk: Desk) -> None:
+def test_messages_require_an_administrator(desk: Desk) -> None:
     desk.be("monitoring")
     assert desk.get("/_broker/messages")[0] == 401

@@ -43,7 +43,7 @@ def test_counters_are_listed_by_channel_and_queue() -> None:
     ]
 
 
-def test_delayed_messages_can_be_seen() -> None:
+def test_delayed_messages_are_counted() -> None:
     desk = Desk()
     arguments = {"x-delayed-type": "direct"}
     assert desk.ask("PUT", X + "d", {"type": "x-delayed-message", "arguments": arguments})[0] == 201
@@ -53,7 +53,7 @@ def test_delayed_messages_can_be_seen() -> None:
     assert desk.get(X + "d")[1]["messages_delayed"] == 0
 
 
-def test_the_default_exchange_is_named_in_a_path() -> None:
+def test_the_default_exchange_is_amq_default_in_a_path() -> None:
     assert Desk().get(X + "amq.default", columns="name,type") == (200, {"name": "", "type": "direct"})
 
 
@@ -69,7 +69,7 @@ def test_the_default_exchange_is_named_in_a_path() -> None:
         ("x" * 256, {}, 400, "exchange should be less than 255 bytes, actually was 256\n"),
     ],
 )
-def test_an_exchange_that_may_not_be_is_refused(name: str, body: object, status: int, reason: object) -> None:
+def test_an_invalid_exchange_is_refused(name: str, body: object, status: int, reason: object) -> None:
     told = Desk().ask("PUT", X + name, body)
     assert told[0] == status
     assert told[1] == reason or told[1].startswith(reason)
@@ -88,7 +88,7 @@ def test_an_exchange_is_deleted_unless_it_is_in_use() -> None:
     assert desk.ask("DELETE", X + "amq.default") == (401, "Access refused.")
 
 
-def test_a_policy_is_named() -> None:
+def test_an_exchange_lists_its_policy() -> None:
     from amqp_broker.broker.admin.policies import Policy
 
     desk = Desk()

@@ -47,11 +47,11 @@ def test_an_invalid_rule_is_refused_and_changes_nothing(desk: Desk, rule: dict[s
 
 
 @pytest.mark.parametrize("name", ["0", "99", "one", "²", "9" * 30])
-def test_a_fault_that_is_not_there_is_not_found(desk: Desk, name: str) -> None:
+def test_a_missing_rule_is_not_found(desk: Desk, name: str) -> None:
     assert desk.get(f"/_broker/faults/{name}")[0] == 404
 
 
-def test_all_are_removed_or_those_of_a_vhost(desk: Desk) -> None:
+def test_all_rules_or_those_of_a_vhost_are_removed(desk: Desk) -> None:
     for vhost in ("/", None, None):
         desk.ask("POST", "/_broker/faults", {"action": "confirm_nack", "vhost": vhost})
     assert desk.ask("DELETE", "/_broker/faults", query={"vhost": "typo"})[0] == 404
@@ -61,7 +61,7 @@ def test_all_are_removed_or_those_of_a_vhost(desk: Desk) -> None:
     assert desk.get("/_broker/faults")[1] == []
 
 
-def test_only_administrators_may(desk: Desk) -> None:
+def test_fault_rules_require_an_administrator(desk: Desk) -> None:
     desk.be("monitoring")
     assert desk.get("/_broker/faults")[0] == 401
     assert desk.ask("POST", "/_broker/faults", {"action": "cut"})[0] == 401

@@ -11,7 +11,7 @@ def test_the_flags_that_clients_look_for_are_enabled() -> None:
     assert set(flags["quorum_queue"]) == {"name", "desc", "doc_url", "state", "stability", "provided_by"}
 
 
-def test_enabling_a_flag_that_there_is_does_nothing() -> None:
+def test_enabling_an_existing_flag_does_nothing() -> None:
     desk = Desk()
     assert desk.ask("PUT", "/api/feature-flags/quorum_queue/enable", {})[0] == 204
     assert desk.ask("PUT", "/api/feature-flags/none/enable", {}) == (400, "unsupported")

@@ -36,7 +36,7 @@ def test_an_alarm_fails_the_checks_of_alarms(desk: Desk) -> None:
     assert desk.get("/_broker/livez")[0] == 200
 
 
-def test_listeners_are_looked_for(desk: Desk) -> None:
+def test_listener_checks_require_a_listener(desk: Desk) -> None:
     assert desk.get(f"{CHECKS}/port-listener/1") == (
         503,
         {"status": "failed", "reason": "No active listener", "missing": 1, "ports": [5672]},

@@ -10,7 +10,7 @@ def desk() -> Desk:
     return Desk()
 
 
-def test_limits_of_a_vhost_are_set_listed_and_lifted(desk: Desk) -> None:
+def test_limits_of_a_vhost_are_set_listed_and_removed(desk: Desk) -> None:
     assert desk.get("/api/vhost-limits") == (200, [])
     assert desk.ask("PUT", "/api/vhost-limits/%2F/max-queues", {"value": 0})[0] == 204
     assert desk.broker.vhosts["/"].limits["max-queues"] == 0
@@ -21,7 +21,7 @@ def test_limits_of_a_vhost_are_set_listed_and_lifted(desk: Desk) -> None:
     assert desk.get("/api/vhost-limits") == (200, [])
 
 
-def test_limits_of_a_user_are_set_listed_and_lifted(desk: Desk) -> None:
+def test_limits_of_a_user_are_set_listed_and_removed(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/user-limits/guest/max-channels", {"value": 3})[0] == 204
     described = [{"user": "guest", "value": {"max-channels": 3}}]
     assert desk.get("/api/user-limits") == desk.get("/api/user-limits/guest") == (200, described)
@@ -30,7 +30,7 @@ def test_limits_of_a_user_are_set_listed_and_lifted(desk: Desk) -> None:
     assert desk.broker.users["guest"].limits["max-channels"] is None
 
 
-def test_wrong_limits_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
+def test_invalid_limits_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/vhost-limits/%2F/max-x", {"value": 1}) == (
         400,
         'Validation failed\n\nUnrecognised terms [{<<"max-x">>,1}] in limits\n',
@@ -49,7 +49,7 @@ def test_missing_vhosts_and_users_have_no_limits(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400, True, [], {}, None, 1.5])
-def test_a_limit_that_is_no_number_of_64_bits_is_refused(desk: Desk, value: object) -> None:
+def test_a_limit_that_is_not_a_64_bit_integer_is_refused(desk: Desk, value: object) -> None:
     for path in ("/api/vhost-limits/%2F/max-queues", "/api/user-limits/guest/max-channels"):
         assert desk.ask("PUT", path, {"value": value})[0] == 400
     assert desk.get("/api/vhost-limits") == desk.get("/api/user-limits") == (200, [])

@@ -17,12 +17,12 @@ def desk() -> Desk:
     return Desk()
 
 
-def test_there_is_no_oauth(desk: Desk) -> None:
+def test_oauth_is_not_supported(desk: Desk) -> None:
     desk.user = User("nobody")
     assert desk.get("/api/auth") == (200, {"oauth_enabled": False})
 
 
-def test_a_hash_fits_its_password(desk: Desk) -> None:
+def test_a_returned_hash_accepts_its_password(desk: Desk) -> None:
     for status, value in (
         desk.get("/api/auth/hash_password/secret"),
         desk.ask("POST", "/api/auth/hash_password", {"password": "secret"}),
@@ -40,7 +40,7 @@ def test_the_form_of_a_login_is_checked(desk: Desk) -> None:
     assert logins.log_in(request).headers["Set-Cookie"].startswith("auth=")
 
 
-def test_logins_are_counted_until_that_is_reset(desk: Desk) -> None:
+def test_login_attempts_are_counted_until_they_are_reset(desk: Desk) -> None:
     desk.broker.logins.attempts["amqp091"] = Attempts(3, 2)
     path = f"/api/auth/attempts/{desk.broker.node}"
     counted = {

@@ -50,7 +50,7 @@ def test_a_message_without_a_queue_is_not_routed(desk: Desk) -> None:
     assert publish(desk) == (200, {"routed": False})
 
 
-def test_properties_come_back_as_they_were_given(desk: Desk) -> None:
+def test_properties_are_returned_unchanged(desk: Desk) -> None:
     declare(desk)
     properties = {
         "headers": {"a": 1, "b": "x", "c": [1, "y"], "d": {"e": True}, "f": 1.5, "g": 2**40},
@@ -110,13 +110,13 @@ def test_an_invalid_message_is_refused(desk: Desk, given: Any, reason: Any) -> N
     assert queue.ready_count == 0
 
 
-def test_a_full_queue_refuses_over_http_too(desk: Desk) -> None:
+def test_a_full_queue_refuses_publishes_over_http(desk: Desk) -> None:
     declare(desk, max_length=1, overflow="reject-publish")
     publish(desk)
     assert publish(desk) == (400, "rejected Unable to publish message. Check queue limits.")
 
 
-def test_permissions_are_those_of_amqp(desk: Desk) -> None:
+def test_permissions_apply_as_over_amqp(desk: Desk) -> None:
     vhost, broker, user = desk.broker.vhosts["/"], desk.broker, desk.user
     vhost.declare_exchange("inner", "fanout", is_durable=True, is_auto_delete=False, is_internal=True, arguments_={})
     assert publish(desk, path="/api/exchanges/%2F/inner/publish") == (
@@ -135,7 +135,7 @@ def test_permissions_are_those_of_amqp(desk: Desk) -> None:
     assert publish(desk) == (401, "Access refused.")
 
 
-def test_further_routing_keys_count_and_blind_ones_are_hidden(desk: Desk) -> None:
+def test_cc_and_bcc_are_routed_and_bcc_is_removed(desk: Desk) -> None:
     declare(desk)
     declare(desk, "blind")
     publish(desk, routing_key="none", properties={"headers": {"CC": ["q"], "BCC": ["blind"]}})
@@ -143,7 +143,7 @@ def test_further_routing_keys_count_and_blind_ones_are_hidden(desk: Desk) -> Non
     assert desk.broker.vhosts["/"].queues["blind"].ready_count == 1
 
 
-def test_an_expiration_counts(desk: Desk) -> None:
+def test_the_expiration_of_a_message_applies(desk: Desk) -> None:
     queue = declare(desk)
     publish(desk, properties={"expiration": "10"})
     desk.broker.tick(desk.broker.now + 11)
@@ -177,7 +177,7 @@ def test_a_requeued_message_may_go_to_a_consumer(desk: Desk) -> None:
     assert [delivery.redelivered for delivery in collector.taken] == [True]
 
 
-def test_a_quorum_queue_counts_what_comes_back(desk: Desk) -> None:
+def test_a_quorum_queue_counts_requeued_messages(desk: Desk) -> None:
     declare(desk, queue_type="quorum")
     publish(desk)
     counts = [get(desk, "ack_requeue_true")[0]["properties"] for _ in range(3)]
@@ -193,7 +193,7 @@ def test_a_quorum_queue_counts_what_comes_back(desk: Desk) -> None:
         (b"", ("", "string")),
     ],
 )
-def test_payloads_are_text_where_they_can_be(desk: Desk, octets: bytes, shown: tuple[str, str]) -> None:
+def test_payloads_are_text_if_they_are_utf_8(desk: Desk, octets: bytes, shown: tuple[str, str]) -> None:
     import base64
 
     declare(desk)
@@ -216,7 +216,7 @@ def test_payloads_are_text_where_they_can_be(desk: Desk, octets: bytes, shown: t
         ({"truncate": -1}, "truncate must not be negative"),
     ],
 )
-def test_a_wrong_get_takes_nothing(desk: Desk, given: Any, reason: Any) -> None:
+def test_an_invalid_get_takes_no_messages(desk: Desk, given: Any, reason: Any) -> None:
     queue = declare(desk)
     publish(desk)
     status, said = desk.ask("POST", GET, {"ackmode": "ack_requeue_false", "count": 1, "encoding": "auto", **given})
@@ -225,7 +225,7 @@ def test_a_wrong_get_takes_nothing(desk: Desk, given: Any, reason: Any) -> None:
     assert queue.ready_count == 1
 
 
-def test_streams_are_neither_got_from_nor_purged(desk: Desk) -> None:
+def test_getting_from_and_purging_streams_are_refused(desk: Desk) -> None:
     declare(desk, queue_type="stream")
     body = {"ackmode": "ack_requeue_true", "count": 1, "encoding": "auto"}
     assert desk.ask("POST", GET, body) == (
@@ -246,7 +246,7 @@ def test_a_queue_is_purged(desk: Desk) -> None:
     assert desk.ask("DELETE", "/api/queues/%2F/none/contents") == (404, "Not Found")
 
 
-def test_a_trace_tells_what_is_published_and_got(desk: Desk) -> None:
+def test_a_trace_has_messages_published_and_got_over_http(desk: Desk) -> None:
     vhost = desk.broker.vhosts["/"]
     traced = declare(desk, "traced")
     for key in ("publish.#", "deliver.#"):

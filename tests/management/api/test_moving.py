@@ -24,7 +24,7 @@ def declare(desk: Desk, name: str = "q", **arguments: Any) -> Queue:
     )
 
 
-def test_moving_needs_the_permission_to_read(desk: Desk) -> None:
+def test_moving_requires_the_permission_to_read(desk: Desk) -> None:
     declare(desk)
     desk.broker.users.set_permission(desk.user, "/", Permission(read="^$"))
     assert desk.ask("POST", MOVE, {"destination": {"queue": "q"}})[0] == 401
@@ -66,7 +66,7 @@ def test_messages_are_moved_through_an_exchange_of_another_vhost(desk: Desk) -> 
         ({"destination": {"queue": "other"}, "count": "x"}, 400),
     ],
 )
-def test_a_wrong_move_moves_nothing(desk: Desk, given: Any, status: int) -> None:
+def test_an_invalid_move_moves_nothing(desk: Desk, given: Any, status: int) -> None:
     queue = declare(desk)
     declare(desk, "other")
     push(queue, b"one")

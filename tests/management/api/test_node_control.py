@@ -63,7 +63,7 @@ def test_an_invalid_limit_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("path", ["/_broker/stop-app", "/_broker/suspend-listeners"])
-def test_only_an_administrator_may_command_the_node(desk: Desk, path: str) -> None:
+def test_commands_to_the_node_require_an_administrator(desk: Desk, path: str) -> None:
     desk.user = desk.broker.users.add("u", "p", tags=("monitoring",))
     assert desk.ask("POST", path)[0] == 401
     assert desk.get("/_broker/node")[0] == 200

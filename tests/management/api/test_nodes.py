@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.management.asking import Desk
 
 
-def test_the_node_tells_what_it_uses_and_may_use() -> None:
+def test_the_node_reports_usage_and_limits() -> None:
     desk = Desk()
     desk.broker.set_alarm("memory", True)
     (row,) = desk.get("/api/nodes")[1]
@@ -14,7 +14,7 @@ def test_the_node_tells_what_it_uses_and_may_use() -> None:
     assert desk.get("/api/nodes/nope") == (404, "Not Found")
 
 
-def test_nodes_are_for_those_who_monitor() -> None:
+def test_nodes_require_the_tag_monitoring() -> None:
     desk = Desk()
     desk.be("management")
     assert desk.get("/api/nodes")[0] == 401

@@ -5,11 +5,11 @@ from pamqp import commands
 from tests.management.asking import Desk
 
 
-def test_whoami_tells_name_and_tags() -> None:
+def test_whoami_returns_name_and_tags() -> None:
     assert Desk().get("/api/whoami") == (200, {"name": "guest", "tags": ["administrator"], "is_internal_user": True})
 
 
-def test_the_overview_tells_which_rabbitmq_is_imitated() -> None:
+def test_the_overview_has_the_imitated_version() -> None:
     status, overview = Desk(compat="3.13").get("/api/overview")
     assert status == 200
     assert overview["rabbitmq_version"].startswith("3.13")
@@ -18,7 +18,7 @@ def test_the_overview_tells_which_rabbitmq_is_imitated() -> None:
     ]
 
 
-def test_the_overview_counts_at_once() -> None:
+def test_counts_in_the_overview_are_current() -> None:
     desk = Desk()
     peer = desk.lab.connect()
     peer.call(commands.Queue.Declare(queue="q"))
@@ -49,14 +49,14 @@ def test_a_user_without_monitoring_has_an_overview_of_visible_objects() -> None:
     assert "listeners" not in overview
 
 
-def test_without_statistics_there_are_none_in_the_overview() -> None:
+def test_with_disable_stats_the_overview_has_no_statistics() -> None:
     overview = Desk().get("/api/overview", disable_stats="true")[1]
     assert overview["disable_stats"] is True
     assert not {"message_stats", "churn_rates", "queue_totals"} & overview.keys()
     assert "queue_totals" in Desk().get("/api/overview", disable_stats="true", enable_queue_totals="true")[1]
 
 
-def test_the_cluster_is_named_by_administrators() -> None:
+def test_naming_the_cluster_requires_an_administrator() -> None:
     desk = Desk()
     assert desk.get("/api/cluster-name") == (200, {"name": desk.broker.node})
     assert desk.ask("PUT", "/api/cluster-name", {"name": "c"}) == (204, None)

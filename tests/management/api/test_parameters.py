@@ -23,7 +23,7 @@ def test_a_parameter_is_set_listed_and_cleared(desk: Desk) -> None:
     assert desk.ask("DELETE", PATH) == desk.get(PATH) == (404, "Not Found")
 
 
-def test_wrong_parameters_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
+def test_invalid_parameters_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/parameters/x/%2F/up", {"value": 1}) == (
         400,
         "Validation failed\n\ncomponent x not found\n",
@@ -36,7 +36,7 @@ def test_wrong_parameters_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/parameters/federation-upstream/none/up", {"value": {}}) == (404, "vhost_not_found")
 
 
-def test_policies_are_parameters_for_who_asks_for_them(desk: Desk) -> None:
+def test_policies_are_listed_as_parameters_only_by_component(desk: Desk) -> None:
     desk.ask("PUT", "/api/policies/%2F/p", {"pattern": "", "definition": {"max-length": 1}})
     assert desk.get("/api/parameters") == (200, [])
     assert [one["name"] for one in desk.get("/api/parameters/policy")[1]] == ["p"]
@@ -52,7 +52,7 @@ def test_global_parameters_hold_any_value(desk: Desk) -> None:
     assert desk.ask("DELETE", path) == desk.get(path) == (404, "Not Found")
 
 
-def test_there_are_no_links_and_shovels(desk: Desk) -> None:
+def test_lists_of_federation_links_and_shovels_are_empty(desk: Desk) -> None:
     for name in ("federation-links", "shovels"):
         assert desk.get(f"/api/{name}") == desk.get(f"/api/{name}/%2F") == (200, [])
         assert desk.get(f"/api/{name}/none") == (404, "Not Found")

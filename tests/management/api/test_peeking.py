@@ -56,7 +56,7 @@ def test_a_requeued_message_is_shown_as_redelivered(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"queue_type": "quorum"}, {"max_priority": 3}, {"queue_type": "stream"}])
-def test_every_type_of_queue_can_be_peeked_into(desk: Desk, arguments: dict[str, Any]) -> None:
+def test_every_type_of_queue_can_be_peeked_at(desk: Desk, arguments: dict[str, Any]) -> None:
     queue = declare(desk, **arguments)
     push(queue, b"one", b"two")
     assert seen(desk) == (["one", "two"], None)
@@ -132,12 +132,12 @@ def test_a_delayed_message_is_shown_for_its_queue(desk: Desk) -> None:
         {"offset": "100001"},
     ],
 )
-def test_a_wrong_query_is_refused(desk: Desk, query: dict[str, str]) -> None:
+def test_an_invalid_query_is_refused(desk: Desk, query: dict[str, str]) -> None:
     declare(desk)
     assert desk.get(PEEK, **query)[0] == 400
 
 
-def test_peeking_needs_the_permission_to_read(desk: Desk) -> None:
+def test_peeking_requires_the_permission_to_read(desk: Desk) -> None:
     declare(desk)
     desk.broker.users.set_permission(desk.user, "/", Permission(read="^$"))
     assert desk.get(PEEK)[0] == 401

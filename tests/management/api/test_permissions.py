@@ -43,7 +43,7 @@ def test_a_permission_is_set_changed_and_cleared(desk: Desk) -> None:
         ("v/alice", {**ALL, "read": "("}, ["invalid_regexp", "(", '{"missing )",1}']),
     ],
 )
-def test_a_wrong_permission_is_refused(desk: Desk, path: str, given: Any, reason: Any) -> None:
+def test_an_invalid_permission_is_refused(desk: Desk, path: str, given: Any, reason: Any) -> None:
     assert desk.ask("PUT", f"/api/permissions/{path}", given) == (400, reason)
 
 
@@ -75,5 +75,5 @@ def test_topic_permissions_are_set_listed_and_cleared(desk: Desk) -> None:
         ({"write": "", "read": ""}, "[{key_missing,exchange}]"),
     ],
 )
-def test_a_wrong_topic_permission_is_refused(desk: Desk, given: Any, reason: Any) -> None:
+def test_an_invalid_topic_permission_is_refused(desk: Desk, given: Any, reason: Any) -> None:
     assert desk.ask("PUT", "/api/topic-permissions/v/alice", given) == (400, reason)

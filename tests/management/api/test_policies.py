@@ -30,7 +30,7 @@ def test_a_policy_is_in_force_at_once(desk: Desk) -> None:
     assert desk.ask("DELETE", PATH) == desk.get(PATH) == (404, "Not Found")
 
 
-def test_operator_policies_stand_beside(desk: Desk) -> None:
+def test_operator_policies_are_separate_from_policies(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/operator-policies/%2F/p", LIMIT)[0] == 201
     assert desk.get("/api/policies") == (200, [])
     assert desk.get("/api/operator-policies/%2F/p")[1]["definition"] == {"max-length": 1}
@@ -52,19 +52,19 @@ def test_operator_policies_stand_beside(desk: Desk) -> None:
         ({**LIMIT, "priority": None}, "Validation failed\n\npriority should be a number, actually was null\n"),
     ],
 )
-def test_a_wrong_policy_is_refused_in_rabbitmqs_words(desk: Desk, given: Any, reason: str) -> None:
+def test_an_invalid_policy_is_refused_in_rabbitmqs_words(desk: Desk, given: Any, reason: str) -> None:
     assert desk.ask("PUT", PATH, given) == (400, reason)
 
 
 @pytest.mark.parametrize("value", [2**63, {"max-length": 2**63}, {"delivery-limit": -(2**63) - 1}])
-def test_a_number_that_64_bits_do_not_hold_is_refused(desk: Desk, value: Any) -> None:
+def test_a_number_beyond_64_bits_is_refused(desk: Desk, value: Any) -> None:
     for key in ("definition", "priority"):
         assert desk.ask("PUT", PATH, {**LIMIT, key: value})[0] == 400
     assert desk.get("/api/policies") == (200, [])
 
 
 @pytest.mark.parametrize("value", [10**400, -1, 1.5, "x", None, [], {"a": [{}]}, True])
-def test_no_value_breaks_anything(desk: Desk, value: Any) -> None:
+def test_every_value_is_accepted_or_refused_with_a_reason(desk: Desk, value: Any) -> None:
     for key in ("definition", "pattern", "priority", "apply-to"):
         status, reason = desk.ask("PUT", PATH, {**LIMIT, key: value})
         assert status == 201 or (status == 400 and reason), key
@@ -79,6 +79,6 @@ def test_a_policymaker_sets_policies_in_permitted_vhosts(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/operator-policies/%2F/p", LIMIT)[0] == 401
 
 
-def test_a_vhost_that_is_not_there_has_no_policies(desk: Desk) -> None:
+def test_policies_of_a_missing_vhost_are_not_found(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/policies/none/p", LIMIT) == (404, "vhost_not_found")
     assert desk.get("/api/policies/none") == (404, "Not Found")

@@ -33,7 +33,7 @@ def test_a_declared_queue_is_listed_at_once() -> None:
     }
 
 
-def test_messages_are_counted_at_once_wherever_they_are() -> None:
+def test_counts_of_ready_and_unacked_messages_are_current() -> None:
     desk = desk_with("q")
     peer = desk.lab.connect()
     peer.publish("q", b"12345", delivery_mode=2, timestamp=None)
@@ -92,13 +92,13 @@ def test_a_mismatch_is_refused_in_rabbitmqs_words(body: Any, reason: Any) -> Non
 
 
 @pytest.mark.parametrize("name", ["amq.x", "x" * 256])
-def test_a_name_that_may_not_be_makes_no_queue(name: str) -> None:
+def test_a_queue_with_an_invalid_name_is_refused(name: str) -> None:
     desk = Desk()
     assert desk.ask("PUT", Q + name)[0] in (400, 401)
     assert desk.get("/api/queues")[1] == []
 
 
-def test_line_ends_are_no_part_of_a_name() -> None:
+def test_line_ends_are_stripped_from_names() -> None:
     assert desk_with("a%0D%0Ab").get(Q + "ab", columns="name")[1] == {"name": "ab"}
 
 
@@ -110,7 +110,7 @@ def test_a_name_of_any_octets_is_listed_and_found() -> None:
     assert desk.ask("DELETE", Q + "%FF%00") == (204, None)
 
 
-def test_a_queue_is_deleted_unless_it_is_used_or_not_empty() -> None:
+def test_a_queue_in_use_or_with_messages_is_deleted_only_without_conditions() -> None:
     desk = desk_with("q")
     peer = desk.lab.connect()
     peer.publish("q")
@@ -133,7 +133,7 @@ def test_an_exclusive_queue_belongs_to_its_connection() -> None:
         assert reason.startswith("cannot obtain exclusive access to locked queue 'q' in vhost '/'")
 
 
-def test_permissions_count_for_http_as_for_amqp() -> None:
+def test_permissions_apply_as_over_amqp() -> None:
     desk = desk_with("q")
     desk.be("management", configure="^m", write="", read="")
     assert desk.ask("PUT", Q + "m") == (201, None)
@@ -156,11 +156,11 @@ def test_a_missing_queue_is_not_found(path: str) -> None:
     assert Desk().get(path) == (404, "Not Found")
 
 
-def test_a_vhost_that_is_not_there_takes_no_queue() -> None:
+def test_a_queue_in_a_missing_vhost_is_refused() -> None:
     assert Desk().ask("PUT", "/api/queues/nope/q") == (404, "vhost_not_found")
 
 
-def test_the_capacity_of_no_consumers_is_a_whole_number() -> None:
+def test_the_consumer_capacity_without_consumers_is_an_integer() -> None:
     desk = desk_with("q")
     assert repr(desk.get(Q + "q")[1]["consumer_capacity"]) == "0"
     peer = desk.lab.connect()

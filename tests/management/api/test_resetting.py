@@ -24,7 +24,7 @@ def test_a_reset_deletes_everything(desk: Desk) -> None:
     assert list(desk.broker.users) == ["guest"]
 
 
-def test_a_reset_of_a_vhost_leaves_the_others(desk: Desk) -> None:
+def test_a_reset_of_a_vhost_does_not_change_others(desk: Desk) -> None:
     desk.ask("PUT", "/api/vhosts/v")
     declare(desk)
     declare(desk, "v")
@@ -33,7 +33,7 @@ def test_a_reset_of_a_vhost_leaves_the_others(desk: Desk) -> None:
     assert desk.ask("POST", "/_broker/reset", query={"vhost": "none"}) == (404, "Not Found")
 
 
-def test_only_an_administrator_may_reset(desk: Desk) -> None:
+def test_a_reset_requires_an_administrator(desk: Desk) -> None:
     desk.broker.users.set_tags(desk.user, ["monitoring"])
     assert desk.ask("POST", "/_broker/reset")[0] == 401
 

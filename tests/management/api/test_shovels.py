@@ -26,7 +26,7 @@ def desk() -> Desk:
     return desk
 
 
-def test_shovels_tell_how_they_are_doing() -> None:
+def test_shovels_are_listed_with_their_state() -> None:
     status, (one, other) = desk().get("/api/shovels")
     assert status == 200
     assert (one["name"], one["vhost"], one["state"], one["src_queue"]) == ("s", "/", "running", "q")

@@ -5,7 +5,7 @@ from pamqp import commands
 from tests.management.asking import NOW, Desk
 
 
-def test_a_snapshot_goes_over_http_and_back() -> None:
+def test_a_snapshot_is_saved_and_restored_over_http() -> None:
     desk = Desk()
     desk.lab.now = NOW
     peer = desk.lab.connect()
@@ -23,7 +23,7 @@ def test_a_snapshot_goes_over_http_and_back() -> None:
     assert [message.body for message in desk.broker.vhosts["copy"].queues["q"].messages()] == [b"\xff"]
 
 
-def test_only_an_administrator_has_snapshots() -> None:
+def test_snapshots_require_an_administrator() -> None:
     desk = Desk()
     desk.be("monitoring", configure=".*", write=".*", read=".*")
     assert desk.get("/_broker/snapshot/%2F")[0] == 401
@@ -35,5 +35,5 @@ def test_an_invalid_snapshot_is_refused() -> None:
     assert desk.ask("PUT", "/_broker/snapshot/%2F", {"format": 1})[0] == 400
 
 
-def test_there_is_no_snapshot_of_a_vhost_that_is_not_there() -> None:
+def test_a_snapshot_of_a_missing_vhost_is_not_found() -> None:
     assert Desk().get("/_broker/snapshot/none")[0] == 404

@@ -16,7 +16,7 @@ def test_each_number_has_its_details() -> None:
 @given(integers(0, 250_000_000_000_000))
 @example(1_700_000_000_165)
 @example(951_782_400_000)
-def test_a_time_is_written_as_rabbitmq_does(at_ms: int) -> None:
+def test_times_are_written_as_in_rabbitmq(at_ms: int) -> None:
     told = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
     assert iso_time(at_ms) == told.isoformat(timespec="milliseconds")
 
@@ -37,5 +37,5 @@ def test_rates_are_those_of_the_last_seconds() -> None:
     assert len(asked["message_stats"]["publish_details"]["samples"]) == 3
 
 
-def test_samples_that_cannot_be_are_refused() -> None:
+def test_invalid_ranges_of_samples_are_refused() -> None:
     assert Desk().get("/api/overview", lengths_age="10", lengths_incr="0")[0] == 400

@@ -36,7 +36,7 @@ def test_a_changed_user_keeps_the_permissions(desk: Desk) -> None:
     assert desk.broker.users["guest"].can_open("/")
 
 
-def test_a_hash_is_taken_as_it_is(desk: Desk) -> None:
+def test_a_password_hash_is_stored_unchanged(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/users/alice", {"password_hash": HASH, "tags": ""})[0] == 201
     assert desk.broker.users["alice"].accepts(b"secret")
     assert desk.get("/api/users/alice")[1]["password_hash"] == HASH
@@ -57,7 +57,7 @@ def test_a_user_without_a_password_cannot_log_in(desk: Desk) -> None:
         ({"password_hash": HASH, "tags": "", "hashing_algorithm": None}, ["not_string", "hashing_algorithm"]),
     ],
 )
-def test_a_wrong_user_is_refused_and_nothing_changes(desk: Desk, given: Any, reason: Any) -> None:
+def test_an_invalid_user_is_refused_and_nothing_changes(desk: Desk, given: Any, reason: Any) -> None:
     assert desk.ask("PUT", "/api/users/alice", given) == (400, reason)
     assert "alice" not in desk.broker.users
 
@@ -69,7 +69,7 @@ def test_a_deleted_user_is_gone(desk: Desk) -> None:
     assert desk.get("/api/users/alice") == (404, "Not Found")
 
 
-def test_many_are_deleted_until_one_is_not_there(desk: Desk) -> None:
+def test_a_bulk_deletion_stops_at_the_first_missing_user(desk: Desk) -> None:
     for name in ("a", "b", "c"):
         desk.ask("PUT", f"/api/users/{name}", {"password": "a", "tags": ""})
     assert desk.ask("POST", "/api/users/bulk-delete", {"users": ["a", "b"]})[0] == 204
@@ -83,6 +83,6 @@ def test_users_without_any_permission_are_listed(desk: Desk) -> None:
     assert [user["name"] for user in desk.get("/api/users/without-permissions")[1]] == ["alice"]
 
 
-def test_only_administrators_see_users(desk: Desk) -> None:
+def test_users_require_an_administrator(desk: Desk) -> None:
     desk.broker.users.set_tags(desk.broker.users["guest"], ["monitoring"])
     assert desk.get("/api/users")[0] == 401

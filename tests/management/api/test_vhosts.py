@@ -14,7 +14,7 @@ def desk() -> Desk:
     return Desk()
 
 
-def test_a_vhost_is_created_with_what_is_noted_and_its_creator_may_all(desk: Desk) -> None:
+def test_a_vhost_is_created_with_metadata_and_all_permissions_for_its_creator(desk: Desk) -> None:
     given = {"description": "d", "tags": "a,b", "tracing": True, "default_queue_type": "quorum"}
     assert desk.ask("PUT", "/api/vhosts/v", given)[0] == 201
     status, vhost = desk.get("/api/vhosts/v")
@@ -25,7 +25,7 @@ def test_a_vhost_is_created_with_what_is_noted_and_its_creator_may_all(desk: Des
     assert desk.user.permissions["v"] == Permission()
 
 
-def test_a_change_keeps_what_it_does_not_mention(desk: Desk) -> None:
+def test_a_change_keeps_unmentioned_metadata(desk: Desk) -> None:
     desk.ask("PUT", "/api/vhosts/v", {"description": "d", "tags": "a"})
     assert desk.ask("PUT", "/api/vhosts/v", {"tracing": True})[0] == 204
     assert desk.ask("PUT", "/api/vhosts/v", {"tags": ["b"]})[0] == 204
@@ -43,7 +43,7 @@ def test_a_change_keeps_what_it_does_not_mention(desk: Desk) -> None:
         ({"default_queue_type": 5}, "Unsupported default queue type: 5"),
     ],
 )
-def test_a_wrong_vhost_is_not_created(desk: Desk, given: Any, reason: Any) -> None:
+def test_an_invalid_vhost_is_not_created(desk: Desk, given: Any, reason: Any) -> None:
     assert desk.ask("PUT", "/api/vhosts/v", given) == (400, reason)
     assert "v" not in desk.broker.vhosts
 
@@ -66,7 +66,7 @@ def test_messages_of_a_vhost_are_counted(desk: Desk) -> None:
     assert desk.get("/api/vhosts/%2F")[1]["messages_ready"] == 1
 
 
-def test_a_vhost_tells_what_was_published_and_delivered_there(desk: Desk) -> None:
+def test_a_vhost_has_the_counters_of_its_messages(desk: Desk) -> None:
     vhost = desk.broker.vhosts["/"]
     assert "message_stats" not in desk.get("/api/vhosts/%2F")[1]
     vhost.counts.add(vhost.default_exchange, [], 3, mandatory=False)
@@ -77,7 +77,7 @@ def test_a_vhost_tells_what_was_published_and_delivered_there(desk: Desk) -> Non
     assert "message_stats" not in desk.get("/api/vhosts", disable_stats="true")[1][0]
 
 
-def test_others_see_the_vhosts_that_they_may_open(desk: Desk) -> None:
+def test_other_users_see_the_vhosts_that_they_may_open(desk: Desk) -> None:
     desk.ask("PUT", "/api/vhosts/v")
     desk.user = desk.broker.users.add("alice", "a", tags=("management",))
     assert desk.get("/api/vhosts") == (200, [])

@@ -53,19 +53,19 @@ def written(**told: Any) -> bytes:
         captured(b"x" * 300_000),
     ],
 )
-def test_a_message_comes_back_to_the_octet(one: CapturedMessage) -> None:
+def test_a_message_is_read_back_unchanged(one: CapturedMessage) -> None:
     (again,) = read([HEADER, message_line(one)])
     assert facts(again) == facts(one)
 
 
 @given(st.binary(max_size=50), st.dictionaries(st.text(max_size=5), st.integers(-(2**31), 2**31 - 1) | st.text()))
-def test_any_body_and_headers_come_back(body: bytes, headers: dict[str, Any]) -> None:
+def test_any_body_and_headers_are_read_back_unchanged(body: bytes, headers: dict[str, Any]) -> None:
     one = captured(body, headers=headers)
     (again,) = read([HEADER, message_line(one)])
     assert facts(again) == facts(one)
 
 
-def test_a_line_is_readable_and_says_more_only_where_json_is_not_exact() -> None:
+def test_a_line_has_encoded_properties_only_where_json_is_not_exact() -> None:
     told = json.loads(message_line(captured(b"x", routing_key="k", headers={"a": "b", "n": fields.Long(7)})))
     assert told == {
         "at_us": 5,
@@ -90,7 +90,7 @@ def test_skipped_messages_are_counted_in_their_place() -> None:
     assert list(read([HEADER, skipped_line(3)])) == [Skipped(3)]
 
 
-def test_the_header_says_of_what_and_when_it_is() -> None:
+def test_the_header_has_the_vhost_and_the_time() -> None:
     assert read_header(header_line("shöp", 17)) == Header("shöp", 17)
 
 

@@ -98,7 +98,7 @@ def test_a_vhost_is_exported_without_its_name_in_each_object(broker: Broker) -> 
     }
 
 
-def test_there_must_be_the_vhost_that_is_exported(broker: Broker) -> None:
+def test_exporting_a_missing_vhost_is_an_error(broker: Broker) -> None:
     with pytest.raises(DoesNotExist, match="Virtual host 'v' does not exist"):
         export(broker, "v")
 
@@ -111,14 +111,14 @@ def test_exclusive_queues_and_their_bindings_are_not_exported(broker: Broker) ->
     assert (told["queues"], told["bindings"]) == ([], [])
 
 
-def test_a_protected_vhost_is_protected_where_it_is_imported(broker: Broker) -> None:
+def test_an_imported_vhost_keeps_its_metadata_and_protection(broker: Broker) -> None:
     broker.add_vhost("v", Metadata("d", ("a",), "stream", True))
     other = new_broker()
     import_(other, tellable(export(broker)))
     assert other.vhosts["v"].metadata == Metadata("d", ("a",), "stream", True)
 
 
-def test_all_that_is_exported_comes_back(broker: Broker) -> None:
+def test_exported_definitions_are_imported_completely(broker: Broker) -> None:
     document = sample("s")
     late = {"name": "late", "type": "x-delayed-message", "durable": True, "auto_delete": False, "internal": False}
     local = {**late, "name": "local", "type": "x-local-random", "arguments": {}}
@@ -144,7 +144,7 @@ def test_importing_twice_changes_nothing(broker: Broker) -> None:
 # Documents
 
 
-def test_nothing_is_an_empty_document_and_a_mark_of_octet_order_is_passed_over() -> None:
+def test_an_empty_file_is_an_empty_document_and_a_byte_order_mark_is_ignored() -> None:
     assert parse(b"") == {}
     assert parse(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
@@ -167,16 +167,16 @@ def test_an_invalid_document_is_refused_with_the_reason(octets: bytes, reason: s
     assert str(caught.value) == reason
 
 
-def test_a_number_of_ten_thousand_digits_is_no_number_either() -> None:
+def test_a_number_of_ten_thousand_digits_is_refused() -> None:
     with pytest.raises(NotJSON):
         parse(b"9" * 10_000)
 
 
-def test_escaped_characters_are_what_they_are() -> None:
+def test_escaped_characters_are_decoded() -> None:
     assert parse(b'"\\u00e9\\ud83d\\ude00"') == "é\U0001f600"
 
 
-def test_no_program_that_reads_definitions_waits_for_aiohttp() -> None:
+def test_reading_definitions_does_not_import_aiohttp() -> None:
     """It takes 150 ms to import, and the broker's port is to be open before."""
     code = (
         "import sys, amqp_broker.cli.main, amqp_broker.management.documents.exporting; print('aiohttp' in sys.modules)"

@@ -167,7 +167,7 @@ def test_an_error_names_its_object_and_changes_nothing(broker: Broker, section: 
     assert reason(broker, document) == text
 
 
-def test_without_what_is_wrong_the_same_document_is_imported(broker: Broker) -> None:
+def test_the_same_document_without_its_errors_is_imported(broker: Broker) -> None:
     assert import_(broker, {section: [item] for section, item in GOOD.items()}) == [
         "binding 'k' of exchange 'e' to queue 'q' in vhost '/' is skipped, since there is no exchange 'e'"
     ]
@@ -185,12 +185,12 @@ def test_a_document_is_an_object(broker: Broker, document: Any) -> None:
     assert reason(broker, document).startswith("definitions should be an object, actually were ")
 
 
-def test_unknown_sections_and_keys_are_passed_over(broker: Broker) -> None:
+def test_unknown_sections_and_keys_are_ignored(broker: Broker) -> None:
     assert import_(broker, {"foo": 5, "queues": [{**QUEUE, "foo": 5, "type": "quorum"}]}) == []
     assert broker.vhosts["/"].queues["q"].type == "classic"
 
 
-def test_more_queues_than_there_may_be_are_refused_before_the_first(broker: Broker) -> None:
+def test_queues_beyond_the_limit_are_refused_before_the_first_is_declared(broker: Broker) -> None:
     new_queue(broker.vhosts["/"], "there")
     broker.vhosts["/"].limits.set("max-queues", 2)
     queues = [{**QUEUE, "name": name} for name in ("there", "a", "b", "b")]
@@ -239,7 +239,7 @@ def test_existing_objects_stay_as_they_are(broker: Broker) -> None:
     assert len(exchange.bindings) == 1
 
 
-def test_names_that_only_a_broker_gives_are_skipped(broker: Broker) -> None:
+def test_objects_with_reserved_names_are_skipped(broker: Broker) -> None:
     document = {
         "queues": [{**QUEUE, "name": "amq.gen-x"}],
         "exchanges": [{**EXCHANGE, "name": "amq.mine"}, {**EXCHANGE, "name": ""}],
@@ -276,11 +276,11 @@ def test_tags_are_an_array_or_a_text_with_commas(broker: Broker, tags: Any) -> N
 
 
 @pytest.mark.parametrize("tags", ["", [], None])
-def test_no_tags_are_none(broker: Broker, tags: Any) -> None:
+def test_missing_tags_mean_no_tags(broker: Broker, tags: Any) -> None:
     assert imported(broker, tags=tags).tags == ()
 
 
-def test_documents_of_very_old_versions_tell_administrators_otherwise(broker: Broker) -> None:
+def test_documents_of_very_old_versions_have_a_key_for_administrators(broker: Broker) -> None:
     users = [{"name": "a", "administrator": "true"}, {"name": "b", "administrator": False}]
     import_(broker, {"users": users})
     assert (broker.users["a"].tags, broker.users["b"].tags) == (("administrator",), ())
@@ -292,7 +292,7 @@ def test_a_plain_password_is_hashed(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("password", [{}, {"password": ""}, {"password_hash": ""}])
-def test_without_a_password_none_fits(broker: Broker, password: dict[str, Any]) -> None:
+def test_a_user_without_a_password_accepts_none(broker: Broker, password: dict[str, Any]) -> None:
     assert not imported(broker, **password).accepts(b"")
 
 
@@ -307,7 +307,7 @@ def test_without_a_password_none_fits(broker: Broker, password: dict[str, Any]) 
         ("sha256", {}),
     ],
 )
-def test_the_version_tells_the_algorithm_of_hashes_that_do_not(
+def test_the_version_decides_the_algorithm_of_hashes_without_one(
     broker: Broker, version: str, document: dict[str, Any]
 ) -> None:
     if version == "md5":
@@ -334,7 +334,7 @@ def test_the_importing_user_gets_all_permissions_in_a_new_vhost(broker: Broker) 
     assert broker.users["guest"].permissions.keys() == {"/", "new"}
 
 
-def test_tracing_is_switched(broker: Broker) -> None:
+def test_tracing_is_started_and_stopped(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     import_(broker, {"vhosts": [{"name": "/", "tracing": True}]})
     trace = vhost.trace
@@ -371,12 +371,12 @@ def test_an_import_into_a_vhost_changes_no_other(broker: Broker) -> None:
     assert broker.vhosts["/"].queues == {}
 
 
-def test_there_must_be_the_vhost_that_is_imported_into(broker: Broker) -> None:
+def test_importing_into_a_missing_vhost_is_an_error(broker: Broker) -> None:
     with pytest.raises(DoesNotExist, match="Virtual host 'v' does not exist"):
         import_(broker, {}, "v")
 
 
-def test_a_broker_stays_the_one_it_is(broker: Broker) -> None:
+def test_the_cluster_id_is_not_imported(broker: Broker) -> None:
     own = broker.cluster_id
     import_(broker, {"global_parameters": [{"name": "internal_cluster_id", "value": "other"}]})
     assert broker.cluster_id == own

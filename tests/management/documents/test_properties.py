@@ -26,7 +26,7 @@ def test_properties_have_the_names_of_amqp() -> None:
         ({"headers": {"a": 1 << 64}}, f"argument 'a' is {1 << 64}, which 64 bits do not hold"),
     ],
 )
-def test_a_wrong_property_has_the_reason_of_rabbitmq(given: Any, reason: Any) -> None:
+def test_an_invalid_property_has_the_reason_of_rabbitmq(given: Any, reason: Any) -> None:
     with pytest.raises(InvalidProperty) as caught:
         properties_of(given)
     assert caught.value.reason == reason

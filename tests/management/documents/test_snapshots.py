@@ -71,7 +71,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_messages_come_back_in_their_order_with_their_properties(lab: Lab, kind: str) -> None:
+def test_messages_are_restored_in_order_with_their_properties(lab: Lab, kind: str) -> None:
     peer = declared(lab, **KINDS[kind])
     for number in range(12):
         priority = (0, 9, 5)[number % 3]
@@ -99,7 +99,7 @@ def test_a_restored_queue_counts_its_octets_against_its_limit(lab: Lab) -> None:
     assert copy.ready_count == 2
 
 
-def test_times_to_live_go_on_where_they_stood(lab: Lab) -> None:
+def test_remaining_times_to_live_are_restored(lab: Lab) -> None:
     peer = declared(lab)
     peer.publish("q", b"m", expiration="1000")
     lab.advance(400)
@@ -110,7 +110,7 @@ def test_times_to_live_go_on_where_they_stood(lab: Lab) -> None:
     assert copy.ready_count == 0
 
 
-def test_a_delivery_limit_counts_on(lab: Lab) -> None:
+def test_delivery_counts_are_restored(lab: Lab) -> None:
     peer = declared(lab, **{"x-queue-type": "quorum", "x-delivery-limit": 1})
     peer.publish("q", b"m")
     peer.send(commands.Basic.Get(queue="q"))
@@ -144,7 +144,7 @@ def test_a_stream_keeps_offsets_and_times(lab: Lab) -> None:
     assert copy.log.content_bytes == stream.log.content_bytes
 
 
-def test_delayed_messages_wait_for_what_is_left(lab: Lab) -> None:
+def test_delayed_messages_are_restored_with_the_remaining_delay(lab: Lab) -> None:
     peer = declared(lab)
     delayed: FieldTable = {"x-delayed-type": "fanout"}
     peer.send(commands.Exchange.Declare(exchange="x", exchange_type="x-delayed-message", arguments=delayed))
@@ -158,7 +158,7 @@ def test_delayed_messages_wait_for_what_is_left(lab: Lab) -> None:
     assert copy.ready_count == 1
 
 
-def test_bindings_and_policies_come_with_the_messages(lab: Lab) -> None:
+def test_bindings_and_policies_are_restored_with_the_messages(lab: Lab) -> None:
     peer = declared(lab)
     peer.send(commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key="a.*"))
     moved(lab)
@@ -166,7 +166,7 @@ def test_bindings_and_policies_come_with_the_messages(lab: Lab) -> None:
     assert [binding.routing_key for binding in exchange.bindings.values()] == ["a.*"]
 
 
-def test_a_vhost_with_something_in_it_is_refused_and_stays_as_it_was() -> None:
+def test_a_vhost_that_is_not_empty_is_refused_and_stays_unchanged() -> None:
     lab = Lab()
     declared(lab).publish("q", b"m")
     with pytest.raises(NotEmpty, match="vhost '/' is not empty"):
@@ -174,7 +174,7 @@ def test_a_vhost_with_something_in_it_is_refused_and_stays_as_it_was() -> None:
     assert lab.vhost.queues["q"].ready_count == 1
 
 
-def test_a_vhost_that_is_to_be_cleared_has_what_the_snapshot_tells_and_nothing_else() -> None:
+def test_a_cleared_vhost_has_only_the_contents_of_the_snapshot() -> None:
     lab = Lab()
     peer = declared(lab)
     peer.publish("q", b"m")
@@ -217,7 +217,7 @@ def test_an_invalid_snapshot_changes_nothing(what: str) -> None:
     assert "new" not in lab.broker.vhosts
 
 
-def test_messages_of_a_stream_go_to_no_other_queue() -> None:
+def test_messages_of_a_stream_are_not_restored_to_another_type_of_queue() -> None:
     lab = Lab()
     declared(lab, **{"x-queue-type": "stream"})
     snapshot = as_json(taken(lab.broker, "/"))

@@ -79,5 +79,5 @@ def test_every_type_of_field_has_a_value_in_json(value: Any, told: str) -> None:
     assert json.dumps(json_of(value), ensure_ascii=False, allow_nan=False) == told
 
 
-def test_a_text_that_is_one_stays_the_same() -> None:
+def test_a_valid_text_is_unchanged() -> None:
     assert text_of("aé\u20ac\U0001f600") == "aé\u20ac\U0001f600"

@@ -23,5 +23,5 @@ def test_errors_of_the_broker_have_the_status_that_rabbitmq_answers(error: Excep
     assert (refusal.status, refusal.reason) == (status, reason)
 
 
-def test_other_errors_are_internal() -> None:
+def test_other_errors_are_answered_with_500() -> None:
     assert refusal_of(KeyError("x")) is None

@@ -5,7 +5,7 @@ from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 
-def test_a_declaration_has_what_the_decorator_and_the_docstring_say() -> None:
+def test_an_endpoint_is_declared_by_its_decorator_and_docstring() -> None:
     endpoints = Endpoints()
 
     @endpoints.on("GET /a", "POST /a/{name}", tag=MANAGEMENT)

@@ -85,5 +85,5 @@ def test_an_invalid_field_table_is_refused(value: Any) -> None:
     assert caught.value.status == 400
 
 
-def test_a_table_as_deep_as_clients_may_send_is_taken() -> None:
+def test_a_table_as_deep_as_clients_may_send_is_accepted() -> None:
     fields.encode_table(json.to_table(nested(fields.DEPTH_MAX - 1)))

@@ -48,7 +48,7 @@ def test_values_of_all_kinds_are_sorted_as_erlang_does() -> None:
     assert [row["v"] for row in ask(rows, sort="v")] == [1.5, 2, False, None, True, [1], {"a": 1}, "text"]
 
 
-def test_a_page_tells_what_is_around_it() -> None:
+def test_a_page_has_the_counts_of_the_whole_list() -> None:
     assert ask(page="2", page_size="2") == {
         "total_count": 3,
         "item_count": 1,
@@ -70,12 +70,12 @@ def test_a_page_tells_what_is_around_it() -> None:
         ({"name": "zork"}, []),
     ],
 )
-def test_a_page_is_of_those_whose_names_match(query: dict[str, str], found: list[str]) -> None:
+def test_a_page_contains_the_items_whose_names_match(query: dict[str, str], found: list[str]) -> None:
     page = ask(page="1", **query)
     assert (names(page), page["filtered_count"], page["total_count"]) == (found, len(found), 3)
 
 
-def test_names_do_not_matter_without_a_page() -> None:
+def test_a_name_filter_has_no_effect_without_a_page() -> None:
     assert names(ask(name="zork")) == ["Ab", "a", "b"]
 
 
@@ -96,19 +96,19 @@ def test_names_do_not_matter_without_a_page() -> None:
         ({"page": "2", "name": "zork"}, "page_out_of_range", "Page out of range, page: 2 page size: 100, len: 0"),
     ],
 )
-def test_a_page_that_cannot_be_is_refused(query: dict[str, str], error: str, reason: str) -> None:
+def test_an_invalid_page_is_refused(query: dict[str, str], error: str, reason: str) -> None:
     with pytest.raises(Refusal) as caught:
         ask(**query)
     assert (caught.value.status, caught.value.error) == (400, error)
     assert caught.value.reason.endswith(reason)
 
 
-def test_a_pattern_that_backtracks_for_ever_matches_nothing_soon() -> None:
+def test_a_pattern_that_backtracks_forever_matches_nothing_after_a_short_time() -> None:
     rows = [{"name": "a" * 200 + "!"}]
     assert ask(rows, page="1", name="(a|a)*$", use_regex="true")["filtered_count"] in (0, 1)
 
 
-def test_for_a_page_only_its_rows_are_made_in_full() -> None:
+def test_only_the_rows_of_a_page_are_built_completely() -> None:
     desk, made = Desk(), []
 
     def view(row: dict[str, Any]) -> dict[str, Any]:

@@ -66,10 +66,10 @@ def test_an_unknown_path_is_not_found(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/%", "/%2", "/%zz", "/a%2x"])
-def test_a_percent_sign_needs_its_digits(path: str) -> None:
+def test_a_percent_sign_without_two_digits_is_refused(path: str) -> None:
     with pytest.raises(BrokenPath):
         segments_of(path)
 
 
-def test_of_a_query_the_first_of_a_name_counts() -> None:
+def test_the_first_of_repeated_query_parameters_applies() -> None:
     assert query_of("a=1&a=2&b=&c&d=%FF+x") == {"a": "1", "b": "", "c": "", "d": "\udcff x"}

@@ -9,12 +9,12 @@ def test_methods_are_in_the_order_of_rabbitmq() -> None:
     assert allowed(["POST"]) == "POST, OPTIONS"
 
 
-def test_a_value_is_json_and_octets_are_sent_as_they_are() -> None:
+def test_values_are_sent_as_json_and_octets_unchanged() -> None:
     assert (respond({"a": 1}).body, respond({"a": 1}).content_type) == (b'{"a":1}', "application/json")
     assert respond(Answer(200, b"text", {"Content-Type": "text/plain"})).body == b"text"
     assert respond(Answer(204)).body is None
 
 
-def test_unknown_credentials_are_challenged() -> None:
+def test_missing_or_wrong_credentials_are_challenged() -> None:
     response = refuse(unauthenticated("Login failed"))
     assert (response.status, response.headers["WWW-Authenticate"]) == (401, 'Basic realm="RabbitMQ Management"')

@@ -37,7 +37,7 @@ def test_all_missing_keys_are_named() -> None:
     assert refusal(Body, {"first": None}) == "[{key_missing,second}]"
 
 
-def test_a_body_has_defaults_and_may_have_other_keys() -> None:
+def test_a_body_has_defaults_and_may_have_unknown_keys() -> None:
     assert read(Body, {"first": "a", "second": "b", "third": 1}) == Body("a", "b")
 
 
@@ -45,7 +45,7 @@ def test_a_key_may_differ_from_the_attribute() -> None:
     assert read(Body, {"first": "a", "second": "b", "apply-to": "queues"}).apply_to == "queues"
 
 
-def test_a_wrong_value_is_refused_in_the_words_of_rabbitmq() -> None:
+def test_an_invalid_value_is_refused_in_the_words_of_rabbitmq() -> None:
     assert refusal(Body, {"first": 5, "second": "b"}) == ["not_string", "first"]
     assert refusal(Body, {"first": "a", "second": "b", "number": "x"}) == ["not_integer", "x"]
 
@@ -57,20 +57,20 @@ def test_the_values_of_a_query_are_text() -> None:
 
 
 @pytest.mark.parametrize("value", ["x", "", "-1", "1.5", "1" * 19, "٣"])
-def test_a_wrong_number_is_refused_with_the_right_ones(value: str) -> None:
+def test_the_refusal_of_a_number_names_the_valid_ones(value: str) -> None:
     assert refusal(Query, {"count": value}, is_query=True) == "count must be a non-negative whole number"
 
 
-def test_a_word_must_be_one_of_the_declared_ones() -> None:
+def test_a_word_that_is_not_declared_is_refused() -> None:
     assert refusal(Query, {"state": "gone"}, is_query=True) == "state must be ready, unacked or delayed"
 
 
-def test_unknown_parameters_are_refused_where_they_are_declared_so() -> None:
+def test_unknown_parameters_are_refused_if_the_declaration_forbids_them() -> None:
     assert refusal(Query, {"b": "", "a": ""}, is_query=True) == "unknown: a, b"
 
 
 @pytest.mark.parametrize("value", ["x", "", "1.5", "1" * 5000, 1.5, None, True, [], {}])
-def test_a_wrong_integer_is_in_the_refusal(value: Any) -> None:
+def test_the_refusal_of_an_integer_has_the_given_value(value: Any) -> None:
     with pytest.raises(Refusal) as caught:
         shapes.integer("count", value)
     assert caught.value.reason == ["not_integer", value]
@@ -89,7 +89,7 @@ def test_a_flag_may_be_text_or_null(value: Any, flag: bool | None) -> None:
 
 
 @pytest.mark.parametrize("value", ["maybe", 1, [], {}])
-def test_a_wrong_flag_is_in_the_refusal(value: Any) -> None:
+def test_the_refusal_of_a_flag_has_the_given_value(value: Any) -> None:
     with pytest.raises(Refusal) as caught:
         shapes.boolean("tracing", value)
     assert caught.value.reason == ["not_boolean", value]
@@ -101,12 +101,12 @@ def test_tags_are_text_with_commas_or_a_list(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [5, None, [5], {}, True])
-def test_other_tags_are_refused(value: Any) -> None:
+def test_invalid_tags_are_refused(value: Any) -> None:
     with pytest.raises(Refusal):
         shapes.tags("tags", value)
 
 
-def test_wrong_base64_is_in_the_refusal() -> None:
+def test_the_refusal_of_invalid_base64_has_the_given_value() -> None:
     assert shapes.octets_of_base64("/wA=") == b"\xff\0"
     with pytest.raises(Refusal) as caught:
         shapes.octets_of_base64("!!")

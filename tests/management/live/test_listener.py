@@ -44,7 +44,7 @@ def test_a_burst_of_changes_is_one_update() -> None:
     assert ear.woken == 2
 
 
-def test_a_slow_reader_loses_the_oldest_events_and_learns_how_many() -> None:
+def test_a_slow_reader_loses_the_oldest_events_and_gets_their_number() -> None:
     ear = Ear()
     for number in range(EVENTS_MAX + 12):
         ear.hear(str(number).encode())

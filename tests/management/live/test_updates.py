@@ -67,7 +67,7 @@ def test_a_subscription_ends_with_the_vhost() -> None:
     assert not subscribed.is_allowed()
 
 
-def test_nothing_is_traced_without_a_listener() -> None:
+def test_messages_are_traced_only_while_there_is_a_listener() -> None:
     desk = Desk()
     listener = Listener(lambda: None)
     subscribed = subscription(desk, desk.user, streams="topology,messages", vhost="/")
@@ -117,7 +117,7 @@ def test_events_come_as_they_happen(running: RunningServer) -> None:
     running.until(lambda server: len(server.broker.events.listeners) == 1)  # the log
 
 
-def test_the_tap_is_off_when_the_last_one_has_gone(running: RunningServer) -> None:
+def test_observation_ends_with_the_last_listener(running: RunningServer) -> None:
     first, response = listen(running, "streams=messages&vhost=/", **GUEST)
     read(response)
     second, other = listen(running, "streams=messages&vhost=/", **GUEST)
@@ -131,7 +131,7 @@ def test_the_tap_is_off_when_the_last_one_has_gone(running: RunningServer) -> No
     running.until(lambda server: server.broker.vhosts["/"].trace is None)
 
 
-def test_a_browser_that_reads_nothing_makes_the_broker_keep_nothing(running: RunningServer) -> None:
+def test_the_memory_for_a_browser_that_does_not_read_is_bounded(running: RunningServer) -> None:
     peer = socket.create_connection(("127.0.0.1", running.server.ports["management"]))
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     request = (

@@ -41,13 +41,13 @@ def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int,
         ("/vendor/uplot-license.txt", "text/plain; charset=utf-8"),
     ],
 )
-def test_each_file_is_there_for_everybody_with_its_type(port: int, path: str, content_type: str) -> None:
+def test_each_file_is_served_without_a_login_with_its_type(port: int, path: str, content_type: str) -> None:
     status, body, headers = ask(port, path)
     assert (status, headers["Content-Type"], headers["X-Content-Type-Options"]) == (200, content_type, "nosniff")
     assert body == TEXTS[path].encode()
 
 
-def test_nothing_but_what_the_folder_has_may_run(port: int) -> None:
+def test_the_policy_allows_only_scripts_of_the_folder(port: int) -> None:
     policy = ask(port, "/")[2]["Content-Security-Policy"]
     assert policy.startswith("default-src 'self';")
     assert "unsafe" not in policy
@@ -77,17 +77,17 @@ def test_an_unchanged_file_is_not_sent_again(port: int) -> None:
         "/index.html/..",
     ],
 )
-def test_no_path_leads_to_anything_else(port: int, path: str) -> None:
+def test_paths_outside_the_folder_are_not_found(port: int, path: str) -> None:
     status, body, _ = ask(port, path)
     assert status == 404
     assert b"import" not in body
 
 
-def test_the_page_is_not_written_to(port: int) -> None:
+def test_writing_to_the_page_is_refused(port: int) -> None:
     assert ask(port, "/style.css", "PUT")[0] in (404, 405)
 
 
-def test_every_file_that_is_named_is_there() -> None:
+def test_every_referenced_file_exists() -> None:
     for path, text in TEXTS.items():
         if path.endswith(".js") and "/vendor/" not in path:
             for name in re.findall(r'from "(\.[^"]+)"', text):
@@ -96,7 +96,7 @@ def test_every_file_that_is_named_is_there() -> None:
         assert name in TEXTS
 
 
-def test_all_is_served() -> None:
+def test_every_file_of_the_folder_is_served() -> None:
     on_disk = {"/" + path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*") if path.is_file()}
     assert on_disk == set(TEXTS) - {"/", "/favicon.ico"}
 
@@ -109,7 +109,7 @@ def test_all_is_served() -> None:
         r"https?://(?!www\.w3\.org)",
     ],
 )
-def test_nothing_is_made_into_markup_or_code_or_fetched_elsewhere(pattern: str) -> None:
+def test_scripts_make_no_markup_or_code_from_text_and_load_nothing_from_elsewhere(pattern: str) -> None:
     own = {
         path: text for path, text in TEXTS.items() if path.endswith((".js", ".html", ".css")) and "/vendor/" not in path
     }
