@@ -27,9 +27,11 @@ OPEN_FILES = 4096  # a thousand connections, with two ends each
 def parse_arguments() -> argparse.Namespace:
     names = [row.name for row in (*ROWS, *FLAT_ROWS)]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one run of each with fewer messages: a glance")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="runs of each, of which the median (5)")
-    parser.add_argument("--rows", metavar="NAME,...", help=f"only these: {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="one run of each row, with fewer messages")
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="runs of each row, whose median counts (default 5)"
+    )
+    parser.add_argument("--rows", metavar="NAME,...", help=f"only these rows: {', '.join(names)}")
     parser.add_argument("--only", choices=sorted(BROKERS), help="measure only this broker")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a goal is missed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to a file")

@@ -72,7 +72,7 @@ def live(pieces: list[bytes], *, takes_rest: bool) -> Outcome:
     for name, queue in lab.vhost.queues.items():
         outcome.queues[name] = [message.body for message in queue.messages()]
         if queue.unacked_count:
-            raise Failure(f"{queue} counts {queue.unacked_count} unacked of nobody")
+            raise Failure(f"{queue} counts {queue.unacked_count} unacked messages without an owner")
     outcome.bindings = sum(len(exchange.bindings) for exchange in lab.vhost.exchanges.values())
     return outcome
 
@@ -116,7 +116,7 @@ def check_output(output: bytes, frame_max: int, outcome: Outcome) -> None:
         payload, whole, output = output[7 : size + 7], output[: size + 8], output[size + 8 :]
         if kind in (2, 3):
             if content is None or number != content[0] or (kind == 2) != (content[1] < 0) or size + 8 > frame_max:
-                raise Failure(f"sends a content frame that nobody expects: {whole[:50]!r}")
+                raise Failure(f"sends an unexpected content frame: {whole[:50]!r}")
             left = int.from_bytes(payload[4:12], "big") if kind == 2 else content[1] - size
             if left < 0:
                 raise Failure("sends more body than it has announced")
@@ -283,8 +283,8 @@ def fuzz(seed: int, numbers: Iterable[int], seconds: float = math.inf) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Throw mutated bytes at sessions.")
-    parser.add_argument("--seconds", type=float, default=20, help="how long (default: 20)")
-    parser.add_argument("--seed", type=int, help="where to begin (default: from the clock)")
+    parser.add_argument("--seconds", type=float, default=20, help="duration (default: 20)")
+    parser.add_argument("--seed", type=int, help="first seed (default: from the clock)")
     parser.add_argument("--case", type=int, help="only this case of the seed")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else time.time_ns() // 1_000_000 % 1_000_000

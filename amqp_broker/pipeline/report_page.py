@@ -103,7 +103,7 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
 }
 
 
-def page(tables: dict[str, DataFrame], title: str = "What happened to messages") -> str:
+def page(tables: dict[str, DataFrame], title: str = "Report of a message trace") -> str:
     """Return the page for the tables of a report (report_tables.TABLES)."""
     summaries = [row.asDict() for row in tables["summary"].collect()]
     small = {name: _by_vhost(tables[name].limit(ROWS_READ_MAX)) for name in SHOWN}

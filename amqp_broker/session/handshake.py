@@ -206,7 +206,7 @@ def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
 
 
 def open_(session: Session, method: commands.Connection.Open) -> None:
-    assert session.user is not None, "the states let nobody open a vhost who has not logged in"
+    assert session.user is not None, "a vhost is opened only after a login"
     session.broker.admit(session, session.user, method.virtual_host)
     session.find_routes()
     session.deadline.cancel()

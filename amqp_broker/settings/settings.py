@@ -117,7 +117,7 @@ class Settings:
     )
     plugins: str = setting(
         "",
-        "Enabled plugins, separated by commas, instead of that file; ALL enables all.",
+        "Enabled plugins, separated by commas, instead of the file of plugins; ALL enables all.",
         env=("RABBITMQ_ENABLED_PLUGINS",),
         flag=False,
     )
@@ -159,9 +159,11 @@ class Settings:
         "", "Certificate of the broker (PEM).", env=("RABBITMQ_SSL_CERTFILE",), key="ssl_options.certfile"
     )
     tls_key_file: str = setting(
-        "", "Key of that certificate (PEM).", env=("RABBITMQ_SSL_KEYFILE",), key="ssl_options.keyfile"
+        "", "Key of the certificate of the broker (PEM).", env=("RABBITMQ_SSL_KEYFILE",), key="ssl_options.keyfile"
     )
-    tls_key_password: str = setting("", "Password of that key.", key="ssl_options.password", flag=False, is_secret=True)
+    tls_key_password: str = setting(
+        "", "Password of the key of the broker.", key="ssl_options.password", flag=False, is_secret=True
+    )
     tls_verify_peer: bool = setting(
         False,
         "Check certificates that clients present.",
@@ -383,7 +385,7 @@ class Settings:
     )
     auth_mechanisms: str = setting(
         "",
-        "SASL mechanisms, instead of those of that version; RABBIT-CR-DEMO is available, too.",
+        "SASL mechanisms, instead of those of the imitated version; RABBIT-CR-DEMO is available, too.",
         key="auth_mechanisms.*",
         flag=False,
     )
@@ -394,7 +396,7 @@ class Settings:
         flag=False,
     )
     anonymous_login_pass: str = setting(
-        "guest", "Password of that user.", key="anonymous_login_pass", flag=False, is_secret=True
+        "guest", "Password of the user for ANONYMOUS.", key="anonymous_login_pass", flag=False, is_secret=True
     )
 
     # Limits
@@ -422,13 +424,13 @@ class Settings:
     frame_max: int = setting(131072, "Largest frame, in bytes.", key="frame_max", flag=False, reader=values.frame_size)
     initial_frame_max: int = setting(
         0,
-        "Largest frame before a connection is open, in bytes, instead of that version's.",
+        "Largest frame before a connection is open, in bytes; 0 is the limit of the imitated version.",
         key="initial_frame_max",
         flag=False,
         reader=values.frame_size,
     )
     message_bytes_max: int = setting(
-        0, "Largest message body, in bytes, instead of that version's.", key="max_message_size", flag=False
+        0, "Largest message body, in bytes; 0 is the limit of the imitated version.", key="max_message_size", flag=False
     )
     heartbeat_s: int = setting(
         60,
@@ -455,7 +457,7 @@ class Settings:
     )
     default_queue_type: str = setting(
         "classic",
-        "Type of queues that are declared without one, where they can be of that type.",
+        "Type of queues that are declared without one, if their other properties allow it.",
         key="default_queue_type",
         flag=False,
         reader=values.one_of("classic", "quorum", "stream"),

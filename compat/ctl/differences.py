@@ -29,7 +29,7 @@ def _event_exchange(question: str, trace: str) -> Change:
 AT_AMQP_BROKER = (
     Difference(
         "There is an exchange for events",
-        "What RabbitMQ has in its plugin rabbitmq_event_exchange, which was not enabled, is built in.",
+        "It is built in. RabbitMQ has it in the plugin rabbitmq_event_exchange, which was not enabled.",
         (
             _event_exchange("admin/rabbitmqadmin -f tsv list exchanges", "amq.rabbitmq.trace\ttopic"),
             _event_exchange(
@@ -67,8 +67,8 @@ AT_RABBITMQ = (
         ),
     ),
     Difference(
-        "Who adds a virtual host may do everything there",
-        "That is so with the HTTP API, and not with rabbitmqctl.",
+        "The creator of a virtual host has all permissions there",
+        "RabbitMQ grants them over the HTTP API, but not to rabbitmqctl.",
         (
             Change(
                 "changes/rabbitmqctl list_permissions -p side",

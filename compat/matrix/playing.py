@@ -76,7 +76,7 @@ class Program:
             elif result := parse_result(line):
                 scenario, outcome = result
                 if scenario != remaining[0]:
-                    return f"the program told of {scenario} instead"
+                    return f"the program reported {scenario} instead"
                 tell(remaining.pop(0), outcome)
         self._has_played = True
         return ""

@@ -46,7 +46,7 @@ def parse_result(line: str) -> tuple[str, Outcome] | None:
         return None
     kind = Kind(words[2])
     reason = words[3].strip() if len(words) > 3 else ""
-    return words[1], Outcome(kind, "" if kind is Kind.OK else reason or "no reason told")
+    return words[1], Outcome(kind, "" if kind is Kind.OK else reason or "no reason given")
 
 
 def differences(results: dict[str, ClientResults], scenarios: list[str]) -> list[str]:

@@ -71,7 +71,7 @@ def _notes(results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -
         yield from ("", "Not installed:", "", *absent)
     failed = list(_reasons(results, scenarios, Kind.FAILED))
     if failed:
-        yield from ("", "What fails:", "", *failed)
+        yield from ("", "Failures:", "", *failed)
     unsupported = list(_reasons(results, scenarios, Kind.UNSUPPORTED))
     if unsupported:
         yield from ("", "Scenarios that clients do not support:", "", *unsupported)

@@ -245,7 +245,7 @@ $scenarios = [
             same($error->consumerTag, $tag);
             return;
         }
-        check(false, 'not told');
+        check(false, 'the client reported nothing');
     },
     'stream' => function (): void {
         $connection = connection();
@@ -314,7 +314,7 @@ $scenarios = [
             same($error->getCode(), 320);
             return;
         }
-        check(false, 'not told');
+        check(false, 'the client reported nothing');
     },
     'reconnect' => function (): void {
         $connection = connection();
@@ -327,7 +327,7 @@ $scenarios = [
         ask('RESTART');
         try {
             $channel->wait(timeout: PATIENCE_S);
-            check(false, 'not told that the connection is lost');
+            check(false, 'the client did not report the lost connection');
         } catch (AMQPConnectionClosedException) {
         }
         $connection->reconnect();

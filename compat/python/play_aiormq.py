@@ -270,7 +270,7 @@ async def ended(connection: Any) -> BaseException:
     try:
         await asyncio.wait_for(connection.closing, PATIENCE_S)
     except TimeoutError:
-        raise AssertionError("not told that the connection is lost") from None
+        raise AssertionError("the client did not report the lost connection") from None
     except BaseException as error:
         return error
     return AssertionError("closed without a reason")

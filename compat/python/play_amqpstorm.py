@@ -191,7 +191,7 @@ def cancel() -> None:
         end = time.monotonic() + PATIENCE_S
         while channel.consumer_tags and time.monotonic() < end:
             time.sleep(0.01)
-        assert not channel.consumer_tags, "not told"
+        assert not channel.consumer_tags, "the client reported nothing"
 
 
 def stream() -> None:
@@ -273,7 +273,7 @@ def wait_for_end(channel: Channel, code: int | None) -> None:
             assert code in (None, error.error_code), error
             return
         time.sleep(0.01)
-    raise AssertionError("not told that the connection is lost")
+    raise AssertionError("the client did not report the lost connection")
 
 
 SCENARIOS = (

@@ -210,7 +210,7 @@ def cancel() -> None:
         except amqp.ConsumerCancelled:
             pass
         else:
-            raise AssertionError("not told")
+            raise AssertionError("the client reported nothing")
 
 
 def stream() -> None:
@@ -267,7 +267,7 @@ def forced_close() -> None:
         except amqp.ConnectionForced as error:
             assert error.reply_code == 320, error
         else:
-            raise AssertionError("not told")
+            raise AssertionError("the client reported nothing")
         again = connection.ensure(connection, lambda: q(connection.default_channel).declare(), max_retries=3)
         assert again() == q.name
         q(connection.default_channel).delete()
@@ -284,7 +284,7 @@ def reconnect() -> None:
         except connection.recoverable_connection_errors:
             pass
         else:
-            raise AssertionError("not told that the connection is lost")
+            raise AssertionError("the client did not report the lost connection")
         connection.ensure_connection(max_retries=3)
         assert Inbox(connection, q, no_ack=True).bodies() == ["kept"]
         q(connection.default_channel).delete()

@@ -287,7 +287,7 @@ def forced_close() -> None:
         except ConnectionClosedByBroker as error:
             assert error.reply_code == 320, error
         else:
-            raise AssertionError("not told")
+            raise AssertionError("the client reported nothing")
 
 
 def reconnect() -> None:
@@ -302,7 +302,7 @@ def reconnect() -> None:
         except (StreamLostError, ConnectionClosedByBroker):
             pass
         else:
-            raise AssertionError("not told that the connection is lost")
+            raise AssertionError("the client did not report the lost connection")
     with opened() as channel:
         assert bodies(channel, q, 1) == [b"kept"]
         channel.queue_delete(q)

@@ -51,4 +51,4 @@ def test_a_silent_program_is_ended_and_restarted(tmp_path: Path) -> None:
 
 def test_a_result_of_another_scenario_is_a_failure(tmp_path: Path) -> None:
     stage = Rehearsal({"a": "print('RESULT b ok')"})
-    assert outcomes(tmp_path, stage, "a")["a"] == Outcome(Kind.FAILED, "the program told of b instead")
+    assert outcomes(tmp_path, stage, "a")["a"] == Outcome(Kind.FAILED, "the program reported b instead")

@@ -30,7 +30,7 @@ UNSUPPORTED = Outcome(Kind.UNSUPPORTED, "no streams")
         ("RESULT ttl ok after 3 s", ("ttl", OK)),
         ("RESULT ttl failed nothing came", ("ttl", FAILED)),
         ("RESULT stream unsupported no streams", ("stream", UNSUPPORTED)),
-        ("RESULT ttl failed", ("ttl", Outcome(Kind.FAILED, "no reason told"))),
+        ("RESULT ttl failed", ("ttl", Outcome(Kind.FAILED, "no reason given"))),
     ],
 )
 def test_a_result_is_a_scenario_with_its_outcome(line: str, result: tuple[str, Outcome]) -> None:

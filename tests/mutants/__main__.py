@@ -27,13 +27,13 @@ from tests.simulation.planting import PLANTS
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--count", type=int, default=300, help="how many mutants")
-    parser.add_argument("--seed", type=int, default=0, help="which ones")
-    parser.add_argument("--only", default="", metavar="TEXT", help="of these, those with this in their names")
-    parser.add_argument("--planted", action="store_true", help="the simulation's bugs, too: a minute each")
-    parser.add_argument("--minutes", type=float, default=30, help="when to stop at the latest")
-    parser.add_argument("--measure", action="store_true", help="only find out which tests run which lines")
-    parser.add_argument("--report", action="store_true", help="only read the last matrix")
+    parser.add_argument("--count", type=int, default=300, help="number of mutants")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the selection")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only mutants whose names contain this")
+    parser.add_argument("--planted", action="store_true", help="add the planted bugs of the simulation: a minute each")
+    parser.add_argument("--minutes", type=float, default=30, help="longest duration")
+    parser.add_argument("--measure", action="store_true", help="only find which tests run which lines")
+    parser.add_argument("--report", action="store_true", help="only print the last matrix")
     options = parser.parse_args()
     if options.measure:
         measure()

@@ -16,10 +16,10 @@ from tests.simulation.simulation import Simulation
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1000, help="how many runs")
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first")
+    parser.add_argument("--seeds", type=int, default=1000, help="number of runs")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--steps", type=int, default=300, help="steps of each run")
-    parser.add_argument("--faults", action="store_true", help="have the broker do wrong on command")
+    parser.add_argument("--faults", action="store_true", help="add and remove fault rules")
     options = parser.parse_args()
     logging.disable()
     with_small_buffers(pytest.MonkeyPatch())

@@ -104,7 +104,7 @@ def check_client(client: Client) -> None:
     demand(session.closing_channels == client.closing, f"{client} has closing channels {session.closing_channels}")
     demand(
         sorted(client.cancels) == sorted(client.cancels_due),
-        f"{client} was told of {client.cancels}, not of {client.cancels_due}",
+        f"{client} received cancels of {client.cancels}, not of {client.cancels_due}",
     )
     client.cancels.clear()
     client.cancels_due.clear()

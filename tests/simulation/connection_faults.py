@@ -68,7 +68,7 @@ def end_block(sim: Simulation, callback: partial[None]) -> None:
 
 
 def check_notices(client: Client) -> None:
-    demand(client.notices == client.notices_due, f"{client} was told {client.notices}, not {client.notices_due}")
+    demand(client.notices == client.notices_due, f"{client} received {client.notices}, not {client.notices_due}")
     client.notices.clear()
     client.notices_due.clear()
     demand(

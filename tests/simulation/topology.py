@@ -235,7 +235,7 @@ def remove_all(sim: Simulation) -> None:
     vhost, world = sim.lab.vhost, sim.world
     late = {late.copy for late in sim.faults.late.values() if late is not None}
     for queue in list(sim.topology.queues.values()):
-        demand(queue.unacked <= late, f"{queue.name} has unacked messages of nobody")
+        demand(queue.unacked <= late, f"{queue.name} has unacked messages without an owner")
         vhost.remove_queue(vhost.queues[queue.name])
         world.delete_queue(queue)
     for name in [name for name in sim.topology.exchanges if not name.startswith("amq.")]:

@@ -14,8 +14,8 @@ from tests.soak.soak import soak
 
 
 @click.command()
-@click.option("--minutes", default=60.0, show_default=True, help="How long the applications work.")
-@click.option("--seed", default=None, type=int, help="For what they do; the time if it is not given.")
+@click.option("--minutes", default=60.0, show_default=True, help="Duration of the work.")
+@click.option("--seed", default=None, type=int, help="Seed of the work; the time by default.")
 def main(minutes: float, seed: int | None) -> None:
     """Run applications of all kinds with one broker, and check that it keeps nothing of them."""
     seed = int(time.time()) if seed is None else seed

@@ -2,8 +2,8 @@
 
     python -m tests.store.corruption FOLDER SEED COUNT
 
-FOLDER has a store and is used up. Prints how many copies were refused, how many were found to have problems, and how
-many were read as if nothing were wrong. A crash of the interpreter is the exit code, and `case` names what it died of.
+FOLDER has a store, which is destroyed. Prints the numbers of copies that were refused, that had problems, and that were
+read without a finding. A crash of the interpreter is the exit code; `case` names the damage that caused it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.store.stores import PAGE_BYTES
 
 
 def damaged(octets: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """The damage, and its outcome."""
+    """Return a description of the damage, and the damaged octets."""
     kind = chance.choice(("cut", "flip", "flip", "flip head", "flip head", "zero page", "other page"))
     if kind == "cut":
         end = chance.randrange(len(octets))

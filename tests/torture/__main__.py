@@ -14,8 +14,8 @@ from tests.torture.torture import torture
 
 
 @click.command()
-@click.option("--rounds", default=50, show_default=True, help="How often the broker is killed while clients work.")
-@click.option("--seed", default=None, type=int, help="For the moments of the kills; the time if it is not given.")
+@click.option("--rounds", default=50, show_default=True, help="Number of kills while clients work.")
+@click.option("--seed", default=None, type=int, help="Seed of the moments of the kills; the time by default.")
 def main(rounds: int, seed: int | None) -> None:
     """Kill a broker at random moments, and check that nothing it promised is lost."""
     # Clients log each broken connection at length.

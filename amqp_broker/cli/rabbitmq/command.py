@@ -265,7 +265,7 @@ def unreachable_text(missing: NotRunning) -> str:
             f"attempted to contact: [{name}]",
             "",
             f"{name}:",
-            f"  * no control socket of it in {missing.folder}",
+            f"  * no control socket of this node in {missing.folder}",
             f"  * other nodes there: [{others}]",
             "  * suggestion: start the node" + (", or name another with -n" if others else ""),
             "",

@@ -162,7 +162,7 @@ func forcedClose() error {
 		case told := <-closed:
 			return code(told, 320)
 		case <-time.After(patience):
-			return errors.New("not told")
+			return errors.New("the client reported nothing")
 		}
 	})
 }
@@ -191,7 +191,7 @@ func reconnect() error {
 		case <-closed:
 			return nil
 		case <-time.After(patience):
-			return errors.New("not told that the connection is lost")
+			return errors.New("the client did not report the lost connection")
 		}
 	}); err != nil {
 		return err

@@ -272,7 +272,7 @@ func cancel() error {
 			}
 			return nil
 		case <-time.After(patience):
-			return errors.New("not told")
+			return errors.New("the client reported nothing")
 		}
 	})
 }

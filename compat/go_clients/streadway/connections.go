@@ -164,7 +164,7 @@ func forcedClose() error {
 		case told := <-closed:
 			return code(told, 320)
 		case <-time.After(Patience):
-			return errors.New("not told")
+			return errors.New("the client reported nothing")
 		}
 	})
 }
@@ -193,7 +193,7 @@ func reconnect() error {
 		case <-closed:
 			return nil
 		case <-time.After(Patience):
-			return errors.New("not told that the connection is lost")
+			return errors.New("the client did not report the lost connection")
 		}
 	}); err != nil {
 		return err

@@ -264,7 +264,7 @@ func cancel() error {
 			}
 			return nil
 		case <-time.After(Patience):
-			return errors.New("not told")
+			return errors.New("the client reported nothing")
 		}
 	})
 }
