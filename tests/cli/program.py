@@ -1,4 +1,7 @@
-"""The program as its users run it: a process of its own, with arguments and an environment."""
+"""The program as its users run it: a process of its own, with arguments and an environment.
+
+`program()` starts it in milliseconds (`tests/forking/server.py`), `MODULE` and `SCRIPT` in a new interpreter.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,16 @@ from pathlib import Path
 
 from compat.waiting import wait_until
 from tests.client import Client
+from tests.forking.server import forked
 
 MODULE = (sys.executable, "-m", "amqp_broker")
 SCRIPT = (str(Path(sys.executable).with_name("amqp-broker")),)
 TIMEOUT_S = 30.0
+
+
+def program() -> tuple[str, ...]:
+    """Return the command that starts the program in milliseconds."""
+    return forked("amqp_broker")
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -31,13 +40,13 @@ def environment(**variables: str) -> dict[str, str]:
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the program to its end."""
-    return run_as(MODULE, *arguments, **variables)
+    return run_as(program(), *arguments, **variables)
 
 
-def run_as(program: tuple[str, ...], *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_as(command: tuple[str, ...], *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the program, started by this command, to its end."""
     return subprocess.run(
-        [*program, *arguments],
+        [*command, *arguments],
         env=environment(**variables),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -88,14 +97,14 @@ class Serving:
 
 def serving(folder: Path, *options: str, **variables: str) -> AbstractContextManager[Serving]:
     """A broker that runs, on a free port unless the options say another."""
-    return serving_as(MODULE, folder, *options, **variables)
+    return serving_as(program(), folder, *options, **variables)
 
 
 @contextmanager
-def serving_as(program: tuple[str, ...], folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
+def serving_as(command: tuple[str, ...], folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
     """A broker that runs, started by this command."""
     port = () if "--port" in options or any(name.endswith("_PORT") for name in variables) else ("--port", "0")
-    broker = Serving((*program, "serve", *port, *options), folder, variables)
+    broker = Serving((*command, "serve", *port, *options), folder, variables)
     try:
         yield broker
     finally:

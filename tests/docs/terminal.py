@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,13 +22,14 @@ from typing import Final
 
 from compat.brokers import free_port
 from tests.docs.blocks import PROJECT
+from tests.forking.server import forked
 
 # Only a hanging command is interrupted, before the timeout of the test: a page may start Spark, which is slow beside
 # other work.
 TIMEOUT_S: Final = 280.0
 END: Final = "end of command"
 READY: Final = "Server startup complete"
-WELL_KNOWN: Final = ("5671", "5672", "5673", "15672", "15673", "15692", "15693")
+WELL_KNOWN: Final = ("5671", "5672", "5673", "15671", "15672", "15673", "15692", "15693")
 
 # Options and variables of the user take precedence over those set here, except for those of `run`.
 PROGRAM: Final = """\
@@ -41,14 +43,18 @@ case "$1" in
     esac ;;
   # Like RabbitMQ's, it would otherwise write to /etc/rabbitmq of this machine.
   plugins) export RABBITMQ_ENABLED_PLUGINS_FILE="${{RABBITMQ_ENABLED_PLUGINS_FILE:-{plugins}}}" ;;
-  admin) shift; exec "{python}" -m amqp_broker admin -P {management} "$@" ;;
+  admin) shift; exec {program} admin -P {management} "$@" ;;
   *)
     export RABBITMQ_NODE_PORT="${{RABBITMQ_NODE_PORT:-{amqp}}}"
     export AMQP_BROKER_MANAGEMENT_PORT="${{AMQP_BROKER_MANAGEMENT_PORT:-{management}}}"
     export AMQP_BROKER_PROMETHEUS_PORT="${{AMQP_BROKER_PROMETHEUS_PORT:-{prometheus}}}"
-    case " $*" in *" --tls "* | *" --tls-cert-file "*) export AMQP_BROKER_TLS_PORT={tls} ;; esac ;;
+    case " $*" in
+      *" --tls "* | *" --tls-cert-file "*)
+        export AMQP_BROKER_TLS_PORT={tls}
+        export AMQP_BROKER_MANAGEMENT_TLS_PORT="${{AMQP_BROKER_MANAGEMENT_TLS_PORT:-{management_tls}}}" ;;
+    esac ;;
 esac
-exec "{python}" -m amqp_broker "$@"
+exec {program} "$@"
 """
 _SERVE: Final = re.compile(r"(\w+=\S* )*amqp-broker serve\b(?!.*--check-config)")
 
@@ -104,21 +110,20 @@ class Terminal:
         program = self.folder / "bin" / "amqp-broker"
         program.write_text(
             PROGRAM.format(
-                python=sys.executable,
+                program=shlex.join(forked("amqp_broker")),
                 plugins=self.folder / "enabled_plugins",
                 amqp=ports["5672"],
                 management=ports["15672"],
                 prometheus=ports["15692"],
                 tls=ports["5671"],
+                management_tls=ports["15671"],
             ),
             "utf-8",
         )
         program.chmod(0o755)
-        for name in ("python", "pytest"):
+        for name, command in (("python", (sys.executable,)), ("pytest", forked("pytest"))):
             script = self.folder / "bin" / name
-            script.write_text(
-                f'#!/bin/sh\nexec "{sys.executable}" {"-m pytest" if name == "pytest" else ""} "$@"\n', "utf-8"
-            )
+            script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
             script.chmod(0o755)
 
     def _environment(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 # pytester unloads the modules that its tests import first, which would then be imported twice.
 import amqp_broker.management.application
 import amqp_broker.testing.embedded_broker  # noqa: F401
+from tests.forking.server import forked
 
 ROOT = Path(__file__).parents[2]
 # Whatever else is installed is no part of the test, and slow to load.
@@ -34,4 +35,5 @@ class Suite:
         if tests:
             self.pytester.makepyfile(test_it="import pika\nimport pytest\n" + tests)
         loaded = [word for plugin in PLUGINS for word in ("-p", plugin)]
-        return self.pytester.runpytest_subprocess(*loaded, "-p", "no:cacheprovider", *options, timeout=100)
+        folder = f"--basetemp={self.pytester.path / 'basetemp'}"
+        return self.pytester.run(*forked("pytest"), *loaded, "-p", "no:cacheprovider", folder, *options, timeout=100)

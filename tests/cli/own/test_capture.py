@@ -8,7 +8,7 @@ import pytest
 
 from amqp_broker.management.documents.capture_file import Skipped, read
 from compat.waiting import wait_until
-from tests.cli.program import MODULE, TIMEOUT_S, Serving, environment, run, serving
+from tests.cli.program import TIMEOUT_S, Serving, environment, program, run, serving
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 def capture(broker: Serving, file: Path, *options: str) -> subprocess.Popen[str]:
     """The program, when it has begun to capture."""
-    command = [*MODULE, "capture", str(file), "--node", str(broker.port), *options]
+    command = [*program(), "capture", str(file), "--node", str(broker.port), *options]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, encoding="utf-8")
     wait_until(lambda: (file.exists() and file.stat().st_size > 0) or process.poll() is not None)
     return process

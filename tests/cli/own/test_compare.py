@@ -14,7 +14,7 @@ from amqp_broker.cli.own.compare import settings
 from amqp_broker.compare.upstream import Upstream
 from compat.brokers import free_port
 from compat.waiting import wait_until
-from tests.cli.program import MODULE, TIMEOUT_S, environment, run
+from tests.cli.program import TIMEOUT_S, environment, program, run
 from tests.client import Client
 from tests.running import RunningServer
 
@@ -29,7 +29,7 @@ class Comparing:
         url = f"amqp://guest:guest@127.0.0.1:{upstream.port}"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [*MODULE, "compare", "--upstream", url, "--port", "0", *options],
+                [*program(), "compare", "--upstream", url, "--port", "0", *options],
                 env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

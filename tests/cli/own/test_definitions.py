@@ -10,6 +10,7 @@ import pytest
 
 from amqp_broker.store.environment import DATA_FILE
 from compat.definitions.sample import sample
+from compat.waiting import wait_until
 from tests.cli.program import run, serving
 from tests.store.stores import fill
 
@@ -160,7 +161,8 @@ def test_the_default_user_is_created_only_on_request(tmp_path: Path) -> None:
     file = write(tmp_path, {"users": [{"name": "u", "password": "p", "tags": ""}], "vhosts": [{"name": "v"}]})
     variables = {"RABBITMQ_DEFAULT_USER": "me", "RABBITMQ_DEFAULT_PASS": "mine"}
     with serving(tmp_path, "--definitions", file, **variables) as broker:
-        assert "the default user 'me' is not created, as in RabbitMQ" in broker.output
+        # The log is written by another thread.
+        wait_until(lambda: "the default user 'me' is not created, as in RabbitMQ" in broker.output)
     (tmp_path / "ports.json").unlink()
     always = {"AMQP_BROKER_ALWAYS_CREATE_DEFAULT_USER": "1"}
     with serving(tmp_path, "--definitions", file, **variables, **always) as broker, broker.client() as client:

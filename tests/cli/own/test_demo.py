@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import MODULE, environment, run
+from tests.cli.program import environment, program, run
 
 QUICK = ("--rate", "0", "--messages", "60", "--window", "10")
 
@@ -98,7 +98,7 @@ class OnTerminal:
         self._terminal, child = pty.openpty()
         variables = {"TERM": term, "COLUMNS": str(columns), "LINES": str(rows)}
         self.process = subprocess.Popen(
-            [*MODULE, "demo", "confirms", *words],
+            [*program(), "demo", "confirms", *words],
             env=environment(**variables),
             stdin=child,
             stdout=child,
@@ -170,7 +170,7 @@ def test_ctrl_c_ends_the_demo_with_a_message_and_leaves_no_files(words: tuple[st
 
 def test_sigterm_ends_the_demo_and_leaves_no_files(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*MODULE, "demo", "confirms", "--messages", "100000"],
+        [*program(), "demo", "confirms", "--messages", "100000"],
         env=environment(TMPDIR=str(tmp_path)),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

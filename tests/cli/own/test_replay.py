@@ -9,7 +9,7 @@ import pytest
 
 from amqp_broker.management.documents.capture_file import header_line, skipped_line
 from compat.waiting import wait_until
-from tests.cli.program import MODULE, TIMEOUT_S, Serving, environment, run, serving
+from tests.cli.program import TIMEOUT_S, Serving, environment, program, run, serving
 
 LINES = (
     header_line("/", 0),
@@ -120,7 +120,7 @@ def test_an_interrupted_replay_prints_its_counts(
     broker: Serving, url: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     before = int(depth(broker))
-    command = [*MODULE, "replay", file(tmp_path, *LINES), "--url", url]
+    command = [*program(), "replay", file(tmp_path, *LINES), "--url", url]
     process = subprocess.Popen(
         command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
     )

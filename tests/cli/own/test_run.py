@@ -11,7 +11,7 @@ import pytest
 
 from amqp_broker.cli.own.run import split, variables
 from compat.waiting import wait_until
-from tests.cli.program import MODULE, TIMEOUT_S, environment, run
+from tests.cli.program import MODULE, TIMEOUT_S, environment, program, run
 
 PUBLISH = """
 import os, pika, urllib.request
@@ -32,7 +32,7 @@ def test_a_command_finds_its_broker_and_its_output_is_unchanged() -> None:
 
 
 def test_the_command_can_run_ctl_commands_at_its_broker(tmp_path: Path) -> None:
-    done = run("run", "--", *MODULE, "ctl", "-q", "ping", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
+    done = run("run", "--", *program(), "ctl", "-q", "ping", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
     assert (done.stdout, done.returncode) == ("Ping succeeded\n", 0)
 
 
@@ -59,7 +59,7 @@ def test_options_before_the_command_are_those_of_the_broker() -> None:
 def test_a_signal_is_passed_to_the_command_and_the_broker_ends_with_it(tmp_path: Path) -> None:
     script = 'trap "exit 5" TERM; echo $AMQP_BROKER_PORT > port.part; mv port.part port; while :; do sleep 0.05; done'
     variables = environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"))
-    with subprocess.Popen([*MODULE, "run", "--", "sh", "-c", script], env=variables, cwd=tmp_path) as process:
+    with subprocess.Popen([*program(), "run", "--", "sh", "-c", script], env=variables, cwd=tmp_path) as process:
         wait_until(lambda: (tmp_path / "port").exists())
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT_S) == 5

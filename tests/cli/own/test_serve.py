@@ -19,7 +19,7 @@ from amqp_broker.cli.own.serve import explain, without_authorities
 from compat.brokers import free_port
 from compat.certificates import Issuer
 from compat.waiting import wait_until
-from tests.cli.program import MODULE, SCRIPT, Serving, environment, serving, serving_as
+from tests.cli.program import MODULE, SCRIPT, Serving, environment, program, serving, serving_as
 from tests.client import PROTOCOL_HEADER, Client
 from tests.server.addresses import has_address, needs_ipv6
 
@@ -101,7 +101,7 @@ def test_the_ports_file_is_written_before_the_log_says_ready(tmp_path: Path) -> 
     # A pipe without a reader blocks the broker when it writes the ports file.
     ports_file, output = tmp_path / "pipe", tmp_path / "output"
     os.mkfifo(ports_file)
-    command = [*MODULE, "serve", "--host", "127.0.0.1", "--port", "0", "--ports-file", str(ports_file)]
+    command = [*program(), "serve", "--host", "127.0.0.1", "--port", "0", "--ports-file", str(ports_file)]
     with output.open("wb") as file, subprocess.Popen(command, env=environment(), stdout=file) as process:
         wait_until(lambda: "started TCP listener" in output.read_text("utf-8"))
         assert READY not in output.read_text("utf-8")
@@ -293,7 +293,7 @@ def test_a_broker_starts_again_on_its_port_at_once(tmp_path: Path) -> None:
     for attempt in range(3):
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        with serving(folder, "--port", str(port)) as broker:
+        with serving_as(MODULE, folder, "--port", str(port)) as broker:
             # Connections that are open when it is killed leave their traces on the port.
             clients += [broker.client().open() for _ in range(3)]
             assert broker.end(signal.SIGKILL) == -signal.SIGKILL

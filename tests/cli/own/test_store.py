@@ -13,7 +13,7 @@ import pytest
 
 from amqp_broker.cli.own.store import EXIT_CODES, shown
 from amqp_broker.store.environment import DATA_FILE, Environment, StoreError
-from tests.cli.program import Serving, run, serving
+from tests.cli.program import MODULE, Serving, run, serving, serving_as
 from tests.store.stores import digest, fill
 
 DURABLE = {"AMQP_BROKER_EPHEMERAL": "false"}
@@ -138,7 +138,7 @@ def test_a_backup_of_a_running_broker_has_all_messages_confirmed_before_it(tmp_p
 
 def test_a_store_in_use_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "store"
-    with serving(tmp_path, "--data-dir", str(folder), **DURABLE) as broker:
+    with serving_as(MODULE, tmp_path, "--data-dir", str(folder), **DURABLE) as broker:
         sentence = (
             f"'{folder}' is in use by process {broker.process.pid}; end that, or give another folder with --data-dir"
         )
