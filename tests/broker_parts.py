@@ -16,10 +16,10 @@ from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
 from amqp_broker.broker.durability.journal import Journal
-from amqp_broker.broker.exchanges.exchange import Destination, Exchange
+from amqp_broker.broker.exchanges.exchange import Destination, Exchange, ExchangeDeclaration
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab.fault_rules import Rule
@@ -152,16 +152,16 @@ def broker_of(queue: Queue) -> Broker:
     return vhost_of(queue).broker
 
 
-def new_queue(vhost: VHost | None = None, name: str = "q", **attributes: Any) -> Queue:
+def new_queue(
+    vhost: VHost | None = None,
+    name: str = "q",
+    *,
+    arguments: fields.Table | None = None,
+    connection: Connection | None = None,
+    **attributes: Any,
+) -> Queue:
     """Declare a queue, by default transient and not exclusive."""
-    given: dict[str, Any] = {
-        "is_durable": False,
-        "is_auto_delete": False,
-        "owner": None,
-        "connection": None,
-        "arguments_": {},
-    }
-    return (vhost or new_vhost()).declare_queue(name, **{**given, **attributes})
+    return (vhost or new_vhost()).declare_queue(QueueDeclaration(name, arguments or {}, **attributes), connection)
 
 
 def new_classic_queue(vhost: VHost | None = None, name: str = "q", **attributes: Any) -> ClassicQueue:
@@ -172,8 +172,7 @@ def new_classic_queue(vhost: VHost | None = None, name: str = "q", **attributes:
 
 def new_exchange(vhost: VHost, name: str, kind: str = "fanout", **attributes: Any) -> Exchange:
     """Declare an exchange, by default transient."""
-    given: dict[str, Any] = {"is_durable": False, "is_auto_delete": False, "is_internal": False, "arguments_": {}}
-    return vhost.declare_exchange(name, kind, **{**given, **attributes})
+    return vhost.declare_exchange(ExchangeDeclaration(name, kind, **{"arguments": {}, **attributes}))
 
 
 def bind(source: Exchange, destination: Destination, vhost: VHost, key: str = "", **arguments: Any) -> None:

@@ -9,18 +9,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
+from amqp_broker.amqp.errors import AccessRefused, NotFound, PreconditionFailed
 from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.limits import MAX_QUEUES
-from amqp_broker.broker.admin.metadata import Metadata, with_queue_type
-from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectExchange, Exchange
+from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectExchange, Exchange, ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
 from amqp_broker.broker.observe.trace import TRACE_EXCHANGE, Trace
 from amqp_broker.broker.observe.tracing import Tracing
 from amqp_broker.broker.queues import arguments
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.ownership import check_owner
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
-from amqp_broker.broker.queues.types import check_shape, queue_class
+from amqp_broker.broker.queues.types import (
+    check_deprecated,
+    check_equivalent,
+    check_shape,
+    queue_class,
+    with_default_type,
+)
 from amqp_broker.broker.routing.dead_letter import DeadForms
 from amqp_broker.broker.routing.vhost_counts import VHostCounts
 from amqp_broker.broker.runtime_parameters import Parameters
@@ -149,75 +156,47 @@ class VHost:
         """Return the type of exchange of that name. Raises PreconditionFailed."""
         return exchange_type(self.broker.profile, name)
 
-    def declare_exchange(
-        self,
-        name: str,
-        kind: str,
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        is_internal: bool,
-        arguments_: fields.Table,
-    ) -> Exchange:
+    def declare_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
         """Create an exchange, or check that the existing one is equivalent.
 
         Raises PreconditionFailed (unknown type, bad argument, inequivalent) and AccessRefused (reserved name).
         """
-        exchange_class = self.exchange_type(kind)
-        exchange = self.exchanges.get(name)
-        if exchange is None:
-            check_reserved("exchange", name)
-            alternate = arguments_.get("alternate-exchange")
-            if "alternate-exchange" in arguments_ and not isinstance(alternate, str):
-                raise PreconditionFailed(
-                    f"invalid type '{fields.type_name(alternate)}' for arg 'alternate-exchange' "
-                    f"in exchange '{name}' in {self}"
-                )
-            self.broker.check_exchange_limit(f"exchange '{name}' in {self}")
-            exchange = self.add_exchange(
-                name,
-                exchange_class,
-                is_durable=is_durable,
-                is_auto_delete=is_auto_delete,
-                is_internal=is_internal,
-                arguments_=arguments_,
-            )
-            self.broker.events.exchange_created(exchange)
+        self.exchange_type(declaration.type)
+        exchange = self.exchanges.get(declaration.name)
+        if exchange is not None:
+            _check_equivalent(exchange, declaration)
             return exchange
-        resource = str(exchange)
-        arguments.require_equal(resource, "type", exchange.type, kind)
-        arguments.require_equal(resource, "durable", exchange.is_durable, is_durable)
-        arguments.require_equal(resource, "auto_delete", exchange.is_auto_delete, is_auto_delete)
-        arguments.require_equal(resource, "internal", exchange.is_internal, is_internal)
-        arguments.require_equivalent(resource, ["alternate-exchange"], exchange.arguments, arguments_)
+        check_reserved("exchange", declaration.name)
+        resource = f"exchange '{declaration.name}' in {self}"
+        alternate = declaration.arguments.get("alternate-exchange", "")
+        if not isinstance(alternate, str):
+            raise PreconditionFailed(
+                f"invalid type '{fields.type_name(alternate)}' for arg 'alternate-exchange' in {resource}"
+            )
+        self.broker.check_exchange_limit(resource)
+        exchange = self.add_exchange(declaration)
+        self.broker.events.exchange_created(exchange)
         return exchange
 
-    def add_exchange(
-        self,
-        name: str,
-        exchange_class: type[Exchange],
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        is_internal: bool,
-        arguments_: fields.Table,
-        range_id: int | None = None,
-    ) -> Exchange:
-        """Add a new exchange to the vhost. Raises PreconditionFailed for arguments that are invalid for its type."""
-        exchange = exchange_class(
+    def add_exchange(self, declaration: ExchangeDeclaration, range_id: int | None = None) -> Exchange:
+        """Add a new exchange to the vhost; `range_id` is the journal's range of messages for a restored exchange.
+
+        Raises PreconditionFailed for arguments that are invalid for its type.
+        """
+        exchange = EXCHANGE_TYPES[declaration.type](
             self.name,
-            name,
-            is_durable=is_durable,
-            is_auto_delete=is_auto_delete,
-            is_internal=is_internal,
-            arguments=arguments_,
+            declaration.name,
+            is_durable=declaration.is_durable,
+            is_auto_delete=declaration.is_auto_delete,
+            is_internal=declaration.is_internal,
+            arguments=declaration.arguments,
             range_id=range_id,
         )
         exchange.open(self)
-        self.exchanges[name] = exchange
+        self.exchanges[exchange.name] = exchange
         self._find_policies_of_exchange(exchange)
         self.topology_changed()
-        if is_durable:
+        if exchange.is_durable:
             self.broker.journal.define(*journal_entries.of_exchange(exchange))
         return exchange
 
@@ -250,92 +229,57 @@ class VHost:
         queue = self.queues.get(name)
         if queue is None:
             raise NotFound(f"no queue '{name}' in {self}")
-        queue.check_owner(connection)
+        check_owner(queue, connection)
         return queue
 
-    def declare_queue(
-        self,
-        name: str,
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        owner: Connection | None,
-        connection: Connection | None,
-        arguments_: fields.Table,
-    ) -> Queue:
+    def declare_queue(self, declaration: QueueDeclaration, connection: Connection | None = None) -> Queue:
         """Create a queue, or check that the existing one is equivalent.
 
-        `owner` is the connection of an exclusive queue. Raises PreconditionFailed (inequivalent, bad argument, limit
-        reached) and ResourceLocked (exclusive to another connection).
+        `connection` declares it, and may be the owner. Raises PreconditionFailed (inequivalent, bad argument, limit
+        reached), ResourceLocked (exclusive to another connection) and InternalError (deprecated).
         """
         # An exclusive queue is deleted with its connection, so it is never durable.
-        is_durable = is_durable and owner is None
-        arguments_ = with_queue_type(
-            arguments_,
-            self.metadata.default_queue_type or self.broker.settings.default_queue_type,
-            is_durable=is_durable,
-            is_exclusive=owner is not None,
-            is_auto_delete=is_auto_delete,
-        )
-        queue = self.queues.get(name)
-        if queue is None:
-            if self.limits.is_reached(MAX_QUEUES, len(self.queues)):
-                raise PreconditionFailed(
-                    f"cannot declare queue '{name}': queue limit in {self} ({self.limits[MAX_QUEUES]}) is reached"
-                )
-            resource = f"queue '{name}' in {self}"
-            arguments.check_queue(arguments_, self.broker.profile, resource)
-            self._check_deprecated(is_durable, owner, arguments_)
-            check_shape(resource, arguments_, is_durable, is_auto_delete, owner)
-            queue = self.add_queue(
-                name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments_=arguments_
-            )
+        declaration = declaration._replace(is_durable=declaration.is_durable and declaration.owner is None)
+        default_type = self.metadata.default_queue_type or self.broker.settings.default_queue_type
+        declaration = with_default_type(declaration, default_type)
+        queue = self.queues.get(declaration.name)
+        if queue is not None:
+            check_owner(queue, connection)
+            check_equivalent(queue, declaration)
+            queue.use()
             self.broker.counters.queues_declared += 1
-            self.broker.counters.queues_created += 1
-            self.broker.events.queue_created(queue)
             return queue
-        resource = str(queue)
-        queue.check_owner(connection)
-        arguments.require_equal(resource, "durable", queue.is_durable, is_durable)
-        arguments.require_equal(resource, "auto_delete", queue.is_auto_delete, is_auto_delete)
-        if queue.owner is not owner:
-            raise queue.locked()
-        arguments.require_equivalent(resource, arguments.COMPARED[queue.type], queue.arguments, arguments_)
-        queue.use()
+        self._check_new_queue(declaration)
+        queue = self.add_queue(declaration)
         self.broker.counters.queues_declared += 1
+        self.broker.counters.queues_created += 1
+        self.broker.events.queue_created(queue)
         return queue
 
-    def add_queue(
-        self,
-        name: str,
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        owner: Connection | None,
-        arguments_: fields.Table,
-        range_id: int | None = None,
-    ) -> Queue:
+    def _check_new_queue(self, declaration: QueueDeclaration) -> None:
+        """Raise the errors of `declare_queue` for a queue that cannot be created, in RabbitMQ's order."""
+        resource, profile = f"queue '{declaration.name}' in {self}", self.broker.profile
+        if self.limits.is_reached(MAX_QUEUES, len(self.queues)):
+            limit = self.limits[MAX_QUEUES]
+            raise PreconditionFailed(
+                f"cannot declare queue '{declaration.name}': queue limit in {self} ({limit}) is reached"
+            )
+        arguments.check_queue(declaration.arguments, profile, resource)
+        check_deprecated(declaration, profile)
+        check_shape(declaration, resource)
+
+    def add_queue(self, declaration: QueueDeclaration, range_id: int | None = None) -> Queue:
         """Add a new queue to the vhost; `range_id` is the journal's range of messages for a restored queue."""
-        queue = self.queues[name] = queue_class(arguments_)(
-            self, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments_
-        )
+        queue = self.queues[declaration.name] = queue_class(declaration.arguments)(self, declaration)
         journal = self.broker.journal
-        if is_durable and journal.is_durable:
+        if queue.is_durable and journal.is_durable:
             queue.keep(journal.new_ranges(queue.range_count) if range_id is None else range_id)
             journal.define(*journal_entries.of_queue(queue))
-        if owner is not None:
-            owner.exclusive_queues.add(queue)
+        if queue.owner is not None:
+            queue.owner.exclusive_queues.add(queue)
         self._find_policies_of_queue(queue)
         self.topology_changed()
         return queue
-
-    def _check_deprecated(self, is_durable: bool, owner: Connection | None, arguments_: fields.Table) -> None:
-        """Raise InternalError for deprecated queues, as RabbitMQ 4.3 does."""
-        profile = self.broker.profile
-        if "x-queue-master-locator" in arguments_ and not profile.has_master_locator:
-            raise deprecated("queue_master_locator")
-        if not is_durable and owner is None and not profile.has_transient_queues:
-            raise deprecated("transient_nonexcl_queues")
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue with its messages, bindings and consumers."""
@@ -450,10 +394,14 @@ class VHost:
         return reply_queue
 
 
-def deprecated(feature: str) -> InternalError:
-    return InternalError(
-        f"Feature `{feature}` is deprecated. By default, this feature is not permitted anymore.", method_id=0
-    )
+def _check_equivalent(exchange: Exchange, declaration: ExchangeDeclaration) -> None:
+    """Raise PreconditionFailed for a declaration that differs from the exchange, in RabbitMQ's order."""
+    resource = str(exchange)
+    arguments.require_equal(resource, "type", exchange.type, declaration.type)
+    arguments.require_equal(resource, "durable", exchange.is_durable, declaration.is_durable)
+    arguments.require_equal(resource, "auto_delete", exchange.is_auto_delete, declaration.is_auto_delete)
+    arguments.require_equal(resource, "internal", exchange.is_internal, declaration.is_internal)
+    arguments.require_equivalent(resource, ["alternate-exchange"], exchange.arguments, declaration.arguments)
 
 
 def check_reserved(kind: str, name: str) -> None:

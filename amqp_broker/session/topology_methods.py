@@ -10,9 +10,11 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AccessRefused, NotFound, PreconditionFailed
 from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import User
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
 from amqp_broker.broker.queues.arguments import type_of
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.reply import REPLY_TO, is_reply_name
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
@@ -29,16 +31,15 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
         _require_any(channel, "exchange", name)
         vhost.exchange(name)
     else:
-        exchange = authorized.declare_exchange(
-            user_of(channel),
-            vhost,
+        declaration = ExchangeDeclaration(
             name,
             method.exchange_type,
+            _table(method.arguments),
             is_durable=method.durable,
             is_auto_delete=method.auto_delete,
             is_internal=method.internal,
-            arguments=_table(method.arguments),
         )
+        exchange = authorized.declare_exchange(user_of(channel), vhost, declaration)
         channel.session.gate.hold_for_definition(journal_entries.of_exchange(exchange))
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.DeclareOk())
@@ -102,16 +103,14 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         else:
             # Unlike for an exchange, this is checked even if the queue exists.
             check_reserved("queue", name)
-        queue = authorized.declare_queue(
-            user_of(channel),
-            vhost,
+        declaration = QueueDeclaration(
             name,
+            _table(method.arguments),
             is_durable=method.durable,
             is_auto_delete=method.auto_delete,
-            is_exclusive=method.exclusive,
-            connection=session,
-            arguments=_table(method.arguments),
+            owner=session if method.exclusive else None,
         )
+        queue = authorized.declare_queue(user_of(channel), vhost, declaration, session)
         session.gate.hold_for_definition(journal_entries.of_queue(queue))
         session.broker.advice.on_declare(channel, queue)
     channel.last_queue = queue.name

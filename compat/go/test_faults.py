@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from compat.go.test_go import Program, executable, number, race_option, run_go  # noqa: F401 # two of them are fixtures
 from tests.running import RunningServer
 
@@ -132,11 +133,7 @@ def consume(race_option: list[str], running: RunningServer, tmp_path: Path) -> I
     """Start a consumer of the queue "q", and wait until it consumes."""
     path, programs = tmp_path / "consumer", []
     run_go("build", *race_option, "-o", str(path), "./consumer")
-    running.ask(
-        lambda server: server.broker.vhosts["/"].declare_queue(
-            "q", is_durable=False, is_auto_delete=False, owner=None, connection=None, arguments_={}
-        )
-    )
+    running.ask(lambda server: server.broker.vhosts["/"].declare_queue(QueueDeclaration("q", {})))
 
     def start() -> Program:
         url = f"amqp://guest:guest@127.0.0.1:{running.port}/"

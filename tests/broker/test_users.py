@@ -103,7 +103,7 @@ def test_deleting_a_vhost_deletes_its_queues_exchanges_and_permissions(broker: B
     vhost = broker.add_vhost("blue")
     broker.users.set_permission(guest, "blue", Permission())
     broker.users.set_topic_permission(guest, "blue", "amq.topic", TopicPermission())
-    queue = new_queue(vhost, arguments_={"x-expires": 1000})
+    queue = new_queue(vhost, arguments={"x-expires": 1000})
     bind(new_exchange(vhost, "x"), queue, vhost)
     push(queue, b"1")
     broker.delete_vhost("blue")

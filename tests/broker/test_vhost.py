@@ -58,8 +58,8 @@ def test_a_missing_exchange_is_not_found(vhost: VHost) -> None:
 
 
 def test_declaring_an_exchange_again_gives_the_same_one(vhost: VHost) -> None:
-    first = new_exchange(vhost, "x", "topic", is_durable=True, arguments_={"alternate-exchange": "y", "note": 1})
-    again = new_exchange(vhost, "x", "topic", is_durable=True, arguments_={"alternate-exchange": "y", "note": 2})
+    first = new_exchange(vhost, "x", "topic", is_durable=True, arguments={"alternate-exchange": "y", "note": 1})
+    again = new_exchange(vhost, "x", "topic", is_durable=True, arguments={"alternate-exchange": "y", "note": 2})
     assert again is first
     assert first.arguments["note"] == 1
 
@@ -72,7 +72,7 @@ def test_declaring_an_exchange_again_gives_the_same_one(vhost: VHost) -> None:
         ({"is_auto_delete": True, "is_internal": True}, "'auto_delete' {}: received 'true' but current is 'false'"),
         ({"is_internal": True}, "'internal' {}: received 'true' but current is 'false'"),
         (
-            {"arguments_": {"alternate-exchange": "y"}},
+            {"arguments": {"alternate-exchange": "y"}},
             "'alternate-exchange' {}: received the value 'y' of type 'longstr' but current is none",
         ),
     ],
@@ -98,7 +98,7 @@ def test_a_predeclared_exchange_may_be_declared_again(vhost: VHost) -> None:
 
 def test_the_name_of_an_alternate_exchange_is_a_string(vhost: VHost) -> None:
     with pytest.raises(PreconditionFailed) as caught:
-        new_exchange(vhost, "x", arguments_={"alternate-exchange": True})
+        new_exchange(vhost, "x", arguments={"alternate-exchange": True})
     assert str(caught.value) == "invalid type 'bool' for arg 'alternate-exchange' in exchange 'x' in vhost '/'"
     assert "x" not in vhost.exchanges
 
@@ -166,8 +166,8 @@ def test_an_exclusive_queue_is_found_only_by_its_owner(vhost: VHost) -> None:
 
 
 def test_declaring_a_queue_again_gives_the_same_one(vhost: VHost) -> None:
-    queue = new_queue(vhost, is_durable=True, arguments_={"x-expires": 1000, "note": 1})
-    assert new_queue(vhost, is_durable=True, arguments_={"x-expires": fields.Long(1000), "note": 2}) is queue
+    queue = new_queue(vhost, is_durable=True, arguments={"x-expires": 1000, "note": 1})
+    assert new_queue(vhost, is_durable=True, arguments={"x-expires": fields.Long(1000), "note": 2}) is queue
     assert queue.arguments == {"x-expires": 1000, "note": 1}
 
 
@@ -176,11 +176,11 @@ def test_declaring_a_queue_again_gives_the_same_one(vhost: VHost) -> None:
     [
         ({"is_durable": True, "is_auto_delete": True}, "'durable' {}: received 'true' but current is 'false'"),
         (
-            {"is_auto_delete": True, "arguments_": {"x-expires": 1}},
+            {"is_auto_delete": True, "arguments": {"x-expires": 1}},
             "'auto_delete' {}: received 'true' but current is 'false'",
         ),
         (
-            {"arguments_": {"x-expires": 1}},
+            {"arguments": {"x-expires": 1}},
             "'x-expires' {}: received the value '1' of type 'signedint' but current is none",
         ),
     ],
@@ -232,21 +232,21 @@ def test_a_connection_knows_its_exclusive_queues(vhost: VHost) -> None:
 
 def test_a_queue_with_a_bad_argument_is_not_declared(vhost: VHost) -> None:
     with pytest.raises(PreconditionFailed) as caught:
-        new_queue(vhost, arguments_={"x-expires": 0})
+        new_queue(vhost, arguments={"x-expires": 0})
     assert str(caught.value) == "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_zero,0}"
     assert vhost.queues == {}
 
 
 def test_an_argument_of_another_queue_type_is_refused(vhost: VHost) -> None:
     with pytest.raises(PreconditionFailed, match="of queue type rabbit_classic_queue"):
-        new_queue(vhost, arguments_={"x-delivery-limit": 3})
+        new_queue(vhost, arguments={"x-delivery-limit": 3})
     assert vhost.queues == {}
 
 
 def test_the_arguments_of_an_existing_queue_are_compared_and_not_checked(vhost: VHost) -> None:
     new_queue(vhost)
     with pytest.raises(PreconditionFailed, match="inequivalent arg"):
-        new_queue(vhost, arguments_={"x-expires": 0})
+        new_queue(vhost, arguments={"x-expires": 0})
 
 
 def test_the_queue_limit_of_a_vhost_is_enforced(vhost: VHost) -> None:
@@ -325,8 +325,8 @@ def test_a_queue_without_a_type_gets_the_default_type_if_possible(queue_type: st
     vhost = broker.vhosts["/"]
     for _ in range(2):  # declaring it again is equivalent
         assert new_queue(vhost, "q", is_durable=True).type == queue_type
-    assert new_queue(vhost, "q", is_durable=True, arguments_={"x-queue-type": queue_type}) is vhost.queues["q"]
-    assert new_queue(vhost, "named", is_durable=True, arguments_={"x-queue-type": "classic"}).type == "classic"
+    assert new_queue(vhost, "q", is_durable=True, arguments={"x-queue-type": queue_type}) is vhost.queues["q"]
+    assert new_queue(vhost, "named", is_durable=True, arguments={"x-queue-type": "classic"}).type == "classic"
     assert new_queue(vhost, "transient").type == "classic"
     assert new_queue(vhost, "auto-delete", is_durable=True, is_auto_delete=True).type == "classic"
     owner = new_connection()

@@ -78,7 +78,7 @@ def test_a_policy_and_an_operator_policy_apply_together(vhost: VHost) -> None:
 
 
 def test_an_operator_policy_can_only_tighten(vhost: VHost) -> None:
-    queue = new_queue(vhost, arguments_={"x-max-length": 3})
+    queue = new_queue(vhost, arguments={"x-max-length": 3})
     set_operator_policy(vhost, max_length=5)
     assert queue.settings.length_max == 3
 
@@ -139,7 +139,7 @@ def test_a_limit_set_together_with_reject_publish_drops_messages(vhost: VHost) -
 
 
 def test_a_queue_that_keeps_refusing_drops_nothing(vhost: VHost) -> None:
-    queue = new_queue(vhost, arguments_={"x-overflow": "reject-publish"})
+    queue = new_queue(vhost, arguments={"x-overflow": "reject-publish"})
     push(queue, b"1", b"2", b"3")
     set_policy(vhost, max_length=2)
     assert queue.ready_count == 3
@@ -158,7 +158,7 @@ def test_a_queue_that_no_longer_refuses_drops(vhost: VHost) -> None:
 
 def test_a_quorum_queue_drops_where_it_should_refuse_and_dead_letter(vhost: VHost) -> None:
     # RabbitMQ 3.10: with x-max-length 1 and a policy's reject-publish-dlx, four publishes are confirmed, 1 is kept.
-    queue = new_queue(vhost, is_durable=True, arguments_={"x-queue-type": "quorum", "x-max-length": 1})
+    queue = new_queue(vhost, is_durable=True, arguments={"x-queue-type": "quorum", "x-max-length": 1})
     set_policy(vhost, overflow="reject-publish-dlx")
     push(queue, b"1", b"2")
     assert not queue.settings.rejects_publish
@@ -166,7 +166,7 @@ def test_a_quorum_queue_drops_where_it_should_refuse_and_dead_letter(vhost: VHos
 
 
 def test_a_quorum_queue_has_its_delivery_limit_from_a_policy(vhost: VHost) -> None:
-    queue = new_queue(vhost, is_durable=True, arguments_={"x-queue-type": "quorum", "x-delivery-limit": 5})
+    queue = new_queue(vhost, is_durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": 5})
     set_policy(vhost, delivery_limit=3)
     assert queue.settings.delivery_limit == 3
 
@@ -241,7 +241,7 @@ def test_a_policy_gives_an_exchange_its_alternate(vhost: VHost) -> None:
 
 def test_the_alternate_exchange_of_the_argument_has_priority_over_the_policy(vhost: VHost) -> None:
     set_policy(vhost, alternate_exchange="policy")
-    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "argument"})
+    exchange = new_exchange(vhost, "x", arguments={"alternate-exchange": "argument"})
     assert exchange.alternate == "argument"
     assert new_exchange(vhost, "y").alternate == "policy"
 

@@ -129,7 +129,7 @@ def test_exchanges_may_be_bound_in_a_circle(vhost: VHost) -> None:
 
 
 def test_messages_without_a_match_go_to_the_alternate_exchange(vhost: VHost) -> None:
-    exchange = new_exchange(vhost, "x", "direct", arguments_={"alternate-exchange": "amq.fanout"})
+    exchange = new_exchange(vhost, "x", "direct", arguments={"alternate-exchange": "amq.fanout"})
     bound, unrouted = new_queue(vhost, "bound"), new_queue(vhost, "unrouted")
     bind(exchange, bound, vhost, "key")
     bind(vhost.exchange("amq.fanout"), unrouted, vhost)
@@ -138,33 +138,33 @@ def test_messages_without_a_match_go_to_the_alternate_exchange(vhost: VHost) -> 
 
 
 def test_one_match_among_several_keys_bypasses_the_alternate_exchange(vhost: VHost) -> None:
-    exchange = new_exchange(vhost, "x", "direct", arguments_={"alternate-exchange": "amq.fanout"})
+    exchange = new_exchange(vhost, "x", "direct", arguments={"alternate-exchange": "amq.fanout"})
     bind(exchange, new_queue(vhost, "bound"), vhost, "key")
     bind(vhost.exchange("amq.fanout"), new_queue(vhost, "unrouted"), vhost)
     assert routed(vhost, exchange, "other", "key") == ["bound"]
 
 
 def test_alternate_exchanges_may_form_a_chain_or_a_circle(vhost: VHost) -> None:
-    first = new_exchange(vhost, "first", "direct", arguments_={"alternate-exchange": "second"})
-    second = new_exchange(vhost, "second", "direct", arguments_={"alternate-exchange": "first"})
+    first = new_exchange(vhost, "first", "direct", arguments={"alternate-exchange": "second"})
+    second = new_exchange(vhost, "second", "direct", arguments={"alternate-exchange": "first"})
     assert routed(vhost, first, "key") == []
     bind(second, new_queue(vhost), vhost, "key")
     assert routed(vhost, first, "key") == ["q"]
 
 
 def test_a_missing_alternate_exchange_takes_nothing(vhost: VHost) -> None:
-    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "missing"})
+    exchange = new_exchange(vhost, "x", arguments={"alternate-exchange": "missing"})
     assert routed(vhost, exchange, "key") == []
 
 
 def test_the_default_exchange_as_an_alternate_takes_nothing(vhost: VHost) -> None:
-    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": ""})
+    exchange = new_exchange(vhost, "x", arguments={"alternate-exchange": ""})
     new_queue(vhost, "key")
     assert routed(vhost, exchange, "key") == []
 
 
 def test_a_match_without_a_queue_is_still_a_match(vhost: VHost) -> None:
-    exchange = new_exchange(vhost, "x", arguments_={"alternate-exchange": "amq.direct"})
+    exchange = new_exchange(vhost, "x", arguments={"alternate-exchange": "amq.direct"})
     bind(exchange, new_exchange(vhost, "dead end"), vhost)
     bind(vhost.exchange("amq.direct"), new_queue(vhost), vhost, "key")
     assert routed(vhost, exchange, "key") == []

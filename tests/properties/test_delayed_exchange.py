@@ -19,7 +19,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["delay", "advance"]), st.integers(1,
 def test_messages_come_when_they_are_due_and_in_that_order(steps: list[tuple[str, int]]) -> None:
     lab = Lab()
     lab.broker.tick(NOW)
-    exchange = new_exchange(lab.vhost, "x", "x-delayed-message", arguments_={"x-delayed-type": "fanout"})
+    exchange = new_exchange(lab.vhost, "x", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
     assert isinstance(exchange, DelayedExchange)
     bind(exchange, new_queue(lab.vhost), lab.vhost)
     model: list[tuple[int, int]] = []

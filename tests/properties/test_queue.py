@@ -79,7 +79,7 @@ class Lab:
         limits = {"x-max-length": length_max, "x-max-length-bytes": bytes_max}
         arguments: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
         self.journal = MemoryJournal()
-        self.queue = new_queue(new_vhost(self.journal), is_durable=True, arguments_=arguments)
+        self.queue = new_queue(new_vhost(self.journal), is_durable=True, arguments=arguments)
         self.model = Model(length_max, bytes_max)
         self.collectors: list[Checked] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.session.session import Session
 from amqp_broker.settings.settings import Settings
 from amqp_broker.shovel.amqp_client import Client, Lost
@@ -110,9 +110,7 @@ class Pair:
 
 
 def declare(broker: Broker, name: str, **arguments: Any) -> Queue:
-    return broker.vhosts["/"].declare_queue(
-        name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_=arguments
-    )
+    return broker.vhosts["/"].declare_queue(QueueDeclaration(name, arguments, is_durable=True))
 
 
 def push(queue: Queue, *bodies: bytes, **properties: Any) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.exchanges.exchange import FanoutExchange
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from tests.shovel.pair import Pair, bodies, declare, push
 
 NUMBERS = [b"%d" % number for number in range(50)]
@@ -47,9 +47,7 @@ def test_missing_queues_are_declared_durable() -> None:
 def test_without_a_destination_messages_keep_exchange_and_routing_key() -> None:
     pair = Pair()
     source, there = declare(pair.here, "q"), pair.there.vhosts["/"]
-    exchange = there.add_exchange(
-        "source", FanoutExchange, is_durable=True, is_auto_delete=False, is_internal=False, arguments_={}
-    )
+    exchange = there.add_exchange(ExchangeDeclaration("source", "fanout", {}, is_durable=True))
     target = declare(pair.there, "target")
     there.bind(exchange, target, "", {})
     push(source, b"m")

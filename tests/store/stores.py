@@ -34,8 +34,8 @@ def fill(folder: Path, messages: int = 30, body_bytes: int = 300) -> None:
     vhost = new_broker(journal).vhosts["/"]
     queues = [
         new_queue(vhost, "plain", is_durable=True),
-        new_queue(vhost, "priority", is_durable=True, arguments_={"x-max-priority": 3}),
-        new_queue(vhost, "quorum", is_durable=True, arguments_={"x-queue-type": "quorum"}),
+        new_queue(vhost, "priority", is_durable=True, arguments={"x-max-priority": 3}),
+        new_queue(vhost, "quorum", is_durable=True, arguments={"x-queue-type": "quorum"}),
         new_queue(vhost, "emptied", is_durable=True),
     ]
     exchange = new_exchange(vhost, "events", is_durable=True)

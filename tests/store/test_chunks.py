@@ -73,7 +73,7 @@ def open_broker(store: Store) -> Broker:
 
 def stream_of(broker: Broker) -> StreamQueue:
     vhost = broker.vhosts["/"]
-    queue = vhost.queues.get("q") or new_queue(vhost, is_durable=True, arguments_=STREAM)
+    queue = vhost.queues.get("q") or new_queue(vhost, is_durable=True, arguments=STREAM)
     assert isinstance(queue, StreamQueue)
     return queue
 
@@ -111,7 +111,7 @@ def test_two_streams_do_not_find_chunks_of_each_other(tmp_path: Path) -> None:
     store = Store(tmp_path)
     broker = open_broker(store)
     one = stream_of(broker)
-    two = new_queue(broker.vhosts["/"], "two", is_durable=True, arguments_=STREAM)
+    two = new_queue(broker.vhosts["/"], "two", is_durable=True, arguments=STREAM)
     assert isinstance(two, StreamQueue)
     two.push(new_message(b"two"))
     commit(store.journal, store.environment)
@@ -129,7 +129,7 @@ def test_chunks_beyond_the_retention_and_of_deleted_streams_leave_the_disk(tmp_p
     store = Store(tmp_path)
     broker = open_broker(store)
     vhost = broker.vhosts["/"]
-    stream = new_queue(vhost, is_durable=True, arguments_={**STREAM, "x-max-length-bytes": 1})
+    stream = new_queue(vhost, is_durable=True, arguments={**STREAM, "x-max-length-bytes": 1})
     for number in range(5):
         stream.push(new_message(str(number).encode()))
         commit(store.journal, store.environment)

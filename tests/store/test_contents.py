@@ -74,7 +74,7 @@ QUEUE = {"auto_delete": False, "arguments": fields.encode_table({})}
         ),
         (
             ("exchange", "/", "e"),
-            {"type": "x-unknown", "auto_delete": False, "internal": False, "arguments": b"\0\0\0\0"},
+            {"type": "x-unknown", "auto_delete": False, "internal": False, "range": None, "arguments": b"\0\0\0\0"},
             "exchange 'e' in vhost '/' cannot be declared: there is no 'x-unknown'.",
         ),
         (

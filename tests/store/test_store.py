@@ -14,8 +14,10 @@ from amqp_broker.broker.admin.access import Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.durability.paged_buffer import BUFFER_BYTES_MAX
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
 from amqp_broker.broker.operations import restoring
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.store.environment import StoreUnusable
 from amqp_broker.store.journal import GARBAGE_BATCH
 from amqp_broker.store.store import Store
@@ -67,7 +69,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 def test_a_store_that_cannot_be_restored_is_let_go_of(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk.lab.vhost.declare_queue("q", owner=None, connection=None, is_durable=True, is_auto_delete=False, arguments_={})
+    disk.lab.vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
     disk.close()
 
     def fail(*_: object) -> None:
@@ -84,14 +86,13 @@ def test_a_store_that_cannot_be_restored_is_let_go_of(disk: Disk, monkeypatch: p
 
 def declare_all(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
-    common = {"is_durable": True, "is_auto_delete": False}
     for name, kind in [("e", "direct"), ("h", "headers"), (NON_ASCII, "topic"), ("auto", "fanout")]:
         vhost.declare_exchange(
-            name, kind, is_durable=True, is_auto_delete=name == "auto", is_internal=name == "h", arguments_={}
+            ExchangeDeclaration(name, kind, {}, is_durable=True, is_auto_delete=name == "auto", is_internal=name == "h")
         )
     arguments = {"x-max-length": fields.Long(5), "x-dead-letter-exchange": "e", "x-anything": [1, {"a": b"\xff"}]}
     for name in ("q", NON_ASCII):
-        vhost.declare_queue(name, owner=None, connection=None, arguments_=arguments, **common)
+        vhost.declare_queue(QueueDeclaration(name, arguments, is_durable=True))
     queue, other = vhost.queues["q"], vhost.queues[NON_ASCII]
     vhost.bind(vhost.exchanges["e"], queue, OCTETS[:255], {})
     vhost.bind(vhost.exchanges["h"], other, "", {"x-match": "any", "n": fields.Long(1), "s": "ü", "t": {"deep": True}})
@@ -228,9 +229,7 @@ def test_exchanges_of_all_types_come_back(disk: Disk) -> None:
     vhost = disk.broker.vhosts["/"]
     for kind in EXCHANGE_TYPES:
         arguments: fields.Table = {"x-delayed-type": "direct"} if kind == "x-delayed-message" else {}
-        vhost.declare_exchange(
-            kind, kind, is_durable=True, is_auto_delete=False, is_internal=False, arguments_=arguments
-        )
+        vhost.declare_exchange(ExchangeDeclaration(kind, kind, arguments, is_durable=True))
     before = snapshot(disk.broker)
     disk.restart()
     assert snapshot(disk.broker) == before

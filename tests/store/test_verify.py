@@ -185,7 +185,7 @@ def fill_stream(folder: Path) -> None:
     environment = Environment(folder)
     journal = LmdbJournal(environment)
     arguments = {"x-queue-type": "stream", "x-max-length-bytes": 1200}
-    stream = new_queue(new_broker(journal).vhosts["/"], "s", is_durable=True, arguments_=arguments)
+    stream = new_queue(new_broker(journal).vhosts["/"], "s", is_durable=True, arguments=arguments)
     for body in (b"a" * 100, b"b" * 100, b"c" * 100):
         for _ in range(4):
             stream.push(new_message(body))

@@ -16,7 +16,6 @@ FUNCTION_LINES_MAX = 60
 REASONS = {
     "amqp_broker/settings/settings.py": "the declarations of all settings, one after the other",
     "tests/simulation/bugs_in_extensions.py": "a list of planted bugs",
-    "amqp_broker/broker/vhost.py": "one verb after the other, each a few lines, on the same few dicts",
     "amqp_broker/session/reader.py:FrameReader._run": "the hot path: a call per frame costs more than its length",
     "tests/broker/observe/test_events.py": "a test for each event, all of the same form",
     "tests/mutations.py:streams": "a table of byte streams, one for each kind of client",

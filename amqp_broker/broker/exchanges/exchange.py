@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -41,6 +41,17 @@ class Binding:
     def is_durable(self) -> bool:
         """True if both ends are durable."""
         return self.source.is_durable and self.destination.is_durable
+
+
+class ExchangeDeclaration(NamedTuple):
+    """The attributes of an exchange to declare."""
+
+    name: str
+    type: str
+    arguments: fields.Table
+    is_durable: bool = False
+    is_auto_delete: bool = False
+    is_internal: bool = False
 
 
 @dataclass(eq=False)

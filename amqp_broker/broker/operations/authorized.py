@@ -10,47 +10,33 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AccessRefused, PreconditionFailed
+from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import check_reserved
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import User
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+    from amqp_broker.broker.exchanges.exchange import Binding, Exchange, ExchangeDeclaration
+    from amqp_broker.broker.queues.queue import QueueDeclaration
     from amqp_broker.broker.vhost import VHost
 
 # Exchanges
 
 
-def declare_exchange(
-    user: User,
-    vhost: VHost,
-    name: str,
-    kind: str,
-    *,
-    is_durable: bool,
-    is_auto_delete: bool,
-    is_internal: bool,
-    arguments: fields.Table,
-) -> Exchange:
+def declare_exchange(user: User, vhost: VHost, declaration: ExchangeDeclaration) -> Exchange:
     """Declare an exchange (exchange.declare without passive). Raises PreconditionFailed and AccessRefused."""
+    name = declaration.name
     # RabbitMQ checks the type before any permission.
-    vhost.exchange_type(kind)
+    vhost.exchange_type(declaration.type)
     check_not_default(name)
     user.require("configure", vhost.name, "exchange", name)
     if name not in vhost.exchanges:
         check_reserved("exchange", name)
-        if isinstance(alternate := arguments.get("alternate-exchange"), str):
+        if isinstance(alternate := declaration.arguments.get("alternate-exchange"), str):
             user.require("read", vhost.name, "exchange", name)
             user.require("write", vhost.name, "exchange", alternate)
-    return vhost.declare_exchange(
-        name,
-        kind,
-        is_durable=is_durable,
-        is_auto_delete=is_auto_delete,
-        is_internal=is_internal,
-        arguments_=arguments,
-    )
+    return vhost.declare_exchange(declaration)
 
 
 def delete_exchange(user: User, vhost: VHost, name: str, *, if_unused: bool) -> None:
@@ -65,21 +51,12 @@ def delete_exchange(user: User, vhost: VHost, name: str, *, if_unused: bool) -> 
 # Queues
 
 
-def declare_queue(
-    user: User,
-    vhost: VHost,
-    name: str,
-    *,
-    is_durable: bool,
-    is_auto_delete: bool,
-    is_exclusive: bool,
-    connection: Connection | None,
-    arguments: fields.Table,
-) -> Queue:
+def declare_queue(user: User, vhost: VHost, declaration: QueueDeclaration, connection: Connection | None) -> Queue:
     """Declare a queue with a name (queue.declare without passive). Raises ChannelErrors."""
+    name = declaration.name
     user.require("configure", vhost.name, "queue", name)
-    if name not in vhost.queues and "x-dead-letter-exchange" in arguments:
-        dead_letter_exchange = arguments["x-dead-letter-exchange"]
+    if name not in vhost.queues and "x-dead-letter-exchange" in declaration.arguments:
+        dead_letter_exchange = declaration.arguments["x-dead-letter-exchange"]
         if not isinstance(dead_letter_exchange, str):
             raise PreconditionFailed(
                 f"invalid type '{fields.type_name(dead_letter_exchange)}' for arg 'x-dead-letter-exchange' "
@@ -87,14 +64,7 @@ def declare_queue(
             )
         user.require("read", vhost.name, "queue", name)
         user.require("write", vhost.name, "exchange", dead_letter_exchange)
-    return vhost.declare_queue(
-        name,
-        is_durable=is_durable,
-        is_auto_delete=is_auto_delete,
-        owner=connection if is_exclusive else None,
-        connection=connection,
-        arguments_=arguments,
-    )
+    return vhost.declare_queue(declaration, connection)
 
 
 def queue_to_delete(
@@ -104,7 +74,7 @@ def queue_to_delete(
     user.require("configure", vhost.name, "queue", name)
     queue = vhost.queues.get(name)
     if queue is not None:
-        queue.check_owner(connection)
+        check_owner(queue, connection)
         queue.check_deletable(if_unused=if_unused, if_empty=if_empty)
     return queue
 
@@ -155,7 +125,7 @@ def unbind(
     binding = exchange.binding(target, routing_key, arguments)
     if binding is not None:
         if isinstance(target, Queue):
-            target.check_owner(connection)
+            check_owner(target, connection)
         vhost.unbind(binding)
 
 

@@ -10,8 +10,9 @@ from amqp_broker.amqp import fields
 from amqp_broker.broker.admin.access import SHA256, Permission, TopicPermission, User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.journal_entries import GLOBAL_PARAMETER, PARAMETER, JournalEntry
+from amqp_broker.broker.queues.queue import QueueDeclaration
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -67,27 +68,23 @@ def _restore_policy(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -
 
 def _restore_exchange(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
     _, vhost, name = key
-    broker.vhosts[vhost].add_exchange(
+    declaration = ExchangeDeclaration(
         name,
-        EXCHANGE_TYPES[value["type"]],
+        value["type"],
+        _table(value["arguments"]),
         is_durable=True,
         is_auto_delete=value["auto_delete"],
         is_internal=value["internal"],
-        range_id=value["range"],
-        arguments_=_table(value["arguments"]),
     )
+    broker.vhosts[vhost].add_exchange(declaration, value["range"])
 
 
 def _restore_queue(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
     _, vhost, name = key
-    broker.vhosts[vhost].add_queue(
-        name,
-        is_durable=True,
-        is_auto_delete=value["auto_delete"],
-        owner=None,
-        arguments_=_table(value["arguments"]),
-        range_id=value["range"],
+    declaration = QueueDeclaration(
+        name, _table(value["arguments"]), is_durable=True, is_auto_delete=value["auto_delete"]
     )
+    broker.vhosts[vhost].add_queue(declaration, value["range"])
 
 
 def _restore_binding(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:

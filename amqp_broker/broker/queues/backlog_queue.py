@@ -10,17 +10,16 @@ from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.length_limit import LengthLimit
-from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import effective
 from amqp_broker.broker.queues.quorum_order import PRIORITY_DEFAULT
 
 if TYPE_CHECKING:
-    from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
     from amqp_broker.broker.queues.backlog import Backlog
     from amqp_broker.broker.queues.queue_settings import QueueSettings
-    from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
 # Positions and messages that are with consumers.
 Unacked: TypeAlias = "Sequence[tuple[int, Message]]"
@@ -48,24 +47,13 @@ class BacklogQueue(Queue):
 
     type: ClassVar[str] = "classic"
 
-    def __init__(
-        self,
-        vhost: QueueVHost,
-        name: str,
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        owner: QueueOwner | None,
-        arguments: fields.Table,
-    ) -> None:
-        super().__init__(
-            vhost, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments
-        )
+    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+        super().__init__(vhost, declaration)
         self.expiry = Expiry(vhost.broker.timers, self.expire)
         self.deadlines = self.expiry.deadlines
         self.backlog: Backlog = self._new_backlog()
         self.limit = LengthLimit(self.backlog)
-        self.apply(effective(arguments, {}, {}))
+        self.apply(effective(self.arguments, {}, {}))
 
     @abstractmethod
     def _new_backlog(self) -> Backlog: ...

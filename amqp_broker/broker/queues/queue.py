@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from amqp_broker.amqp.errors import AccessRefused, ResourceLocked
+from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.amqp.message import SpecialMessage
 from amqp_broker.broker.admin.policies import Policy, definition_of
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
@@ -28,6 +28,16 @@ DRAIN_BYTES_MAX: Final = 256 * 1024
 DRAIN_MESSAGES_MAX: Final = 2048
 
 
+class QueueDeclaration(NamedTuple):
+    """The attributes of a queue to declare; `owner` is the connection of an exclusive one."""
+
+    name: str
+    arguments: fields.Table
+    is_durable: bool = False
+    is_auto_delete: bool = False
+    owner: QueueOwner | None = None
+
+
 class Queue(ABC):
     """A queue of any type. `ready_count` and `unacked_count` are exact at any time.
 
@@ -43,33 +53,24 @@ class Queue(ABC):
     # Set while the single active consumer gets nothing more until it has settled all its messages.
     is_quiescing = False
 
-    def __init__(
-        self,
-        vhost: QueueVHost,
-        name: str,
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        owner: QueueOwner | None,
-        arguments: fields.Table,
-    ) -> None:
+    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         broker = vhost.broker
         self.vhost = vhost
-        self.name = name
-        self.is_durable = is_durable
-        self.is_auto_delete = is_auto_delete
-        self.owner = owner
-        self.arguments = arguments
+        self.name = declaration.name
+        self.arguments = declaration.arguments
+        self.is_durable = declaration.is_durable
+        self.is_auto_delete = declaration.is_auto_delete
+        self.owner = declaration.owner
         self.incoming: dict[Binding, None] = {}
         self.is_deleted = False
         self.unacked_count = 0
         # Set while a message takes more than handing it over: the only check of the plain path.
         self.has_extras = False
         # Set while a fault rule may apply to deliveries or their acks.
-        self.is_faulty = broker.faults.concerns_queue(vhost.name, name)
+        self.is_faulty = broker.faults.concerns_queue(vhost.name, self.name)
         # The first of its ranges in the journal; None while everything is in memory.
         self.range_id: int | None = None
-        self.rotation = ConsumerRotation(is_single_active=arguments.get("x-single-active-consumer") is True)
+        self.rotation = ConsumerRotation(is_single_active=self.arguments.get("x-single-active-consumer") is True)
         self.consumers = self.rotation.consumers
         self.ready_consumers = self.rotation.ready_consumers
         self.backpressured = self.rotation.backpressured
@@ -253,18 +254,6 @@ class Queue(ABC):
         return max(self.statistics.active_at_ms, self.unused.last_used_ms)
 
     # Consumers
-
-    def check_owner(self, connection: QueueOwner | None) -> None:
-        """Raise ResourceLocked if the queue is exclusive to another connection."""
-        if self.owner is not None and self.owner is not connection:
-            raise self.locked()
-
-    def locked(self) -> ResourceLocked:
-        """Return the error for a queue that is exclusive to another connection."""
-        return ResourceLocked(
-            f"cannot obtain exclusive access to locked {self}. It could be originally declared on another "
-            "connection or the exclusive property value does not match that of the original declaration."
-        )
 
     def subscribe(self, consumer: Consumer) -> None:
         """Add a consumer, which gets nothing until `resume`. Raise AccessRefused if another one is exclusive."""

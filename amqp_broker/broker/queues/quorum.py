@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.broker.durability.journal import Stored
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.queues.backlog_queue import Unacked
     from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import QueueDeclaration
     from amqp_broker.broker.queues.queue_settings import QueueSettings
     from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
@@ -38,10 +39,10 @@ class QuorumQueue(BacklogQueue):
 
     backlog: QuorumBacklog
 
-    def __init__(self, vhost: QueueVHost, name: str, **attributes: Any) -> None:
+    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
-        super().__init__(vhost, name, **attributes)
+        super().__init__(vhost, declaration)
 
     def _new_backlog(self) -> QuorumBacklog:
         return QuorumBacklog(self.deadlines, self.counts, self._profile.quorum_priority_levels)

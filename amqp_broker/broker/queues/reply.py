@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.queue import QueueDeclaration
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -29,7 +30,7 @@ class ReplyQueue(ClassicQueue):
     """Hands replies to its one consumer. It keeps a reply only while that consumer's socket is full."""
 
     def __init__(self, vhost: QueueVHost, name: str) -> None:
-        super().__init__(vhost, name, is_durable=False, is_auto_delete=False, owner=None, arguments={})
+        super().__init__(vhost, QueueDeclaration(name, {}))
 
     def _update_extras(self) -> None:
         """Leave `has_extras` unset: replies do not expire, and the trace does not have their deliveries."""

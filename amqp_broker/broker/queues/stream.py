@@ -14,12 +14,12 @@ from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.durability.chunk import Filter
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
-from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective, interval_ms
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
-    from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
     from amqp_broker.broker.timers import Timer
 
 # Cost of looking at a chunk, in delivered messages.
@@ -45,25 +45,14 @@ class StreamQueue(Queue):
     takes_global_prefetch = False
     takes_exclusive_consumers = False
 
-    def __init__(
-        self,
-        vhost: QueueVHost,
-        name: str,
-        *,
-        is_durable: bool,
-        is_auto_delete: bool,
-        owner: QueueOwner | None,
-        arguments: fields.Table,
-    ) -> None:
-        super().__init__(
-            vhost, name, is_durable=is_durable, is_auto_delete=is_auto_delete, owner=owner, arguments=arguments
-        )
+    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+        super().__init__(vhost, declaration)
         self.log: StreamLog = StreamLog()
         self.readers: dict[Consumer, Reader] = {}
         self._retention_timer: Timer | None = None
         # Set during a delivery, which may push messages to this stream (a trace of deliveries does).
         self._is_delivering = False
-        self.apply(effective(arguments, {}, {}))
+        self.apply(effective(self.arguments, {}, {}))
 
     @property
     def ready_count(self) -> int:

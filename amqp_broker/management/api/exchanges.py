@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
 from amqp_broker.management.api.consumers import channel_details
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 endpoints = Endpoints()
 
 
-class ExchangeDeclaration(Struct):
+class NewExchange(Struct):
     """The properties of an exchange."""
 
     type: Text = "direct"
@@ -117,23 +118,17 @@ def one(request: Request) -> dict[str, Any]:
     }
 
 
-@endpoints.on("PUT /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, body=ExchangeDeclaration)
+@endpoints.on("PUT /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, body=NewExchange)
 def declare(request: Request) -> Any:
     """Declare an exchange."""
     vhost, name = request.vhost, stripped(request.exchange_name())
-    given = request.read(ExchangeDeclaration)
+    given = request.read(NewExchange)
     check_name("exchange", name)
     is_new = name not in vhost.exchanges
-    authorized.declare_exchange(
-        request.user,
-        vhost,
-        name,
-        given.type,
-        is_durable=given.durable,
-        is_auto_delete=given.auto_delete,
-        is_internal=given.internal,
-        arguments=given.arguments,
+    declaration = ExchangeDeclaration(
+        name, given.type, given.arguments, given.durable, given.auto_delete, given.internal
     )
+    authorized.declare_exchange(request.user, vhost, declaration)
     return CREATED if is_new else NO_CONTENT
 
 

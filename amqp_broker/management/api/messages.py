@@ -15,6 +15,7 @@ from amqp_broker.amqp.errors import AccessRefused, AMQPError, NotFound, NotImple
 from amqp_broker.amqp.message import Message, Properties
 from amqp_broker.broker.operations.checked_publish import publish as publish_message
 from amqp_broker.broker.peer import Peer
+from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.properties import InvalidProperty, properties_of
@@ -277,7 +278,7 @@ def purge(request: Request) -> Answer:
     if queue is None:
         raise not_found()
     request.user.require("read", vhost.name, "queue", queue.name)
-    queue.check_owner(None)
+    check_owner(queue, None)
     try:
         queue.purge()
     except NotImplemented_ as error:

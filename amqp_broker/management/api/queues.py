@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from amqp_broker.broker.admin.policies import effective_definition
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.sizes import NOTHING, Sizes, memory_bytes, paged_count, ready_sizes, unacked_sizes
 from amqp_broker.broker.queues.stream import StreamQueue
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 endpoints = Endpoints()
 
 
-class QueueDeclaration(Struct):
+class NewQueue(Struct):
     """The properties of a queue; its type is the argument `x-queue-type`."""
 
     durable: Flag = False
@@ -239,27 +240,19 @@ def one(request: Request) -> dict[str, Any]:
     }
 
 
-@endpoints.on("PUT /api/queues/{vhost}/{name}", tag=MANAGEMENT, body=QueueDeclaration)
+@endpoints.on("PUT /api/queues/{vhost}/{name}", tag=MANAGEMENT, body=NewQueue)
 def declare(request: Request) -> Any:
     """Declare a queue."""
     vhost, name = request.vhost, stripped(request.path["name"])
-    given = request.read(QueueDeclaration)
+    given = request.read(NewQueue)
     check_name("queue", name)
     if given.node not in (None, request.broker.node):
         raise bad_request(f"Node {given.node} could not be contacted")
     check_reserved("queue", name)
     is_new = name not in vhost.queues
     # There is no connection that an exclusive queue could belong to.
-    authorized.declare_queue(
-        request.user,
-        vhost,
-        name,
-        is_durable=given.durable,
-        is_auto_delete=given.auto_delete,
-        is_exclusive=False,
-        connection=None,
-        arguments=given.arguments,
-    )
+    declaration = QueueDeclaration(name, given.arguments, given.durable, given.auto_delete)
+    authorized.declare_queue(request.user, vhost, declaration, None)
     return CREATED if is_new else NO_CONTENT
 
 

@@ -17,12 +17,14 @@ from amqp_broker.amqp.errors import AMQPError, DoesNotExist, InvalidParameter
 from amqp_broker.broker import runtime_parameters
 from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, Permission, TopicPermission, decode_hash, hash_password
 from amqp_broker.broker.admin.limits import MAX_QUEUES, user_limits
-from amqp_broker.broker.admin.metadata import Metadata, with_queue_type
+from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import POLICY_VALUES, Policy, check
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import exchange_type
 from amqp_broker.broker.queues import arguments
-from amqp_broker.broker.queues.types import check_shape
+from amqp_broker.broker.queues.queue import QueueDeclaration
+from amqp_broker.broker.queues.types import check_shape, with_default_type
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
 
 # Sections in RabbitMQ's order of import, and the name of one object.
@@ -304,19 +306,21 @@ class Import:
             self._skip(entry, "an exchange", name)
             return
         exchange_type(self.broker.profile, kind := entry.text("type"))
-        flags = {
-            "is_durable": entry.flag("durable", True),
-            "is_auto_delete": entry.flag("auto_delete", False),
-            "is_internal": entry.flag("internal", False),
-            "arguments_": table_of(entry.values.get("arguments")),
-        }
-        self._do(entry, partial(self._declare_exchange, vhost, name, kind, flags))
+        declaration = ExchangeDeclaration(
+            name,
+            kind,
+            is_durable=entry.flag("durable", True),
+            is_auto_delete=entry.flag("auto_delete", False),
+            is_internal=entry.flag("internal", False),
+            arguments=table_of(entry.values.get("arguments")),
+        )
+        self._do(entry, partial(self._declare_exchange, vhost, declaration))
 
-    def _declare_exchange(self, vhost: str, name: str, kind: str, flags: dict[str, Any]) -> None:
+    def _declare_exchange(self, vhost: str, declaration: ExchangeDeclaration) -> None:
         """Declare an exchange unless it exists."""
         there = self.broker.vhosts[vhost]
-        if name not in there.exchanges:
-            there.declare_exchange(name, kind, **flags)
+        if declaration.name not in there.exchanges:
+            there.declare_exchange(declaration)
 
     def _read_queue(self, entry: Entry) -> None:
         vhost, name = self._vhost_of(entry), entry.name()
@@ -325,33 +329,27 @@ class Import:
             return
         if not name:
             raise DefinitionsError(f"{entry.title} has no name")
-        is_durable, is_auto_delete = entry.flag("durable", True), entry.flag("auto_delete", False)
-        table = table_of(entry.values.get("arguments"))
+        declaration = QueueDeclaration(
+            name,
+            is_durable=entry.flag("durable", True),
+            is_auto_delete=entry.flag("auto_delete", False),
+            arguments=table_of(entry.values.get("arguments")),
+        )
         there = self.broker.vhosts.get(vhost)
         if there is not None and name in there.queues:
             return
         resource = f"queue '{name}' in vhost '{vhost}'"
-        typed = with_queue_type(
-            table, self._types[vhost], is_durable=is_durable, is_exclusive=False, is_auto_delete=is_auto_delete
-        )
-        arguments.check_queue(typed, self.broker.profile, resource)
-        check_shape(resource, typed, is_durable, is_auto_delete, None)
+        typed = with_default_type(declaration, self._types[vhost])
+        arguments.check_queue(typed.arguments, self.broker.profile, resource)
+        check_shape(typed, resource)
         self._new_queues.setdefault(vhost, set()).add(name)
-        self._do(entry, partial(self._declare_queue, vhost, name, is_durable, is_auto_delete, table))
+        self._do(entry, partial(self._declare_queue, vhost, declaration))
 
-    def _declare_queue(
-        self, vhost: str, name: str, is_durable: bool, is_auto_delete: bool, table: fields.Table
-    ) -> None:
+    def _declare_queue(self, vhost: str, declaration: QueueDeclaration) -> None:
+        """Declare a queue unless it exists."""
         there = self.broker.vhosts[vhost]
-        if name not in there.queues:
-            there.declare_queue(
-                name,
-                is_durable=is_durable,
-                is_auto_delete=is_auto_delete,
-                owner=None,
-                connection=None,
-                arguments_=table,
-            )
+        if declaration.name not in there.queues:
+            there.declare_queue(declaration)
 
     def _check_queue_limits(self) -> None:
         for name, added in self._new_queues.items():

@@ -3,39 +3,9 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter, PreconditionFailed, ProtectedFromDeletion
-from amqp_broker.broker.admin.metadata import Metadata, with_queue_type
+from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import new_broker, new_connection, new_queue, new_vhost
-
-
-@pytest.mark.parametrize(
-    ("default", "given", "shape", "found"),
-    [
-        (None, None, (True, False, False), None),
-        ("quorum", None, (True, False, False), "quorum"),
-        ("stream", None, (True, False, False), "stream"),
-        # A queue without a type is classic, and so is one with attributes that no other type can have.
-        ("classic", None, (True, False, False), None),
-        ("quorum", None, (False, False, False), None),
-        ("quorum", None, (True, True, False), None),
-        ("stream", None, (True, False, True), None),
-        # A named type is used, or leads to an error.
-        ("quorum", "stream", (True, False, False), "stream"),
-        ("quorum", "classic", (True, False, False), "classic"),
-        ("quorum", "no such", (True, False, False), "no such"),
-        ("quorum", "undefined", (True, False, False), "quorum"),
-    ],
-)
-def test_a_queue_without_a_type_gets_the_default(
-    default: str | None, given: str | None, shape: tuple[bool, bool, bool], found: str | None
-) -> None:
-    is_durable, is_exclusive, is_auto_delete = shape
-    arguments = {"a": 1} if given is None else {"a": 1, "x-queue-type": given}
-    typed = with_queue_type(
-        arguments, default, is_durable=is_durable, is_exclusive=is_exclusive, is_auto_delete=is_auto_delete
-    )
-    assert typed.get("x-queue-type") == found
-    assert typed["a"] == 1
 
 
 @pytest.fixture
@@ -71,8 +41,8 @@ def test_existing_queues_keep_their_type() -> None:
 
 def test_arguments_are_checked_for_the_default_type(quorum: VHost) -> None:
     with pytest.raises(PreconditionFailed, match="of queue type rabbit_quorum_queue"):
-        new_queue(quorum, is_durable=True, arguments_={"x-max-priority": 3})
-    assert new_queue(quorum, arguments_={"x-max-priority": 3}).type == "classic"
+        new_queue(quorum, is_durable=True, arguments={"x-max-priority": 3})
+    assert new_queue(quorum, arguments={"x-max-priority": 3}).type == "classic"
 
 
 def test_an_unknown_type_is_refused_and_changes_nothing() -> None:

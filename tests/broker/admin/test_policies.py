@@ -30,7 +30,7 @@ def policy(name: str = "p", pattern: str = ".*", priority: int = 0, apply_to: st
 
 
 def quorum_queue(name: str = "q") -> Queue:
-    return new_queue(new_vhost(), name, is_durable=True, arguments_={"x-queue-type": "quorum"})
+    return new_queue(new_vhost(), name, is_durable=True, arguments={"x-queue-type": "quorum"})
 
 
 def chosen(policies: Policies, queue: Queue) -> str | None:

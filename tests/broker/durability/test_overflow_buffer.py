@@ -135,7 +135,7 @@ def test_a_purged_or_deleted_queue_leaves_nothing(journal: MemoryJournal, queue:
 
 
 def test_messages_that_expire_in_the_journal_are_not_delivered(journal: MemoryJournal) -> None:
-    queue = new_classic_queue(new_vhost(journal), arguments_={"x-message-ttl": 1000})
+    queue = new_classic_queue(new_vhost(journal), arguments={"x-message-ttl": 1000})
     push(queue, *bodies(0, COUNT))
     broker = broker_of(queue)
     broker.page(True)
@@ -148,7 +148,7 @@ def test_messages_that_expire_in_the_journal_are_not_delivered(journal: MemoryJo
 
 
 def test_length_limits_count_messages_in_memory_and_in_the_journal(journal: MemoryJournal, queue: ClassicQueue) -> None:
-    limited = new_classic_queue(vhost_of(queue), "limited", arguments_={"x-max-length": 1600})
+    limited = new_classic_queue(vhost_of(queue), "limited", arguments={"x-max-length": 1600})
     push(limited, *bodies(0, COUNT))
     broker_of(queue).page(True)
     push(limited, *bodies(COUNT, COUNT + 300))
@@ -157,7 +157,7 @@ def test_length_limits_count_messages_in_memory_and_in_the_journal(journal: Memo
 
 @pytest.mark.parametrize(
     ("attributes", "count"),
-    [({}, 10), ({"is_durable": True}, COUNT), ({"arguments_": {"x-max-priority": 3}}, COUNT)],
+    [({}, 10), ({"is_durable": True}, COUNT), ({"arguments": {"x-max-priority": 3}}, COUNT)],
     ids=["short", "durable", "priority"],
 )
 def test_other_queues_do_not_continue_in_the_journal(

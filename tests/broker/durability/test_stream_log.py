@@ -15,7 +15,7 @@ def bodies(log: StreamLog, offset: int = 0) -> list[bytes]:
 
 
 def stream_on(journal: MemoryJournal) -> JournaledLog:
-    queue = new_queue(new_vhost(journal), is_durable=True, arguments_=STREAM)
+    queue = new_queue(new_vhost(journal), is_durable=True, arguments=STREAM)
     assert isinstance(queue, StreamQueue)
     assert isinstance(queue.log, JournaledLog)
     journal.commit()

@@ -27,7 +27,7 @@ from tests.peer import Lab, Peer
 def lab() -> Lab:
     """A broker with a delayed exchange x of type direct, to which the queue q is bound with the key k."""
     lab = Lab()
-    new_exchange(lab.vhost, "x", "x-delayed-message", arguments_={"x-delayed-type": "direct"})
+    new_exchange(lab.vhost, "x", "x-delayed-message", arguments={"x-delayed-type": "direct"})
     bind(lab.vhost.exchanges["x"], new_queue(lab.vhost), lab.vhost, "k")
     return lab
 
@@ -280,7 +280,7 @@ def test_a_delayed_message_outlives_its_publishers_connection(lab: Lab, peer: Pe
 
 
 def test_a_message_is_delayed_only_once_on_its_way(lab: Lab, peer: Peer) -> None:
-    second = new_exchange(lab.vhost, "second", "x-delayed-message", arguments_={"x-delayed-type": "fanout"})
+    second = new_exchange(lab.vhost, "second", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
     bind(second, new_queue(lab.vhost, "far"), lab.vhost)
     bind(lab.vhost.exchanges["x"], second, lab.vhost, "k")
     delay(peer, 1000, b"1")
@@ -301,7 +301,7 @@ def test_a_message_is_delayed_at_an_exchange_that_is_bound_to_another(lab: Lab, 
 
 
 def test_a_dead_letter_in_a_cycle_with_a_delay_circulates_forever(lab: Lab, peer: Peer) -> None:
-    new_queue(lab.vhost, "retry", arguments_={"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "retry"})
+    new_queue(lab.vhost, "retry", arguments={"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "retry"})
     bind(lab.vhost.exchanges["x"], lab.vhost.queues["retry"], lab.vhost, "retry")
     peer.publish("retry", b"1", headers={"x-delay": 1000}, expiration="5")
     lab.advance(5)
@@ -336,7 +336,7 @@ def test_the_alternate_exchange_gets_delayed_messages_at_once(peer: Peer) -> Non
     # Issue 36 of the plugin, open since 2016.
     vhost = peer.lab.vhost
     arguments: FieldTable = {"x-delayed-type": "direct", "alternate-exchange": "amq.fanout"}
-    exchange = new_exchange(vhost, "a", "x-delayed-message", arguments_=arguments)
+    exchange = new_exchange(vhost, "a", "x-delayed-message", arguments=arguments)
     bind(exchange, vhost.queues["q"], vhost, "k")
     bind(vhost.exchanges["amq.fanout"], new_queue(vhost, "rest"), vhost)
     peer.publish("k", b"1", exchange="a", headers={"x-delay": 1000})
@@ -380,7 +380,7 @@ def test_finding_a_route_delays_no_message(lab: Lab) -> None:
 def test_delayed_messages_are_deleted_with_the_exchange(lab: Lab, peer: Peer) -> None:
     delay(peer, 1000, b"1")
     peer.call(Exchange.Delete(exchange="x"))
-    new_exchange(lab.vhost, "x", "x-delayed-message", arguments_={"x-delayed-type": "direct"})
+    new_exchange(lab.vhost, "x", "x-delayed-message", arguments={"x-delayed-type": "direct"})
     bind(lab.vhost.exchanges["x"], lab.vhost.queues["q"], lab.vhost, "k")
     lab.advance(2000)
     assert bodies(lab) == []

@@ -28,7 +28,7 @@ def vhost() -> VHost:
 def consistent(vhost: VHost, *weights: str, **arguments: str) -> AnyExchange:
     """Return an exchange to which the queues q0, q1 ... are bound with these weights."""
     table = {name.replace("_", "-"): value for name, value in arguments.items()}
-    exchange = new_exchange(vhost, "x", "x-consistent-hash", arguments_=table)
+    exchange = new_exchange(vhost, "x", "x-consistent-hash", arguments=table)
     for number, weight in enumerate(weights):
         bind(exchange, vhost.queues[f"q{number}"], vhost, weight)
     return exchange

@@ -97,9 +97,9 @@ def test_a_local_random_exchange_is_bound_without_a_key(vhost: VHost) -> None:
 
 
 def test_a_local_random_exchange_is_bound_to_classic_queues_only(vhost: VHost) -> None:
-    new_queue(vhost, "quorum", is_durable=True, arguments_={"x-queue-type": "quorum"})
+    new_queue(vhost, "quorum", is_durable=True, arguments={"x-queue-type": "quorum"})
     assert refusal(vhost, "quorum") == "Queue type rabbit_quorum_queue not valid for this exchange type"
-    new_queue(vhost, "priority", arguments_={"x-max-priority": 3})
+    new_queue(vhost, "priority", arguments={"x-max-priority": 3})
     bind(vhost.exchanges["x"], vhost.queues["priority"], vhost)
 
 

@@ -59,13 +59,13 @@ def drained(peer: Peer, queue: str) -> list[bytes]:
 )
 def test_an_invalid_length_is_refused(value: Any, shown: str) -> None:
     with pytest.raises(PreconditionFailed) as caught:
-        new_exchange(new_vhost(), "x", "x-recent-history", arguments_={"x-recent-history-length": value})
+        new_exchange(new_vhost(), "x", "x-recent-history", arguments={"x-recent-history-length": value})
     assert str(caught.value) == f"Invalid argument {shown}, 'x-recent-history-length' must be a positive integer"
 
 
 @pytest.mark.parametrize("value", [1, Byte(1), Short(1), Long(2**63 - 1)])
 def test_a_length_is_a_positive_integer(value: int) -> None:
-    new_exchange(new_vhost(), "x", "x-recent-history", arguments_={"x-recent-history-length": value})
+    new_exchange(new_vhost(), "x", "x-recent-history", arguments={"x-recent-history-length": value})
 
 
 def test_a_wrong_length_closes_the_channel(peer: Peer) -> None:

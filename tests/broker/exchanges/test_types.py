@@ -73,7 +73,7 @@ def test_an_exchange_of_each_type_routes_dead_letters(kind: str) -> None:
     vhost = peer.lab.vhost
     key = "" if kind == "x-local-random" else "1"
     bind(vhost.exchanges["x"], new_queue(vhost), vhost, key)
-    new_queue(vhost, "dying", arguments_={"x-dead-letter-exchange": "x", "x-message-ttl": 5})
+    new_queue(vhost, "dying", arguments={"x-dead-letter-exchange": "x", "x-message-ttl": 5})
     peer.publish("dying", b"one", headers={"CC": [key]})
     peer.lab.advance(5)
     got = peer.get("q")
@@ -88,7 +88,7 @@ def test_an_exchange_of_each_type_may_be_an_alternate_exchange(kind: str) -> Non
     vhost = peer.lab.vhost
     key = "" if kind == "x-local-random" else "1"
     bind(vhost.exchanges["x"], new_queue(vhost), vhost, key)
-    new_exchange(vhost, "first", "direct", arguments_={"alternate-exchange": "x"})
+    new_exchange(vhost, "first", "direct", arguments={"alternate-exchange": "x"})
     peer.publish(key, b"one", exchange="first", mandatory=True)
     got = peer.get("q")
     assert got is not None
@@ -99,7 +99,7 @@ def test_an_exchange_of_each_type_may_be_an_alternate_exchange(kind: str) -> Non
 def test_an_exchange_of_each_type_has_an_alternate_exchange(kind: str) -> None:
     peer = Lab().connect()
     vhost = peer.lab.vhost
-    new_exchange(vhost, "x", kind, arguments_={"alternate-exchange": "amq.fanout", **ARGUMENTS.get(kind, {})})
+    new_exchange(vhost, "x", kind, arguments={"alternate-exchange": "amq.fanout", **ARGUMENTS.get(kind, {})})
     bind(vhost.exchanges["amq.fanout"], new_queue(vhost), vhost)
     peer.publish("1", b"one", exchange="x", mandatory=True)
     got = peer.get("q")
@@ -137,7 +137,7 @@ def test_an_exchange_of_each_type_gets_messages_from_another(kind: str) -> None:
 def test_a_message_for_any_type_may_be_delayed(kind: str) -> None:
     lab = Lab()
     peer = lab.connect()
-    new_exchange(lab.vhost, "x", "x-delayed-message", arguments_={"x-delayed-type": kind})
+    new_exchange(lab.vhost, "x", "x-delayed-message", arguments={"x-delayed-type": kind})
     key = "" if kind == "x-local-random" else "1"
     bind(lab.vhost.exchanges["x"], new_queue(lab.vhost), lab.vhost, key)
     peer.publish(key, b"one", exchange="x", headers={"x-delay": 1000})

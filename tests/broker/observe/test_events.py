@@ -13,9 +13,10 @@ from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.observe.events import EVENT_EXCHANGE
 from amqp_broker.broker.peer import Tls
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.settings.settings import Settings
 from tests.broker_parts import CollectingConsumer, IdleConnection
@@ -53,13 +54,11 @@ def connection(broker: Broker) -> Connection:
 
 
 def declare(vhost: VHost, name: str, owner: Connection | None = None, **arguments: Any) -> Queue:
-    attributes: Any = {"is_durable": False, "is_auto_delete": False}
-    return vhost.declare_queue(name, **attributes, owner=owner, connection=owner, arguments_=arguments)
+    return vhost.declare_queue(QueueDeclaration(name, arguments, owner=owner), owner)
 
 
 def declare_exchange(vhost: VHost, name: str, is_auto_delete: bool = False, **arguments: Any) -> Any:
-    attributes: Any = {"is_durable": False, "is_auto_delete": is_auto_delete, "is_internal": False}
-    return vhost.declare_exchange(name, "topic", **attributes, arguments_=arguments)
+    return vhost.declare_exchange(ExchangeDeclaration(name, "topic", arguments, is_auto_delete=is_auto_delete))
 
 
 def heard(broker: Broker) -> list[tuple[str, fields.Table]]:

@@ -12,7 +12,7 @@ from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessag
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.trace import TRACE_EXCHANGE
 from amqp_broker.broker.peer import Peer
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.settings.settings import Settings
 
@@ -38,8 +38,7 @@ def connection(vhost: VHost) -> Peer:
 
 def declare(vhost: VHost, name: str, **arguments: Any) -> Queue:
     table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
-    attributes: dict[str, Any] = {"is_durable": False, "is_auto_delete": False, "owner": None, "connection": None}
-    return vhost.declare_queue(name, **attributes, arguments_=table)
+    return vhost.declare_queue(QueueDeclaration(name, table))
 
 
 def publish(vhost: VHost, connection: Peer, queue: Queue, body: bytes = b"", **properties: Any) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from amqp_broker.amqp.errors import AccessRefused, PreconditionFailed, ResourceLocked
 from amqp_broker.broker.admin.access import Permission, User
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from tests.peer import Lab
-
-TRANSIENT: dict[str, Any] = {"is_durable": False, "is_auto_delete": False}
 
 
 class Hand:
@@ -26,15 +26,11 @@ class Hand:
         self.lab.broker.users.set_permission(self.user, "/", Permission("^m", "^m", "^r"))
 
     def exchange(self, name: str, kind: str = "direct", **arguments: Any) -> Any:
-        return authorized.declare_exchange(
-            self.user, self.vhost, name, kind, is_internal=False, arguments=arguments, **TRANSIENT
-        )
+        return authorized.declare_exchange(self.user, self.vhost, ExchangeDeclaration(name, kind, arguments))
 
     def queue(self, name: str, **arguments: Any) -> Any:
         table = {key.replace("_", "-"): value for key, value in arguments.items()}
-        return authorized.declare_queue(
-            self.user, self.vhost, name, is_exclusive=False, connection=None, arguments=table, **TRANSIENT
-        )
+        return authorized.declare_queue(self.user, self.vhost, QueueDeclaration(name, table), None)
 
 
 def test_the_type_of_an_exchange_is_checked_before_permissions() -> None:

@@ -84,7 +84,7 @@ def test_an_invalid_expiration_is_reported_in_erlangs_words(expiration: str, rea
 
 
 def test_a_refusing_queue_is_reported(vhost: VHost) -> None:
-    new_queue(vhost, arguments_={"x-max-length": 0, "x-overflow": "reject-publish"})
+    new_queue(vhost, arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
     connection = new_connection()
     connection.user = vhost.broker.users["guest"]
     assert not publish(vhost, connection, "", "q", Properties(), HELLO).is_taken

@@ -29,8 +29,8 @@ def bodies(queue: Queue) -> list[bytes]:
 
 @pytest.mark.parametrize("arguments", TYPES)
 def test_the_first_messages_are_moved_in_their_order(vhost: VHost, arguments: dict[str, Any]) -> None:
-    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
-    other = new_queue(vhost, "other", is_durable=True, arguments_=arguments)
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments=arguments)
     push(queue, b"one", b"two", b"three")
     assert move_to_queue(queue, 2, other) == Moved(2)
     assert (bodies(queue), bodies(other)) == ([b"three"], [b"one", b"two"])
@@ -38,8 +38,8 @@ def test_the_first_messages_are_moved_in_their_order(vhost: VHost, arguments: di
 
 @pytest.mark.parametrize("arguments", TYPES)
 def test_messages_refused_by_a_full_queue_stay(vhost: VHost, arguments: dict[str, Any]) -> None:
-    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
-    other = new_queue(vhost, "other", is_durable=True, arguments_={"x-max-length": 1, "x-overflow": "reject-publish"})
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     push(queue, b"one", b"two", b"three")
     assert move_to_queue(queue, 3, other) == Moved(1, "queue 'other' in vhost '/' is full")
     assert (bodies(queue), bodies(other)) == ([b"two", b"three"], [b"one"])
@@ -47,7 +47,7 @@ def test_messages_refused_by_a_full_queue_stay(vhost: VHost, arguments: dict[str
 
 
 def test_a_failed_move_does_not_count_against_the_delivery_limit(vhost: VHost) -> None:
-    queue = new_queue(vhost, is_durable=True, arguments_={"x-queue-type": "quorum", "x-delivery-limit": 1})
+    queue = new_queue(vhost, is_durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": 1})
     push(queue, b"one")
     for _ in range(5):
         assert move_to_exchange(queue, 1, vhost, vhost.exchanges["amq.direct"]).messages == 0
@@ -58,7 +58,7 @@ def test_a_failed_move_does_not_count_against_the_delivery_limit(vhost: VHost) -
 
 
 def test_a_failed_move_leaves_the_byte_count_unchanged(vhost: VHost) -> None:
-    queue = new_queue(vhost, is_durable=True, arguments_={"x-max-length-bytes": 6})
+    queue = new_queue(vhost, is_durable=True, arguments={"x-max-length-bytes": 6})
     push(queue, b"one", b"two")
     move_to_exchange(queue, 2, vhost, vhost.exchanges["amq.direct"])
     push(queue, b"new")
@@ -123,7 +123,7 @@ def test_a_move_ends_if_the_exchange_routes_back_to_the_queue(vhost: VHost) -> N
 def test_a_moved_message_may_be_delayed(vhost: VHost) -> None:
     queue = new_queue(vhost)
     exchange = new_exchange(
-        vhost, "later", "x-delayed-message", is_durable=True, arguments_={"x-delayed-type": "fanout"}
+        vhost, "later", "x-delayed-message", is_durable=True, arguments={"x-delayed-type": "fanout"}
     )
     headers = {"x-delay": fields.Long(5)}
     queue.push(Message.build(Address("", "q"), Properties(headers=headers), b"x"))
@@ -156,8 +156,8 @@ def restarted(journal: MemoryJournal) -> VHost:
 def test_after_a_crash_each_moved_message_is_in_one_queue(arguments: dict[str, Any], is_committed: bool) -> None:
     journal = MemoryJournal()
     vhost = new_broker(journal).vhosts["/"]
-    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
-    other = new_queue(vhost, "other", is_durable=True, arguments_=arguments)
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments=arguments)
     for body in (b"one", b"two", b"three"):
         queue.push(new_message(body, delivery_mode=2))
     journal.commit()
@@ -173,7 +173,7 @@ def test_after_a_crash_each_moved_message_is_in_one_queue(arguments: dict[str, A
 def test_a_message_that_could_not_be_moved_survives_a_crash(arguments: dict[str, Any]) -> None:
     journal = MemoryJournal()
     vhost = new_broker(journal).vhosts["/"]
-    queue = new_queue(vhost, is_durable=True, arguments_=arguments)
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
     queue.push(new_message(b"one", delivery_mode=2))
     journal.commit()
     move_to_exchange(queue, 1, vhost, vhost.exchanges["amq.direct"])

@@ -192,7 +192,7 @@ def test_only_durable_exchanges_are_restored(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     arguments = {**DEEP, "alternate-exchange": "other", "x-delayed-type": "topic"}
     for kind in ("direct", "topic", "x-delayed-message", "x-consistent-hash"):
-        new_exchange(vhost, kind, kind, is_durable=True, is_auto_delete=True, is_internal=True, arguments_=arguments)
+        new_exchange(vhost, kind, kind, is_durable=True, is_auto_delete=True, is_internal=True, arguments=arguments)
     new_exchange(vhost, "transient")
     new_exchange(vhost, "deleted", is_durable=True)
     vhost.delete_exchange("deleted", False)
@@ -207,9 +207,9 @@ def test_only_durable_exchanges_are_restored(broker: Broker) -> None:
 def test_only_durable_queues_are_restored(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     owner = new_connection()
-    new_queue(vhost, "kept", is_durable=True, is_auto_delete=True, arguments_={**DEEP, "x-message-ttl": 5})
-    new_queue(vhost, "quorum", is_durable=True, arguments_={"x-queue-type": "quorum"})
-    new_queue(vhost, "priority", is_durable=True, arguments_={"x-max-priority": 3})
+    new_queue(vhost, "kept", is_durable=True, is_auto_delete=True, arguments={**DEEP, "x-message-ttl": 5})
+    new_queue(vhost, "quorum", is_durable=True, arguments={"x-queue-type": "quorum"})
+    new_queue(vhost, "priority", is_durable=True, arguments={"x-max-priority": 3})
     new_queue(vhost, "transient")
     new_queue(vhost, "exclusive", is_durable=True, owner=owner, connection=owner)
     vhost.remove_queue(new_queue(vhost, "deleted", is_durable=True))
@@ -243,8 +243,9 @@ def test_only_bindings_between_durable_ends_are_restored(broker: Broker) -> None
 
 def test_messages_are_restored_in_order_and_delivered_ones_as_redelivered(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
-    for name, arguments in {"c": {}, "p": {"x-max-priority": 5}, "q": {"x-queue-type": "quorum"}}.items():
-        queue = new_queue(vhost, name, is_durable=True, arguments_=arguments)
+    kinds: dict[str, fields.Table] = {"c": {}, "p": {"x-max-priority": 5}, "q": {"x-queue-type": "quorum"}}
+    for name, arguments in kinds.items():
+        queue = new_queue(vhost, name, is_durable=True, arguments=arguments)
         for number, priority in enumerate((1, 9, 1, 0, 9)):
             queue.push(new_message(b"%d" % number, delivery_mode=2, priority=priority))
         for _ in range(2):
@@ -263,7 +264,7 @@ def test_messages_are_restored_in_order_and_delivered_ones_as_redelivered(broker
 
 
 def test_a_quorum_queue_keeps_its_delivery_counts_after_a_restart(broker: Broker) -> None:
-    queue = new_queue(broker.vhosts["/"], is_durable=True, arguments_={"x-queue-type": "quorum"})
+    queue = new_queue(broker.vhosts["/"], is_durable=True, arguments={"x-queue-type": "quorum"})
     queue.push(new_message(b"a", delivery_mode=1))
     for _ in range(3):
         pulled = queue.pull()
@@ -281,7 +282,7 @@ def test_a_quorum_queue_keeps_its_delivery_counts_after_a_restart(broker: Broker
 
 
 def test_a_restart_does_not_increase_the_count_of_a_returned_message(broker: Broker) -> None:
-    queue = new_queue(broker.vhosts["/"], is_durable=True, arguments_={"x-queue-type": "quorum"})
+    queue = new_queue(broker.vhosts["/"], is_durable=True, arguments={"x-queue-type": "quorum"})
     queue.push(new_message(b"a", delivery_mode=2))
     pulled = queue.pull()
     assert pulled is not None
@@ -297,7 +298,7 @@ def test_messages_that_expired_while_the_broker_was_stopped_are_dead_lettered_at
     vhost = broker.vhosts["/"]
     new_queue(vhost, "dead", is_durable=True)
     arguments = {"x-message-ttl": 100, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
-    queue = new_queue(vhost, "q", is_durable=True, arguments_=arguments)
+    queue = new_queue(vhost, "q", is_durable=True, arguments=arguments)
     broker.tick(1_000_000)
     queue.push(new_message(b"a", delivery_mode=2))
     broker.tick(1_000_050)
@@ -310,7 +311,7 @@ def test_messages_that_expired_while_the_broker_was_stopped_are_dead_lettered_at
 
 def test_delayed_messages_are_restored_with_their_due_times(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
-    exchange = new_exchange(vhost, "x", "x-delayed-message", is_durable=True, arguments_={"x-delayed-type": "fanout"})
+    exchange = new_exchange(vhost, "x", "x-delayed-message", is_durable=True, arguments={"x-delayed-type": "fanout"})
     vhost.bind(exchange, new_queue(vhost, is_durable=True), "", {})
     broker.tick(1000)
     for delay in (500, 100):
@@ -347,7 +348,7 @@ def test_messages_beyond_a_limit_are_dead_lettered_when_all_queues_and_bindings_
 
 def test_messages_returned_to_a_quorum_queue_without_a_limit_are_redelivered_after_a_restart(broker: Broker) -> None:
     arguments = {"x-queue-type": "quorum", "x-delivery-limit": -1}
-    queue = new_queue(broker.vhosts["/"], is_durable=True, arguments_=arguments)
+    queue = new_queue(broker.vhosts["/"], is_durable=True, arguments=arguments)
     queue.push(new_message(b"a"))
     collector = CollectingConsumer(queue, prefetch=1).start()
     queue.unsubscribe(collector)

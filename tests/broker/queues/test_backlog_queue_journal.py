@@ -82,7 +82,7 @@ def test_a_purge_removes_only_ready_messages_from_the_journal() -> None:
 
 def test_dropped_messages_are_removed_from_the_journal() -> None:
     journal = MemoryJournal()
-    queue = new_queue(new_vhost(journal), is_durable=True, arguments_={"x-max-length": 1})
+    queue = new_queue(new_vhost(journal), is_durable=True, arguments={"x-max-length": 1})
     queue.push(new_message(b"a", delivery_mode=2))
     queue.push(new_message(b"b", delivery_mode=2))
     assert journal.positions == [1]

@@ -6,13 +6,13 @@ from tests.broker_parts import CollectingConsumer, new_classic_queue, new_messag
 
 
 def test_a_queue_of_limited_length_drops_its_oldest_messages() -> None:
-    queue = new_queue(arguments_={"x-max-length": 2})
+    queue = new_queue(arguments={"x-max-length": 2})
     push(queue, b"a", b"b", b"c")
     assert pulled(queue) == [(b"b", 1, False), (b"c", 2, False)]
 
 
 def test_a_queue_of_limited_bytes_drops_until_the_rest_fits() -> None:
-    queue = new_queue(arguments_={"x-max-length-bytes": 5})
+    queue = new_queue(arguments={"x-max-length-bytes": 5})
     push(queue, b"aa", b"bb", b"c")
     assert queue.ready_count == 3
     push(queue, b"ddd")
@@ -20,13 +20,13 @@ def test_a_queue_of_limited_bytes_drops_until_the_rest_fits() -> None:
 
 
 def test_a_message_larger_than_the_limit_is_dropped_with_all_before_it() -> None:
-    queue = new_queue(arguments_={"x-max-length-bytes": 5})
+    queue = new_queue(arguments={"x-max-length-bytes": 5})
     push(queue, b"aa", b"123456")
     assert queue.ready_count == 0
 
 
 def test_the_limit_applies_to_ready_messages_only() -> None:
-    queue = new_queue(arguments_={"x-max-length": 1})
+    queue = new_queue(arguments={"x-max-length": 1})
     collector = CollectingConsumer(queue, prefetch=2).start()
     push(queue, b"a", b"b", b"c")
     assert collector.bodies == [b"a", b"b"]
@@ -34,7 +34,7 @@ def test_the_limit_applies_to_ready_messages_only() -> None:
 
 
 def test_a_queue_with_a_maximum_length_of_0_delivers_but_keeps_nothing() -> None:
-    queue = new_queue(arguments_={"x-max-length": 0})
+    queue = new_queue(arguments={"x-max-length": 0})
     push(queue, b"a")
     collector = CollectingConsumer(queue, prefetch=1).start()
     push(queue, b"b", b"c")
@@ -43,7 +43,7 @@ def test_a_queue_with_a_maximum_length_of_0_delivers_but_keeps_nothing() -> None
 
 
 def test_requeued_messages_beyond_the_limit_drop_the_oldest() -> None:
-    queue = new_queue(arguments_={"x-max-length": 2})
+    queue = new_queue(arguments={"x-max-length": 2})
     collector = CollectingConsumer(queue, prefetch=2).start()
     push(queue, b"a", b"b", b"c", b"d")
     collector.stop()
@@ -53,7 +53,7 @@ def test_requeued_messages_beyond_the_limit_drop_the_oldest() -> None:
 
 
 def test_bytes_are_counted_through_deliveries_requeues_and_purges() -> None:
-    queue = new_classic_queue(arguments_={"x-max-length-bytes": 100})
+    queue = new_classic_queue(arguments={"x-max-length-bytes": 100})
     push(queue, b"aaa", b"bb")
     assert queue.limit.ready_bytes == 5
     collector = CollectingConsumer(queue, prefetch=1).start()
@@ -69,7 +69,7 @@ def test_bytes_are_counted_through_deliveries_requeues_and_purges() -> None:
 
 @pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
 def test_a_full_queue_with_reject_publish_refuses_before_the_push(overflow: str) -> None:
-    queue = new_queue(arguments_={"x-max-length": 1, "x-max-length-bytes": 5, "x-overflow": overflow})
+    queue = new_queue(arguments={"x-max-length": 1, "x-max-length-bytes": 5, "x-overflow": overflow})
     assert not queue.will_reject(new_message(b"12345"))
     assert queue.will_reject(new_message(b"123456"))
     push(queue, b"a")
@@ -77,16 +77,16 @@ def test_a_full_queue_with_reject_publish_refuses_before_the_push(overflow: str)
 
 
 def test_a_queue_with_drop_head_refuses_nothing() -> None:
-    queue = new_queue(arguments_={"x-max-length": 0})
+    queue = new_queue(arguments={"x-max-length": 0})
     assert not queue.will_reject(new_message(b"a"))
 
 
 def test_a_queue_without_limits_refuses_nothing() -> None:
-    assert not new_queue(arguments_={"x-overflow": "reject-publish"}).will_reject(new_message(b"a"))
+    assert not new_queue(arguments={"x-overflow": "reject-publish"}).will_reject(new_message(b"a"))
 
 
 def test_a_queue_with_reject_publish_keeps_requeued_messages_beyond_its_limit() -> None:
-    queue = new_queue(arguments_={"x-max-length": 1, "x-overflow": "reject-publish"})
+    queue = new_queue(arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     collector = CollectingConsumer(queue, prefetch=1).start()
     push(queue, b"a", b"b")
     collector.stop()

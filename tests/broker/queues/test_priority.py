@@ -15,7 +15,7 @@ def put(queue: Queue, *priorities: int | None) -> None:
 
 def priority_queue(priority_max: int = 10, **arguments: object) -> Queue:
     given = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
-    return new_queue(arguments_={"x-max-priority": priority_max, **given})
+    return new_queue(arguments={"x-max-priority": priority_max, **given})
 
 
 def bodies(queue: Queue) -> list[bytes]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.amqp.errors import AccessRefused, ResourceLocked
+from amqp_broker.amqp.errors import AccessRefused
 from tests.broker_parts import CollectingConsumer, new_connection, new_queue, push, vhost_of
 
 
@@ -30,7 +30,7 @@ def test_a_queue_with_consumers_takes_no_exclusive_one() -> None:
 
 
 def test_a_queue_with_a_single_active_consumer_takes_no_exclusive_one() -> None:
-    queue = new_queue(arguments_={"x-single-active-consumer": True})
+    queue = new_queue(arguments={"x-single-active-consumer": True})
     with pytest.raises(AccessRefused):
         queue.subscribe(CollectingConsumer(queue, is_exclusive=True))
     queue.subscribe(CollectingConsumer(queue))
@@ -82,21 +82,3 @@ def test_a_queue_without_auto_delete_stays_without_consumers() -> None:
     queue = new_queue()
     CollectingConsumer(queue).start().stop()
     assert not queue.is_deleted
-
-
-def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
-    owner = new_connection()
-    queue = new_queue(owner=owner, connection=owner)
-    queue.check_owner(owner)
-    for other in (new_connection(), None):
-        with pytest.raises(ResourceLocked) as caught:
-            queue.check_owner(other)
-    assert str(caught.value) == (
-        "cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally declared on another "
-        "connection or the exclusive property value does not match that of the original declaration."
-    )
-
-
-def test_a_queue_without_an_owner_is_open_to_all_connections() -> None:
-    new_queue().check_owner(new_connection())
-    new_queue().check_owner(None)

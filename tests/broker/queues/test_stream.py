@@ -26,7 +26,7 @@ class Stream:
         self.journal = journal or MemoryJournal()
         self.broker = new_broker(self.journal)
         given = {name.replace("_", "-"): value for name, value in arguments.items()}
-        queue = new_queue(self.broker.vhosts["/"], is_durable=True, arguments_={"x-queue-type": "stream", **given})
+        queue = new_queue(self.broker.vhosts["/"], is_durable=True, arguments={"x-queue-type": "stream", **given})
         assert isinstance(queue, StreamQueue)
         self.queue = queue
         self.commit()
@@ -113,7 +113,7 @@ def in_memory() -> Stream:
     """A stream of a broker that keeps nothing."""
     stream = Stream.__new__(Stream)
     stream.broker = new_broker()
-    queue = new_queue(stream.broker.vhosts["/"], is_durable=True, arguments_={"x-queue-type": "stream"})
+    queue = new_queue(stream.broker.vhosts["/"], is_durable=True, arguments={"x-queue-type": "stream"})
     assert isinstance(queue, StreamQueue)
     stream.queue = queue
     stream.commit = lambda: None  # type: ignore[method-assign] # there is nothing to commit

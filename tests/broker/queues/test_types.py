@@ -8,10 +8,10 @@ from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.priority import PriorityQueue
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.broker.queues.types import queue_class
+from amqp_broker.broker.queues.types import queue_class, with_default_type
 from tests.broker_parts import new_connection, new_queue
 
 
@@ -32,6 +32,35 @@ def test_the_arguments_decide_the_type_of_a_queue(arguments: dict[str, Any], kin
 
 
 @pytest.mark.parametrize(
+    ("default", "given", "shape", "found"),
+    [
+        (None, None, (True, False, False), None),
+        ("quorum", None, (True, False, False), "quorum"),
+        ("stream", None, (True, False, False), "stream"),
+        # A queue without a type is classic, and so is one with attributes that no other type can have.
+        ("classic", None, (True, False, False), None),
+        ("quorum", None, (False, False, False), None),
+        ("quorum", None, (True, True, False), None),
+        ("stream", None, (True, False, True), None),
+        # A named type is used, or leads to an error.
+        ("quorum", "stream", (True, False, False), "stream"),
+        ("quorum", "classic", (True, False, False), "classic"),
+        ("quorum", "no such", (True, False, False), "no such"),
+        ("quorum", "undefined", (True, False, False), "quorum"),
+    ],
+)
+def test_a_queue_without_a_type_gets_the_default(
+    default: str | None, given: str | None, shape: tuple[bool, bool, bool], found: str | None
+) -> None:
+    is_durable, is_exclusive, is_auto_delete = shape
+    arguments = {"a": 1} if given is None else {"a": 1, "x-queue-type": given}
+    owner = new_connection() if is_exclusive else None
+    typed = with_default_type(QueueDeclaration("q", arguments, is_durable, is_auto_delete, owner), default)
+    assert typed.arguments.get("x-queue-type") == found
+    assert typed.arguments["a"] == 1
+
+
+@pytest.mark.parametrize(
     ("queue_type", "flags", "wrong"),
     [
         ("quorum", {"is_auto_delete": True}, "non-durable"),
@@ -46,7 +75,7 @@ def test_invalid_properties_are_refused_in_the_order_of_the_type(
 ) -> None:
     owner = new_connection() if flags.pop("is_exclusive", False) else None
     with pytest.raises(PreconditionFailed, match=f"invalid property '{wrong}' for queue 'q' in vhost '/'"):
-        new_queue(arguments_={"x-queue-type": queue_type}, owner=owner, connection=owner, **flags)
+        new_queue(arguments={"x-queue-type": queue_type}, owner=owner, connection=owner, **flags)
 
 
 @pytest.mark.parametrize(
@@ -62,5 +91,5 @@ def test_invalid_properties_are_refused_in_the_order_of_the_type(
 )
 def test_arguments_that_a_stream_cannot_have_are_refused(argument: str, value: Any, text: str) -> None:
     with pytest.raises(PreconditionFailed) as caught:
-        new_queue(is_durable=True, arguments_={"x-queue-type": "stream", argument: value})
+        new_queue(is_durable=True, arguments={"x-queue-type": "stream", argument: value})
     assert str(caught.value) == text

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from tests.management.asking import Desk
 
 
@@ -30,7 +31,5 @@ def test_deprecated_features_are_those_of_the_version(compat: str, state: str) -
 def test_a_transient_queue_uses_a_deprecated_feature() -> None:
     desk = Desk()
     assert desk.get("/api/deprecated-features/used") == (200, [])
-    desk.broker.vhosts["/"].declare_queue(
-        "q", is_durable=False, is_auto_delete=False, owner=None, connection=None, arguments_={}
-    )
+    desk.broker.vhosts["/"].declare_queue(QueueDeclaration("q", {}))
     assert [one["name"] for one in desk.get("/api/deprecated-features/used")[1]] == ["transient_nonexcl_queues"]

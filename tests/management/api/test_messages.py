@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.admin.access import Permission, TopicPermission
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from tests.broker_parts import CollectingConsumer
 from tests.management.asking import Desk
 
@@ -21,9 +22,7 @@ def desk() -> Desk:
 
 def declare(desk: Desk, name: str = "q", **arguments: Any) -> Queue:
     table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
-    return desk.broker.vhosts["/"].declare_queue(
-        name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_=table
-    )
+    return desk.broker.vhosts["/"].declare_queue(QueueDeclaration(name, table, is_durable=True))
 
 
 def publish(desk: Desk, payload: str = "x", path: str = PUBLISH, **given: Any) -> tuple[int, Any]:
@@ -118,7 +117,7 @@ def test_a_full_queue_refuses_publishes_over_http(desk: Desk) -> None:
 
 def test_permissions_apply_as_over_amqp(desk: Desk) -> None:
     vhost, broker, user = desk.broker.vhosts["/"], desk.broker, desk.user
-    vhost.declare_exchange("inner", "fanout", is_durable=True, is_auto_delete=False, is_internal=True, arguments_={})
+    vhost.declare_exchange(ExchangeDeclaration("inner", "fanout", {}, is_durable=True, is_internal=True))
     assert publish(desk, path="/api/exchanges/%2F/inner/publish") == (
         400,
         "403 ACCESS_REFUSED - cannot publish to internal exchange 'inner' in vhost '/'",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.admin.access import Permission
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from tests.broker_parts import push
 from tests.management.asking import Desk
 
@@ -19,9 +19,7 @@ def desk() -> Desk:
 
 def declare(desk: Desk, name: str = "q", **arguments: Any) -> Queue:
     table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
-    return desk.broker.vhosts["/"].declare_queue(
-        name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_=table
-    )
+    return desk.broker.vhosts["/"].declare_queue(QueueDeclaration(name, table, is_durable=True))
 
 
 def test_moving_requires_the_permission_to_read(desk: Desk) -> None:
@@ -44,7 +42,7 @@ def test_messages_are_moved_through_an_exchange_of_another_vhost(desk: Desk) -> 
     desk.ask("PUT", "/api/vhosts/v")
     push(declare(desk), b"one")
     there = desk.broker.vhosts["v"]
-    other = there.declare_queue("q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={})
+    other = there.declare_queue(QueueDeclaration("q", {}, is_durable=True))
     assert desk.ask("POST", MOVE, {"destination": {"vhost": "v", "exchange": "amq.default"}})[1]["moved"] == 1
     assert other.ready_count == 1
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.settings.settings import Settings
 from tests.management.asking import Desk, StillNode
 
@@ -34,7 +35,7 @@ def desk() -> Desk:
 
 def declare_queue(desk: Desk) -> None:
     vhost = desk.broker.vhosts["/"]
-    vhost.declare_queue("q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={})
+    vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
 
 
 def test_a_node_has_a_state(desk: Desk) -> None:

@@ -8,7 +8,8 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
-from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from tests.broker_parts import pulled, push
 from tests.management.asking import Desk
 from tests.peer import Lab
@@ -23,9 +24,7 @@ def desk() -> Desk:
 
 def declare(desk: Desk, name: str = "q", **arguments: Any) -> Queue:
     table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
-    return desk.broker.vhosts["/"].declare_queue(
-        name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_=table
-    )
+    return desk.broker.vhosts["/"].declare_queue(QueueDeclaration(name, table, is_durable=True))
 
 
 def seen(desk: Desk, **query: Any) -> tuple[list[str], Any]:
@@ -103,12 +102,7 @@ def test_an_unacked_message_is_shown_with_its_consumer() -> None:
 def test_a_delayed_message_is_shown_for_its_queue(desk: Desk) -> None:
     vhost, queue = desk.broker.vhosts["/"], declare(desk)
     exchange = vhost.declare_exchange(
-        "later",
-        "x-delayed-message",
-        is_durable=True,
-        is_auto_delete=False,
-        is_internal=False,
-        arguments_={"x-delayed-type": "direct"},
+        ExchangeDeclaration("later", "x-delayed-message", {"x-delayed-type": "direct"}, is_durable=True)
     )
     vhost.bind(exchange, queue, "q", {})
     for key in ("q", "elsewhere"):

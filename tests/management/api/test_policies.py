@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from tests.management.asking import Desk
 
 PATH = "/api/policies/%2F/p"
@@ -18,7 +19,7 @@ def desk() -> Desk:
 
 def test_a_policy_is_in_force_at_once(desk: Desk) -> None:
     vhost = desk.broker.vhosts["/"]
-    queue = vhost.declare_queue("q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={})
+    queue = vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
     assert desk.ask("PUT", PATH, LIMIT)[0] == 201
     assert queue.settings.length_max == 1
     assert desk.ask("PUT", PATH, {**LIMIT, "priority": 3, "apply-to": "exchanges"})[0] == 204

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from tests.management.asking import Desk
 
 
@@ -11,9 +12,7 @@ def desk() -> Desk:
 
 
 def declare(desk: Desk, vhost: str = "/") -> None:
-    desk.broker.vhosts[vhost].declare_queue(
-        "q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
-    )
+    desk.broker.vhosts[vhost].declare_queue(QueueDeclaration("q", {}, is_durable=True))
 
 
 def test_a_reset_deletes_everything(desk: Desk) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from tests.broker_parts import new_message
 from tests.management.asking import Desk
 
@@ -61,7 +62,7 @@ def test_a_protected_vhost_is_not_deleted(desk: Desk) -> None:
 
 def test_messages_of_a_vhost_are_counted(desk: Desk) -> None:
     vhost = desk.broker.vhosts["/"]
-    queue = vhost.declare_queue("q", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={})
+    queue = vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
     queue.push(new_message(b"x"))
     assert desk.get("/api/vhosts/%2F")[1]["messages_ready"] == 1
 

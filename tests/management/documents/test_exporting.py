@@ -61,7 +61,7 @@ def test_a_vhost_is_exported_without_its_name_in_each_object(broker: Broker) -> 
     vhost = broker.vhosts["/"]
     vhost.limits.set("max-queues", 5)
     new_queue(vhost, "other")
-    vhost.bind(vhost.exchanges["amq.topic"], new_queue(vhost, "q", is_durable=True, arguments_=QUEUE), "k", {"é": 1})
+    vhost.bind(vhost.exchanges["amq.topic"], new_queue(vhost, "q", is_durable=True, arguments=QUEUE), "k", {"é": 1})
     new_exchange(vhost, "e", "fanout", is_internal=True)
     new_queue(broker.add_vhost("v"), "not this")
     queue = {"durable": False, "auto_delete": False}

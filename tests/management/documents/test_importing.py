@@ -228,7 +228,7 @@ def test_an_import_can_be_done_in_portions(broker: Broker) -> None:
 
 def test_existing_objects_stay_as_they_are(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
-    queue, exchange = new_queue(vhost, "q", arguments_={"a": 1}), new_exchange(vhost, "e", "fanout")
+    queue, exchange = new_queue(vhost, "q", arguments={"a": 1}), new_exchange(vhost, "e", "fanout")
     document = {
         "queues": [{**QUEUE, "arguments": {"x-queue-type": "no such"}}],
         "exchanges": [EXCHANGE],

@@ -6,6 +6,7 @@ from pamqp import commands
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition, node_metrics, object_metrics
 from tests.management.asking import Desk, declared_anew
@@ -34,9 +35,7 @@ def value(text: bytes, name: str, **labels: str) -> float:
 def busy() -> Desk:
     desk = Desk()
     for name in ('q"\\\n', "other"):
-        desk.broker.vhosts["/"].declare_queue(
-            name, is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
-        )
+        desk.broker.vhosts["/"].declare_queue(QueueDeclaration(name, {}, is_durable=True))
     peer = desk.lab.connect()
     for _ in range(3):
         peer.publish('q"\\\n', b"m")
@@ -68,9 +67,7 @@ def test_names_are_escaped() -> None:
 
 def test_only_the_requested_families_are_detailed() -> None:
     desk = busy()
-    desk.broker.add_vhost("v").declare_queue(
-        "there", is_durable=True, is_auto_delete=False, owner=None, connection=None, arguments_={}
-    )
+    desk.broker.add_vhost("v").declare_queue(QueueDeclaration("there", {}, is_durable=True))
     text = body(
         exposition.get_detailed(request(desk, "vhost=v&family=queue_coarse_metrics&family=queue_consumer_count"))
     )
