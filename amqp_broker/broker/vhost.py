@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AccessRefused, NotFound, PreconditionFailed
-from amqp_broker.broker import journal_entries
+from amqp_broker.broker import journal_entries, vhost_policies
 from amqp_broker.broker.admin.limits import MAX_QUEUES
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectExchange, Exchange, ExchangeDeclaration
@@ -36,7 +36,6 @@ from amqp_broker.broker.vhost_policies import VHostOperatorPolicies, VHostPolici
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.routing.route import Route
@@ -98,7 +97,7 @@ class VHost:
     def on_restored(self) -> None:
         """Resume work after a restart, when all objects are restored and dead letters can be routed."""
         for exchange in self.exchanges.values():
-            self._find_policies_of_exchange(exchange)
+            vhost_policies.apply_to_exchange(self, exchange)
         queues = list(self.queues.values())
         for queue in queues:
             queue.on_restored()
@@ -113,7 +112,7 @@ class VHost:
         if self.counts.pending_routes:
             self.counts.collect()
 
-    # Metadata and policies
+    # Metadata
 
     def set_metadata(self, metadata: Metadata) -> None:
         """Replace the metadata; existing queues keep their types. Raises InvalidParameter."""
@@ -123,25 +122,6 @@ class VHost:
         self.metadata = metadata
         self.broker.journal.define(*journal_entries.of_vhost(self.name, self.limits, self.metadata))
         self.broker.events.vhost_updated(self)
-
-    def policies_changed(self, policy: Policy | None) -> None:
-        """Find the policies of all exchanges and queues anew after a policy was set or (None) cleared.
-
-        Queues come last: they may drop messages, which are then routed as the new policies say.
-        """
-        for exchange in self.exchanges.values():
-            self._find_policies_of_exchange(exchange)
-        self.topology_changed()
-        for queue in list(self.queues.values()):
-            if self._find_policies_of_queue(queue):
-                self.broker.events.queue_policy_changed(queue, policy)
-
-    def _find_policies_of_exchange(self, exchange: Exchange) -> None:
-        exchange.policy = self.policies.for_exchange(exchange)
-        exchange.operator_policy = self.operator_policies.for_exchange(exchange)
-
-    def _find_policies_of_queue(self, queue: Queue) -> bool:
-        return queue.follow(self.policies.for_queue(queue), self.operator_policies.for_queue(queue))
 
     # Exchanges
 
@@ -194,7 +174,7 @@ class VHost:
         )
         exchange.open(self)
         self.exchanges[exchange.name] = exchange
-        self._find_policies_of_exchange(exchange)
+        vhost_policies.apply_to_exchange(self, exchange)
         self.topology_changed()
         if exchange.is_durable:
             self.broker.journal.define(*journal_entries.of_exchange(exchange))
@@ -273,11 +253,11 @@ class VHost:
         queue = self.queues[declaration.name] = queue_class(declaration.arguments)(self, declaration)
         journal = self.broker.journal
         if queue.is_durable and journal.is_durable:
-            queue.keep(journal.new_ranges(queue.range_count) if range_id is None else range_id)
+            queue.keep(range_id)
             journal.define(*journal_entries.of_queue(queue))
         if queue.owner is not None:
             queue.owner.exclusive_queues.add(queue)
-        self._find_policies_of_queue(queue)
+        vhost_policies.apply_to_queue(self, queue)
         self.topology_changed()
         return queue
 

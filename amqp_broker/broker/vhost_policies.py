@@ -1,13 +1,19 @@
-"""The policies and operator policies of a vhost: each change is durable and announced at once."""
+"""The policies and operator policies of a vhost, and their application to its exchanges and queues.
+
+Each change is durable, announced, and applied at once.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker import journal_entries
-from amqp_broker.broker.admin.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy
+from amqp_broker.broker.admin.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy, definition_of
+from amqp_broker.broker.queues.queue_settings import effective
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
 
@@ -26,7 +32,7 @@ class VHostPolicies(Policies):
         if self.put(policy):
             vhost = self._vhost
             vhost.broker.journal.define(*journal_entries.of_policy(self.kind, vhost.name, policy))
-            vhost.policies_changed(policy)
+            apply_to_all(vhost, policy)
             vhost.broker.events.emit_action("policy.set", vhost=vhost.name, **policy.as_event())
             vhost.broker.advice.on_policy(vhost, policy)
 
@@ -35,7 +41,7 @@ class VHostPolicies(Policies):
         self.remove(name)
         vhost = self._vhost
         vhost.broker.journal.undefine((self.kind, vhost.name, name))
-        vhost.policies_changed(None)
+        apply_to_all(vhost, None)
         vhost.broker.events.emit_action("policy.cleared", vhost=vhost.name, name=name)
 
     def forget(self) -> None:
@@ -59,7 +65,7 @@ class VHostOperatorPolicies(VHostPolicies):
             vhost.broker.journal.define(*journal_entries.of_policy(self.kind, vhost.name, policy))
             value = policy.as_event()
             events.parameter_set(vhost.name, self.kind, value.pop("name"), value)
-            vhost.policies_changed(policy)
+            apply_to_all(vhost, policy)
             events.emit_action("policy.set", vhost=vhost.name, **policy.as_event())
 
     def clear(self, name: str) -> None:
@@ -67,5 +73,36 @@ class VHostOperatorPolicies(VHostPolicies):
         vhost, events = self._vhost, self._vhost.broker.events
         vhost.broker.journal.undefine((self.kind, vhost.name, name))
         events.parameter_cleared(vhost.name, self.kind, name)
-        vhost.policies_changed(None)
+        apply_to_all(vhost, None)
         events.emit_action("operator.policy.cleared", vhost=vhost.name, name=name)
+
+
+def apply_to_all(vhost: VHost, policy: Policy | None) -> None:
+    """Find the policies of all exchanges and queues anew after a policy was set or (None) cleared.
+
+    Queues come last: they may drop messages, which are then routed as the new policies say.
+    """
+    for exchange in vhost.exchanges.values():
+        apply_to_exchange(vhost, exchange)
+    vhost.topology_changed()
+    for queue in list(vhost.queues.values()):
+        if apply_to_queue(vhost, queue):
+            vhost.broker.events.queue_policy_changed(queue, policy)
+
+
+def apply_to_exchange(vhost: VHost, exchange: Exchange) -> None:
+    """Apply the policies that match an exchange from now on."""
+    exchange.policy = vhost.policies.for_exchange(exchange)
+    exchange.operator_policy = vhost.operator_policies.for_exchange(exchange)
+
+
+def apply_to_queue(vhost: VHost, queue: Queue) -> bool:
+    """Apply the policies that match a queue from now on; return whether they are others than before."""
+    policy, operator_policy = vhost.policies.for_queue(queue), vhost.operator_policies.for_queue(queue)
+    if (policy, operator_policy) == (queue.policy, queue.operator_policy):
+        return False
+    queue.policy, queue.operator_policy = policy, operator_policy
+    # A change of x-expires counts as a use.
+    queue.unused.last_used_ms = vhost.broker.now
+    queue.apply(effective(queue.arguments, definition_of(policy), definition_of(operator_policy)))
+    return True

@@ -60,10 +60,9 @@ class Contents:
                 if exchange.range_id is not None:
                     self._own(exchange.range_id, str(exchange), lambda message: True)
             for queue in vhost.queues.values():
-                if queue.range_id is not None:
-                    buffers = {buffer.id: buffer for buffer in queue.buffers}
-                    for range_id in range(queue.range_id, queue.range_id + queue.range_count):
-                        self._own(range_id, str(queue), _keeps(buffers.get(range_id)))
+                buffers = {buffer.id: buffer for buffer in queue.buffers}
+                for range_id in queue.ranges:
+                    self._own(range_id, str(queue), _keeps(buffers.get(range_id)))
 
     def _own(self, range_id: int, owner: str, keeps: Keeps) -> None:
         if range_id in self.ranges:

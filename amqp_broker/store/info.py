@@ -55,8 +55,7 @@ def summarize(environment: ReadOnlyEnvironment) -> Summary:
     queues, delayed, exchanges = [], 0, 0
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
-            first = queue.range_id or 0
-            found = [states.get(range_id, (0, 0, 0, 0)) for range_id in range(first, first + queue.range_count)]
+            found = [states.get(range_id, (0, 0, 0, 0)) for range_id in queue.ranges]
             queues.append(
                 QueueSummary(
                     vhost.name,

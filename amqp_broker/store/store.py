@@ -108,8 +108,7 @@ def ranges_of(broker: Broker) -> Iterator[int]:
     """Yield the ranges of the journal that belong to an object of the broker."""
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
-            if queue.range_id is not None:
-                yield from range(queue.range_id, queue.range_id + queue.range_count)
+            yield from queue.ranges
         for exchange in vhost.exchanges.values():
             if exchange.range_id is not None:
                 yield exchange.range_id

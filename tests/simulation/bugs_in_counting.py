@@ -76,9 +76,9 @@ def nacks_count_as_confirms(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_deleted_exchange_is_still_named_as_a_source(patch: pytest.MonkeyPatch) -> None:
-    def make(count: Callable[[QueueStatistics, Exchange | None, int], None]) -> Any:
-        def wrong(self: QueueStatistics, exchange: Exchange | None, number: int) -> None:
-            count(self, exchange or DirectExchange("/", "gone"), number)
+    def make(count: Callable[[QueueStatistics, Exchange | None, int, int], None]) -> Any:
+        def wrong(self: QueueStatistics, exchange: Exchange | None, number: int, now: int) -> None:
+            count(self, exchange or DirectExchange("/", "gone"), number, now)
 
         return wrong
 
@@ -95,7 +95,7 @@ def what_was_refused_and_dead_lettered_counts_twice(patch: pytest.MonkeyPatch) -
 
         return wrong
 
-    replace(patch, Queue, "give_up", make)
+    replace(patch, Queue, "_give_up", make)
 
 
 @plant

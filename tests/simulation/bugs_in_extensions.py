@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.amqp.message import Message, Properties
+from amqp_broker.broker import vhost_policies
 from amqp_broker.broker.admin import policy_merging
 from amqp_broker.broker.admin.policies import Policies, Policy
 from amqp_broker.broker.exchanges.exchange import Binding, DirectExchange, Exchange
@@ -22,6 +23,7 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
 from amqp_broker.broker.routing import dead_letter
 from amqp_broker.broker.routing.dead_letter import DeadForm
+from amqp_broker.broker.vhost import VHost
 from amqp_broker.session import basic_publish
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from tests.broker_parts import vhost_of
@@ -288,7 +290,7 @@ def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> Non
 
         return wrong
 
-    replace(patch, Queue, "give_up", make)
+    replace(patch, Queue, "_give_up", make)
 
 
 @plant
@@ -315,7 +317,7 @@ def the_newest_is_dropped(patch: pytest.MonkeyPatch) -> None:
             while backlog.ready and len(backlog) > limit:
                 message, position = backlog.ready.pop(), backlog.head + len(backlog.ready)
                 self.forget(position, message)
-                self.give_up(message, MAXLEN)
+                self._give_up(message, MAXLEN)
 
         return wrong
 
@@ -402,16 +404,17 @@ def what_is_refused_is_never_dead_lettered(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_cleared_policy_leaves_its_time_to_live(patch: pytest.MonkeyPatch) -> None:
-    def make(follow: Callable[..., None]) -> Any:
-        def wrong(self: Queue, policy: Policy | None, operator_policy: Policy | None) -> None:
-            before = self.settings.message_ttl_ms
-            follow(self, policy, operator_policy)
-            if policy is None and before is not None:
-                self.apply(dataclasses.replace(self.settings, message_ttl_ms=before))
+    def make(apply_to_queue: Callable[[VHost, Queue], bool]) -> Any:
+        def wrong(vhost: VHost, queue: Queue) -> bool:
+            before = queue.settings.message_ttl_ms
+            has_changed = apply_to_queue(vhost, queue)
+            if has_changed and queue.policy is None and before is not None:
+                queue.apply(dataclasses.replace(queue.settings, message_ttl_ms=before))
+            return has_changed
 
         return wrong
 
-    replace(patch, Queue, "follow", make)
+    replace(patch, vhost_policies, "apply_to_queue", make)
 
 
 @plant

@@ -130,6 +130,6 @@ def the_journal_is_not_told_what_a_queue_gives_up(patch: pytest.MonkeyPatch) -> 
         self.deadlines.pop(position, None)
         if isinstance(self, QuorumQueue):
             self.counts.returns.pop(position, None)
-        self.give_up(message, reason)
+        self._give_up(message, reason)
 
     patch.setattr(BacklogQueue, "_give_up_head", give_up_head)

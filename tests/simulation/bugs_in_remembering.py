@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.amqp.message import Message
+from amqp_broker.broker import vhost_policies
 from amqp_broker.broker.durability.journal import Journal, Stored
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
@@ -320,17 +321,17 @@ def a_restored_queue_does_not_look_at_its_limit(patch: pytest.MonkeyPatch) -> No
 
 @plant
 def queues_give_up_what_they_must_amid_a_restart(patch: pytest.MonkeyPatch) -> None:
-    def make(follow: Callable[..., bool]) -> Any:
-        def wrong(self: Queue, *policies: Any) -> bool:
-            journal = self.vhost.broker.journal
+    def make(apply_to_queue: Callable[[VHost, Queue], bool]) -> Any:
+        def wrong(vhost: VHost, queue: Queue) -> bool:
+            journal = vhost.broker.journal
             was_restoring, journal.is_restoring = journal.is_restoring, False
-            has_changed = follow(self, *policies)
+            has_changed = apply_to_queue(vhost, queue)
             journal.is_restoring = was_restoring
             return has_changed
 
         return wrong
 
-    replace(patch, Queue, "follow", make)
+    replace(patch, vhost_policies, "apply_to_queue", make)
 
 
 @plant

@@ -75,22 +75,16 @@ class ArrivalBacklog(Backlog):
         return True
 
     def items(self) -> Iterator[tuple[int, Message, bool]]:
-        for position, message in sorted(self.returned):
-            yield position, message, True
+        if self.returned:
+            # The head costs no sorting.
+            yield *self.returned[0], True
+            for position, message in sorted(self.returned)[1:]:
+                yield position, message, True
         for position, message in enumerate(self.ready, self.head):
             yield position, message, False
         if self.paged is not None:
             for position, message in self.paged.items():
                 yield position, message, position < self.paged.redelivered_before
-
-    def messages(self) -> Iterator[Message]:
-        if self.returned:
-            # The head costs no sorting.
-            yield self.returned[0][1]
-            yield from (message for _, message in sorted(self.returned)[1:])
-        yield from self.ready
-        if self.paged is not None:
-            yield from self.paged
 
     def count_bytes(self) -> int:
         return (

@@ -43,10 +43,6 @@ class Backlog(ABC):
         """Yield positions, messages and whether each was delivered before, in order of delivery."""
 
     @abstractmethod
-    def messages(self) -> Iterator[Message]:
-        """Yield the messages in order of delivery."""
-
-    @abstractmethod
     def count_bytes(self) -> int:
         """Return the octets of all bodies."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
@@ -12,7 +12,6 @@ from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.length_limit import LengthLimit
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import effective
-from amqp_broker.broker.queues.quorum_order import PRIORITY_DEFAULT
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -20,22 +19,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.backlog import Backlog
     from amqp_broker.broker.queues.queue_settings import QueueSettings
     from amqp_broker.broker.queues.queue_surroundings import QueueVHost
-
-# Positions and messages that are with consumers.
-Unacked: TypeAlias = "Sequence[tuple[int, Message]]"
-
-
-class Kept(NamedTuple):
-    """A message of a snapshot and the time at which it expires (ms since the epoch), without its position.
-
-    The rest is for quorum queues: how often it was returned, how often that was a failure, and its level of priority.
-    """
-
-    message: Message
-    deadline_ms: int | None = None
-    returns: int = 0
-    failures: int = 0
-    level: int = PRIORITY_DEFAULT
 
 
 class BacklogQueue(Queue):
@@ -86,16 +69,17 @@ class BacklogQueue(Queue):
     # The journal
 
     @property
-    def range_count(self) -> int:
-        return self.backlog.range_count
+    def ranges(self) -> range:
+        return range(0) if self.range_id is None else range(self.range_id, self.range_id + self.backlog.range_count)
 
     @property
     def buffers(self) -> list[PagedBuffer]:
         return self.backlog.buffers
 
-    def keep(self, range_id: int) -> None:
-        self.range_id = range_id
-        self.backlog.keep(self.vhost.broker.journal, range_id)
+    def keep(self, range_id: int | None) -> None:
+        journal = self.vhost.broker.journal
+        self.range_id = journal.new_ranges(self.backlog.range_count) if range_id is None else range_id
+        self.backlog.keep(journal, self.range_id)
         self._update_extras()
 
     def catch_up(self) -> None:
@@ -103,32 +87,8 @@ class BacklogQueue(Queue):
             self._drop_beyond_limit()
         self.expire()
 
-    def kept(self, unacked: Unacked) -> tuple[list[Kept], list[Kept]]:
-        """Return the messages for a snapshot: those that were delivered before, and those that were not.
-
-        `unacked` has positions and messages that are with consumers; they count as returned.
-        """
-        self.expire()
-        items = [*self.backlog.items(), *((position, message, True) for position, message in unacked)]
-        items.sort(key=lambda item: item[0])
-        kept = [(Kept(message, self.deadlines.get(position)), is_old) for position, message, is_old in items]
-        return [one for one, is_old in kept if is_old], [one for one, is_old in kept if not is_old]
-
-    def refill(self, returned: Sequence[Kept], others: Sequence[Kept]) -> None:
-        """Take over the messages of a snapshot, as `kept` returns them.
-
-        The queue is new and has no consumers. No limit applies until the next message arrives.
-        """
-        for kept in returned:
-            self.backlog.append(kept.message, kept.deadline_ms)
-        # All are taken before the first is put back: what is put back stands at the head.
-        for message, position, _ in [self.backlog.pop_head() for _ in returned]:
-            self.backlog.put_back(position, message)
-        for kept in others:
-            self.backlog.append(kept.message, kept.deadline_ms)
-        self._recount()
-
-    def _recount(self) -> None:
+    def recount(self) -> None:
+        """Take account of messages that were put into the backlog from a snapshot. No limit applies to them yet."""
         self.limit.recount()
         self._update_extras()
         if self.deadlines:
@@ -142,9 +102,6 @@ class BacklogQueue(Queue):
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         return ((message, redelivered) for _, message, redelivered in self.backlog.items())
-
-    def messages(self) -> Iterator[Message]:
-        return self.backlog.messages()
 
     def will_reject(self, message: Message) -> bool:
         return self.limit.refuses(message)
@@ -290,7 +247,7 @@ class BacklogQueue(Queue):
         self.unacked_count -= 1
         self.forget(position, message)
         self.statistics.given_up[REJECTED] += 1
-        self.give_up(message, REJECTED)
+        self._give_up(message, REJECTED)
 
     # Giving up
 
@@ -307,7 +264,7 @@ class BacklogQueue(Queue):
         message, position, _ = self._take_head()
         self.forget(position, message)
         self.statistics.given_up[reason] += 1
-        self.give_up(message, reason)
+        self._give_up(message, reason)
 
     def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
         if if_empty and self.backlog:

@@ -61,9 +61,6 @@ class PriorityBacklog(Backlog):
             yield from ((position, message, True) for level, position, message in returned if -level == priority)
             yield from ((position, message, False) for position, message in self._buffers[priority].items())
 
-    def messages(self) -> Iterator[Message]:
-        return (message for _, message, _ in self.items())
-
     def count_bytes(self) -> int:
         in_buffers = sum(buffer.ready_bytes for buffer in self._buffers)
         return in_buffers + sum(message.body_bytes for _, _, message in self._returned)

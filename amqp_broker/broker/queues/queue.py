@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.amqp.message import SpecialMessage
-from amqp_broker.broker.admin.policies import Policy, definition_of
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
 from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
-from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
+from amqp_broker.broker.queues.queue_settings import QueueSettings
 from amqp_broker.broker.queues.statistics import QueueStatistics
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
-    from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+    from amqp_broker.broker.exchanges.exchange import Binding
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
 
@@ -85,17 +85,7 @@ class Queue(ABC):
     def __str__(self) -> str:
         return f"queue '{self.name}' in vhost '{self.vhost.name}'"
 
-    # Policy
-
-    def follow(self, policy: Policy | None, operator_policy: Policy | None) -> bool:
-        """Apply these policies from now on; return whether they are others than before."""
-        if (policy, operator_policy) == (self.policy, self.operator_policy):
-            return False
-        self.policy, self.operator_policy = policy, operator_policy
-        # A change of x-expires counts as a use.
-        self.unused.last_used_ms = self.vhost.broker.now
-        self.apply(effective(self.arguments, definition_of(policy), definition_of(operator_policy)))
-        return True
+    # Settings
 
     @abstractmethod
     def apply(self, settings: QueueSettings) -> None:
@@ -113,9 +103,9 @@ class Queue(ABC):
     # The journal
 
     @property
-    def range_count(self) -> int:
-        """Number of ranges of the journal that the messages of a durable queue take."""
-        return 1
+    def ranges(self) -> range:
+        """The ranges of the journal that the messages of a durable queue take; none of a transient queue."""
+        return range(0) if self.range_id is None else range(self.range_id, self.range_id + 1)
 
     @property
     def buffers(self) -> list[PagedBuffer]:
@@ -123,8 +113,8 @@ class Queue(ABC):
         return []
 
     @abstractmethod
-    def keep(self, range_id: int) -> None:
-        """Keep messages in the journal, in the ranges from this one on; take over what they have."""
+    def keep(self, range_id: int | None) -> None:
+        """Keep messages in the journal, from range `range_id` on (None: in new ranges); take over its messages."""
 
     def on_restored(self) -> None:
         """Look at the messages that a restart found; all objects are restored, but nothing is given up yet."""
@@ -167,7 +157,7 @@ class Queue(ABC):
         """Push a message, with its own expiration; return False if the queue is full and refuses it."""
         if self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":
-                self.give_up(message, MAXLEN)
+                self._give_up(message, MAXLEN)
             return False
         if isinstance(message, SpecialMessage) and message.expiration_ms is not None:
             self.push_with_extras(message, message.expiration_ms)
@@ -213,7 +203,7 @@ class Queue(ABC):
     def note_failure(self, position: int) -> None:
         """Note that a message that is about to be requeued was rejected, or that its channel was lost."""
 
-    def give_up(self, message: Message, reason: str) -> None:
+    def _give_up(self, message: Message, reason: str) -> None:
         """Dead-letter a message that has left the queue."""
         broker, exchange = self.vhost.broker, self.settings.dead_letter_exchange
         if not self.is_deleted:
@@ -239,11 +229,6 @@ class Queue(ABC):
     def use(self) -> None:
         """Note a use, for x-expires: the queue is declared, read or consumed from."""
         self.unused.use(self.vhost.broker.now)
-
-    def count_publishes(self, exchange: Exchange | None, count: int) -> None:
-        """Count messages that clients published and that came here; None is a deleted exchange."""
-        self.statistics.count_publishes(None if self.is_deleted else exchange, count)
-        self.statistics.active_at_ms = self.vhost.broker.now
 
     @property
     def idle_since_ms(self) -> int:

@@ -5,21 +5,18 @@ Source: RabbitMQ, "Quorum Queues"; rabbit_quorum_queue.erl, rabbit_fifo.erl.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.broker.durability.journal import Stored
-from amqp_broker.broker.queues.backlog_queue import BacklogQueue, Kept
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
-from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.queues.backlog_queue import Unacked
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import QueueDeclaration
     from amqp_broker.broker.queues.queue_settings import QueueSettings
@@ -62,52 +59,6 @@ class QuorumQueue(BacklogQueue):
             return self._profile.delivery_limit
         return limit if limit >= 0 else None
 
-    @property
-    def turn(self) -> int:
-        """Position in the cycle in which the levels take turns; a snapshot has it."""
-        return self.backlog.order.turn
-
-    @turn.setter
-    def turn(self, turn: int) -> None:
-        self.backlog.order.turn = turn
-
-    # Snapshots
-
-    def kept(self, unacked: Unacked) -> tuple[list[Kept], list[Kept]]:
-        self.expire()
-        items = list(self.backlog.items())
-        returned = [self._kept(position, message) for position, message, is_old in items if is_old]
-        # The order of delivery follows from the order of arrival and the levels.
-        arrived = sorted((item for item in items if not item[2]), key=lambda item: item[0])
-        others = [self._kept(position, message) for position, message, _ in arrived]
-        held = sorted(unacked, key=lambda item: item[0])
-        given_back = [self._kept(at, self.counts.original(at, message), more_returns=1) for at, message in held]
-        if self.delivery_limit is None:
-            return returned, others + [one._replace(level=PRIORITY_DEFAULT) for one in given_back]
-        return returned + given_back, others
-
-    def _kept(self, position: int, message: Message, more_returns: int = 0) -> Kept:
-        returns = self.counts.returns.get(position, 0) + more_returns
-        failures = self.counts.failures.get(position, 0)
-        return Kept(message, self.deadlines.get(position), returns, failures, position % LEVELS)
-
-    def refill(self, returned: Sequence[Kept], others: Sequence[Kept]) -> None:
-        for kept in returned:
-            self._add_kept(kept)
-        taken = {position: message for message, position, _ in [self.backlog.pop_head() for _ in returned]}
-        self.backlog.put_back_all(taken)
-        for kept in others:
-            self._add_kept(kept)
-        self._recount()
-
-    def _add_kept(self, kept: Kept) -> None:
-        position = self.backlog.append_at(kept.level, kept.message, kept.deadline_ms)
-        if kept.returns:
-            self.counts.returns[position] = kept.returns
-            self.backlog.rewrite(position, Stored(kept.message, kept.deadline_ms, kept.returns))
-        if kept.failures:
-            self.counts.failures[position] = kept.failures
-
     # Delivering and settling
 
     def pull(self) -> tuple[Message, int, bool] | None:
@@ -137,7 +88,7 @@ class QuorumQueue(BacklogQueue):
         self.unacked_count -= 1
         self.forget(position, message)
         self.statistics.given_up[DELIVERY_LIMIT] += 1
-        self.give_up(message, DELIVERY_LIMIT)
+        self._give_up(message, DELIVERY_LIMIT)
         return position
 
     def reject(self, position: int, message: Message) -> None:

@@ -85,11 +85,6 @@ class QuorumBacklog(Backlog):
         for position, message in self.order.items():
             yield position, message, False
 
-    def messages(self) -> Iterator[Message]:
-        for _, message in self._returned:
-            yield message
-        yield from self.order
-
     def count_bytes(self) -> int:
         in_buffers = sum(buffer.ready_bytes for buffer in self._levels)
         return in_buffers + sum(message.body_bytes for _, message in self._returned)

@@ -56,12 +56,8 @@ class TwoLevels:
         """Note that a message was taken."""
         self.turn = 0 if self.turn == WEIGHT else self.turn + 1
 
-    def __iter__(self) -> Iterator[Message]:
-        """Yield the messages in the order in which they would be taken."""
-        return (message for _, message in self.items())
-
     def items(self) -> Iterator[tuple[int, Message]]:
-        """Yield positions and messages in that order."""
+        """Yield positions and messages in the order in which they would be taken."""
         high = heapq.merge(*(buffer.items() for buffer in self._high), key=lambda item: item[0])
         normal = heapq.merge(*(buffer.items() for buffer in self._normal), key=lambda item: item[0])
         turn, next_high, next_normal = self.turn, next(high, None), next(normal, None)
@@ -97,12 +93,8 @@ class Strict:
     def count(self) -> None:
         """Note that a message was taken."""
 
-    def __iter__(self) -> Iterator[Message]:
-        """Yield the messages in the order in which they would be taken."""
-        return (message for _, message in self.items())
-
     def items(self) -> Iterator[tuple[int, Message]]:
-        """Yield positions and messages in that order."""
+        """Yield positions and messages in the order in which they would be taken."""
         for buffer in reversed(self._buffers):
             yield from buffer.items()
 

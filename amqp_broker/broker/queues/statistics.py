@@ -29,9 +29,10 @@ class QueueStatistics:
         # When messages were last seen to have come or gone (ms since the epoch).
         self.active_at_ms = now
 
-    def count_publishes(self, exchange: Exchange | None, count: int) -> None:
-        """Count messages that clients published to an exchange; None for a deleted exchange."""
+    def count_publishes(self, exchange: Exchange | None, count: int, now: int) -> None:
+        """Count messages that clients published to an exchange (None: a deleted one) and that came here."""
         self.published += count
+        self.active_at_ms = now
         if exchange is not None:
             self.published_from[exchange] = self.published_from.get(exchange, 0) + count
 

@@ -59,9 +59,10 @@ class StreamQueue(Queue):
         """Number of messages that can be read."""
         return self.log.count
 
-    def keep(self, range_id: int) -> None:
-        self.range_id = range_id
-        self.log = JournaledLog(self.vhost.broker.journal, range_id, self)
+    def keep(self, range_id: int | None) -> None:
+        journal = self.vhost.broker.journal
+        self.range_id = journal.new_ranges(1) if range_id is None else range_id
+        self.log = JournaledLog(journal, self.range_id, self)
         self.apply(self.settings)
 
     def release(self) -> None:

@@ -36,7 +36,8 @@ class VHostCounts:
             counts.count(count, len(queues), mandatory)
         exists = self._exchanges.get(exchange.name) is exchange
         for queue in queues:
-            queue.count_publishes(exchange if exists else None, count)
+            source = exchange if exists and not queue.is_deleted else None
+            queue.statistics.count_publishes(source, count, queue.vhost.broker.now)
 
     def of_exchange(self, exchange: Exchange) -> tuple[PublishCounts, ...]:
         """Return all counts that include what is published to an exchange."""

@@ -25,11 +25,10 @@ from amqp_broker.amqp.message import (
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.delayed import DELAY_MS_MAX, DelayedExchange
 from amqp_broker.broker.operations.resetting import reset_vhost
-from amqp_broker.broker.queues.backlog_queue import BacklogQueue, Kept
-from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.broker.snapshot import kept_in
+from amqp_broker.broker.snapshot import Kept, KeptMessages, kept_in, refill
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.documents.importing import RESERVED, DefinitionsError, Import
@@ -60,7 +59,7 @@ class SavedMessage(Struct, omit_defaults=True):
     # Remaining time in the queue, or of the delay.
     expires_in_ms: Count | None = None
     due_in_ms: Count | None = None
-    # Of quorum queues (broker/queues/backlog_queue.py: Kept).
+    # Of quorum queues (broker/snapshot.py: Kept).
     returns: Count = 0
     failures: Count = 0
     level: Level = PRIORITY_DEFAULT
@@ -134,11 +133,9 @@ def _kept(kept: Kept, now: int) -> SavedMessage:
 
 
 def _queue(vhost: VHost, queue: BacklogQueue, now: int) -> SavedQueue:
-    returned, others = kept_in(vhost, queue)
-    turn = queue.turn if isinstance(queue, QuorumQueue) else 0
-    return SavedQueue(
-        text_of(queue.name), [_kept(kept, now) for kept in returned], [_kept(kept, now) for kept in others], turn
-    )
+    kept = kept_in(vhost, queue)
+    returned, others = [_kept(one, now) for one in kept.returned], [_kept(one, now) for one in kept.others]
+    return SavedQueue(text_of(queue.name), returned, others, kept.turn)
 
 
 def _stream(queue: StreamQueue, now: int) -> SavedStream:
@@ -249,9 +246,7 @@ def _fill(vhost: VHost, snapshot: Snapshot) -> None:
         if not isinstance(queue, BacklogQueue):
             raise SnapshotError(f"{queue} is a stream, but its messages are not those of one")
         returned, others = [kept(saved) for saved in one.returned], [kept(saved) for saved in one.messages]
-        queue.refill(returned, others)
-        if isinstance(queue, QuorumQueue):
-            queue.turn = one.turn
+        refill(queue, KeptMessages(returned, others, one.turn))
     for stream in snapshot.streams:
         log = vhost.queues[stream.name]
         if not isinstance(log, StreamQueue):

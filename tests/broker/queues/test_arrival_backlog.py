@@ -7,7 +7,7 @@ from tests.memory_journal import MemoryJournal
 
 
 def bodies(backlog: ArrivalBacklog) -> list[bytes]:
-    return [message.body for message in backlog.messages()]
+    return [message.body for _, message, _ in backlog.items()]
 
 
 def filled(*names: bytes) -> ArrivalBacklog:

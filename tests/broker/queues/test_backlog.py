@@ -50,7 +50,7 @@ def add(backlog: Backlog, *bodies: bytes) -> list[int]:
 
 
 def bodies(backlog: Backlog) -> list[bytes]:
-    return [message.body for message in backlog.messages()]
+    return [message.body for _, message, _ in backlog.items()]
 
 
 def test_messages_of_equal_priority_leave_in_order_of_arrival(backlog: Backlog) -> None:

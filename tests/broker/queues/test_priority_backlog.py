@@ -13,7 +13,7 @@ def filled(*priorities: int | None) -> PriorityBacklog:
 
 def test_higher_priorities_leave_first_and_those_beyond_the_maximum_count_as_the_maximum() -> None:
     backlog = filled(0, 2, 9, 1, None, 3)
-    assert [message.body for message in backlog.messages()] == [b"9", b"3", b"2", b"1", b"0", b"0"]
+    assert [message.body for _, message, _ in backlog.items()] == [b"9", b"3", b"2", b"1", b"0", b"0"]
     assert [backlog.pop_head()[0].body for _ in range(6)] == [b"9", b"3", b"2", b"1", b"0", b"0"]
 
 

@@ -47,7 +47,7 @@ def test_without_a_delivery_limit_a_returned_message_goes_behind_all_others_and_
     moved = backlog.put_back(position, message)
     assert moved % LEVELS == PRIORITY_DEFAULT
     assert (counts.returns, counts.failures) == ({moved: 1}, {moved: 1})
-    assert [message.body for message in backlog.messages()] == [b"b", b"a"]
+    assert [message.body for _, message, _ in backlog.items()] == [b"b", b"a"]
     journal.commit()
     stored = {at: one for (_, at), one in journal.disk.messages.items()}
     assert (stored[moved].returns, stored[moved].deadline_ms) == (1, 1000)

@@ -18,7 +18,7 @@ def served(levels: int, *priorities: int | None) -> list[int]:
     messages = [new_message() for _ in priorities]
     for position, priority in enumerate(priorities):
         lines[order.level(priority)].append(position, messages[position], None)
-    listed = [messages.index(message) for message in order]
+    listed = [messages.index(message) for _, message in order.items()]
     taken = []
     while any(lines):
         head = order.next().head_position()
