@@ -35,7 +35,6 @@ from amqp_broker.lab.fault_injector import FaultInjector
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Channel
-    from amqp_broker.broker.exchanges.exchange_surroundings import Undrained
     from amqp_broker.broker.observe.waiting import IdleWait
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
@@ -51,8 +50,8 @@ FIRST_CONNECTION: Final = 2
 class Broker:
     """The state of a node.
 
-    `undrained` are the queues whose ready messages wait for the next drain batch, and the exchanges whose delayed
-    messages do.
+    `undrained` has a call for each backlog that waits for its next drain batch: the ready messages of a queue, or the
+    due messages of a delayed exchange.
     """
 
     def __init__(self, settings: Settings, entropy: Callable[[int], bytes], journal: Journal | None = None) -> None:
@@ -68,7 +67,7 @@ class Broker:
         self.logins = Logins(self)
         self.faults: FaultInjector = FaultInjector(self)
         self.connections: set[Connection] = set()
-        self.undrained: list[Undrained] = []
+        self.undrained: list[Callable[[], None]] = []
         # The time that the server last passed in (ms since the epoch).
         self.now: int = 0
         # The current time in µs, for traces; a server with a clock replaces it.
@@ -315,6 +314,6 @@ class Broker:
     def drain_on(self) -> bool:
         """Handle the next batch of each backlog; return whether any is left."""
         undrained, self.undrained = self.undrained, []
-        for backlog in undrained:
-            backlog.continue_drain()
+        for drain_next_batch in undrained:
+            drain_next_batch()
         return bool(self.undrained)

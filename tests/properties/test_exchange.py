@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.fields import Byte, Float32, Long, Timestamp
-from amqp_broker.broker.exchanges.exchange import Exchange, header_matcher
+from amqp_broker.broker.exchanges.exchange import Exchange
+from amqp_broker.broker.exchanges.headers import header_matcher
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import new_queue, new_vhost

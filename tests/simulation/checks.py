@@ -271,7 +271,7 @@ def check_consumers(queue: Queue, model: QueueModel) -> None:
             can_take or not consumer.is_taking or consumer.is_full, f"{name}: {consumer.tag} is in line and cannot take"
         )
         demand(
-            not can_take or not queue.ready_count or queue in queue.vhost.broker.undrained,
+            not can_take or not queue.ready_count or queue.is_undrained,
             f"{name}: {consumer.tag} and {queue.ready_count} messages wait for each other",
         )
     priorities = [consumer.priority for consumer in ready]

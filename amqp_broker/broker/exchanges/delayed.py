@@ -21,7 +21,7 @@ from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.exchanges.exchange_surroundings import ExchangeVHost
+    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
     from amqp_broker.broker.timers import Timer
 
 DELAY_MS_MAX: Final = 4_294_967_295
@@ -163,10 +163,9 @@ class DelayedExchange(Exchange):
                 self._buffer.remove(position, message)
             self._release(message)
         self._is_undrained = True
-        self._vhost.broker.undrained.append(self)
+        self._vhost.broker.undrained.append(self._route_next_batch)
 
-    def continue_drain(self) -> None:
-        """Route the next batch of due messages."""
+    def _route_next_batch(self) -> None:
         self._is_undrained = False
         self._on_due(self._vhost.broker.now)
 

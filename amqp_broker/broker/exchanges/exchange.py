@@ -1,7 +1,7 @@
 """Exchanges and bindings: an exchange type stores its bindings and finds those that a message matches.
 
 As much as possible is computed at bind time; matching happens per message, or once per cached route. This module has
-the four types of the specification; `types.py` lists all types.
+the base and the two simplest types; `types.py` lists all types.
 """
 
 from __future__ import annotations
@@ -9,20 +9,74 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.counters import PublishCounts
-from amqp_broker.broker.exchanges.topic import TopicTrie
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.admin.policies import Policy
-    from amqp_broker.broker.exchanges.exchange_surroundings import BoundQueue, ExchangeVHost
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.timers import Timers
 
 Destination: TypeAlias = "BoundQueue | Exchange"
 BindingKey: TypeAlias = "tuple[Destination, str, bytes]"
+
+
+class BoundQueue(Protocol):
+    """A queue to which an exchange routes messages."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_durable(self) -> bool: ...
+
+    @property
+    def incoming(self) -> dict[Binding, None]: ...
+
+    def accept(self, message: Message) -> bool:
+        """Take a message; return False if the queue refuses it."""
+        ...
+
+
+class ExchangeBroker(Protocol):
+    """The broker of an exchange."""
+
+    now: int
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def entropy(self) -> Callable[[int], bytes]: ...
+
+    @property
+    def undrained(self) -> list[Callable[[], None]]: ...
+
+
+class ExchangeVHost(Protocol):
+    """The vhost of an exchange."""
+
+    @property
+    def broker(self) -> ExchangeBroker: ...
+
+    def exchange_type(self, name: str) -> type[Exchange]:
+        """Return the type of exchange of that name. Raises PreconditionFailed."""
+        ...
+
+    def route(
+        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> tuple[Sequence[BoundQueue], bool]:
+        """Return the queues for a message, and whether more than its routing keys decided."""
+        ...
 
 
 class Binding:
@@ -175,94 +229,6 @@ class FanoutExchange(Exchange):
 
     def _unindex(self, binding: Binding) -> None:
         _count_down(self._destinations, binding.destination)
-
-
-@dataclass(eq=False)
-class TopicExchange(Exchange):
-    type: ClassVar[str] = "topic"
-
-    _trie: TopicTrie[Destination] = field(default_factory=TopicTrie)
-
-    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
-        return self._trie.match(routing_key)
-
-    def _index(self, binding: Binding) -> None:
-        self._trie.add(binding.routing_key, binding.destination)
-
-    def _unindex(self, binding: Binding) -> None:
-        self._trie.remove(binding.routing_key, binding.destination)
-
-
-@dataclass(eq=False)
-class HeadersExchange(Exchange):
-    type: ClassVar[str] = "headers"
-
-    _matchers: dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]] = field(default_factory=dict)
-
-    @property
-    def routes_by_message(self) -> bool:
-        return True
-
-    def check(self, binding: Binding) -> None:
-        x_match = binding.arguments.get("x-match", "all")
-        if not isinstance(x_match, str):
-            raise PreconditionFailed(
-                f"Invalid x-match field type {fields.type_name(x_match)} "
-                f"(value {fields.erlang_term(x_match)}); expected longstr"
-            )
-        if x_match not in ("all", "any", "all-with-x", "any-with-x"):
-            raise PreconditionFailed(
-                f"Invalid x-match field value {fields.erlang_term(x_match)}; "
-                "expected all, any, all-with-x, or any-with-x"
-            )
-
-    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
-        return {destination for matches, destination in self._matchers.values() if matches(headers)}
-
-    def _index(self, binding: Binding) -> None:
-        self._matchers[binding.key] = (header_matcher(binding.arguments), binding.destination)
-
-    def _unindex(self, binding: Binding) -> None:
-        del self._matchers[binding.key]
-
-
-def header_matcher(arguments: fields.Table) -> Callable[[fields.Table], bool]:
-    """Return a test of message headers, from a binding's arguments.
-
-    A void value only requires the key. Keys that start with `x-` count only with `all-with-x` and `any-with-x`.
-    """
-    x_match = arguments.get("x-match", "all")
-    with_x = x_match.endswith("-with-x")
-    wanted = {
-        key: value for key, value in arguments.items() if key != "x-match" and (with_x or not key.startswith("x-"))
-    }
-
-    def fits(headers: fields.Table, key: str) -> bool:
-        return key in headers and (wanted[key] is None or _is_match(headers[key], wanted[key]))
-
-    if x_match.startswith("any"):
-        return lambda headers: any(fits(headers, key) for key in wanted)
-    return lambda headers: all(fits(headers, key) for key in wanted)
-
-
-def _is_match(one: Any, other: Any) -> bool:
-    """Compare two header values without their type tags, as Erlang's =:= does."""
-    return _erlang_class(one) is _erlang_class(other) and bool(_comparable(one) == _comparable(other))
-
-
-def _erlang_class(value: Any) -> type:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int
-    if isinstance(value, float):
-        return float
-    return bytes if isinstance(value, str) else type(value)
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, (list, dict)):
-        # Erlang compares nested values with their type tags.
-        return fields.encode_table({"": value})
-    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
 def _count_up(counts: dict[Destination, int], destination: Destination) -> None:

@@ -22,7 +22,7 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.exchanges.exchange_surroundings import ExchangeVHost
+    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
 
 HASH_PROPERTIES: Final = ("correlation_id", "message_id", "timestamp")
 WEIGHT_MAX: Final = 10_000

@@ -16,7 +16,7 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.exchanges.exchange_surroundings import ExchangeVHost
+    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Matching routing keys against the patterns of a topic exchange.
+"""Topic exchanges: matching routing keys against patterns.
 
     pattern    matches              does not match
     a.b        a.b                  a, a.b.c, A.b
@@ -14,7 +14,12 @@ Source: AMQP 0-9-1 specification, 3.1.3.3 "The Topic Exchange Type"; RabbitMQ, r
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
+
+from amqp_broker.amqp import fields
+from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 T = TypeVar("T")
 
@@ -96,3 +101,19 @@ def _with_hashes(nodes: list[_Node[T]]) -> list[_Node[T]]:
 
 def words(key: str) -> list[str]:
     return key.split(".") if key else []
+
+
+@dataclass(eq=False)
+class TopicExchange(Exchange):
+    type: ClassVar[str] = "topic"
+
+    _trie: TopicTrie[Destination] = field(default_factory=TopicTrie)
+
+    def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
+        return self._trie.match(routing_key)
+
+    def _index(self, binding: Binding) -> None:
+        self._trie.add(binding.routing_key, binding.destination)
+
+    def _unindex(self, binding: Binding) -> None:
+        self._trie.remove(binding.routing_key, binding.destination)

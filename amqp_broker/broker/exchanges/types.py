@@ -6,16 +6,12 @@ from typing import Final
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
-from amqp_broker.broker.exchanges.exchange import (
-    DirectExchange,
-    Exchange,
-    FanoutExchange,
-    HeadersExchange,
-    TopicExchange,
-)
+from amqp_broker.broker.exchanges.exchange import DirectExchange, Exchange, FanoutExchange
 from amqp_broker.broker.exchanges.hash import ConsistentHashExchange, ModulusHashExchange
+from amqp_broker.broker.exchanges.headers import HeadersExchange
 from amqp_broker.broker.exchanges.random_choice import LocalRandomExchange, RandomExchange
 from amqp_broker.broker.exchanges.recent_history import RecentHistoryExchange
+from amqp_broker.broker.exchanges.topic import TopicExchange
 from amqp_broker.settings.profiles import Profile
 
 EXCHANGE_TYPES: Final[dict[str, type[Exchange]]] = {

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
-from amqp_broker.broker.exchanges.exchange import Binding, Exchange, TopicExchange
+from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+from amqp_broker.broker.exchanges.topic import TopicExchange
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import Permission, User

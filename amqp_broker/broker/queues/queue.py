@@ -214,8 +214,7 @@ class Queue(ABC):
         if exchange is not None and not self.is_deleted:
             broker.dead_letter(self, message, reason)
 
-    def continue_drain(self) -> None:
-        """Deliver the next batch."""
+    def _drain_next_batch(self) -> None:
         self.is_undrained = False
         if not self.is_deleted:
             self.drain()
@@ -224,7 +223,7 @@ class Queue(ABC):
         """End a batch: the sockets are flushed before the next."""
         if not self.is_undrained:
             self.is_undrained = True
-            self.vhost.broker.undrained.append(self)
+            self.vhost.broker.undrained.append(self._drain_next_batch)
 
     def use(self) -> None:
         """Note a use, for x-expires: the queue is declared, read or consumed from."""

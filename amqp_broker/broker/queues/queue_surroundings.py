@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.counters import Counters, DeliveryCounts
     from amqp_broker.broker.durability.journal import Journal
-    from amqp_broker.broker.exchanges.exchange_surroundings import Undrained
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
@@ -109,7 +108,7 @@ class QueueBroker(Protocol):
     def faults(self) -> QueueFaults: ...
 
     @property
-    def undrained(self) -> list[Undrained]: ...
+    def undrained(self) -> list[Callable[[], None]]: ...
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
         """Dead-letter a message that a queue has given up."""

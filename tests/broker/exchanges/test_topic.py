@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.exchanges.topic import TopicTrie, words
+from amqp_broker.broker.exchanges.topic import TopicExchange, TopicTrie, words
+from amqp_broker.broker.queues.queue import Queue
+from tests.broker.exchanges.bindings import bound, names
 
 
 def trie_of(*patterns: str) -> TopicTrie[str]:
@@ -36,7 +38,7 @@ def trie_of(*patterns: str) -> TopicTrie[str]:
         ("#a", ["#a"], ["a", "xa"]),
     ],
 )
-def test_topic_patterns_match_as_in_rabbitmq(pattern: str, matching: list[str], others: list[str]) -> None:
+def test_patterns(pattern: str, matching: list[str], others: list[str]) -> None:
     trie = trie_of(pattern)
     assert [key for key in matching if not trie.match(key)] == []
     assert [key for key in others if trie.match(key)] == []
@@ -102,3 +104,13 @@ def test_an_empty_key_has_no_words_and_a_dot_separates_two() -> None:
     assert words("") == []
     assert words("a.b") == ["a", "b"]
     assert words(".") == ["", ""]
+
+
+def test_a_topic_exchange_routes_to_each_matching_destination_once(queues: list[Queue]) -> None:
+    exchange = TopicExchange("/", "x")
+    bound(exchange, queues[0], "a.*")
+    bound(exchange, queues[0], "a.#")
+    bound(exchange, queues[1], "*.b")
+    bound(exchange, queues[2], "b")
+    assert names(exchange, "a.b") == ["q0", "q1"]
+    assert names(exchange, "b") == ["q2"]

@@ -149,7 +149,7 @@ def test_a_backlog_of_many_messages_is_delivered_in_batches() -> None:
         queue.push(message)
     collector = CollectingConsumer(queue).start()
     assert len(collector.taken) == DRAIN_MESSAGES_MAX
-    assert queue in broker_of(queue).undrained
+    assert queue.is_undrained
     queue.drain()
     assert len(collector.taken) == DRAIN_MESSAGES_MAX + 10
 
@@ -161,7 +161,7 @@ def test_a_backlog_of_large_messages_is_delivered_in_batches() -> None:
         queue.push(message)
     collector = CollectingConsumer(queue).start()
     assert len(collector.taken) == 2
-    assert queue in broker_of(queue).undrained
+    assert queue.is_undrained
 
 
 def test_a_message_larger_than_a_batch_is_delivered() -> None:
@@ -205,7 +205,7 @@ def test_a_queue_waits_for_its_next_batch_once() -> None:
         queue.push(message)
     collector = CollectingConsumer(queue).start()
     queue.drain()
-    assert broker_of(queue).undrained == [queue]
+    assert len(broker_of(queue).undrained) == 1
     broker_of(queue).drain_on()
     assert len(collector.taken) == 2 * DRAIN_MESSAGES_MAX + 1
     assert broker_of(queue).undrained == []

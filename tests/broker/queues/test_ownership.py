@@ -20,7 +20,7 @@ def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
     )
 
 
-def test_a_queue_without_an_owner_is_everybodys() -> None:
+def test_a_queue_without_an_owner_is_open_to_all_connections() -> None:
     check_owner(new_queue(), new_connection())
     check_owner(new_queue(), None)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.amqp.errors import AccessRefused
-from tests.broker_parts import CollectingConsumer, new_connection, new_queue, push, vhost_of
+from tests.broker_parts import CollectingConsumer, new_queue, push, vhost_of
 
 
 def test_a_queue_is_named_in_errors_with_its_vhost() -> None:

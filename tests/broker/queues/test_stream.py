@@ -256,7 +256,7 @@ def test_a_long_search_for_a_match_is_made_in_batches() -> None:
         stream.put(b"", headers={"x-stream-filter-value": "a"})
     stream.put(b"", headers={"x-stream-filter-value": "b"})
     collector = stream.read(x_stream_filter="b")
-    assert stream.broker.undrained == [stream.queue]
+    assert len(stream.broker.undrained) == 1
     while stream.broker.drain_on():
         pass
     assert offsets(collector) == [300]
