@@ -13,7 +13,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import DoesNotExist, NotAllowed, PreconditionFailed, ProtectedFromDeletion
-from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.admin.limits import MAX_CONNECTIONS
 from amqp_broker.broker.admin.metadata import Metadata
@@ -64,7 +63,7 @@ class Broker:
         self.timers: Timers = Timers()
         self.vhosts: dict[str, VHost] = {}
         self.users = Users(self)
-        self.logins = Logins(self)
+        self.logins = Logins(self.users, self.settings.local_users, lambda: self.now)
         self.faults: FaultInjector = FaultInjector(self)
         self.connections: set[Connection] = set()
         self.undrained: list[Callable[[], None]] = []
@@ -78,7 +77,7 @@ class Broker:
         # The target of an advance of the clock that is under way (ms since the epoch).
         self.advancing_to_ms: int | None = None
         self.node = "rabbit@localhost"
-        self.events = Events(self)
+        self.events: Events = Events(self)
         self.global_parameters = GlobalParameters(self)
         # By the name of the component.
         self.components: dict[str, Component] = {}
@@ -166,7 +165,7 @@ class Broker:
             self.event_logs.on_vhost_created(vhost)
             if name == self.settings.default_vhost:
                 vhost.exchanges[EVENT_EXCHANGE] = event_exchange(name)
-            self.journal.define(*journal_entries.of_vhost(name, vhost.limits, vhost.metadata))
+            vhost.remember()
             self.events.vhost_created(vhost)
         return self.vhosts[name]
 
@@ -266,10 +265,11 @@ class Broker:
         """Remove a closed connection and its exclusive queues; it no longer counts towards limits."""
         was_here = connection in self.connections
         self.connections.discard(connection)
-        if connection.vhost is not None:
-            connection.vhost.connections.discard(connection)
+        vhost = self.vhosts.get(connection.vhost.name) if connection.vhost is not None else None
+        if vhost is not None:
+            vhost.connections.discard(connection)
             for queue in list(connection.exclusive_queues):
-                connection.vhost.remove_queue(queue)
+                vhost.remove_queue(queue)
         if was_here:
             self.advice.on_connection_closed(connection)
             self.counters.connections_closed += 1

@@ -10,14 +10,12 @@ machine are exempt. An IPv6 address counts as its /64 network, which is what one
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amqp_broker.amqp.errors import BadCredentials
 from amqp_broker.broker.admin.access import User, hash_password
-
-if TYPE_CHECKING:
-    from amqp_broker.broker.broker import Broker
 
 # RabbitMQ's names of the protocols in its counts of logins.
 AMQP: Final = "amqp091"
@@ -29,7 +27,7 @@ FAILURES_MAX: Final = 30
 ADDRESSES_MAX: Final = 10_000
 
 # Checked in place of an unknown user, so that the answer takes as long as for a wrong password.
-_UNKNOWN: Final = User("", hash_password(b"nobody has this password", b"salt"))
+_UNKNOWN: Final = User("", hash_password(b"no password is this one", b"salt"))
 
 
 @dataclass
@@ -47,8 +45,11 @@ class Attempts:
 class Logins:
     """Checks logins. `attempts` counts them by protocol; RabbitMQ omits protocols without any."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, users: Mapping[str, User], local_users: Collection[str], now: Callable[[], int]) -> None:
+        """Check logins of `users`, of whom `local_users` may log in only from this machine; `now` is in ms."""
+        self._users = users
+        self._local_users = local_users
+        self._now = now
         self.attempts: dict[str, Attempts] = {AMQP: Attempts(), HTTP: Attempts()}
         # By network: when its debt is paid (ms). The most recent failure comes last.
         self._debts: dict[str, int] = {}
@@ -77,12 +78,12 @@ class Logins:
         return user
 
     def _check(self, name: str, password: bytes | None, peer_host: str) -> User:
-        is_local, now = is_loopback(peer_host), self._broker.now
+        is_local, now = is_loopback(peer_host), self._now()
         network = _network(peer_host)
         debt_until = self._debts.get(network, 0)
         if not is_local and debt_until - now > (FAILURES_MAX - 1) * FAILURE_COST_MS:
             raise BadCredentials(f"user '{name}' - too many failed logins from {peer_host}")
-        user = self._broker.users.get(name)
+        user = self._users.get(name)
         fits = (user or _UNKNOWN).accepts(password) if password is not None else True
         if user is None or not fits:
             if not is_local:
@@ -97,12 +98,12 @@ class Logins:
 
     def _is_local_only(self, user: User) -> bool:
         """Return whether the user may log in only from this machine, as guest, whose password is well known."""
-        return user.name in self._broker.settings.local_users
+        return user.name in self._local_users
 
     @property
     def are_open_to_all(self) -> bool:
         """True if anyone can log in from anywhere, as guest with its well-known password."""
-        guest = self._broker.users.get("guest")
+        guest = self._users.get("guest")
         return guest is not None and not self._is_local_only(guest) and guest.accepts(b"guest")
 
 

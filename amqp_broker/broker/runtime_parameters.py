@@ -61,8 +61,8 @@ def _is_operator_policy(name: str, value: Any) -> None:
 
 def policy_of(name: str, value: Mapping[str, Any]) -> Policy:
     """Return the policy in a JSON object, unchecked: missing members are None."""
-    told: dict[str, Any] = {"priority": 0, "apply-to": "all", "pattern": None, "definition": None, **value}
-    return Policy(name, told["pattern"], told["definition"], told["priority"], told["apply-to"])
+    members: dict[str, Any] = {"priority": 0, "apply-to": "all", "pattern": None, "definition": None, **value}
+    return Policy(name, members["pattern"], members["definition"], members["priority"], members["apply-to"])
 
 
 # The broker does not federate; it only keeps the parameters, so that exported definitions have them.
@@ -100,10 +100,10 @@ class Component(ABC):
         """Act on a parameter that was cleared."""
 
 
-def check(broker: Broker, component: str, name: str, value: Any, user: User | None = None) -> None:
+def check(components: Mapping[str, Component], component: str, name: str, value: Any, user: User | None = None) -> None:
     """Raise InvalidParameter for a parameter that is invalid or that the user must not set.
 
-    Without a user, the operator sets the parameter.
+    `components` are those of the broker. Without a user, the operator sets the parameter.
     """
     if component == POLICY:
         raise InvalidParameter("policies may not be set using this method")
@@ -112,8 +112,8 @@ def check(broker: Broker, component: str, name: str, value: Any, user: User | No
         raise InvalidParameter(f"component {component} not found")
     check_value(value)
     validate(name, value)
-    if component in broker.components:
-        broker.components[component].check(name, value, user)
+    if component in components:
+        components[component].check(name, value, user)
 
 
 class Parameters:
@@ -145,7 +145,7 @@ class Parameters:
     def set(self, component: str, name: str, value: Any, user: User | None = None) -> None:
         """Set a parameter, replacing the one of that name. Raises InvalidParameter."""
         vhost = self._vhost
-        check(vhost.broker, component, name, value, user)
+        check(vhost.broker.components, component, name, value, user)
         if component == VHOST_LIMITS:
             vhost.limits.replace(value)
         elif component == OPERATOR_POLICY:
@@ -171,19 +171,19 @@ class Parameters:
             del self.values[component, name]
             vhost.broker.journal.undefine((journal_entries.PARAMETER, vhost.name, component, name))
             vhost.broker.events.parameter_cleared(vhost.name, component, name)
-            self._tell_cleared(component, name)
+            self._on_cleared(component, name)
 
     def forget(self) -> None:
         """Remove all parameters from the journal, because the vhost is deleted."""
         while self.values:
             (component, name), _ = self.values.popitem()
             self._vhost.broker.journal.undefine((journal_entries.PARAMETER, self._vhost.name, component, name))
-            self._tell_cleared(component, name)
+            self._on_cleared(component, name)
 
-    def _tell_cleared(self, component: str, name: str) -> None:
-        listening = self._vhost.broker.components.get(component)
-        if listening is not None:
-            listening.on_cleared(self._vhost.name, name)
+    def _on_cleared(self, component: str, name: str) -> None:
+        registered = self._vhost.broker.components.get(component)
+        if registered is not None:
+            registered.on_cleared(self._vhost.name, name)
 
     def _limits(self) -> Iterator[Parameter]:
         given = self._vhost.limits.given

@@ -72,7 +72,7 @@ class VHost:
         self.reply_queues: dict[str, ReplyQueue] = {}
         self.connections: set[Connection] = set()
         self.metadata = Metadata()
-        self.limits = VHostLimits(self)
+        self.limits = VHostLimits(name, broker.events, self.remember)
         self.parameters = Parameters(self)
         self.policies = VHostPolicies(self)
         self.operator_policies = VHostOperatorPolicies(self)
@@ -82,6 +82,10 @@ class VHost:
 
     def __str__(self) -> str:
         return f"vhost '{self.name}'"
+
+    def remember(self) -> None:
+        """Have the journal keep the limits and the metadata."""
+        self.broker.journal.define(*journal_entries.of_vhost(self.name, self.limits, self.metadata))
 
     def forget(self) -> None:
         """Remove the vhost from the journal, because it is deleted; its queues already are."""
@@ -120,7 +124,7 @@ class VHost:
         if metadata == self.metadata:
             return
         self.metadata = metadata
-        self.broker.journal.define(*journal_entries.of_vhost(self.name, self.limits, self.metadata))
+        self.remember()
         self.broker.events.vhost_updated(self)
 
     # Exchanges

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.limits import VHOST_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.broker.observe.events import Events
 
 
 class VHostLimits(Limits):
     """The limits `max-connections` and `max-queues` of a vhost."""
 
-    __slots__ = ("_vhost",)
+    __slots__ = ("_events", "_remember", "_vhost")
 
-    def __init__(self, vhost: VHost) -> None:
+    def __init__(self, vhost: str, events: Events, remember: Callable[[], None]) -> None:
+        """Create the limits of the vhost of this name; `remember` writes them to the journal."""
         super().__init__("limits", VHOST_LIMITS)
         self._vhost = vhost
+        self._events = events
+        self._remember = remember
 
     def restore(self, given: Mapping[str, int]) -> None:
         """Set the limits from the journal."""
@@ -41,13 +43,11 @@ class VHostLimits(Limits):
         self._on_cleared()
 
     def _on_set(self) -> None:
-        vhost, events = self._vhost, self._vhost.broker.events
-        vhost.broker.journal.define(*journal_entries.of_vhost(vhost.name, self, vhost.metadata))
-        events.parameter_set(vhost.name, "vhost-limits", "limits", dict(self.given))
-        events.emit_action("vhost.limits.set", name="limits", **self.given)
+        self._remember()
+        self._events.parameter_set(self._vhost, "vhost-limits", "limits", dict(self.given))
+        self._events.emit_action("vhost.limits.set", name="limits", **self.given)
 
     def _on_cleared(self) -> None:
-        vhost, events = self._vhost, self._vhost.broker.events
-        vhost.broker.journal.define(*journal_entries.of_vhost(vhost.name, self, vhost.metadata))
-        events.parameter_cleared(vhost.name, "vhost-limits", "limits")
-        events.emit_action("vhost.limits.cleared", name="limits")
+        self._remember()
+        self._events.parameter_cleared(self._vhost, "vhost-limits", "limits")
+        self._events.emit_action("vhost.limits.cleared", name="limits")

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from amqp_broker.lab import subjects
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.counters import Counters
     from amqp_broker.broker.exchanges.exchange import Exchange
-    from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.vhost_counts import VHostCounts
 
 
@@ -29,14 +27,7 @@ class ClientVHost(subjects.VHost, Protocol):
     def broker(self) -> ClientBroker: ...
 
     @property
-    def connections(self) -> set[Connection]: ...
-
-    @property
     def counts(self) -> VHostCounts: ...
 
     @property
     def exchanges(self) -> Mapping[str, Exchange]: ...
-
-    def remove_queue(self, queue: Queue) -> None:
-        """Remove a queue with its messages, bindings and consumers."""
-        ...

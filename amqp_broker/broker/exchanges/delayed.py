@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DELAY_MS_MAX: Final = 4_294_967_295
 # The number of messages that are routed before sockets are served again.
-PORTION: Final = 500
+BATCH_MESSAGES: Final = 500
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _TEXT_MAX: Final = 20
 
@@ -154,7 +154,7 @@ class DelayedExchange(Exchange):
 
     def _on_due(self, now: int) -> None:
         delayed = self._delayed
-        for _ in range(PORTION):
+        for _ in range(BATCH_MESSAGES):
             if not delayed or delayed[0][0] > now:
                 self._wake()
                 return

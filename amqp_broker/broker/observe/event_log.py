@@ -9,16 +9,15 @@ oldest events are dropped and counted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.observe.waiting import Wait
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.matching import Criteria
     from amqp_broker.broker.observe.observer_surroundings import ObservedBroker, ObservedVHost
 
 # Limits of the log of a vhost: events, and their estimated size.
@@ -70,6 +69,14 @@ class Event:
     def bytes(self) -> int:
         """The estimated size of the event with its message."""
         return EVENT_BYTES + (0 if self.message is None else len(self.message.content))
+
+
+class EventFilter(Protocol):
+    """Criteria for events, such as `matching.Criteria`."""
+
+    def match(self, event: Event, message: Message | None) -> bool:
+        """Return True if all criteria hold for an event and its message; None if the log has dropped the message."""
+        ...
 
 
 class EventLog:
@@ -124,14 +131,14 @@ class EventLog:
 
     # Queries
 
-    def matching(self, criteria: Criteria, limit: int | None = None) -> list[Event]:
+    def matching(self, criteria: EventFilter, limit: int | None = None) -> list[Event]:
         """Return the events that match, oldest first, at most `limit`."""
         found = (event for event in self.events if criteria.match(event, self.message_of(event)))
         if limit is None:
             return list(found)
         return [event for event, _ in zip(found, range(limit), strict=False)]
 
-    def count(self, criteria: Criteria) -> int:
+    def count(self, criteria: EventFilter) -> int:
         """Return the number of events that match."""
         return sum(criteria.match(event, self.message_of(event)) for event in self.events)
 
@@ -156,7 +163,7 @@ class MessageWait(Wait):
     `found` has the first matches. With `none` the wait is met if it is not done at its deadline.
     """
 
-    def __init__(self, log: EventLog, criteria: Criteria, count: int, *, none: bool = False) -> None:
+    def __init__(self, log: EventLog, criteria: EventFilter, count: int, *, none: bool = False) -> None:
         super().__init__()
         self.log = log
         self.criteria = criteria
@@ -166,7 +173,7 @@ class MessageWait(Wait):
         if len(self.found) >= self.count:
             self.finish()
 
-    def begin(self, on_done: Any) -> None:
+    def begin(self, on_done: Callable[[], None]) -> None:
         super().begin(on_done)
         if not self.is_done:
             self.log.waits.append(self)

@@ -94,10 +94,10 @@ class Events:
 
     def queue_policy_changed(self, queue: Queue, policy: Policy | None) -> None:
         """Publish that another policy applies to a queue, after `policy` was set or (None) a policy was cleared."""
-        told = policy.as_event() if policy is not None else {}
+        headers = policy.as_event() if policy is not None else {}
         name = "queue.policy.updated" if policy is not None else "queue.policy.cleared"
-        told.update(type=f"rabbit_{queue.type}_queue", name=queue.name, vhost=queue.vhost.name)
-        self.emit_action(name, **told)
+        headers.update(type=f"rabbit_{queue.type}_queue", name=queue.name, vhost=queue.vhost.name)
+        self.emit_action(name, **headers)
 
     def parameter_set(self, vhost: str, component: str, name: str, value: Any) -> None:
         self.emit_action("parameter.set", vhost=vhost, component=component, name=name, value=value)

@@ -27,15 +27,15 @@ Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, routing_keys
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.observer_surroundings import ObservedVHost
+    from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
 
@@ -50,6 +50,36 @@ FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
 Observer: TypeAlias = "Callable[[str, str, fields.Table, Message, bytes], None]"
 
 
+class TracedBroker(Protocol):
+    """The broker of traced messages."""
+
+    node: str
+    numbered_since_us: int
+    now_us: Callable[[], int]
+
+    def next_message_number(self) -> int:
+        """Return a number for a traced message."""
+        ...
+
+
+class TracedVHost(Protocol):
+    """The vhost of traced messages."""
+
+    name: str
+
+    @property
+    def broker(self) -> TracedBroker: ...
+
+    @property
+    def exchanges(self) -> Mapping[str, Exchange]: ...
+
+    def route(
+        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> tuple[list[Queue], bool]:
+        """Return the queues for a message, and whether more than its routing keys decided."""
+        ...
+
+
 class Trace:
     """Reports the events of a vhost's messages to the trace exchange, to observers, or to both.
 
@@ -57,7 +87,7 @@ class Trace:
     """
 
     def __init__(
-        self, vhost: ObservedVHost, observers: tuple[Observer, ...], *, is_published: bool, is_extended: bool
+        self, vhost: TracedVHost, observers: tuple[Observer, ...], *, is_published: bool, is_extended: bool
     ) -> None:
         self.vhost = vhost
         self.observers = observers

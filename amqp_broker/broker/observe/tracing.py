@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
-from amqp_broker.broker.observe.trace import Observer, Trace
+from amqp_broker.broker.observe.trace import Observer, Trace, TracedVHost
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.observer_surroundings import ObservedVHost
+    from amqp_broker.broker.queues.queue import Queue
+
+
+class TracingVHost(TracedVHost, Protocol):
+    """The vhost whose messages are traced or not."""
+
+    trace: Trace | None
+
+    @property
+    def queues(self) -> Mapping[str, Queue]: ...
+
+    def topology_changed(self) -> None:
+        """Discard what publishers know about routes."""
+        ...
 
 
 class Tracing:
     """The tracing of a vhost: `vhost.trace` is set while messages are copied or observed."""
 
-    def __init__(self, vhost: ObservedVHost) -> None:
+    def __init__(self, vhost: TracingVHost) -> None:
         self._vhost = vhost
 
     @property

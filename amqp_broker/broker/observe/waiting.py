@@ -7,11 +7,10 @@ wait.end()                  # after success or timeout
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.observer_surroundings import ObservedVHost
     from amqp_broker.broker.queues.queue import Queue
 
 
@@ -41,6 +40,22 @@ class Wait:
             on_done()
 
 
+class IdleBroker(Protocol):
+    """The broker that checks `idle_waits` after each change."""
+
+    idle_waits: list[IdleWait]
+
+
+class IdleVHost(Protocol):
+    """A vhost to wait for."""
+
+    @property
+    def broker(self) -> IdleBroker: ...
+
+    @property
+    def queues(self) -> Mapping[str, Queue]: ...
+
+
 class Busy(NamedTuple):
     """A queue with messages."""
 
@@ -55,7 +70,7 @@ class IdleWait(Wait):
     Streams are ignored, because their messages are never removed, and so are messages in delayed exchanges.
     """
 
-    def __init__(self, vhost: ObservedVHost, queue: str | None = None) -> None:
+    def __init__(self, vhost: IdleVHost, queue: str | None = None) -> None:
         super().__init__()
         self.vhost = vhost
         self.queue = queue

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.broker.queues.reply import ReplyQueue
     from amqp_broker.broker.timers import Timers
     from amqp_broker.settings.profiles import Profile
 
@@ -142,8 +141,4 @@ class QueueVHost(Protocol):
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue with its messages, bindings and consumers."""
-        ...
-
-    def remove_reply_queue(self, queue: ReplyQueue) -> None:
-        """Remove a queue of direct replies."""
         ...

@@ -7,15 +7,15 @@ Source: RabbitMQ, "Direct Reply-to".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.queue import QueueDeclaration
+from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.queues.consumer import Consumer
-    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
 REPLY_PREFIX: Final = REPLY_TO + "."
@@ -26,10 +26,20 @@ def is_reply_name(name: str) -> bool:
     return name == REPLY_TO or name.startswith(REPLY_PREFIX)
 
 
+class ReplyVHost(QueueVHost, Protocol):
+    """The vhost of a queue of direct replies."""
+
+    def remove_reply_queue(self, queue: ReplyQueue) -> None:
+        """Remove a queue of direct replies."""
+        ...
+
+
 class ReplyQueue(ClassicQueue):
     """Hands replies to its one consumer. It keeps a reply only while that consumer's socket is full."""
 
-    def __init__(self, vhost: QueueVHost, name: str) -> None:
+    vhost: ReplyVHost
+
+    def __init__(self, vhost: ReplyVHost, name: str) -> None:
         super().__init__(vhost, QueueDeclaration(name, {}))
 
     def _update_extras(self) -> None:

@@ -292,7 +292,7 @@ class Import:
         if component == runtime_parameters.VHOST_LIMITS:
             value = entry.object("value")
         with _Validation(vhost, component, name):
-            runtime_parameters.check(self.broker, component, name, value)
+            runtime_parameters.check(self.broker.components, component, name, value)
         if component == runtime_parameters.VHOST_LIMITS:
             self._queue_limits[vhost] = entry.object("value").get(MAX_QUEUES)
         self._do(entry, partial(self._set_parameter, vhost, component, name, value))
