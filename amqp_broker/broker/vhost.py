@@ -20,7 +20,7 @@ from amqp_broker.broker.observe.tracing import Tracing
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
-from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
+from amqp_broker.broker.queues.reply import REPLY_PREFIX, ReplyQueue
 from amqp_broker.broker.queues.types import (
     check_deprecated,
     check_equivalent,
@@ -29,6 +29,7 @@ from amqp_broker.broker.queues.types import (
     with_default_type,
 )
 from amqp_broker.broker.routing.dead_letter import DeadForms
+from amqp_broker.broker.routing.destinations import find_queues
 from amqp_broker.broker.routing.vhost_counts import VHostCounts
 from amqp_broker.broker.runtime_parameters import Parameters
 from amqp_broker.broker.vhost_limits import VHostLimits
@@ -341,41 +342,7 @@ class VHost:
         Call this once per message: an exchange may remember the message, or keep it to route it later. Without a
         message, return the queues for these keys and headers, if nothing else decides.
         """
-        queues: dict[Queue, None] = {}
-        by_message = False
-        seen = {exchange}
-        pending = [exchange]
-        while pending:
-            exchange = pending.pop()
-            if exchange is self.default_exchange:
-                queues.update((queue, None) for key in routing_keys if (queue := self._queue_named(key)) is not None)
-                continue
-            by_message = by_message or exchange.routes_by_message
-            destinations = exchange.destinations(routing_keys, headers, message)
-            for destination in destinations:
-                if isinstance(destination, Queue):
-                    queues[destination] = None
-                elif isinstance(destination, Exchange) and destination not in seen:
-                    seen.add(destination)
-                    pending.append(destination)
-            # The default exchange has no bindings of its own, so as an alternate it matches nothing.
-            if not destinations and exchange.alternate:
-                alternate = self.exchanges.get(exchange.alternate)
-                if alternate is not None and alternate not in seen:
-                    seen.add(alternate)
-                    pending.append(alternate)
-        return list(queues), by_message
-
-    def _queue_named(self, name: str) -> Queue | None:
-        """Return the queue to which the default exchange routes this key."""
-        queue = self.queues.get(name)
-        if queue is not None or not name.startswith(REPLY_PREFIX):
-            return queue
-        reply_queue = self.reply_queues.get(name)
-        if reply_queue is None and not self.broker.profile.returns_late_replies:
-            # The requester has gone. Its reply is lost but not unroutable: in RabbitMQ, only its own node knows.
-            return ReplyQueue(self, REPLY_TO)
-        return reply_queue
+        return find_queues(self, exchange, routing_keys, headers, message)
 
 
 def _check_equivalent(exchange: Exchange, declaration: ExchangeDeclaration) -> None:

@@ -1,0 +1,79 @@
+"""The queues of a message: from its exchange through bound and alternate exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from amqp_broker.broker.exchanges.exchange import Exchange
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue, ReplyVHost
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp import fields
+    from amqp_broker.amqp.message import Message
+
+
+class RoutingVHost(ReplyVHost, Protocol):
+    """The vhost in which messages are routed."""
+
+    @property
+    def default_exchange(self) -> Exchange: ...
+
+    @property
+    def exchanges(self) -> Mapping[str, Exchange]: ...
+
+    @property
+    def queues(self) -> Mapping[str, Queue]: ...
+
+    @property
+    def reply_queues(self) -> Mapping[str, ReplyQueue]: ...
+
+
+def find_queues(
+    vhost: RoutingVHost,
+    exchange: Exchange,
+    routing_keys: Sequence[str],
+    headers: fields.Table,
+    message: Message | None,
+) -> tuple[list[Queue], bool]:
+    """Return the queues for a message, each once, and whether more than its routing keys decided.
+
+    See `VHost.route`.
+    """
+    queues: dict[Queue, None] = {}
+    by_message = False
+    seen = {exchange}
+    pending = [exchange]
+    while pending:
+        exchange = pending.pop()
+        if exchange is vhost.default_exchange:
+            queues.update((queue, None) for key in routing_keys if (queue := _queue_named(vhost, key)) is not None)
+            continue
+        by_message = by_message or exchange.routes_by_message
+        destinations = exchange.destinations(routing_keys, headers, message)
+        for destination in destinations:
+            if isinstance(destination, Queue):
+                queues[destination] = None
+            elif isinstance(destination, Exchange) and destination not in seen:
+                seen.add(destination)
+                pending.append(destination)
+        # The default exchange has no bindings of its own, so as an alternate it matches nothing.
+        if not destinations and exchange.alternate:
+            alternate = vhost.exchanges.get(exchange.alternate)
+            if alternate is not None and alternate not in seen:
+                seen.add(alternate)
+                pending.append(alternate)
+    return list(queues), by_message
+
+
+def _queue_named(vhost: RoutingVHost, name: str) -> Queue | None:
+    """Return the queue to which the default exchange routes this key."""
+    queue = vhost.queues.get(name)
+    if queue is not None or not name.startswith(REPLY_PREFIX):
+        return queue
+    reply_queue = vhost.reply_queues.get(name)
+    if reply_queue is None and not vhost.broker.profile.returns_late_replies:
+        # The requester has gone. Its reply is lost but not unroutable: in RabbitMQ, only its own node knows.
+        return ReplyQueue(vhost, REPLY_TO)
+    return reply_queue
