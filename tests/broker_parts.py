@@ -18,7 +18,7 @@ from amqp_broker.broker.clients.client_connection import Connection
 from amqp_broker.broker.durability.journal import Journal
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange, ExchangeDeclaration
 from amqp_broker.broker.queues.classic import ClassicQueue
-from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.consumer import Consumer, ConsumerAttributes
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.vhost import VHost
@@ -49,16 +49,8 @@ class CollectingConsumer(Consumer):
         priority: int = 0,
         arguments: fields.Table | None = None,
     ) -> None:
-        super().__init__(
-            connection or new_connection(),
-            queue,
-            tag,
-            no_ack=no_ack,
-            is_exclusive=is_exclusive,
-            prefetch=prefetch,
-            priority=priority,
-            arguments=arguments or {},
-        )
+        attributes = ConsumerAttributes(tag, arguments or {}, no_ack, is_exclusive, prefetch, priority)
+        super().__init__(connection or new_connection(), queue, attributes)
         self.taken: list[Delivery] = []
         self.held: list[Delivery] = []
         self.has_lost_queue = False

@@ -251,7 +251,7 @@ def _encode_key(key: str) -> bytes:
 
 def _encode_value(value: Value) -> bytes:
     kind = type(value)
-    if kind is int and not -0x80000000 <= value < 0x80000000:  # type: ignore[operator]
+    if kind is int and isinstance(value, int) and not -0x80000000 <= value < 0x80000000:
         kind = Long
     number = _ENCODERS.get(kind)
     if number is not None:

@@ -94,7 +94,7 @@ class FaultInjector:
                 self.remove(rule.id)
 
     def _rules_changed(self) -> None:
-        """Sort the active rules by moment, and tell routes and queues to find out which rules concern them."""
+        """Sort the active rules by moment, and find out again which of them concern routes and queues."""
         active = [rule for rule in self._rules.values() if not rule.is_spent]
         self.on_connect = tuple(rule for rule in active if rule.on == CONNECT)
         self.on_login = tuple(rule for rule in active if rule.on == LOGIN)

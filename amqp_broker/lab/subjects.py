@@ -6,7 +6,7 @@ The objects themselves are declared in packages above this one; here is only wha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
@@ -49,7 +49,7 @@ class VHost(Protocol):
     def counts(self) -> VHostCounts: ...
     def route(
         self, exchange: Exchange, keys: Sequence[str], headers: fields.Table, message: Message | None
-    ) -> tuple[Any, Any]: ...
+    ) -> tuple[Sequence[Queue], bool]: ...
 
 
 class PublishCounts(Protocol):

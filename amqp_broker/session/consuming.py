@@ -11,7 +11,7 @@ from amqp_broker.amqp.errors import NotAllowed, NotImplemented_, PreconditionFai
 from amqp_broker.amqp.frames import TAG
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.queues import arguments
-from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.consumer import Consumer, ConsumerAttributes
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.queues.stream import StreamQueue
@@ -28,8 +28,8 @@ class ChannelConsumer(Consumer):
 
     __slots__ = ("channel", "frame_max", "outbox", "prefix", "prefixes", "session", "suffix")
 
-    def __init__(self, channel: Channel, queue: Queue, tag: str, **attributes: Any) -> None:
-        super().__init__(channel.session, queue, tag, **attributes)
+    def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes) -> None:
+        super().__init__(channel.session, queue, attributes)
         self.channel = channel
         self.session: Session = channel.session
         self.outbox = channel.session.outbox
@@ -178,16 +178,15 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         raise NotImplemented_(f"{queue} does not support global qos")
     arguments.check(arguments.CONSUMER_ARGUMENTS, given, str(queue))
     arguments.check_type(foreign, given, str(queue))
-    consumer = ChannelConsumer(
-        channel,
-        queue,
+    attributes = ConsumerAttributes(
         tag or session.broker.unique_name("amq.ctag-"),
+        given,
         no_ack=method.no_ack,
         is_exclusive=method.exclusive,
         prefetch=channel.prefetch,
         priority=int(given.get("x-priority", 0)),
-        arguments=given,
     )
+    consumer = ChannelConsumer(channel, queue, attributes)
     queue.subscribe(consumer)
     session.broker.advice.on_consume(channel, consumer)
     _start(consumer, method.nowait)
@@ -206,16 +205,8 @@ def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
     if is_consuming:
         raise PreconditionFailed("reply consumer already set")
     queue = channel.reply_queue = channel.vhost.add_reply_queue()
-    consumer = ReplyConsumer(
-        channel,
-        queue,
-        tag or channel.session.broker.unique_name("amq.ctag-"),
-        no_ack=True,
-        is_exclusive=False,
-        prefetch=0,
-        priority=0,
-        arguments={},
-    )
+    attributes = ConsumerAttributes(tag or channel.session.broker.unique_name("amq.ctag-"), {}, no_ack=True)
+    consumer = ReplyConsumer(channel, queue, attributes)
     queue.subscribe(consumer)
     _start(consumer, method.nowait)
 

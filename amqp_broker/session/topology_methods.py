@@ -12,7 +12,7 @@ from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
-from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.operations.authorized import NamedBinding, stripped
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.reply import REPLY_TO, is_reply_name
@@ -53,36 +53,26 @@ def exchange_delete(channel: Channel, method: commands.Exchange.Delete) -> None:
 
 
 def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
-    source, destination = stripped(method.source), stripped(method.destination)
-    binding = authorized.bind(
-        user_of(channel),
-        channel.vhost,
-        source,
-        "exchange",
-        destination,
-        method.routing_key,
-        _table(method.arguments),
-        channel.session,
-    )
-    channel.session.gate.hold_for_definition(journal_entries.of_binding(binding))
+    _bind(channel, _exchange_binding(method))
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.BindOk())
 
 
 def exchange_unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
-    source, destination = stripped(method.source), stripped(method.destination)
-    authorized.unbind(
-        user_of(channel),
-        channel.vhost,
-        source,
-        "exchange",
-        destination,
-        method.routing_key,
-        _table(method.arguments),
-        channel.session,
-    )
+    authorized.unbind(user_of(channel), channel.vhost, _exchange_binding(method), channel.session)
     if not method.nowait:
         channel.session.send(channel.number, commands.Exchange.UnbindOk())
+
+
+def _exchange_binding(method: commands.Exchange.Bind | commands.Exchange.Unbind) -> NamedBinding:
+    source, destination = stripped(method.source), stripped(method.destination)
+    return NamedBinding(source, "exchange", destination, method.routing_key, _table(method.arguments))
+
+
+def _bind(channel: Channel, named: NamedBinding) -> None:
+    """Bind, and hold the reply until the binding is safe."""
+    binding = authorized.bind(user_of(channel), channel.vhost, named, channel.session)
+    channel.session.gate.hold_for_definition(journal_entries.of_binding(binding))
 
 
 def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
@@ -132,31 +122,17 @@ def _declare_reply_queue(channel: Channel, name: str, nowait: bool) -> None:
 
 
 def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
-    exchange, name, routing_key = _queue_binding(channel, method)
-    user, vhost = user_of(channel), channel.vhost
-    if is_reply_name(name) and not channel.session.broker.profile.reply_names_are_bindable:
-        authorized.check_bind(user, vhost, exchange, "queue", name, routing_key)
-        raise AccessRefused(f"operation not permitted on queue '{name}' in {vhost}")
-    binding = authorized.bind(
-        user, vhost, exchange, "queue", name, routing_key, _table(method.arguments), channel.session
-    )
-    channel.session.gate.hold_for_definition(journal_entries.of_binding(binding))
+    named = _queue_binding(channel, method)
+    if is_reply_name(named.destination) and not channel.session.broker.profile.reply_names_are_bindable:
+        authorized.check_bind(user_of(channel), channel.vhost, named)
+        raise AccessRefused(f"operation not permitted on queue '{named.destination}' in {channel.vhost}")
+    _bind(channel, named)
     if not method.nowait:
         channel.session.send(channel.number, commands.Queue.BindOk())
 
 
 def queue_unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
-    exchange, name, routing_key = _queue_binding(channel, method)
-    authorized.unbind(
-        user_of(channel),
-        channel.vhost,
-        exchange,
-        "queue",
-        name,
-        routing_key,
-        _table(method.arguments),
-        channel.session,
-    )
+    authorized.unbind(user_of(channel), channel.vhost, _queue_binding(channel, method), channel.session)
     channel.session.send(channel.number, commands.Queue.UnbindOk())
 
 
@@ -221,14 +197,14 @@ def _last_queue(channel: Channel) -> str:
     return channel.last_queue
 
 
-def _queue_binding(channel: Channel, method: commands.Queue.Bind | commands.Queue.Unbind) -> tuple[str, str, str]:
-    """Return exchange, queue and routing key. Without a queue and a key, the queue's name is also the key."""
+def _queue_binding(channel: Channel, method: commands.Queue.Bind | commands.Queue.Unbind) -> NamedBinding:
+    """Return the binding that a method names. Without a queue and a key, the queue's name is also the key."""
     name = stripped(method.queue)
     routing_key = method.routing_key
     if not name:
         name = _last_queue(channel)
         routing_key = routing_key or name
-    return stripped(method.exchange), name, routing_key
+    return NamedBinding(stripped(method.exchange), "queue", name, routing_key, _table(method.arguments))
 
 
 def _table(arguments: object) -> fields.Table:

@@ -185,9 +185,9 @@ OPERATOR_KEYS: Final = frozenset(
 )
 
 
-def effective_definition(thing: Policed) -> dict[str, Any]:
+def effective_definition(policed: Policed) -> dict[str, Any]:
     """Return the merged definitions of the policy and operator policy of a queue or exchange."""
-    return merged(definition_of(thing.policy), definition_of(thing.operator_policy))
+    return merged(definition_of(policed.policy), definition_of(policed.operator_policy))
 
 
 def definition_of(policy: Policy | None) -> Mapping[str, Any]:

@@ -143,13 +143,13 @@ class Journal(ABC):
     # Calls of the core
 
     def define(self, key: DefinitionKey, value: dict[str, Any]) -> None:
-        """Remember an object; `value` is what it takes to declare it anew (`broker/journal_entries.py`)."""
+        """Write an object, from whose `value` a restart declares it again (`broker/journal_entries.py`)."""
         if not self.is_restoring:
             self._collected.definitions[key] = value
             self.definitions += 1
 
     def undefine(self, key: DefinitionKey) -> None:
-        """Note that an object was deleted."""
+        """Remove a deleted object."""
         self._collected.definitions[key] = None
         self.definitions += 1
 

@@ -6,7 +6,7 @@ connection. Source: rabbit_channel.erl (handle_method).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AccessRefused, PreconditionFailed
@@ -88,57 +88,49 @@ def purge_queue(user: User, vhost: VHost, name: str, connection: Connection | No
 # Bindings
 
 
-def bind(
-    user: User,
-    vhost: VHost,
-    source: str,
-    kind: str,
-    destination: str,
-    routing_key: str,
-    arguments: fields.Table,
-    connection: Connection | None,
-) -> Binding:
-    """Bind a queue or an exchange; `kind` is "queue" or "exchange". Raises ChannelErrors."""
-    check_bind(user, vhost, source, kind, destination, routing_key)
+class NamedBinding(NamedTuple):
+    """A binding by the names of its ends; `kind` is that of the destination: "queue" or "exchange"."""
+
+    source: str
+    kind: str
+    destination: str
+    routing_key: str
+    arguments: fields.Table
+
+
+def bind(user: User, vhost: VHost, named: NamedBinding, connection: Connection | None) -> Binding:
+    """Bind a queue or an exchange. Raises ChannelErrors."""
+    check_bind(user, vhost, named)
     # RabbitMQ looks for the exchange first, and checks the owner of the queue last.
-    exchange = vhost.exchange(source)
-    target = vhost.queue(destination, connection) if kind == "queue" else vhost.exchange(destination)
-    return vhost.bind(exchange, target, routing_key, arguments)
+    exchange, name = vhost.exchange(named.source), named.destination
+    target = vhost.queue(name, connection) if named.kind == "queue" else vhost.exchange(name)
+    return vhost.bind(exchange, target, named.routing_key, named.arguments)
 
 
-def unbind(
-    user: User,
-    vhost: VHost,
-    source: str,
-    kind: str,
-    destination: str,
-    routing_key: str,
-    arguments: fields.Table,
-    connection: Connection | None,
-) -> None:
+def unbind(user: User, vhost: VHost, named: NamedBinding, connection: Connection | None) -> None:
     """Unbind a queue or an exchange, if it is bound. Raises ChannelErrors."""
-    check_bind(user, vhost, source, kind, destination, routing_key)
-    exchange = vhost.exchanges.get(source)
-    target = vhost.queues.get(destination) if kind == "queue" else vhost.exchanges.get(destination)
+    check_bind(user, vhost, named)
+    exchange, name = vhost.exchanges.get(named.source), named.destination
+    target = vhost.queues.get(name) if named.kind == "queue" else vhost.exchanges.get(name)
     if exchange is None or target is None:
         return
-    binding = exchange.binding(target, routing_key, arguments)
+    binding = exchange.binding(target, named.routing_key, named.arguments)
     if binding is not None:
         if isinstance(target, Queue):
             check_owner(target, connection)
         vhost.unbind(binding)
 
 
-def check_bind(user: User, vhost: VHost, source: str, kind: str, destination: str, routing_key: str) -> None:
+def check_bind(user: User, vhost: VHost, named: NamedBinding) -> None:
     """Raise AccessRefused unless the user may bind and unbind these."""
-    check_not_default(source)
-    if kind == "exchange":
-        check_not_default(destination)
-    user.require("write", vhost.name, kind, destination)
-    user.require("read", vhost.name, "exchange", source)
-    exchange = vhost.exchanges.get(source)
+    check_not_default(named.source)
+    if named.kind == "exchange":
+        check_not_default(named.destination)
+    user.require("write", vhost.name, named.kind, named.destination)
+    user.require("read", vhost.name, "exchange", named.source)
+    exchange = vhost.exchanges.get(named.source)
     if exchange is not None and exchange.type == "topic":
-        user.require_topic("read", vhost.name, source, routing_key)
+        user.require_topic("read", vhost.name, named.source, named.routing_key)
 
 
 # Names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from amqp_broker.broker.counters import DeliveryCounts
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
+
+
+class ConsumerAttributes(NamedTuple):
+    """The attributes that a client gives a consumer; `prefetch` is the channel's (0: no limit)."""
+
+    tag: str
+    arguments: fields.Table
+    no_ack: bool = False
+    is_exclusive: bool = False
+    prefetch: int = 0
+    priority: int = 0
 
 
 class Consumer(ABC):
@@ -43,26 +54,15 @@ class Consumer(ABC):
         "tag",
     )
 
-    def __init__(
-        self,
-        connection: Peer,
-        queue: Queue,
-        tag: str,
-        *,
-        no_ack: bool,
-        is_exclusive: bool,
-        prefetch: int,
-        priority: int,
-        arguments: fields.Table,
-    ) -> None:
+    def __init__(self, connection: Peer, queue: Queue, attributes: ConsumerAttributes) -> None:
         self.connection = connection
         self.queue = queue
-        self.tag = tag
-        self.no_ack = no_ack
-        self.is_exclusive = is_exclusive
-        self.prefetch = 0 if no_ack else prefetch
-        self.priority = priority
-        self.arguments = arguments
+        self.tag = attributes.tag
+        self.no_ack = attributes.no_ack
+        self.is_exclusive = attributes.is_exclusive
+        self.prefetch = 0 if attributes.no_ack else attributes.prefetch
+        self.priority = attributes.priority
+        self.arguments = attributes.arguments
         self.number = 0
         self.in_flight = 0
         # Those of them that a fault delays, and that are not delivered yet.

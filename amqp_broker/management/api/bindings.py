@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from amqp_broker.broker.exchanges.exchange import Binding
 from amqp_broker.broker.operations import authorized
-from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.operations.authorized import NamedBinding, stripped
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
@@ -157,7 +157,8 @@ def bind(request: Request) -> Any:
     vhost, (kind, destination) = request.vhost, _destination(request)
     source, destination = stripped(request.exchange_name("source")), stripped(destination)
     given = request.read(NewBinding)
-    binding = authorized.bind(request.user, vhost, source, kind, destination, given.routing_key, given.arguments, None)
+    named = NamedBinding(source, kind, destination, given.routing_key, given.arguments)
+    binding = authorized.bind(request.user, vhost, named, None)
     location = f"{quote_plus(octets_of(destination))}/{quote_plus(properties_key(binding))}"
     return Answer(201, headers={"Location": location})
 
@@ -186,14 +187,6 @@ def one(request: Request) -> dict[str, Any]:
 def unbind(request: Request) -> Any:
     """Remove a binding by its `properties_key`."""
     binding, (kind, destination) = _binding(request), _destination(request)
-    authorized.unbind(
-        request.user,
-        request.vhost,
-        binding.source.name,
-        kind,
-        destination,
-        binding.routing_key,
-        binding.arguments,
-        None,
-    )
+    named = NamedBinding(binding.source.name, kind, destination, binding.routing_key, binding.arguments)
+    authorized.unbind(request.user, request.vhost, named, None)
     return NO_CONTENT

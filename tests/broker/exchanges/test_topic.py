@@ -38,7 +38,7 @@ def trie_of(*patterns: str) -> TopicTrie[str]:
         ("#a", ["#a"], ["a", "xa"]),
     ],
 )
-def test_patterns(pattern: str, matching: list[str], others: list[str]) -> None:
+def test_topic_patterns_match_as_in_rabbitmq(pattern: str, matching: list[str], others: list[str]) -> None:
     trie = trie_of(pattern)
     assert [key for key in matching if not trie.match(key)] == []
     assert [key for key in others if trie.match(key)] == []

@@ -10,6 +10,7 @@ from amqp_broker.amqp.errors import AccessRefused, PreconditionFailed, ResourceL
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
+from amqp_broker.broker.operations.authorized import NamedBinding
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from tests.peer import Lab
@@ -63,15 +64,15 @@ def test_the_default_exchange_cannot_be_changed_and_system_exchanges_cannot_be_d
     with pytest.raises(AccessRefused, match=r"system exchange 'amq.direct'"):
         authorized.delete_exchange(hand.guest, hand.vhost, "amq.direct", if_unused=False)
     with pytest.raises(AccessRefused, match="default exchange"):
-        authorized.check_bind(hand.guest, hand.vhost, "", "queue", "q", "k")
+        authorized.check_bind(hand.guest, hand.vhost, NamedBinding("", "queue", "q", "k", {}))
 
 
 def test_binding_requires_permission_to_write_at_one_end_and_to_read_at_the_other() -> None:
     hand = Hand()
     with pytest.raises(AccessRefused, match="write access to queue 'q'"):
-        authorized.bind(hand.user, hand.vhost, "amq.topic", "queue", "q", "k", {}, None)
+        authorized.bind(hand.user, hand.vhost, NamedBinding("amq.topic", "queue", "q", "k", {}), None)
     with pytest.raises(AccessRefused, match=r"read access to exchange 'amq.topic'"):
-        authorized.bind(hand.user, hand.vhost, "amq.topic", "queue", "m", "k", {}, None)
+        authorized.bind(hand.user, hand.vhost, NamedBinding("amq.topic", "queue", "m", "k", {}), None)
 
 
 def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
@@ -81,7 +82,7 @@ def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
     for locked in (
         lambda: authorized.purge_queue(hand.guest, hand.vhost, "q", None),
         lambda: authorized.queue_to_delete(hand.guest, hand.vhost, "q", None, if_unused=False, if_empty=False),
-        lambda: authorized.bind(hand.guest, hand.vhost, "amq.topic", "queue", "q", "k", {}, None),
+        lambda: authorized.bind(hand.guest, hand.vhost, NamedBinding("amq.topic", "queue", "q", "k", {}), None),
     ):
         with pytest.raises(ResourceLocked):
             locked()
@@ -90,8 +91,8 @@ def test_an_exclusive_queue_is_locked_for_other_connections() -> None:
 
 def test_removing_a_missing_binding_succeeds() -> None:
     hand = Hand()
-    authorized.unbind(hand.guest, hand.vhost, "nope", "queue", "q", "k", {}, None)
-    authorized.unbind(hand.guest, hand.vhost, "amq.topic", "exchange", "amq.fanout", "k", {}, None)
+    authorized.unbind(hand.guest, hand.vhost, NamedBinding("nope", "queue", "q", "k", {}), None)
+    authorized.unbind(hand.guest, hand.vhost, NamedBinding("amq.topic", "exchange", "amq.fanout", "k", {}), None)
 
 
 def test_line_ends_are_stripped_from_names() -> None:
