@@ -1,7 +1,8 @@
 """The domain: vhosts and their objects, as synchronous code without frames, sockets or clocks.
 
-Here are the broker, its vhosts and users. `admin/`, `durability/`, `exchanges/`, `queues/`, `routing/`, `clients/` and
-`observe/` are below them, `operations/` is above; `session/` connects them to AMQP. Read `vhost.py` first.
+Here are the broker, its vhosts, users and parameters, which use the packages `admin/`, `durability/`, `exchanges/`,
+`queues/`, `routing/`, `clients/` and `observe/`. `operations/` uses the broker; `session/` connects it to AMQP. Read
+`vhost.py` first.
 
 **Time.** `timers.Timers` is a heap of deadlines. `Broker.timers` obeys a clock that can be frozen and advanced;
 `Broker.real_timers` measures real time, for heartbeats, handshakes, closes, shovels and rates. Without a server, as
@@ -9,7 +10,7 @@ in tests, both are the same heap. A regular expression from a user is the one ex
 an argument: it has 20 ms of CPU per name, and does not match afterwards (`admin/patterns.py`).
 
 **Backlogs.** A long backlog is delivered in drain batches, so that other clients have their turn. `Broker.drain_on`
-continues what is in `Broker.undrained`: queues, and exchanges that release many delayed messages.
+runs the next batch of each backlog in `Broker.undrained`: of queues, and of exchanges with many due messages.
 
 **Counting.** The hot path counts two things: a channel its publishes, a consumer its deliveries. Everything else is
 derived. Publishes are counted as runs on the same `Route`; when a run ends, its length goes to the route, and from

@@ -336,12 +336,7 @@ class VHost:
     def route(
         self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
     ) -> tuple[list[Queue], bool]:
-        """Return the queues for a message, each once, and whether more than its routing keys decided.
-
-        An exchange without a match passes the message to its alternate exchange. Cycles of exchanges are walked once.
-        Call this once per message: an exchange may remember the message, or keep it to route it later. Without a
-        message, return the queues for these keys and headers, if nothing else decides.
-        """
+        """Return the queues for a message, and whether more than its routing keys decided (see `find_queues`)."""
         return find_queues(self, exchange, routing_keys, headers, message)
 
 

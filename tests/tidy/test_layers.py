@@ -29,7 +29,7 @@ PURE = IMPURE | {"pamqp"}
 MANAGEMENT = {"socket", "lmdb", *CLOCKS, *THREADS, "os"}
 
 # From low to high: a package imports only packages above it in the table. Protocols stand for the objects of later
-# packages: `broker/*/*_surroundings.py`, `broker/routing/dead_letter.py`, `lab/subjects.py`.
+# packages: in `broker/*/*_surroundings.py`, in `lab/subjects.py`, or beside their only user.
 LAYERS = {
     "exit_codes": Layer(set(), PURE),
     "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),

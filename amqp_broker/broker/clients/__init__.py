@@ -1,4 +1,4 @@
-"""Clients as the broker sees them: connections and channels, as abstract classes from which `session/` derives.
+"""Clients as the broker sees them: abstract connections and channels, and what each of them counts.
 
-The protocol is in `session/`. Read `client_connection.py` first.
+`session/` derives from these classes and has the protocol. Read `client_connection.py` first.
 """

@@ -1,12 +1,13 @@
-"""State that survives the process: the journal's interface, chunks of streams, snapshots, definitions.
+"""State that survives the process: the journal's interface, buffers, logs of streams.
 
-`amqp_broker/store` writes the files. Read `journal.py` first.
+`amqp_broker/store` writes the files; `broker/journal_entries.py` and `broker/operations/restoring.py` have the entries
+of other objects. Read `journal.py` first.
 
 **Order of commits.** A change is safe when `Journal.committed` has reached the number that its batch had. A batch
 is taken between two reads, so a message that leaves one queue for another is always in one of them, at whatever
-moment the process is killed. Definitions are field tables; after a restart `definitions.restore` declares
-everything anew, and paged buffers know their counts from the last commit and read nothing until the first access.
-Messages that were delivered and not settled come first, as redelivered.
+moment the process is killed. Definitions are field tables; after a restart `restoring.restore` declares everything
+again, and paged buffers know their counts from the last commit and read nothing until the first access. Messages that
+were delivered and not settled come first, as redelivered.
 
 **Delay of commits.** A message that is acked before its batch is taken is never written. A batch that a client
 waits for is taken at once, unless it is large and consumers hold some of its messages (`Journal.may_shrink`): then

@@ -1,6 +1,7 @@
-"""A message's way to queues: routes and their cache, checks of a publish, dead letters, moving.
+"""A message's way to queues: routes and what they cache, exchanges followed to queues, dead letters.
 
-Queues are in `broker/queues/`, exchanges in `broker/exchanges/`. Read `route.py` first.
+Queues are in `broker/queues/`, exchanges in `broker/exchanges/`; `session/basic_publish.py` and
+`broker/operations/checked_publish.py` check a publish first. Read `destinations.py` first, then `route.py`.
 
 **Caches.** A route depends on vhost, user, exchange, key and flags, and is cached per vhost and user: clearing the
 caches is one loop over a few dicts, and a thousand connections share a route. Every change of topology, policy or
@@ -9,7 +10,4 @@ plain publish therefore checks no permission.
 
 **Dead letters.** Dead-lettering is iterative, so no chain of queues is too long for the stack. Messages that die
 alike within a second share one `DeadForm`, which the vhost keeps until the topology changes.
-
-**Publishing over HTTP** uses the same checks and the same routing as basic.publish. Moving a message takes it out
-of one queue and puts it into another in the same batch of the journal, and returns it to the head if it cannot go.
 """

@@ -39,7 +39,9 @@ def find_queues(
 ) -> tuple[list[Queue], bool]:
     """Return the queues for a message, each once, and whether more than its routing keys decided.
 
-    See `VHost.route`.
+    An exchange without a match passes the message to its alternate exchange. Cycles of exchanges are walked once.
+    Call this once per message: an exchange may remember the message, or keep it to route it later. Without a
+    message, return the queues for these keys and headers, if nothing else decides.
     """
     queues: dict[Queue, None] = {}
     by_message = False
