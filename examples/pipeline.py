@@ -42,6 +42,8 @@ for number in range(300):
     else:
         time.sleep(chance.expovariate(2000))
         channel.basic_ack(method.delivery_tag)
+# An idle connection would miss its heartbeats while Spark works.
+connection.close()
 
 # %% The archive: a Structured Streaming job, each event once. Run it again, and it goes on where it was.
 spark = open_session("example")
@@ -63,5 +65,4 @@ written["queues"].select("queue", "minute", "arrived", "acked", "wait_ms_p95", "
 print(f"open {folder / 'report.html'}")
 
 # %%
-connection.close()
 broker.stop()
