@@ -6,6 +6,7 @@ number, `--flag` and `--option <value>` are options, `--option|-o` has a short f
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amqp_broker.cli.http_api import Answered, Api, TimedOut, Unreachable
 from amqp_broker.cli.node_finder import NotRunning, Running
 from amqp_broker.cli.rabbitmq.options import Option
-from amqp_broker.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
+from amqp_broker.exit_codes import EX_DATAERR, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from amqp_broker.cli.rabbitmq.columns import Column
@@ -76,12 +77,16 @@ class Missing(NamedTuple):
     exit_code: int
 
 
+NO_VHOST = Missing("/api/vhosts/{vhost}", "Virtual host '{vhost}' does not exist", EX_DATAERR)
+NO_SUCH_USER = Missing("/api/users/{0}", 'Error:\n{{:no_such_user, "{0}"}}', EX_UNAVAILABLE)
+
+
 class Command(NamedTuple):
     """The declaration of a command.
 
     `says` (the first message), `asks` (method and path of a request) and `missing` are templates: {0} is the first
-    argument, {vhost} an option. `run` is for commands that need more than a request; its result is printed. `columns`
-    are all columns of a list, `shown` those that are shown unless the user names some.
+    argument, {rest} the others, {vhost} an option. `run` is for commands that need more than a request; its result is
+    printed. `columns` are all columns of a list, `shown` those that are shown unless the user names some.
     """
 
     name: str
@@ -181,7 +186,11 @@ class Call:
     def fill(self, template: str, *, is_path: bool = False) -> str:
         """Return a template with the given arguments and options, which are quoted for a path."""
         arguments: list[str] = self.arguments
-        values = {"vhost": self.vhost, **{name: str(value) for name, value in self.options.items()}}
+        values = {
+            "vhost": self.vhost,
+            "rest": ", ".join(arguments[1:]),
+            **{name: str(value) for name, value in self.options.items()},
+        }
         if "{node}" in template:
             values["node"] = self.node
         if is_path:
@@ -280,6 +289,14 @@ def octets_of(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise failed(f"cannot read '{path}': {error.strerror}") from None
+
+
+def json_of(text: str) -> Any:
+    """Return a value that is given as JSON. Raises Failure."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise failed("JSON decoding error. Reason: badarg") from None
 
 
 def is_number(text: str) -> bool:

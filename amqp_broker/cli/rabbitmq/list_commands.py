@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amqp_broker.cli.rabbitmq import columns
-from amqp_broker.cli.rabbitmq.columns import json_text
-from amqp_broker.cli.rabbitmq.command import BOTH, Call, Command, Missing, path_of
-from amqp_broker.cli.rabbitmq.tool import Report, Rows, list_of
-from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
+from amqp_broker.cli.rabbitmq.command import BOTH, NO_SUCH_USER, NO_VHOST, Call, Command
+from amqp_broker.cli.rabbitmq.tool import Rows, list_of
 
 MONITORING = "Monitoring, observability and health checks"
 ACCESS = "Access Control"
 NO_HEADERS = "[--no-table-headers]"
 TIMEOUT = "[--timeout <timeout>]"
-NO_VHOST = Missing("/api/vhosts/{vhost}", "Virtual host '{vhost}' does not exist", EX_DATAERR)
-NO_USER = Missing("/api/users/{0}", 'Error:\n{{:no_such_user, "{0}"}}', EX_UNAVAILABLE)
 
 
 def whole(call: Call) -> Rows:
@@ -33,32 +27,6 @@ def queues(call: Call) -> Rows:
     found = list_of(call)
     # All queues are on this node, which is online.
     return found._replace(rows=[]) if call.options.get("offline") else found
-
-
-def vhost_limits(call: Call) -> Any:
-    if call.options.get("global"):
-        limits = call.get("/api/vhost-limits")
-        return Rows(["vhost", "limits"], [[item["vhost"], json_text(item["value"])] for item in limits], is_whole=True)
-    limits = call.get(call.fill("/api/vhost-limits/{vhost}", is_path=True))
-    return Report(json_text(limits[0]["value"]) if limits else "", limits[0]["value"] if limits else {})
-
-
-def user_limits(call: Call) -> Any:
-    if call.options.get("global"):
-        limits = call.get("/api/user-limits")
-        return Rows(["user", "limits"], [[item["user"], json_text(item["value"])] for item in limits], is_whole=True)
-    limits = call.get(f"/api/user-limits/{path_of(call.options['user'])}")
-    value = limits[0]["value"] if limits else {}
-    return Report(json_text(value), value)
-
-
-def says_limits(call: Call) -> None:
-    call.options.setdefault("user", "guest")
-    of_all = call.options.get("global")
-    call.options["what"] = {
-        "list_vhost_limits": "all vhosts" if of_all else f'vhost "{call.vhost}"',
-        "list_user_limits": "all users" if of_all else f'user "{call.options["user"]}"',
-    }[call.command.name]
 
 
 def parameters(call: Call) -> Rows:
@@ -189,7 +157,7 @@ COMMANDS = (
         ACCESS,
         says='Listing permissions for user "{0}" ...',
         asks=("GET", "/api/users/{0}/permissions"),
-        missing=(NO_USER,),
+        missing=(NO_SUCH_USER,),
         columns=columns.PERMISSIONS,
         shown="vhost configure write read",
         tools=BOTH,
@@ -213,7 +181,7 @@ COMMANDS = (
         ACCESS,
         says='Listing topic permissions for user "{0}" ...',
         asks=("GET", "/api/users/{0}/topic-permissions"),
-        missing=(NO_USER,),
+        missing=(NO_SUCH_USER,),
         run=headless,
         columns=columns.TOPIC_PERMISSIONS,
         shown="vhost exchange write read",
@@ -266,28 +234,6 @@ COMMANDS = (
         run=whole,
         columns=columns.PARAMETERS,
         shown="name value",
-        tools=BOTH,
-    ),
-    Command(
-        "list_vhost_limits",
-        f"[--vhost <vhost>] [--global] {NO_HEADERS}",
-        "Displays configured virtual host limits",
-        "Virtual hosts",
-        says="Listing limits for {what} ...",
-        check=says_limits,
-        missing=(NO_VHOST,),
-        run=vhost_limits,
-        tools=BOTH,
-    ),
-    Command(
-        "list_user_limits",
-        "[--user <username>] [--global]",
-        "Displays configured user limits",
-        "Users",
-        says="Listing limits for {what} ...",
-        check=says_limits,
-        missing=(Missing("/api/users/{user}", 'Error:\n{{:no_such_user, "{user}"}}', EX_UNAVAILABLE),),
-        run=user_limits,
         tools=BOTH,
     ),
     Command(

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import Call, Command, failed
-from amqp_broker.cli.rabbitmq.list_commands import NO_VHOST
+from amqp_broker.cli.rabbitmq.command import NO_VHOST, Call, Command, json_of
 
 POLICY_USAGE = "[--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>"
 NO_PARAMETER = "Parameter does not exist"
-
-
-def json_of(text: str) -> Any:
-    """Return a value that is given as JSON. Raises Failure."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise failed("JSON decoding error. Reason: badarg") from None
 
 
 def defaults(call: Call) -> None:

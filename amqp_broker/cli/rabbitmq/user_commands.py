@@ -1,4 +1,4 @@
-"""Commands for users and their limits."""
+"""Commands for users."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import os
 from typing import Any
 
 from amqp_broker.cli.rabbitmq.command import Call, Command, Missing, Misuse, failed, path_of
-from amqp_broker.cli.rabbitmq.policy_commands import json_of
-from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE
 
 USERS = "Users"
 NO_USER = Missing("/api/users/{0}", 'Error:\nUser "{0}" does not exist', EX_NOUSER)
-NO_SUCH_USER = Missing("/api/users/{0}", 'Error:\n{{:no_such_user, "{0}"}}', EX_UNAVAILABLE)
 
 
 def add_user(call: Call) -> None:
@@ -51,30 +49,6 @@ def hash_password(call: Call) -> str:
     """Return the hash of a password as in definitions: salt, and SHA-256 of salt and password."""
     salt = os.urandom(4)
     return base64.b64encode(salt + hashlib.sha256(salt + call.arguments[0].encode()).digest()).decode()
-
-
-def tags(call: Call) -> None:
-    """Set the tags in the message."""
-    call.options["tags"] = ", ".join(call.arguments[1:])
-
-
-def set_limits(call: Call, target: str, text: str) -> None:
-    limits = json_of(text)
-    if not isinstance(limits, dict):
-        raise failed("JSON decoding error. Reason: badarg")
-    for name, value in limits.items():
-        call.request("PUT", f"{target}/{path_of(name)}", {"value": value})
-
-
-def clear_limits(call: Call, target: str, wanted: str) -> None:
-    for item in call.get(target):
-        for name in item["value"]:
-            if wanted in ("all", name):
-                call.request("DELETE", f"{target}/{path_of(name)}")
-
-
-def user_target(call: Call) -> str:
-    return call.fill("/api/user-limits/{0}", is_path=True)
 
 
 COMMANDS = (
@@ -130,8 +104,7 @@ COMMANDS = (
         "<username> <tag> [...]",
         "Sets user tags",
         USERS,
-        says='Setting tags for user "{0}" to [{tags}] ...',
-        check=tags,
+        says='Setting tags for user "{0}" to [{rest}] ...',
         missing=(NO_USER,),
         run=lambda call: change_user(call, tags=call.arguments[1:]),
         counts=(1, 1000),
@@ -143,23 +116,5 @@ COMMANDS = (
         USERS,
         run=hash_password,
         is_for_stopped=True,
-    ),
-    Command(
-        "set_user_limits",
-        "<username> <definition>",
-        "Sets user limits",
-        USERS,
-        says='Setting user limits to "{1}" for user "{0}" ...',
-        missing=(NO_SUCH_USER,),
-        run=lambda call: set_limits(call, user_target(call), call.arguments[1]),
-    ),
-    Command(
-        "clear_user_limits",
-        "<username> <limit_type> | all",
-        "Clears user connection/channel limits",
-        USERS,
-        says='Clearing "{1}" limit for user "{0}" ...',
-        missing=(NO_SUCH_USER,),
-        run=lambda call: clear_limits(call, user_target(call), call.arguments[1]),
     ),
 )

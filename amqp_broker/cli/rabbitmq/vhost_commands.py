@@ -1,12 +1,10 @@
-"""Commands for virtual hosts, their limits and their firehose."""
+"""Commands for virtual hosts and their firehose."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import Call, Command, Missing
-from amqp_broker.cli.rabbitmq.list_commands import NO_VHOST
-from amqp_broker.cli.rabbitmq.user_commands import clear_limits, set_limits, tags
+from amqp_broker.cli.rabbitmq.command import NO_VHOST, Call, Command, Missing
 from amqp_broker.exit_codes import EX_DATAERR
 
 VHOSTS = "Virtual hosts"
@@ -16,10 +14,6 @@ NO_VHOST_NAMED = Missing("/api/vhosts/{0}", "Virtual host '{0}' does not exist",
 def add_vhost(call: Call) -> dict[str, Any]:
     given = {name: call.options.get(name) for name in ("description", "tags", "default_queue_type")}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def vhost_target(call: Call) -> str:
-    return call.fill("/api/vhost-limits/{vhost}", is_path=True)
 
 
 def trace(call: Call, is_on: bool) -> str:
@@ -54,8 +48,7 @@ COMMANDS = (
         "<vhost> <tag> [...]",
         "Sets virtual host tags",
         VHOSTS,
-        says='Setting tags for virtual host "{0}" to [{tags}] ...',
-        check=tags,
+        says='Setting tags for virtual host "{0}" to [{rest}] ...',
         asks=("PUT", "/api/vhosts/{0}"),
         body=lambda call: {"tags": ",".join(call.arguments[1:])},
         missing=(NO_VHOST_NAMED,),
@@ -93,23 +86,5 @@ COMMANDS = (
         missing=(NO_VHOST,),
         run=lambda call: trace(call, False),
         counts=(0, 1),
-    ),
-    Command(
-        "set_vhost_limits",
-        "[--vhost <vhost>] <definition>",
-        "Sets virtual host limits",
-        VHOSTS,
-        says='Setting vhost limits to "{0}" for vhost "{vhost}" ...',
-        missing=(NO_VHOST,),
-        run=lambda call: set_limits(call, vhost_target(call), call.arguments[0]),
-    ),
-    Command(
-        "clear_vhost_limits",
-        "[--vhost <vhost>]",
-        "Clears virtual host limits",
-        VHOSTS,
-        says='Clearing vhost "{vhost}" limits ...',
-        missing=(NO_VHOST,),
-        run=lambda call: clear_limits(call, vhost_target(call), "all"),
     ),
 )

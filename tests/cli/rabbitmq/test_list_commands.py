@@ -41,20 +41,6 @@ def test_parameters_are_those_of_the_vhost() -> None:
         assert api.run("rabbitmqctl -q list_parameters -p none --formatter json").output == "[]\n"
 
 
-def test_limits_are_printed_as_json_or_as_an_empty_line() -> None:
-    answers = {
-        "GET /api/vhost-limits/v": [{"vhost": "v", "value": {"max-queues": 1}}],
-        "GET /api/vhost-limits/%2F": [],
-        "GET /api/user-limits/guest": [],
-    }
-    with canned(answers) as api:
-        assert api.run("rabbitmqctl list_vhost_limits -p v").output == (
-            'Listing limits for vhost "v" ...\n{"max-queues":1}\n'
-        )
-        assert api.run("rabbitmqctl list_vhost_limits").output == 'Listing limits for vhost "/" ...\n\n'
-        assert api.run("rabbitmqctl list_user_limits").output == 'Listing limits for user "guest" ...\n{}\n'
-
-
 def test_topic_permissions_of_a_user_have_no_header_as_in_rabbitmq() -> None:
     permission = {"user": "u", "vhost": "v", "exchange": "e", "write": "w", "read": "r"}
     with canned({"GET /api/users/u/topic-permissions": [permission]}) as api:

@@ -39,6 +39,11 @@ def test_changing_a_user_keeps_other_fields(line: str, body: object) -> None:
         assert api.changes() == [("PUT /api/users/alice", body)]
 
 
+def test_the_new_tags_are_shown() -> None:
+    with canned({"GET /api/users/alice": USER, "PUT /api/users/alice": 204}) as api:
+        assert api.run("rabbitmqctl set_user_tags alice a b").output == 'Setting tags for user "alice" to [a, b] ...\n'
+
+
 @pytest.mark.parametrize("line", ["change_password nobody x", "set_user_tags nobody x", "delete_user nobody"])
 def test_an_unknown_user_has_exit_code_67(line: str) -> None:
     with canned() as api:

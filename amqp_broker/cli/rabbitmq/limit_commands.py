@@ -1,0 +1,127 @@
+"""Commands for the limits of users and of virtual hosts."""
+
+from __future__ import annotations
+
+from amqp_broker.cli.rabbitmq.columns import json_text
+from amqp_broker.cli.rabbitmq.command import (
+    BOTH,
+    NO_SUCH_USER,
+    NO_VHOST,
+    Call,
+    Command,
+    Missing,
+    failed,
+    json_of,
+    path_of,
+)
+from amqp_broker.cli.rabbitmq.tool import Report, Rows
+from amqp_broker.exit_codes import EX_UNAVAILABLE
+
+USERS = "Users"
+VHOSTS = "Virtual hosts"
+
+
+def user_target(call: Call) -> str:
+    return call.fill("/api/user-limits/{0}", is_path=True)
+
+
+def vhost_target(call: Call) -> str:
+    return call.fill("/api/vhost-limits/{vhost}", is_path=True)
+
+
+def set_limits(call: Call, target: str, text: str) -> None:
+    limits = json_of(text)
+    if not isinstance(limits, dict):
+        raise failed("JSON decoding error. Reason: badarg")
+    for name, value in limits.items():
+        call.request("PUT", f"{target}/{path_of(name)}", {"value": value})
+
+
+def clear_limits(call: Call, target: str, wanted: str) -> None:
+    for item in call.get(target):
+        for name in item["value"]:
+            if wanted in ("all", name):
+                call.request("DELETE", f"{target}/{path_of(name)}")
+
+
+def list_limits(call: Call, kind: str, name: str) -> Rows | Report:
+    """Return the limits of a user or a vhost, or with --global those of all."""
+    target = f"/api/{kind}-limits"
+    if call.options.get("global"):
+        rows = [[item[kind], json_text(item["value"])] for item in call.get(target)]
+        return Rows([kind, "limits"], rows, is_whole=True)
+    limits = call.get(f"{target}/{path_of(name)}")
+    value = limits[0]["value"] if limits else {}
+    # RabbitMQ prints an empty line for a vhost without limits, and {} for a user without limits.
+    return Report(json_text(value) if limits or kind == "user" else "", value)
+
+
+def name_vhosts(call: Call) -> None:
+    call.options["what"] = "all vhosts" if call.options.get("global") else f'vhost "{call.vhost}"'
+
+
+def name_users(call: Call) -> None:
+    user = call.options.setdefault("user", "guest")
+    call.options["what"] = "all users" if call.options.get("global") else f'user "{user}"'
+
+
+COMMANDS = (
+    Command(
+        "set_user_limits",
+        "<username> <definition>",
+        "Sets user limits",
+        USERS,
+        says='Setting user limits to "{1}" for user "{0}" ...',
+        missing=(NO_SUCH_USER,),
+        run=lambda call: set_limits(call, user_target(call), call.arguments[1]),
+    ),
+    Command(
+        "clear_user_limits",
+        "<username> <limit_type> | all",
+        "Clears user connection/channel limits",
+        USERS,
+        says='Clearing "{1}" limit for user "{0}" ...',
+        missing=(NO_SUCH_USER,),
+        run=lambda call: clear_limits(call, user_target(call), call.arguments[1]),
+    ),
+    Command(
+        "list_user_limits",
+        "[--user <username>] [--global]",
+        "Displays configured user limits",
+        USERS,
+        says="Listing limits for {what} ...",
+        check=name_users,
+        missing=(Missing("/api/users/{user}", 'Error:\n{{:no_such_user, "{user}"}}', EX_UNAVAILABLE),),
+        run=lambda call: list_limits(call, "user", call.options["user"]),
+        tools=BOTH,
+    ),
+    Command(
+        "set_vhost_limits",
+        "[--vhost <vhost>] <definition>",
+        "Sets virtual host limits",
+        VHOSTS,
+        says='Setting vhost limits to "{0}" for vhost "{vhost}" ...',
+        missing=(NO_VHOST,),
+        run=lambda call: set_limits(call, vhost_target(call), call.arguments[0]),
+    ),
+    Command(
+        "clear_vhost_limits",
+        "[--vhost <vhost>]",
+        "Clears virtual host limits",
+        VHOSTS,
+        says='Clearing vhost "{vhost}" limits ...',
+        missing=(NO_VHOST,),
+        run=lambda call: clear_limits(call, vhost_target(call), "all"),
+    ),
+    Command(
+        "list_vhost_limits",
+        "[--vhost <vhost>] [--global] [--no-table-headers]",
+        "Displays configured virtual host limits",
+        VHOSTS,
+        says="Listing limits for {what} ...",
+        check=name_vhosts,
+        missing=(NO_VHOST,),
+        run=lambda call: list_limits(call, "vhost", call.vhost),
+        tools=BOTH,
+    ),
+)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from tests.cli.canned import Canned, canned
+
+
+def requests(api: Canned) -> list[str]:
+    return [request for request, _ in api.changes()]
+
+
+def test_limits_are_set_and_cleared_one_by_one() -> None:
+    answers = {
+        "PUT /api/vhost-limits/%2F/max-queues": 204,
+        "DELETE /api/vhost-limits/%2F/max-queues": 204,
+        "GET /api/vhost-limits/%2F": [{"vhost": "/", "value": {"max-queues": 1}}],
+    }
+    with canned(answers) as api:
+        assert api.run("rabbitmqctl set_vhost_limits '{\"max-queues\": 1}'").exit_code == 0
+        assert api.changes() == [("PUT /api/vhost-limits/%2F/max-queues", {"value": 1})]
+        assert api.run("rabbitmqctl clear_vhost_limits").exit_code == 0
+        assert requests(api)[1:] == ["DELETE /api/vhost-limits/%2F/max-queues"]
+        done = api.run("rabbitmqctl set_vhost_limits bogus")
+        assert (done.exit_code, done.complaint) == (69, "Error:\nJSON decoding error. Reason: badarg\n")
+
+
+def test_limits_are_printed_as_json_or_as_an_empty_line() -> None:
+    answers = {
+        "GET /api/vhost-limits/v": [{"vhost": "v", "value": {"max-queues": 1}}],
+        "GET /api/vhost-limits/%2F": [],
+        "GET /api/user-limits/guest": [],
+    }
+    with canned(answers) as api:
+        assert api.run("rabbitmqctl list_vhost_limits -p v").output == (
+            'Listing limits for vhost "v" ...\n{"max-queues":1}\n'
+        )
+        assert api.run("rabbitmqctl list_vhost_limits").output == 'Listing limits for vhost "/" ...\n\n'
+        assert api.run("rabbitmqctl list_user_limits").output == 'Listing limits for user "guest" ...\n{}\n'
+
+
+def test_the_limits_of_all_are_a_table() -> None:
+    answers = {
+        "GET /api/user-limits": [{"user": "u", "value": {"max-channels": 2}}],
+        "GET /api/vhost-limits": [{"vhost": "v", "value": {"max-queues": 1}}],
+    }
+    with canned(answers) as api:
+        assert api.run("rabbitmqctl list_vhost_limits --global").output == (
+            'Listing limits for all vhosts ...\nvhost\tlimits\nv\t{"max-queues":1}\n'
+        )
+        assert api.run("rabbitmqctl list_user_limits --global").output == (
+            'Listing limits for all users ...\nuser\tlimits\nu\t{"max-channels":2}\n'
+        )
+
+
+def test_one_limit_of_a_user_is_cleared() -> None:
+    answers = {
+        "GET /api/user-limits/u": [{"user": "u", "value": {"max-channels": 2, "max-connections": 1}}],
+        "DELETE /api/user-limits/u/max-channels": 204,
+    }
+    with canned(answers) as api:
+        assert api.run("rabbitmqctl clear_user_limits u max-channels").exit_code == 0
+        assert requests(api) == ["DELETE /api/user-limits/u/max-channels"]
+
+
+def test_limits_of_an_unknown_user_are_an_error() -> None:
+    with canned() as api:
+        done = api.run("rabbitmqctl set_user_limits nobody '{\"max-channels\": 2}'")
+    assert (done.exit_code, done.complaint) == (69, 'Error:\n{:no_such_user, "nobody"}\n')
