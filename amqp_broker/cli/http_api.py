@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import ssl
 
 CHUNK_BYTES: int = 65536
 
@@ -30,8 +33,7 @@ class Place(NamedTuple):
     port: int = 0
     # The value of the Authorization header.
     authorization: str = ""
-    # An ssl.SSLContext.
-    tls: Any = None
+    tls: ssl.SSLContext | None = None
 
 
 class Answered(NamedTuple):
@@ -52,7 +54,7 @@ class Answered(NamedTuple):
             return str(self.value.get("reason") or self.value.get("error") or self.value)
         # Proxies and other web servers answer with a page or with nothing.
         if self.value is None or (isinstance(self.value, str) and self.value.lstrip()[:1] in ("", "<")):
-            return f"the server there is not a broker: HTTP status {self.status}"
+            return f"the server there is not an amqp-broker: HTTP status {self.status}"
         return str(self.value)
 
 

@@ -47,8 +47,8 @@ AT_AMQP_BROKER = (
         ),
     ),
     Difference(
-        "The version is that which is imitated",
-        "The oldest RabbitMQ that we imitate is 3.13.",
+        "The version is that of the imitated RabbitMQ",
+        "The oldest RabbitMQ that amqp-broker imitates is 3.13.",
         (Change("admin/rabbitmqadmin show overview rabbitmq_version", "3.10.8", "3.13.7"),),
     ),
 )
@@ -56,7 +56,7 @@ AT_AMQP_BROKER = (
 AT_RABBITMQ = (
     Difference(
         "Users without a tag cannot be authenticated",
-        "The HTTP API refuses who may not use it.",
+        "The HTTP API refuses a user without the tag management.",
         (
             Change(
                 "changes/rabbitmqctl authenticate_user alice pw2",
@@ -82,18 +82,18 @@ AT_RABBITMQ = (
     ),
     Difference(
         "The trace is not switched on",
-        "This is a request of our own API: RabbitMQ's cannot do it without creating a vhost that is not there.",
+        "This request exists only in amqp-broker: RabbitMQ's API would create a missing vhost.",
         (
             Change(
                 "changes/rabbitmqctl trace_on -p side",
                 "Trace enabled for vhost side\nexit code 0",
-                "! Error:\n! the server there is not a broker: HTTP status 405\nexit code 69",
+                "! Error:\n! the server there is not an amqp-broker: HTTP status 405\nexit code 69",
             ),
             Change("changes/rabbitmqctl list_vhosts name tracing", "side\ttrue", "side\tfalse"),
             Change(
                 "changes/rabbitmqctl trace_off -p side",
                 "Trace disabled for vhost side\nexit code 0",
-                "! Error:\n! the server there is not a broker: HTTP status 405\nexit code 69",
+                "! Error:\n! the server there is not an amqp-broker: HTTP status 405\nexit code 69",
             ),
         ),
     ),

@@ -67,10 +67,10 @@ def test_a_body_that_is_not_json_is_text() -> None:
 
 
 @pytest.mark.parametrize("page", [b"", b"\n<!DOCTYPE HTML>\n<html>\n</html>\n"])
-def test_a_server_that_is_not_a_broker_is_reported_in_one_sentence(page: bytes) -> None:
+def test_an_answer_without_a_reason_is_explained_in_one_sentence(page: bytes) -> None:
     with saying(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)) as port:
         answer = Api(Place(host="127.0.0.1", port=port)).get("/x")
-    assert answer.reason == "the server there is not a broker: HTTP status 502"
+    assert answer.reason == "the server there is not an amqp-broker: HTTP status 502"
 
 
 def test_a_streamed_answer_is_read_in_whole_lines() -> None:
