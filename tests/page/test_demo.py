@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from selenium import webdriver
 
-from amqp_broker.cli.own.demo import Plain, Shown
+from amqp_broker.cli.own.demo import Display, Plain
 from amqp_broker.demo.strategies import STRATEGIES
 from amqp_broker.testing import EmbeddedBroker
 from tests.page.browser import Browser
@@ -30,7 +30,7 @@ def test_without_a_demo_the_page_shows_how_to_start_one(browser: Browser) -> Non
 
 def test_a_demo_is_shown_until_its_proof(demo: tuple[Browser, EmbeddedBroker]) -> None:
     browser, broker = demo
-    shown = Shown(broker, Plain(), has_page=True)
+    display = Display(broker, Plain(), has_page=True)
     browser.start("demo")
     browser.shows("No demo is running")
     seen: list[str] = []
@@ -41,8 +41,8 @@ def test_a_demo_is_shown_until_its_proof(demo: tuple[Browser, EmbeddedBroker]) -
             browser.shows("blocked")
             seen.append(browser.row("blocks the connection")[2])
 
-    shown._view = type("Look", (Plain,), {"show": lambda _, figures: look(figures)})()
-    shown.run(STRATEGIES["async"], 300, 1, 20, 0)
+    display._view = type("Look", (Plain,), {"show": lambda _, figures: look(figures)})()
+    display.run(STRATEGIES["async"], 300, 1, 20, 0)
     assert seen == ["now"]
     browser.shows("closed")
     browser.until(lambda: browser.row("is killed")[2:] == ["over", "1 of 1"])
@@ -54,11 +54,11 @@ def test_a_demo_is_shown_until_its_proof(demo: tuple[Browser, EmbeddedBroker]) -
 
 def test_losses_of_the_naive_strategy_are_shown_with_reasons(demo: tuple[Browser, EmbeddedBroker]) -> None:
     browser, broker = demo
-    shown = Shown(broker, Plain(), has_page=True)
-    shown.run(STRATEGIES["naive"], 200, 2, 20, 500)
-    assert shown.results[0]["lost"]
+    display = Display(broker, Plain(), has_page=True)
+    display.run(STRATEGIES["naive"], 200, 2, 20, 500)
+    assert display.results[0]["lost"]
     browser.start("demo")
     row = browser.until(lambda: browser.row("at most once"))
-    assert row[6] == ", ".join(f"{count} {reason}" for reason, count in shown.results[0]["lost"].items())
+    assert row[6] == ", ".join(f"{count} {reason}" for reason, count in display.results[0]["lost"].items())
     assert row[7] == "held"
     browser.shows("not waited for")

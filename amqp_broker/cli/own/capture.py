@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import click
@@ -19,7 +19,7 @@ from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--vhost", default="/", show_default=True, help="Vhost to capture.")
 @click.option("--exchange", default=None, help="Only messages to this exchange; amq.default is the default one.")
-@click.option("--routing-key", default=None, help="Only routing keys like this; * is any text, ? any character.")
+@click.option("--routing-key", default=None, help="Only matching routing keys; * stands for any characters, ? for one.")
 @click.option("--count", type=click.IntRange(1), default=None, help="End after this number of messages.")
 @of_a_running_broker
 def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **query: Any) -> None:
@@ -29,7 +29,7 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
     target = f"/_broker/capture/{quote(vhost, safe='')}"
     try:
         with closing(lines(node, url, target, query)) as coming:
-            # The first line comes when the capture has begun: what cannot be captured leaves no file.
+            # The first line arrives when the capture has begun, so a refused capture leaves no file.
             header = next(coming, None)
             if header is None:
                 raise CommandError("the broker ended before the capture began", EX_DATAERR)
@@ -53,11 +53,11 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
         raise CommandError("some messages are missing: they came faster than they could be written", EX_DATAERR)
 
 
-def _new(file: Path) -> Any:
+def _new(file: Path) -> BinaryIO:
     """Create a file. Raises CommandError if it exists."""
     try:
         return file.open("xb")
     except FileExistsError:
-        raise CommandError(f"'{file}' exists already", EX_CANTCREAT) from None
+        raise CommandError(f"'{file}' already exists", EX_CANTCREAT) from None
     except OSError as error:
         raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None

@@ -40,11 +40,11 @@ def freeze(node: str, url: str) -> None:
 @clock.command()
 @of_a_running_broker
 def resume(node: str, url: str) -> None:
-    """Let a frozen time run on."""
+    """Let a frozen clock run again."""
     print_clock(ask(node, url, "POST", "/_broker/clock/resume"))
 
 
-def print_clock(state: Any) -> None:
+def print_clock(state: dict[str, Any]) -> None:
     """Print the state of a clock."""
     offset_ms = state["offset_ms"]
     click.echo(f"now:     {moment(state['now_ms'])}{' (frozen)' if state['is_frozen'] else ''}")

@@ -38,8 +38,8 @@ def exit_code_of_definitions(error: DefinitionsError) -> int:
     return EX_NOINPUT if isinstance(error, DefinitionsUnreadable) else EX_DATAERR
 
 
-def of_a_broker(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that select the broker."""
+def of_a_broker_or_store(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that select a running broker or a store."""
     for option in (
         click.option("--vhost", default=None, help="Only this vhost."),
         click.option("--data-dir", default=None, help="Folder of a store that no broker uses, as for `serve`."),
@@ -55,7 +55,7 @@ def definitions() -> None:
 
 
 @definitions.command()
-@of_a_broker
+@of_a_broker_or_store
 @click.argument("file", default=STANDARD)
 def export(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
     """Write definitions to FILE or to standard output."""
@@ -76,7 +76,7 @@ def export(file: str, vhost: str | None, data_dir: str | None, url: str) -> None
 
 
 @definitions.command("import")
-@of_a_broker
+@of_a_broker_or_store
 @click.argument("file")
 def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
     """Add the definitions of FILE ("-": standard input) to those of the broker."""
@@ -150,7 +150,7 @@ def call_api(url: str, vhost: str | None, document: Any = None) -> Any:
     answer = answer_of(address, "GET" if document is None else "POST", target, document)
     if answer.is_ok:
         if document is None and not isinstance(answer.value, dict):
-            raise CommandError(f"the server at {address.name} is not a broker", EX_UNAVAILABLE)
+            raise CommandError(f"the server at {address.name} is neither amqp-broker nor RabbitMQ", EX_UNAVAILABLE)
         return answer.value
     if answer.status in (401, 403):
         raise CommandError(f"{address.name} refuses user '{address.user}': {answer.reason}", EX_NOPERM)
@@ -162,6 +162,7 @@ def call_api(url: str, vhost: str | None, document: Any = None) -> Any:
 
 @contextmanager
 def _naming(source: Source) -> Iterator[None]:
+    """Add the name of the source to its errors."""
     try:
         yield
     except DefinitionsError as error:
@@ -170,6 +171,7 @@ def _naming(source: Source) -> Iterator[None]:
 
 @contextmanager
 def _known(vhost: str | None) -> Iterator[None]:
+    """Turn the error that this vhost does not exist into DefinitionsError."""
     try:
         yield
     except DoesNotExist as error:

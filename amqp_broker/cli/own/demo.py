@@ -24,6 +24,7 @@ from amqp_broker.demo.strategies import STRATEGIES, Strategy
 from amqp_broker.exit_codes import EX_UNAVAILABLE
 
 if TYPE_CHECKING:
+    from amqp_broker.server.server import Server
     from amqp_broker.testing import EmbeddedBroker
 
 # The strategy did not keep its promise.
@@ -49,24 +50,26 @@ def demo() -> None:
     help="How to publish; all runs every strategy and compares them.",
 )
 @click.option(
-    "--messages", type=click.IntRange(1, MESSAGES_MAX), default=1000, show_default=True, help="Messages to publish."
+    "--messages",
+    type=click.IntRange(1, MESSAGES_MAX),
+    default=1000,
+    show_default=True,
+    help="Number of messages to publish.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True, help="Seed of the plan of faults."
-)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True, help="Seed of the fault plan.")
 @click.option(
     "--window",
     type=click.IntRange(1, WINDOW_MAX),
     default=100,
     show_default=True,
-    help="Unconfirmed messages at most, for window and async.",
+    help="Maximum number of unconfirmed messages, for window and async.",
 )
 @click.option(
     "--rate",
     type=click.IntRange(0, RATE_MAX),
     default=250,
     show_default=True,
-    help="Messages per second at most; 0 is no limit.",
+    help="Maximum rate in messages per second; 0 means no limit.",
 )
 @click.option("--plain", is_flag=True, help="Print lines instead of a live screen.")
 @click.option(
@@ -77,9 +80,9 @@ def demo() -> None:
 def confirms(
     strategy: str, messages: int, seed: int, window: int, rate: int, plain: bool, management_port: int | None
 ) -> None:
-    """Publish while the broker nacks, loses and delays confirms, returns, blocks, cuts and is killed.
+    """Publish to a broker with faults: lost and late confirms, returned messages, cuts and kills.
 
-    At the end the ledger of the publisher is compared with the queue. The exit code is 0 if the strategy kept its
+    At the end, the ledger of the publisher is compared with the queue. The exit code is 0 if the strategy kept its
     promise, and 1 otherwise. The demo starts its own broker with a temporary folder.
     """
     if importlib.util.find_spec("pika") is None:
@@ -92,21 +95,21 @@ def confirms(
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     view = Plain() if plain or not has_screen() else Live()
     with tempfile.TemporaryDirectory(prefix="amqp-broker-demo-") as folder, broker(folder, management_port) as running:
-        shown = Shown(running, view, management_port is not None)
+        display = Display(running, view, management_port is not None)
         chosen = list(STRATEGIES.values()) if strategy == ALL else [STRATEGIES[strategy]]
         for one in chosen:
-            shown.run(one, messages, seed, window, rate)
+            display.run(one, messages, seed, window, rate)
         if len(chosen) > 1:
-            click.echo("\n".join(["", *screen.table(shown.results)]))
+            click.echo("\n".join(["", *screen.table(display.results)]))
         if management_port is not None and isinstance(view, Live):
-            click.prompt("Enter ends it", default="", show_default=False, prompt_suffix=" ")
-    if not all(one["is_held"] for one in shown.results):
+            click.prompt("Press Enter to end the demo", default="", show_default=False, prompt_suffix=" ")
+    if not all(one["is_held"] for one in display.results):
         sys.exit(EX_BROKEN)
 
 
 @contextmanager
 def broker(folder: str, management_port: int | None) -> Iterator[EmbeddedBroker]:
-    """A broker with a store in this folder."""
+    """Run a broker with a store in this folder."""
     from amqp_broker.server.listening import CannotListen
     from amqp_broker.testing import EmbeddedBroker
 
@@ -128,7 +131,7 @@ def has_screen() -> bool:
     return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-class Shown:
+class Display:
     """The demo in the terminal and on the web page; `results` are those of finished strategies."""
 
     def __init__(self, running: EmbeddedBroker, view: Plain | Live, has_page: bool) -> None:
@@ -164,7 +167,7 @@ class Shown:
     def _publish(self) -> None:
         """Give the figures to the current broker, for its web page."""
 
-        def attach(server: Any) -> None:
+        def attach(server: Server) -> None:
             server.node.demo = lambda: self._figures
 
         if self._has_page:

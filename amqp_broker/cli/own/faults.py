@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
 
 @click.group()
 def faults() -> None:
-    """Inject faults: docs/faults.md."""
+    """Inject faults; docs/faults.md describes them."""
 
 
 @faults.command("list")
@@ -38,7 +39,7 @@ def line_of(rule: dict[str, Any]) -> str:
     return " ".join([f"{rule['id']}: {rule['action']} on {rule['on']}", *parts, counts])
 
 
-def numbers(command: Any) -> Any:
+def numbers(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options with integers."""
     for name, help_ in (
         ("code", "Reply code of return, close_channel and close_connection."),
@@ -46,30 +47,34 @@ def numbers(command: Any) -> Any:
         ("jitter-ms", "Variation of latency in milliseconds."),
         ("delay-ms", "Delay in milliseconds."),
         ("seed", "Seed of probability and jitter."),
-        ("after", "Matches to skip first."),
-        ("times", "Hits at most."),
+        ("after", "Number of matches to skip first."),
+        ("times", "Maximum number of hits."),
     ):
         command = click.option(f"--{name}", type=int, help=help_)(command)
     return command
 
 
-def matches(command: Any) -> Any:
+def matches(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that select messages and clients."""
     for name in OF_MESSAGE:
         if name not in ("vhost", "client_property"):
-            command = click.option(f"--{name.replace('_', '-')}", help="A glob, or regex:EXPRESSION.")(command)
+            command = click.option(f"--{name.replace('_', '-')}", help="Pattern: a glob, or regex:EXPRESSION.")(command)
     return click.option("--vhost", help="Only in this vhost.")(command)
 
 
 @faults.command()
 @of_a_running_broker
 @click.argument("action", type=click.Choice(list(ACTIONS)), required=False)
-@click.option("--confirm", type=click.Choice(["nack", "drop", "delay"]), help="Short for the action confirm_...")
+@click.option(
+    "--confirm",
+    type=click.Choice(["nack", "drop", "delay"]),
+    help="Short form of the actions confirm_nack, confirm_drop and confirm_delay.",
+)
 @click.option("--on", type=click.Choice(list(KNOWN)), help="Event that triggers the action, instead of its usual one.")
 @matches
 @click.option("--client-property", multiple=True, metavar="NAME=GLOB", help="Property of the client; repeatable.")
 @numbers
-@click.option("--probability", type=float, help="Probability that a match is hit, up to 1.")
+@click.option("--probability", type=float, help="Probability that a match is a hit, from 0 to 1.")
 @click.option("--text", help="Reply text, or reason of block.")
 @click.option("--routed", "is_routed", is_flag=True, help="Also route the returned message.")
 @click.option("--mid-frame", "is_mid_frame", is_flag=True, help="Cut or reset in the middle of a frame.")

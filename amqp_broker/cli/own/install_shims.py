@@ -69,7 +69,7 @@ def shims() -> dict[str, str]:
 
 def first_lines(flags: str) -> str:
     """Return the first lines of a script that this Python runs."""
-    python = os.path.abspath(sys.executable)  # noqa: PTH100 -- a link, as in an environment, is what is meant
+    python = os.path.abspath(sys.executable)  # noqa: PTH100 -- Path.resolve() would leave the virtual environment
     if " " not in python and len(python) <= INTERPRETER_LENGTH_MAX:
         return f"#!{python} {flags}\n"
     # The shell reads the second line as a command, Python as a string.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,18 +16,19 @@ SHOWN_MAX: Final = 60
 FILTERS: Final = (
     ("--vhost", "Vhost, instead of the default one."),
     ("--exchange", "Published to this exchange; amq.default is the default one."),
-    ("--routing-key", "With a routing key like this; * stands for any characters, ? for one."),
+    ("--routing-key", "With a matching routing key; * stands for any characters, ? for one."),
     ("--queue", "Routed to this queue, or an event in it."),
     ("--event", "publish (the default), deliver, ack, nack, confirm, return, expire, drop, dead_letter or any."),
     ("--body", "With this body."),
-    ("--body-json", "With a body of JSON that contains this."),
-    ("--body-regex", "With a body that this regular expression matches somewhere."),
+    ("--body-json", "With a JSON body that contains this value."),
+    ("--body-regex", "With a body in which this regular expression matches."),
     ("--headers", "With at least these headers (a JSON object)."),
     ("--properties", "With at least these properties (a JSON object)."),
 )
 
 
-def filtered(command: Any) -> Any:
+def filtered(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that select events."""
     for name, text in reversed(FILTERS):
         command = click.option(name, default=None, help=text)(command)
     return command
@@ -34,7 +36,7 @@ def filtered(command: Any) -> Any:
 
 @click.command()
 @filtered
-@click.option("--limit", type=int, default=None, help="Number of events at most.")
+@click.option("--limit", type=int, default=None, help="Maximum number of events.")
 @click.option("--count", type=int, default=None, help="Wait for this number of matching events.")
 @click.option("--timeout", "timeout_s", type=float, default=5.0, show_default=True, help="Seconds to wait for --count.")
 @click.option("--follow", is_flag=True, help="Also show events as they occur, until Ctrl-C.")

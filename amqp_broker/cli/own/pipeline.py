@@ -78,7 +78,7 @@ def of_a_slice(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--vhost", "-p", default=None, help="Only events of this vhost."),
         click.option("--until", type=Moment(), default=None, help="Only events before this time (UTC)."),
-        click.option("--since", type=Moment(), default=None, help="Only events from this time on (UTC)."),
+        click.option("--since", type=Moment(), default=None, help="Only events at or after this time (UTC)."),
     ):
         command = option(command)
     return command
@@ -89,7 +89,7 @@ url_option = click.option("--url", default=URL, show_default=True, envvar="AMQP_
 
 @click.group()
 def pipeline() -> None:
-    """Archive a trace as Parquet, report on it, or publish it again: docs/pipeline.md."""
+    """Archive a trace as Parquet, report on it, or publish it again; docs/pipeline.md describes this."""
 
 
 @pipeline.command()
@@ -98,7 +98,7 @@ def pipeline() -> None:
 @click.option("--queue", default="trace", show_default=True, help="Queue with the trace.")
 @click.option("--queue-type", type=click.Choice(["stream", "classic"]), default="stream", show_default=True)
 @click.option("--job", type=Job(), default="", help="Name of the checkpoint: the name of the queue by default.")
-@click.option("--follow", is_flag=True, help="Go on with new events until Ctrl-C or SIGTERM.")
+@click.option("--follow", is_flag=True, help="Continue with new events until Ctrl-C or SIGTERM.")
 @click.option(
     "--every",
     "every_s",
@@ -107,8 +107,10 @@ def pipeline() -> None:
     show_default=True,
     help="Seconds between batches.",
 )
-@click.option("--max-events", "events_max", type=click.IntRange(1), default=None, help="Events per batch at most.")
-@click.option("--no-bodies", is_flag=True, help="Leave out bodies; the messages cannot be replayed then.")
+@click.option(
+    "--max-events", "events_max", type=click.IntRange(1), default=None, help="Maximum number of events per batch."
+)
+@click.option("--no-bodies", is_flag=True, help="Leave out bodies; without them, messages cannot be replayed.")
 def archive(
     folder: str, master: str, conf: tuple[str, ...], url: str, queue: str, queue_type: str, job: str, follow: bool,
     every_s: int, events_max: int | None, no_bodies: bool,
@@ -137,7 +139,8 @@ def archive(
         click.echo(f"{counted(work.events, 'event', began)} archived in {folder}.")
         if work.poisoned:
             click.echo(
-                f"{work.poisoned:,} messages were not events; the table 'poisoned' has them, with reasons.", err=True
+                f"{work.poisoned:,} messages were not events; the table 'poisoned' contains them, with reasons.",
+                err=True,
             )
 
 
@@ -273,7 +276,7 @@ def check_places(lake: str, target: str, file: str) -> None:
 
 
 def _no_lake(folder: str) -> str:
-    return f"there is no lake at '{folder}'; `amqp-broker pipeline archive` makes one"
+    return f"there is no lake at '{folder}'; `amqp-broker pipeline archive` creates one"
 
 
 @contextmanager
@@ -297,7 +300,7 @@ def session(
         spark = open_session(name, master, settings)
     except NoSpark as error:
         raise CommandError(str(error), EX_UNAVAILABLE) from None
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
@@ -309,7 +312,7 @@ def session(
 
 @contextmanager
 def closing_of(spark: SparkSession) -> Iterator[None]:
-    """Stop Spark at the end; a Java process that has ended is no error."""
+    """Stop Spark at the end; a Java process that has already ended is not an error."""
     try:
         yield
     finally:
@@ -337,7 +340,7 @@ def reason_of(text: str) -> str:
     known = _OWN_ERROR.findall(text)
     # For an error in Java, py4j's line names the called object; Java's own line has the reason.
     lines = [line.strip(" :") for line in _CALL.sub("", text).splitlines() if line.strip(" :")]
-    return str(known[-1]) if known else lines[0] if lines else "Spark failed and does not say why"
+    return str(known[-1]) if known else lines[0] if lines else "Spark failed without a reason"
 
 
 def counted(count: int, what: str, began: float) -> str:
@@ -367,5 +370,5 @@ def bar_of(progress: Progress) -> str:
     return f"[{'#' * full}{'.' * (WIDTH - full)}] {counts}"
 
 
-def _interrupt(number: int, frame: Any) -> None:
+def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt

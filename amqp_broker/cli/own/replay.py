@@ -16,8 +16,9 @@ from amqp_broker.broker.observe.capture import CapturedMessage
 from amqp_broker.cli.own.command_error import CommandError, refusal
 from amqp_broker.cli.progress_bar import showing_progress
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOINPUT, EX_USAGE
-from amqp_broker.management.documents.capture_file import CaptureFileError, read
+from amqp_broker.management.documents.capture_file import CaptureFileError, Skipped, read
 from amqp_broker.server.replay_runner import Item, Replay, ReplayLost, ReplayRunner, parse_uri
+from amqp_broker.shovel.shovel_definition import Uri
 
 DEFAULT_URL = "amqp://guest:guest@localhost:5672"
 
@@ -46,17 +47,17 @@ class Contents(NamedTuple):
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--speed", type=Speed(), default="1", help="2 is twice as fast; max only waits for confirms.")
-@click.option("--url", default=DEFAULT_URL, show_default=True, help="The broker: this one or a RabbitMQ.")
+@click.option("--speed", type=Speed(), default="1", help="Factor: 2 is twice as fast; max waits only for confirms.")
+@click.option("--url", default=DEFAULT_URL, show_default=True, help="Broker: an amqp-broker or a RabbitMQ.")
 @click.option("--vhost", default=None, help="Vhost, instead of the one in the URL.")
 @click.option("--exchange", default=None, help="Exchange, instead of the captured ones.")
 def replay(file: Path, speed: float, url: str, vhost: str | None, exchange: str | None) -> None:
     """Publish the messages in FILE with confirms, and with their original timing.
 
-    Queues, exchanges and bindings must be there. The exit code is 0 if every message was confirmed and none came back,
+    Queues, exchanges and bindings must exist. The exit code is 0 if every message was confirmed and none came back,
     65 if not, 69 if the broker was lost, 77 if it refused the login.
     """
-    contents = look_into(file)
+    contents = contents_of(file)
     try:
         uri = parse_uri(url, vhost)
     except InvalidParameter as error:
@@ -71,13 +72,13 @@ def replay(file: Path, speed: float, url: str, vhost: str | None, exchange: str 
         except ValueError as error:
             raise CommandError(str(error), EX_USAGE) from None
         if contents.skipped:
-            click.echo(f"{contents.skipped} messages are missing in the capture", err=True)
+            click.echo(f"{contents.skipped} messages are missing from the capture", err=True)
         _run(subject, uri, contents.messages)
     if subject.nacked or subject.returned:
         raise CommandError("the broker did not accept all messages", EX_DATAERR)
 
 
-def look_into(file: Path) -> Contents:
+def contents_of(file: Path) -> Contents:
     """Read a capture to its end before anything is published. Raises CommandError."""
     messages = skipped = 0
     exchanges = set()
@@ -96,13 +97,13 @@ def look_into(file: Path) -> Contents:
     return Contents(messages, skipped, frozenset(exchanges))
 
 
-def _items(captured: Iterator[Any]) -> Iterator[Item]:
+def _items(captured: Iterator[CapturedMessage | Skipped]) -> Iterator[Item]:
     for one in captured:
         if isinstance(one, CapturedMessage):
             yield one.at_us, one.message, one.mandatory
 
 
-def _run(subject: Replay, uri: Any, count: int) -> None:
+def _run(subject: Replay, uri: Uri, count: int) -> None:
     """Replay, and print the counts. Raises CommandError."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with showing_progress("replaying", count) as progress:
@@ -135,5 +136,5 @@ def counts_of(subject: Replay) -> str:
         for address, reason in subject.returns
     ]
     if subject.user_ids_left_out:
-        lines.append(f"{subject.user_ids_left_out} without their user-id, which is that of another user")
+        lines.append(f"{subject.user_ids_left_out} published without their user-id, because it names another user")
     return "\n".join(lines)

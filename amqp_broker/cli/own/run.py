@@ -61,7 +61,7 @@ def main(words: list[str]) -> int:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the options of serve and the command: the words after --, or all if the first is no option."""
+    """Return the options of serve, and the command after -- (or all words if the first is not an option)."""
     if "--" in words:
         at = words.index("--")
         return words[:at], words[at + 1 :]

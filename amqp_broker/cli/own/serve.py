@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
 import click
@@ -92,7 +92,7 @@ def explain(host: str, port: int, error: OSError) -> CommandError:
     return CommandError(f"cannot listen on {where}: {reason}.", EX_NOHOST)
 
 
-def run_loop(main: Any) -> None:
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine on uvloop if it is installed."""
     try:
         import uvloop

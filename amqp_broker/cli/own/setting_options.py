@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from amqp_broker.settings.settings import SETTINGS
 
-_TYPES: Final[dict[str, Any]] = {"str": str, "int": int, "int | None": int}
+_TYPES: Final[dict[str, type]] = {"str": str, "int": int, "int | None": int}
 
 
 def settings_as_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -77,7 +77,7 @@ def info(data_dir: str | None, as_json: bool) -> None:
     for queue in summary.queues:
         count = f"{queue.messages} messages, {shown(queue.bytes)}"
         click.echo(f"  {queue.name} in vhost {queue.vhost} ({queue.type}): {count}")
-    oldest = f", first that of {summary.oldest_garbage}" if summary.oldest_garbage else ""
+    oldest = f", next a part of {summary.oldest_garbage}" if summary.oldest_garbage else ""
     click.echo(f"to be deleted: {summary.garbage or 'nothing'}{oldest}")
     for problem in summary.problems:
         click.echo(problem, err=True)
@@ -113,7 +113,7 @@ def compact(data_dir: str | None) -> None:
 def backup(data_dir: str | None, to: str) -> None:
     """Copy a store, also while a broker uses it.
 
-    The copy has everything that was confirmed before. A broker can be started on it.
+    The copy contains everything that was confirmed before the backup began. A broker can be started on it.
     """
     with showing_progress("Checking") as progress:
         size = copies.back_up(folder_of(data_dir), Path(to), progress.step)

@@ -21,7 +21,7 @@ vhost_option = click.option("--vhost", "-p", default="/", show_default=True, hel
 
 @click.group()
 def trace() -> None:
-    """Keep the events of messages in a stream queue: docs/pipeline.md."""
+    """Keep the events of messages in a stream queue; docs/pipeline.md describes them."""
 
 
 @trace.command()
@@ -32,7 +32,7 @@ def trace() -> None:
     "age_max",
     default=AGE_MAX,
     show_default=True,
-    help="Age at which events are dropped (Y, M, D, h, m, s).",
+    help="Maximum age of events; the units are Y, M, D, h, m and s.",
 )
 @click.option(
     "--max-length-bytes",
@@ -40,7 +40,7 @@ def trace() -> None:
     type=int,
     default=BYTES_MAX,
     show_default=True,
-    help="Size beyond which old ones are dropped.",
+    help="Maximum size of the queue; older events are dropped.",
 )
 @click.option("--plain", is_flag=True, help="Keep only the events of RabbitMQ's firehose.")
 @of_a_running_broker

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from amqp_broker.cli.rabbitmq.admin_objects import NOUNS, OBJECTS
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS
+from amqp_broker.cli.rabbitmq.command import Misuse
 from amqp_broker.cli.rabbitmq.options import Kind, Option, flags_of, read_words
+
+if TYPE_CHECKING:
+    import ssl
 
 # Options of the connection and of the output; v1's names, and v2's beside them.
 OPTIONS = (
@@ -23,7 +27,7 @@ OPTIONS = (
     Option("node", "SECTION", "section of that file", "N", default="default"),
     Option("format", "FORMAT", ", ".join(FORMATS), "f", default="table"),
     Option("sort", "COLUMN", "sort lists by this column", "S"),
-    Option("sort-reverse", about="sort in the other direction", letters="R"),
+    Option("sort-reverse", about="sort in reverse order", letters="R"),
     Option("depth", "N", "levels of nested values that tables show", "d", default="1"),
     Option("quiet", about="no messages", letters="q"),
     Option("request-timeout", "S", "give up after S seconds", "t", ("timeout",), "120"),
@@ -32,7 +36,7 @@ OPTIONS = (
     Option("ssl-cert-file", "FILE", "certificate of the client"),
     Option("ssl-key-file", "FILE", "key of that certificate"),
     Option("ssl-insecure", about="do not check the certificate of the server", letters="k", also=("insecure",)),
-    Option("ssl-disable-hostname-verification", about="do not check the name in that certificate"),
+    Option("ssl-disable-hostname-verification", about="do not check the host name in that certificate"),
     Option("bash-completion", about="print a completion script for bash"),
     Option("help", about="print this help", letters="h"),
     Option("version", about="print the version"),
@@ -41,10 +45,6 @@ OPTIONS = (
     Option("non-interactive"),
 )
 BY_FLAG = flags_of(OPTIONS)
-
-
-class Wrong(Exception):
-    """The command line is invalid."""
 
 
 class Line(NamedTuple):
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 def understand(words: list[str], verbs: Container[str]) -> Line:
-    """Return the parts of a command line. Raises Wrong."""
+    """Return the parts of a command line. Raises Misuse."""
     is_v1 = any("=" in word and not word.startswith("-") for word in words)
     line = Line({}, [], {})
 
@@ -70,16 +70,16 @@ def understand(words: list[str], verbs: Container[str]) -> Line:
     for word in read_words(words, find):
         name, equals, value = word.text.partition("=")
         if word.kind is Kind.UNKNOWN:
-            raise Wrong(f"no such option: {word.text}")
+            raise Misuse(f"no such option: {word.text}")
         if word.kind is Kind.INCOMPLETE:
-            raise Wrong(f"{word.text} option requires 1 argument")
+            raise Misuse(f"{word.text} option requires 1 argument")
         if word.option is not None:
             (line.options if word.option in OPTIONS else line.given)[word.option.key] = word.value
         elif equals and line.words and line.words[0] not in ("list", "show", "export", "import"):
             line.given[name] = value
         else:
             line.words.append(word.text)
-    return line._replace(words=turned_round(line.words, verbs))
+    return line._replace(words=in_order_of_v1(line.words, verbs))
 
 
 def own_names(words: list[str]) -> set[str]:
@@ -91,7 +91,7 @@ def own_names(words: list[str]) -> set[str]:
     return (needed | set(OBJECTS[kind].optional)) - {"vhost"}
 
 
-def turned_round(words: list[str], verbs: Container[str]) -> list[str]:
+def in_order_of_v1(words: list[str], verbs: Container[str]) -> list[str]:
     """Return the words in the order of v1: v2 has `queues declare` and `publish message`."""
     if len(words) > 1 and words[0] in NOUNS and words[1] in verbs:
         words = [words[1], words[0], *words[2:]]
@@ -103,13 +103,13 @@ def turned_round(words: list[str], verbs: Container[str]) -> list[str]:
 
 
 def from_file(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options in a section of the configuration file. Raises Wrong."""
+    """Return the options in a section of the configuration file. Raises Misuse."""
     home = os.environ.get("HOME")
     path = options.get("config") or (f"{home}/.rabbitmqadmin.conf" if home else "")
     section = options.get("node", "default")
     if not path or not os.path.isfile(path):  # noqa: PTH113
         if "config" in options:
-            raise Wrong(f"Could not read config file '{path}'")
+            raise Misuse(f"Could not read config file '{path}'")
         return {}
     import configparser
 
@@ -120,11 +120,11 @@ def from_file(options: Mapping[str, str]) -> dict[str, str]:
     except configparser.NoSectionError:
         if section == "default":
             return {}
-        raise Wrong(f"Could not read section '{section}' in config file '{path}'") from None
+        raise Misuse(f"Could not read section '{section}' in config file '{path}'") from None
     except (OSError, UnicodeDecodeError):
-        raise Wrong(f"Could not read config file '{path}'") from None
+        raise Misuse(f"Could not read config file '{path}'") from None
     except configparser.Error as error:
-        raise Wrong(str(error)) from None
+        raise Misuse(str(error)) from None
     # The files of v2 are TOML, which only differs by its quotation marks here.
     keys = {name: BY_FLAG[f"--{name}"].key if f"--{name}" in BY_FLAG else name for name in found}
     values = {keys[name]: value.strip("\"'") for name, value in found.items()}
@@ -132,14 +132,14 @@ def from_file(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_uri(uri: str) -> dict[str, str]:
-    """Return host, port, user and password of a URI as options. Raises Wrong."""
+    """Return host, port, user and password of a URI as options. Raises Misuse."""
     from urllib.parse import unquote, urlsplit
 
     try:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError as error:
-        raise Wrong(f"'{uri}' is no URI: {error}") from None
+        raise Misuse(f"'{uri}' is not a URI: {error}") from None
     found = {"host": parts.hostname, "port": port, "username": parts.username, "password": parts.password}
     options = {name: unquote(str(value)) for name, value in found.items() if value is not None}
     if parts.scheme == "https":
@@ -147,7 +147,7 @@ def from_uri(uri: str) -> dict[str, str]:
     return options
 
 
-def tls_of(options: Mapping[str, str]) -> Any:
+def tls_of(options: Mapping[str, str]) -> ssl.SSLContext:
     import ssl
 
     context = ssl.create_default_context(cafile=options.get("ssl_ca_cert_file"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 # Columns that come first where all columns are shown.
@@ -32,7 +32,7 @@ def print_list(
     names = list(columns) or sorted({name for row in rows for name in row}, key=_place)
     table = [[_text(row.get(name, "")) for name in names] for row in rows]
     if table:
-        FORMATS[style](names, table, is_quiet)
+        TABLES[style](names, table, is_quiet)
     elif not is_quiet:
         print("No items")
 
@@ -98,12 +98,11 @@ def _bash(names: Sequence[str], table: list[list[str]], is_quiet: bool) -> None:
         print(" ".join(row[at] for row in table))
 
 
-FORMATS: dict[str, Any] = {
+TABLES: dict[str, Callable[[Sequence[str], list[list[str]], bool], None]] = {
     "table": _table,
     "tsv": _tsv,
     "kvp": _kvp,
     "long": _long,
     "bash": _bash,
-    "raw_json": None,
-    "pretty_json": None,
 }
+FORMATS = (*TABLES, "raw_json", "pretty_json")

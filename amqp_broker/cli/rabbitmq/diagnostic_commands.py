@@ -20,7 +20,9 @@ def says_only(text: str) -> Callable[[Call], str]:
     return lambda call: call.fill(text)
 
 
-def check(name: str, about: str, says: str, run: Any, usage: str = TIMEOUT, **further: Any) -> Command:
+def check(
+    name: str, about: str, says: str, run: Callable[[Call], Any], usage: str = TIMEOUT, **further: Any
+) -> Command:
     return Command(name, usage, about, CHECKS, says=says, run=run, **{"tools": ONLY, **further})
 
 

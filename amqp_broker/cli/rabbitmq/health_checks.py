@@ -6,6 +6,7 @@ import socket
 
 from amqp_broker.cli.rabbitmq.command import Call, Failure, failed
 from amqp_broker.cli.rabbitmq.node_status import alarm_lines, listener_lines, status_of
+from amqp_broker.exit_codes import EX_UNAVAILABLE
 
 PROTOCOLS = {
     "amqp091": "amqp",
@@ -71,7 +72,7 @@ def alarms(call: Call) -> str:
 def check_alarms(call: Call) -> str:
     lines = alarm_lines(call, status_of(call))
     if lines:
-        raise Failure("\n".join(lines), 69)
+        raise Failure("\n".join(lines), EX_UNAVAILABLE)
     return f"Node {call.node} reported no alarms, local or clusterwide"
 
 
@@ -89,7 +90,7 @@ def check_port_listener(call: Call) -> str:
         raise Failure(
             f"No listener for port {port} is active on node {call.node}. "
             f"Found listeners that use the following ports: {', '.join(map(str, ports))}",
-            69,
+            EX_UNAVAILABLE,
         )
     return f"A listener for port {port} is running on node {call.node}."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from amqp_broker.cli.node_finder import NotRunning
 from amqp_broker.cli.rabbitmq.command import (
@@ -188,8 +189,8 @@ def announce_level(call: Call, text: str, verb: Callable[[Call], None]) -> None:
     verb(call)
 
 
-def _raise(failure: Failure) -> None:
-    raise failure
+def rotate_logs(call: Call) -> NoReturn:
+    raise failed("This command does not rotate logs anymore [deprecated]")
 
 
 COMMANDS = (
@@ -286,7 +287,7 @@ COMMANDS = (
         "Does nothing [deprecated]",
         "Nodes",
         "",
-        run=lambda call: _raise(failed("This command does not rotate logs anymore [deprecated]")),
+        run=rotate_logs,
     ),
     simple(
         "force_boot",

@@ -55,8 +55,9 @@ def shown_listeners(call: Call, listeners: Sequence[dict[str, Any]]) -> list[dic
     ]
 
 
-def section(title: str, lines: Sequence[str]) -> str:
-    return "\n".join([heading(title), "", *(lines or ["(none)"]), ""])
+def sections(*parts: tuple[str, Sequence[str]]) -> str:
+    """Return a text of sections, each with a title and lines."""
+    return "\n".join("\n".join([heading(title), "", *(lines or ["(none)"]), ""]) for title, lines in parts).rstrip("\n")
 
 
 def alarm_lines(call: Call, found: dict[str, Any]) -> list[str]:
@@ -75,55 +76,53 @@ def version(call: Call) -> str:
 
 def status(call: Call) -> Report:
     found = status_of(call)
-    gb = f"{found['memory_used'] / GB:.4f} gb"
-    text = "\n".join(
-        [
-            section(
-                "Runtime",
-                [
-                    f"OS PID: {found['pid']}",
-                    f"OS: {found['os']}",
-                    f"Uptime (seconds): {found['uptime_s']}",
-                    "Is under maintenance?: false",
-                    f"RabbitMQ version: {found['version']}",
-                    f"Node name: {call.node}",
-                    f"Python: {found['python']}",
-                ],
-            ),
-            section("Plugins", ["Enabled plugin file: (none)", "Enabled plugins:"]),
-            section("Data directory", [f"Node data directory: {found['data_folder'] or '(none)'}"]),
-            section("Config files", []),
-            section("Log file(s)", [" * <stdout>"]),
-            section("Alarms", alarm_lines(call, found)),
-            section(
-                "Memory",
-                [
-                    f"Total memory used: {gb}",
-                    "Calculation strategy: rss",
-                    f"Memory high watermark setting: {found['memory_setting']} of available memory, "
-                    f"computed to: {found['memory_limit'] / GB:.4f} gb",
-                ],
-            ),
-            section("File Descriptors", [f"Total: {found['descriptors_used']}, limit: {found['descriptors_limit']}"]),
-            section(
-                "Free Disk Space",
-                [
-                    f"Low free disk space watermark: {found['disk_free_limit'] / GB:.4f} gb",
-                    f"Free disk space: {found['disk_free'] / GB:.4f} gb",
-                ],
-            ),
-            section(
-                "Totals",
-                [
-                    f"Connection count: {found['connections']}",
-                    f"Queue count: {found['queues']}",
-                    f"Virtual host count: {found['vhosts']}",
-                ],
-            ),
-            section("Listeners", listener_lines(found["listeners"])).rstrip("\n"),
-        ]
+    text = sections(
+        (
+            "Runtime",
+            [
+                f"OS PID: {found['pid']}",
+                f"OS: {found['os']}",
+                f"Uptime (seconds): {found['uptime_s']}",
+                "Is under maintenance?: false",
+                f"RabbitMQ version: {found['version']}",
+                f"Node name: {call.node}",
+                f"Python: {found['python']}",
+            ],
+        ),
+        ("Plugins", ["Enabled plugin file: (none)", "Enabled plugins:"]),
+        ("Data directory", [f"Node data directory: {found['data_folder'] or '(none)'}"]),
+        ("Config files", []),
+        ("Log file(s)", [" * <stdout>"]),
+        ("Alarms", alarm_lines(call, found)),
+        ("Memory", memory_lines(found)),
+        ("File Descriptors", [f"Total: {found['descriptors_used']}, limit: {found['descriptors_limit']}"]),
+        (
+            "Free Disk Space",
+            [
+                f"Low free disk space watermark: {found['disk_free_limit'] / GB:.4f} gb",
+                f"Free disk space: {found['disk_free'] / GB:.4f} gb",
+            ],
+        ),
+        (
+            "Totals",
+            [
+                f"Connection count: {found['connections']}",
+                f"Queue count: {found['queues']}",
+                f"Virtual host count: {found['vhosts']}",
+            ],
+        ),
+        ("Listeners", listener_lines(found["listeners"])),
     )
     return Report(text, status_value(call, found))
+
+
+def memory_lines(found: dict[str, Any]) -> list[str]:
+    return [
+        f"Total memory used: {found['memory_used'] / GB:.4f} gb",
+        "Calculation strategy: rss",
+        f"Memory high watermark setting: {found['memory_setting']} of available memory, "
+        f"computed to: {found['memory_limit'] / GB:.4f} gb",
+    ]
 
 
 def status_value(call: Call, found: dict[str, Any]) -> dict[str, Any]:
@@ -156,18 +155,16 @@ def cluster_status(call: Call) -> Report:
     flags = call.get("/api/feature-flags")
     name = call.get("/api/overview")["cluster_name"]
     lines = listener_lines(found["listeners"], f"Node: {node}, i")
-    text = "\n".join(
-        [
-            section("Basics", [f"Cluster name: {name}"]),
-            section("Disk Nodes", [node]),
-            section("Running Nodes", [node]),
-            section("Versions", [f"{node}: RabbitMQ {found['version']} on Python {found['python']}"]),
-            section("Maintenance status", [f"Node: {node}, status: not under maintenance"]),
-            section("Alarms", alarm_lines(call, found)),
-            section("Network Partitions", []),
-            section("Listeners", lines),
-            section("Feature flags", [f"Flag: {flag['name']}, state: {flag['state']}" for flag in flags]).rstrip("\n"),
-        ]
+    text = sections(
+        ("Basics", [f"Cluster name: {name}"]),
+        ("Disk Nodes", [node]),
+        ("Running Nodes", [node]),
+        ("Versions", [f"{node}: RabbitMQ {found['version']} on Python {found['python']}"]),
+        ("Maintenance status", [f"Node: {node}, status: not under maintenance"]),
+        ("Alarms", alarm_lines(call, found)),
+        ("Network Partitions", []),
+        ("Listeners", lines),
+        ("Feature flags", [f"Flag: {flag['name']}, state: {flag['state']}" for flag in flags]),
     )
     value = {
         "alarms": alarm_lines(call, found),

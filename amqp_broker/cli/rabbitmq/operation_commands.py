@@ -10,11 +10,20 @@ from typing import Any
 
 from amqp_broker.cli.progress_bar import showing_progress
 from amqp_broker.cli.rabbitmq.columns import Atom, pid_of
-from amqp_broker.cli.rabbitmq.command import OPERATIONS, Call, Missing, Misuse, failed, octets_of, path_of, simple
-from amqp_broker.cli.rabbitmq.list_commands import NO_VHOST
-from amqp_broker.cli.rabbitmq.policy_commands import json_of
+from amqp_broker.cli.rabbitmq.command import (
+    NO_VHOST,
+    OPERATIONS,
+    Call,
+    Missing,
+    Misuse,
+    failed,
+    json_of,
+    octets_of,
+    path_of,
+    simple,
+)
 from amqp_broker.cli.standard_streams import read_input
-from amqp_broker.exit_codes import EX_DATAERR, EX_USAGE
+from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE, EX_USAGE
 
 # Definitions
 
@@ -136,7 +145,7 @@ def says_flags(call: Call) -> None:
     call.options["what"] = "all feature flags" if name == "all" else f'feature flag "{name}"'
 
 
-# Expressions of Erlang that `eval` supports
+# Erlang expressions that `eval` supports.
 EXPRESSIONS: dict[str, Callable[[Call], Any]] = {
     "node()": lambda call: Atom(call.node),
     "erlang:node()": lambda call: Atom(call.node),
@@ -150,11 +159,11 @@ def evaluate(call: Call) -> Any:
     expression = call.arguments[0].strip().rstrip(".").strip()
     known = EXPRESSIONS.get(expression.replace(" ", ""))
     if known is None:
-        raise failed(f"this broker has no Erlang; of expressions it knows {', '.join(EXPRESSIONS)}")
+        raise failed(f"this broker has no Erlang; it evaluates only {', '.join(EXPRESSIONS)}")
     return known(call)
 
 
-NO_QUEUE = Missing("/api/queues/{vhost}/{0}", "Error:\nnot_found", 69)
+NO_QUEUE = Missing("/api/queues/{vhost}/{0}", "Error:\nnot_found", EX_UNAVAILABLE)
 
 COMMANDS = (
     simple(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, Misuse, failed
@@ -223,11 +223,11 @@ def directories(call: Call) -> str:
             else f"Listing plugin directories used by node {call.node}",
             flush=True,
         )
-    folder = os.environ.get("RABBITMQ_PLUGINS_DIR", "(none: what plugins do is built in)")
+    folder = os.environ.get("RABBITMQ_PLUGINS_DIR", "(none: plugins are built in)")
     return f"Plugin archives directory: {folder}\nPlugin expansion directory: (none)\nEnabled plugins file: {file_of()}"
 
 
-def command(name: str, usage: str, about: str, run: Any, **further: Any) -> Command:
+def command(name: str, usage: str, about: str, run: Callable[[Call], Any], **further: Any) -> Command:
     return Command(name, usage, about, GROUP, run=run, tools=(PLUGINS,), is_for_stopped=True, **further)
 
 

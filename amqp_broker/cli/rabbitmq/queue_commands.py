@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from amqp_broker.cli.rabbitmq.columns import Atom
 from amqp_broker.cli.rabbitmq.command import DIAGNOSTICS, QUEUES, Call, Command, failed
@@ -41,11 +42,13 @@ def rebalance(call: Call) -> Rows:
     return Rows(names, [[Atom(call.node), kinds.count("quorum"), 0]])
 
 
-def only_node(call: Call) -> None:
-    raise failed("this broker is a single node, which has every member of each queue")
+def only_node(call: Call) -> NoReturn:
+    raise failed("this broker is a single node, which holds every member of each queue")
 
 
-def command(name: str, usage: str, about: str, says: str, run: Any, tools: tuple[str, ...] = (QUEUES,)) -> Command:
+def command(
+    name: str, usage: str, about: str, says: str, run: Callable[[Call], Rows], tools: tuple[str, ...] = (QUEUES,)
+) -> Command:
     return Command(name, usage, about, GROUP, says=says, run=run, tools=tools)
 
 

@@ -1,7 +1,7 @@
 """`rabbitmqadmin`: a command line for the HTTP API of this broker, or of RabbitMQ.
 
 It takes what v1 takes (`declare queue name=q durable=true`) and what v2 takes (`declare queue --name q --durable true`,
-`queues declare --name q`). One table of objects says what can be declared, deleted and listed.
+`queues declare --name q`). One table of objects states what can be declared, deleted and listed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 from amqp_broker.cli.http_api import Answered, Api, Place, Unreachable
 from amqp_broker.cli.rabbitmq.admin_objects import CHECKS, JSON_FIELDS, NOUNS, OBJECTS, TRUTH_FIELDS, Listed, Object
-from amqp_broker.cli.rabbitmq.admin_options import OPTIONS, Line, Wrong, from_file, from_uri, tls_of, understand
+from amqp_broker.cli.rabbitmq.admin_options import OPTIONS, Line, from_file, from_uri, tls_of, understand
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS, print_list
-from amqp_broker.cli.rabbitmq.command import is_number, path_of
+from amqp_broker.cli.rabbitmq.command import Misuse, is_number, path_of
 from amqp_broker.cli.rabbitmq.options import Option, help_lines
 from amqp_broker.cli.standard_streams import finish_output, not_text, read_input
 
 EX_FAILED = 1
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The broker refused the request."""
 
 
@@ -35,13 +35,13 @@ def main(words: list[str]) -> int:
 def _main(words: list[str]) -> int:
     try:
         if word := not_text(words):
-            raise Wrong(f"{word} is not text in UTF-8")
+            raise Misuse(f"{word} is not text in UTF-8")
         line = understand(words, VERBS)
         Admin(line).run()
-    except Wrong as error:
+    except Misuse as error:
         print(f"\nERROR: {error}\n\nrabbitmqadmin --help for help\n", file=sys.stderr)
         return EX_FAILED
-    except (Refused, Unreachable, OSError) as error:
+    except (RequestRefused, Unreachable, OSError) as error:
         if isinstance(error, BrokenPipeError):
             return 0
         text = f"Could not connect: {error}" if isinstance(error, Unreachable) else str(error)
@@ -68,7 +68,7 @@ class Admin:
             print(text)
 
     def run(self) -> None:
-        """Run the command. Raises Wrong, Refused and Unreachable."""
+        """Run the command. Raises Misuse, RequestRefused and Unreachable."""
         if "version" in self.options:
             from amqp_broker.settings.profiles import DEFAULT, PROFILES
 
@@ -81,21 +81,21 @@ class Admin:
             self.do_help()
             return
         if not self.words:
-            raise Wrong("Action not specified")
+            raise Misuse("Action not specified")
         verb = VERBS.get(self.words[0].replace("-", "_"))
         if verb is None:
-            raise Wrong(f"Action {self.words[0]} not understood")
+            raise Misuse(f"Action {self.words[0]} not understood")
         verb.run(self)
 
     def number(self, name: str) -> float:
-        """Return the number in an option. Raises Wrong."""
+        """Return the number in an option. Raises Misuse."""
         text = self.options[name]
         if not is_number(text):
-            raise Wrong(f"--{name.replace('_', '-')} is '{text}', which is not a number")
+            raise Misuse(f"--{name.replace('_', '-')} is '{text}', which is not a number")
         return float(text)
 
     def ask(self, method: str, path: str, body: Any = None) -> Answered:
-        """Return the answer of the API. Raises Refused and Unreachable."""
+        """Return the answer of the API. Raises RequestRefused and Unreachable."""
         options = self.options
         login = f"{options['username']}:{options['password']}".encode()
         place = Place(
@@ -107,13 +107,13 @@ class Admin:
         target = f"{options.get('path_prefix', '')}/api{path}"
         answer = Api(place, self.number("request_timeout")).ask(method, target, body)
         if answer.status == 401:
-            raise Refused(f"Access refused: {target}")
+            raise RequestRefused(f"Access refused: {target}")
         if answer.status == 404:
             if "idempotently" in self.given:
                 return answer
-            raise Refused(f"Not found: {target}")
+            raise RequestRefused(f"Not found: {target}")
         if not answer.is_ok:
-            raise Refused(answer.reason)
+            raise RequestRefused(answer.reason)
         return answer
 
     # Commands
@@ -125,7 +125,7 @@ class Admin:
         noun = self.words[1] if len(self.words) > 1 else ""
         kind = OBJECTS[NOUNS[noun]].listed if noun in NOUNS else None
         if kind is None:
-            raise Wrong(f"Don't know how to list {noun}")
+            raise Misuse(f"Don't know how to list {noun}")
         path = kind.path
         if kind.has_vhost and "vhost" in self.options:
             path += "/" + path_of(self.options["vhost"])
@@ -133,14 +133,14 @@ class Admin:
 
     def do_show(self) -> None:
         if self.words[1:2] != ["overview"]:
-            raise Wrong(f"Don't know how to show {' '.join(self.words[1:])}")
+            raise Misuse(f"Don't know how to show {' '.join(self.words[1:])}")
         columns = ("rabbitmq_version", "cluster_name", "queue_totals.messages", "object_totals.queues")
         self.print_answer("/overview", Listed("/overview", columns=columns), self.words[2:])
 
     def print_answer(self, path: str, kind: Listed, columns: list[str]) -> None:
         options = self.options
         if options["format"] not in FORMATS:
-            raise Wrong(f"Format {options['format']} not recognised")
+            raise Misuse(f"Format {options['format']} not recognised")
         if not columns and options["depth"] == "1" and "json" not in options["format"]:
             columns = list(kind.columns)
         query = [f"columns={','.join(map(path_of, columns))}"] if columns else []
@@ -154,16 +154,16 @@ class Admin:
 
     def object_of(self) -> tuple[str, Object]:
         if len(self.words) < 2:
-            raise Wrong("Type not specified")
+            raise Misuse("Type not specified")
         noun = self.words[1]
         if noun not in NOUNS:
-            raise Wrong(f"Type {noun} not recognised")
+            raise Misuse(f"Type {noun} not recognised")
         if len(self.words) > 2:
-            raise Wrong(f'Argument "{self.words[2]}" not in the name=value format')
+            raise Misuse(f'Argument "{self.words[2]}" not in the name=value format')
         return NOUNS[noun], OBJECTS[NOUNS[noun]]
 
     def values(self, needed: tuple[str, ...], optional: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given fields, converted, and defaults for others. Raises Wrong."""
+        """Return the given fields, converted, and defaults for others. Raises Misuse."""
         names = {name for names in needed for name in names.split("|")}
         values = {name: value for name, value in optional.items() if value is not None}
         for name, text in self.given.items():
@@ -171,18 +171,18 @@ class Admin:
                 continue
             name = {"apply_to": "apply-to", "queue_type": "type"}.get(name, name)
             if name not in names and name not in optional and name != "vhost":
-                raise Wrong(f'Argument "{name}" is not recognised')
+                raise Misuse(f'Argument "{name}" is not recognised')
             values[name] = understood(name, text)
         for choice in needed:
             if not set(choice.split("|")) & set(values):
-                raise Wrong(f'mandatory argument "{choice}" is required')
+                raise Misuse(f'mandatory argument "{choice}" is required')
         values.setdefault("vhost", self.options.get("vhost", "/"))
         return values
 
     def do_declare(self) -> None:
         kind, thing = self.object_of()
         if not thing.path:
-            raise Wrong(f"Don't know how to declare {kind}")
+            raise Misuse(f"Don't know how to declare {kind}")
         values = self.values(thing.needed, thing.optional)
         if kind == "queue" and "type" in values:
             values["arguments"] = {**values.get("arguments", {}), "x-queue-type": values.pop("type")}
@@ -192,7 +192,7 @@ class Admin:
     def do_delete(self) -> None:
         kind, thing = self.object_of()
         if not thing.named_by:
-            raise Wrong(f"Don't know how to delete {kind}")
+            raise Misuse(f"Don't know how to delete {kind}")
         optional: dict[str, Any] = {"properties_key": "~", "routing_key": None} if kind == "binding" else {}
         values = self.values(thing.named_by, optional)
         if "routing_key" in values and "properties_key" not in self.given:
@@ -235,7 +235,7 @@ class Admin:
         values["ackmode"] = values.pop("ack_mode", values["ackmode"])
         path, file = filled("/queues/{vhost}/{queue}/get", values), values.pop("payload_file", None)
         if file and values["count"] != "1":
-            raise Wrong("Cannot get multiple messages using payload_file")
+            raise Misuse("Cannot get multiple messages using payload_file")
         items = self.ask("POST", path, values).value
         columns: list[str] = []
         if file and items:
@@ -251,7 +251,7 @@ class Admin:
         """Return the file of an export or import."""
         words = self.words[1:] or [self.given[name] for name in ("file",) if name in self.given]
         if len(words) != 1:
-            raise Wrong("Exactly one argument required")
+            raise Misuse("Exactly one argument required")
         return words[0]
 
     def definitions_path(self) -> str:
@@ -275,11 +275,11 @@ class Admin:
     def do_health_check(self) -> None:
         name = (self.words[1] if len(self.words) > 1 else "").replace("-", "_")
         if name not in CHECKS:
-            raise Wrong(f"health check must be one of {', '.join(CHECKS)}")
+            raise Misuse(f"health check must be one of {', '.join(CHECKS)}")
         try:
             self.ask("GET", CHECKS[name].format_map({"port": "5672", "protocol": "amqp", **self.given}))
-        except Refused as refusal:
-            raise Refused(f"health check failed: {refusal}") from None
+        except RequestRefused as refusal:
+            raise RequestRefused(f"health check failed: {refusal}") from None
         self.print("health check passed")
 
     def do_rebalance(self) -> None:
@@ -296,12 +296,12 @@ class Admin:
 
 
 def understood(name: str, text: str) -> Any:
-    """Return a field for the API. Raises Wrong."""
+    """Return a field for the API. Raises Misuse."""
     if name in JSON_FIELDS:
         try:
             return json.loads(text)
         except ValueError:
-            raise Wrong(f"Could not parse JSON:\n  {text}") from None
+            raise Misuse(f"Could not parse JSON:\n  {text}") from None
     if name in TRUTH_FIELDS:
         return text.lower() in ("true", "1", "yes")
     return text
@@ -361,7 +361,7 @@ def help_text() -> str:
         lines.append(f"  {f'{name} {verb.usage}':31}  {verb.about}".rstrip())
     lines += [
         "",
-        "Arguments can also be written --name VALUE, and commands the other way round: queues declare --name q.",
+        "Arguments can also be written --name VALUE, and commands in the order of v2: queues declare --name q.",
     ]
     return "\n".join([*lines, "", *help_lines(OPTIONS, layout, 44), ""])
 

@@ -74,6 +74,6 @@ def test_an_existing_file_is_not_overwritten(broker: Serving, tmp_path: Path) ->
     file = tmp_path / "run.jsonl"
     file.write_text("precious", "utf-8")
     done = run("capture", str(file), "--node", str(broker.port))
-    assert (done.returncode, done.stderr) == (73, f"amqp-broker: '{file}' exists already.\n")
+    assert (done.returncode, done.stderr) == (73, f"amqp-broker: '{file}' already exists.\n")
     assert file.read_text("utf-8") == "precious"
     assert run("capture", str(tmp_path / "no" / "run"), "--node", str(broker.port)).returncode == 73

@@ -186,7 +186,7 @@ def test_sigterm_ends_the_demo_and_leaves_no_files(tmp_path: Path) -> None:
 
 def test_the_page_has_the_figures_and_stays_until_enter_is_pressed() -> None:
     terminal = OnTerminal(*QUICK, "--management-port", "0")
-    terminal.until(lambda: "Enter ends it" in terminal.output)
+    terminal.until(lambda: "Press Enter to end the demo" in terminal.output)
     found = re.search(r"The page: (http://127\.0\.0\.1:\d+)/#/demo", terminal.output)
     assert found is not None
     request = urllib.request.Request(

@@ -140,7 +140,7 @@ def test_a_time_without_an_offset_is_utc() -> None:
             "An error occurred while calling o1.load.\n: org.apache.Wrong: [NOT_FOUND] There is none.\n\tat java",
             "org.apache.Wrong: [NOT_FOUND] There is none.",
         ),
-        ("", "Spark failed and does not say why"),
+        ("", "Spark failed without a reason"),
     ],
 )
 def test_the_reason_is_found_among_sparks_lines(text: str, reason: str) -> None:

@@ -60,7 +60,7 @@ def test_returned_and_missing_messages_are_reported(url: str, tmp_path: Path) ->
     assert done.returncode == 65
     assert done.stdout.splitlines()[1] == "returned: exchange '', routing key 'nowhere': 312 NO_ROUTE"
     assert done.stderr.splitlines() == [
-        "4 messages are missing in the capture",
+        "4 messages are missing from the capture",
         "amqp-broker: the broker did not accept all messages.",
     ]
 

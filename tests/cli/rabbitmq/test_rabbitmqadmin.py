@@ -173,8 +173,8 @@ def test_a_health_check_fails_with_the_brokers_reason() -> None:
     [
         ("-P abc list queues", "--port is 'abc', which is not a number"),
         ("-t abc list queues", "--request-timeout is 'abc', which is not a number"),
-        ("-U http://[ list queues", "'http://[' is no URI"),
-        ("-U http://h:abc list queues", "'http://h:abc' is no URI"),
+        ("-U http://[ list queues", "'http://[' is not a URI"),
+        ("-U http://h:abc list queues", "'http://h:abc' is not a URI"),
         ("-c /dev/null/x list queues", "Could not read config file '/dev/null/x'"),
     ],
 )
