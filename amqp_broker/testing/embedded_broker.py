@@ -254,9 +254,9 @@ class EmbeddedBroker:
 
     def snapshot(self, vhost: str = "/") -> dict[str, Any]:
         """Return the definitions and messages of a vhost as a JSON document. Raise DoesNotExist."""
-        from amqp_broker.management.documents.snapshots import taken
+        from amqp_broker.management.documents.snapshots import take_snapshot
 
-        return self.ask(lambda server: taken(server.broker, vhost))
+        return self.ask(lambda server: take_snapshot(server.broker, vhost))
 
     def restore(self, snapshot: dict[str, Any], vhost: str = "/", *, clear: bool = False) -> None:
         """Restore a snapshot to a vhost, which is created if it does not exist. TTLs continue from now.

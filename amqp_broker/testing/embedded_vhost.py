@@ -127,7 +127,7 @@ class EmbeddedVHost:
 
     def import_definitions(self, document: Any) -> None:
         """Import a definitions document, as exported by RabbitMQ or amqp-broker. Raise DefinitionsError."""
-        from amqp_broker.management.documents.exporting import import_
+        from amqp_broker.management.documents.importing import import_
 
         self.broker.ask(lambda server: import_(server.broker, document, self.name))
 

@@ -5,7 +5,8 @@
     {"skipped": 3}
 
 A binary body is `body_base64`. `properties` are those of the HTTP API. If JSON cannot represent them exactly (it has
-one type of integers, AMQP has seven), `properties_base64` has the property list as on the wire, and takes precedence.
+one type of integers, AMQP has seven), `properties_base64` contains the property list as on the wire, which takes
+precedence.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _PROPERTIES: Final = frozenset(name for name, _, _ in PROPERTIES)
 
 
 class CaptureFileError(ValueError):
-    """A file is not a valid capture; the text says where and why."""
+    """A file is not a valid capture; the text states the line and the reason."""
 
 
 class Header(NamedTuple):
@@ -73,19 +74,23 @@ def skipped_line(count: int) -> bytes:
 
 
 def message_line(captured: CapturedMessage) -> bytes:
-    message, told = captured.message, dict[str, Any]()
-    told |= {"at_us": captured.at_us, "exchange": message.exchange, "routing_key": message.routing_key}
+    message = captured.message
+    entry: dict[str, Any] = {
+        "at_us": captured.at_us,
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+    }
     if captured.mandatory:
-        told["mandatory"] = True
-    told["user"] = captured.user
-    told["properties"] = readable = json_of(message.properties().as_dict())
+        entry["mandatory"] = True
+    entry["user"] = captured.user
+    entry["properties"] = readable = json_of(message.properties().as_dict())
     if not _is_exact(readable, message.property_list):
-        told["properties_base64"] = base64.b64encode(message.property_list).decode()
+        entry["properties_base64"] = base64.b64encode(message.property_list).decode()
     try:
-        told["body"] = message.body.decode()
+        entry["body"] = message.body.decode()
     except UnicodeDecodeError:
-        told["body_base64"] = base64.b64encode(message.body).decode()
-    return _line(told)
+        entry["body_base64"] = base64.b64encode(message.body).decode()
+    return _line(entry)
 
 
 def _is_exact(readable: Any, property_list: bytes) -> bool:
@@ -95,12 +100,12 @@ def _is_exact(readable: Any, property_list: bytes) -> bool:
         return False
 
 
-def _line(told: dict[str, Any]) -> bytes:
+def _line(entry: dict[str, Any]) -> bytes:
     try:
-        return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:
         # A name that is not UTF-8: its octets are lone surrogates, which JSON has only as escapes.
-        return json.dumps(told).encode() + b"\n"
+        return json.dumps(entry).encode() + b"\n"
 
 
 # Reading
@@ -108,12 +113,14 @@ def _line(told: dict[str, Any]) -> bytes:
 
 def read_header(line: bytes) -> Header:
     """Return the first line. Raise CaptureFileError."""
-    told = _object(line, 1)
-    if told.get("format") != FORMAT:
-        raise CaptureFileError("this is no capture: its first line does not say so")
-    if told.get("version") != VERSION:
-        raise CaptureFileError(f"this capture has version {told.get('version')}, and {VERSION} is what is understood")
-    vhost, started_at_ms = told.get("vhost"), told.get("started_at_ms")
+    entry = _object(line, 1)
+    if entry.get("format") != FORMAT:
+        raise CaptureFileError(f"this is not a capture file: its first line lacks the format '{FORMAT}'")
+    if entry.get("version") != VERSION:
+        raise CaptureFileError(
+            f"this capture file has version {entry.get('version')}; only version {VERSION} is supported"
+        )
+    vhost, started_at_ms = entry.get("vhost"), entry.get("started_at_ms")
     if not isinstance(vhost, str) or not isinstance(started_at_ms, int):
         raise CaptureFileError("line 1: vhost and started_at_ms are missing")
     return Header(vhost, started_at_ms)
@@ -127,77 +134,80 @@ def read(lines: Iterable[bytes]) -> Iterator[CapturedMessage | Skipped]:
             read_header(line)
             continue
         if not line.endswith(b"\n"):
-            raise CaptureFileError(f"line {number} is cut short; without it, what is before it can be replayed")
-        told = _object(line, number)
-        if "skipped" in told:
-            yield Skipped(_whole(told, "skipped", number))
+            raise CaptureFileError(f"line {number} is incomplete; remove it to replay the messages before it")
+        entry = _object(line, number)
+        if "skipped" in entry:
+            yield Skipped(_whole(entry, "skipped", number))
             continue
-        captured = _captured(told, number)
+        captured = _captured(entry, number)
         if captured.at_us < at_us:
             raise CaptureFileError(f"line {number}: at_us is {captured.at_us}, before the line above it")
         at_us = captured.at_us
         yield captured
     if number == 0:
-        raise CaptureFileError("this is no capture: it is empty")
+        raise CaptureFileError("this is not a capture file: it is empty")
 
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError):
-        what = "this is no capture: its first line" if number == 1 else f"line {number}"
-        raise CaptureFileError(f"{what} is no JSON") from None
-    if not isinstance(told, dict):
-        raise CaptureFileError("this is no capture" if number == 1 else f"line {number} is no object of JSON")
-    return told
+        raise CaptureFileError(f"{_place(number)} is not JSON") from None
+    if not isinstance(entry, dict):
+        raise CaptureFileError(f"{_place(number)} is not a JSON object")
+    return entry
 
 
-def _whole(told: dict[str, Any], name: str, number: int) -> int:
-    value = told.get(name)
+def _place(number: int) -> str:
+    return "this is not a capture file: its first line" if number == 1 else f"line {number}"
+
+
+def _whole(entry: dict[str, Any], name: str, number: int) -> int:
+    value = entry.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= AT_US_MAX:
-        raise CaptureFileError(f"line {number}: {name} must be a whole number from 0 on")
+        raise CaptureFileError(f"line {number}: {name} must be a non-negative whole number")
     return value
 
 
-def _captured(told: dict[str, Any], number: int) -> CapturedMessage:
-    unknown = set(told) - _KEYS
+def _captured(entry: dict[str, Any], number: int) -> CapturedMessage:
+    unknown = set(entry) - _KEYS
     if unknown:
-        raise CaptureFileError(f"line {number}: unknown: {', '.join(sorted(unknown))}")
-    names = [_name(told, "exchange", number), _name(told, "routing_key", number)]
-    user, mandatory = told.get("user", ""), told.get("mandatory", False)
+        raise CaptureFileError(f"line {number}: unknown fields: {', '.join(sorted(unknown))}")
+    names = [_name(entry, "exchange", number), _name(entry, "routing_key", number)]
+    user, mandatory = entry.get("user", ""), entry.get("mandatory", False)
     if not isinstance(user, str) or not isinstance(mandatory, bool):
         raise CaptureFileError(f"line {number}: user must be a string, and mandatory true or false")
-    property_list, body = _property_list(told, number), _body(told, number)
+    property_list, body = _property_list(entry, number), _body(entry, number)
     header = CONTENT.pack(60, 0, len(body)) + property_list
     if len(header) > FRAME_MAX - 8:
         raise CaptureFileError(f"line {number}: the properties do not fit into a frame")
     content = content_frames(1, header, body, FRAME_MAX)
-    return CapturedMessage(_whole(told, "at_us", number), Message(Address(*names), content, 1, False), mandatory, user)
+    return CapturedMessage(_whole(entry, "at_us", number), Message(Address(*names), content, 1, False), mandatory, user)
 
 
-def _name(told: dict[str, Any], key: str, number: int) -> str:
-    name = told.get(key)
+def _name(entry: dict[str, Any], key: str, number: int) -> str:
+    name = entry.get(key)
     if not isinstance(name, str) or len(name.encode("utf-8", "surrogatepass")) > 3 * SHORTSTR_BYTES_MAX:
         raise CaptureFileError(f"line {number}: {key} must be a string of at most {SHORTSTR_BYTES_MAX} octets")
     try:
         octets = name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise CaptureFileError(f"line {number}: {key} is no text") from None
+        raise CaptureFileError(f"line {number}: {key} is not valid text") from None
     if len(octets) > SHORTSTR_BYTES_MAX:
         raise CaptureFileError(f"line {number}: {key} must be a string of at most {SHORTSTR_BYTES_MAX} octets")
     return name
 
 
-def _property_list(told: dict[str, Any], number: int) -> bytes:
-    if "properties_base64" in told:
-        property_list = _octets(told, "properties_base64", number)
+def _property_list(entry: dict[str, Any], number: int) -> bytes:
+    if "properties_base64" in entry:
+        property_list = _octets(entry, "properties_base64", number)
         try:
             Properties.decode(property_list)
         except (MalformedProperties, fields.MalformedTable) as error:
             raise CaptureFileError(f"line {number}: properties_base64: {error}") from None
         return property_list
-    given = told.get("properties", {})
-    # The HTTP API passes over what is no property. Here a name that is misspelt would be a message that differs.
+    given = entry.get("properties", {})
+    # The HTTP API ignores unknown properties; here, a misspelt name would change the replayed message.
     unknown = set(given) - _PROPERTIES if isinstance(given, dict) else set()
     if unknown:
         raise CaptureFileError(f"line {number}: unknown properties: {', '.join(sorted(unknown))}")
@@ -206,23 +216,23 @@ def _property_list(told: dict[str, Any], number: int) -> bytes:
     except InvalidProperty as error:
         raise CaptureFileError(f"line {number}: {error}") from None
     except UnicodeEncodeError:
-        raise CaptureFileError(f"line {number}: a property is no text") from None
+        raise CaptureFileError(f"line {number}: a property is not valid text") from None
 
 
-def _body(told: dict[str, Any], number: int) -> bytes:
-    if ("body" in told) is ("body_base64" in told):
+def _body(entry: dict[str, Any], number: int) -> bytes:
+    if ("body" in entry) is ("body_base64" in entry):
         raise CaptureFileError(f"line {number}: there must be body or body_base64")
-    if "body_base64" in told:
-        return _octets(told, "body_base64", number)
+    if "body_base64" in entry:
+        return _octets(entry, "body_base64", number)
     try:
-        body: bytes = told["body"].encode()
+        body: bytes = entry["body"].encode()
     except (AttributeError, UnicodeEncodeError):
-        raise CaptureFileError(f"line {number}: body is no text") from None
+        raise CaptureFileError(f"line {number}: body is not valid text") from None
     return body
 
 
-def _octets(told: dict[str, Any], name: str, number: int) -> bytes:
+def _octets(entry: dict[str, Any], name: str, number: int) -> bytes:
     try:
-        return base64.b64decode(told[name], validate=True)
+        return base64.b64decode(entry[name], validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise CaptureFileError(f"line {number}: {name} is no base64") from None
+        raise CaptureFileError(f"line {number}: {name} is not base64") from None

@@ -1,12 +1,10 @@
-"""Definitions: everything that is declared, in the JSON document that RabbitMQ reads and writes.
+"""Exporting definitions: everything that is declared, in RabbitMQ's JSON document.
 
-A broker loads definitions before it opens a port, and the command line reads them without one.
 Source: RabbitMQ, "Schema Definition Export and Import"; rabbit_mgmt_wm_definitions.erl.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from amqp_broker.broker.admin.access import Permission, TopicPermission, User, encode_hash
@@ -16,44 +14,8 @@ from amqp_broker.broker.exchanges.exchange import Binding, Exchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.runtime_parameters import Parameter
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.management.documents.importing import INTERNAL, RESERVED, DefinitionsError, Import
+from amqp_broker.management.documents.importing import INTERNAL, RESERVED
 from amqp_broker.management.documents.values import json_of, text_of
-
-
-class NotJSON(DefinitionsError):
-    """A document is not JSON; RabbitMQ's API calls that `failed_to_parse_json`."""
-
-
-def parse(octets: bytes) -> Any:
-    """Return the document in octets; no octets are an empty document. Raise NotJSON."""
-    if not octets:
-        return {}
-    try:
-        text = octets.decode("utf-8-sig")
-        document = json.loads(text, parse_constant=_no_number)
-        if "\\u" in text:
-            # A lone surrogate cannot be encoded for AMQP.
-            json.dumps(document, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise NotJSON(f"not JSON: {error}") from None
-    except UnicodeError:
-        raise NotJSON("not JSON: it has what is no UTF-8") from None
-    except RecursionError:
-        raise NotJSON("not JSON: it is nested too deep") from None
-    except ValueError as error:
-        raise NotJSON(f"not JSON: {error}") from None
-    return document
-
-
-def import_(broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> list[str]:
-    """Declare the objects in a document; existing objects stay. `Import` does the same step by step.
-
-    Return a sentence for each skipped object. Raise DefinitionsError, or DoesNotExist for an unknown vhost.
-    """
-    work = Import(broker, document, vhost, actor)
-    for _ in work.run():
-        pass
-    return work.notes
 
 
 def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
@@ -248,7 +210,3 @@ def _binding(binding: Binding) -> dict[str, Any]:
         "routing_key": text_of(binding.routing_key),
         "arguments": json_of(binding.arguments),
     }
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -56,6 +57,17 @@ Action: TypeAlias = Callable[[], object]
 
 class DefinitionsError(ValueError):
     """Definitions cannot be imported; the text names the object. The HTTP API answers 400."""
+
+
+def import_(broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> list[str]:
+    """Declare the objects in a document; existing objects stay. `Import` does the same step by step.
+
+    Return a sentence for each skipped object. Raise DefinitionsError, or DoesNotExist for an unknown vhost.
+    """
+    work = Import(broker, document, vhost, actor)
+    for _ in work.run():
+        pass
+    return work.notes
 
 
 class Entry:
@@ -111,13 +123,13 @@ class Entry:
 class Import:
     """Checked definitions that are ready to be declared. Raises DefinitionsError for invalid ones.
 
-    `steps` is the number of declarations, `notes` has a sentence for each skipped object.
+    `steps` is the number of declarations, `notes` contains a sentence for each skipped object.
     """
 
     def __init__(self, broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> None:
         """With an existing `vhost`, all objects are declared there.
 
-        `actor` is the name of the user who asked, who gets all permissions in new vhosts.
+        `actor` is the name of the importing user, who gets all permissions in new vhosts.
         """
         if not isinstance(document, dict):
             raise DefinitionsError(f"definitions should be an object, actually were {fields.json_term(document)[:60]}")
@@ -132,6 +144,18 @@ class Import:
         self._types = {name: vhost.metadata.default_queue_type for name, vhost in broker.vhosts.items()}
         self._queue_limits = {name: vhost.limits[MAX_QUEUES] for name, vhost in broker.vhosts.items()}
         self._new_queues: dict[str, set[str]] = {}
+        self._readers: dict[str, Callable[[Entry], None]] = {
+            "users": self._read_user,
+            "vhosts": self._read_vhost,
+            "permissions": self._read_permission,
+            "topic_permissions": self._read_topic_permission,
+            "exchanges": self._read_exchange,
+            "global_parameters": self._read_global_parameter,
+            "policies": self._read_policy,
+            "parameters": self._read_parameter,
+            "queues": self._read_queue,
+            "bindings": self._read_binding,
+        }
         if vhost is not None:
             broker.vhost(vhost)
         for section, kind in SECTIONS.items():
@@ -158,7 +182,7 @@ class Import:
         found = self._document.get(section) or []
         if not isinstance(found, list):
             raise DefinitionsError(f"{section} should be an array, actually was {fields.json_term(found)[:60]}")
-        read = getattr(self, f"_read_{kind.replace(' ', '_')}")
+        read = self._readers[section]
         for number, values in enumerate(found, 1):
             if not isinstance(values, dict):
                 raise DefinitionsError(
@@ -279,7 +303,7 @@ class Import:
             raise DefinitionsError(f"policy in virtual host '{entry.values.get('vhost')}' has undefined name")
         vhost, name = self._vhost_of(entry), entry.text("name")
         policy = runtime_parameters.policy_of(name, entry.values)
-        with _Validation(vhost, name):
+        with _validating(vhost, name):
             check(policy, POLICY_VALUES)
         self._do(entry, partial(self._set_policy, vhost, policy))
 
@@ -291,7 +315,7 @@ class Import:
         value = entry.values.get("value")
         if component == runtime_parameters.VHOST_LIMITS:
             value = entry.object("value")
-        with _Validation(vhost, component, name):
+        with _validating(vhost, component, name):
             runtime_parameters.check(self.broker.components, component, name, value)
         if component == runtime_parameters.VHOST_LIMITS:
             self._queue_limits[vhost] = entry.object("value").get(MAX_QUEUES)
@@ -392,18 +416,13 @@ class Import:
             self.notes.append(f"{entry.title} is skipped: it is the default exchange")
 
 
-class _Validation:
-    """Errors of policies and parameters in RabbitMQ's words, followed by their names."""
-
-    def __init__(self, *names: str) -> None:
-        self._names = names
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, InvalidParameter):
-            raise DefinitionsError(f"Validation failed\n\n{error}\n ({'/'.join(self._names)})") from None
+@contextmanager
+def _validating(*names: str) -> Iterator[None]:
+    """Report an invalid policy or parameter in RabbitMQ's words, followed by its names. Raise DefinitionsError."""
+    try:
+        yield
+    except InvalidParameter as error:
+        raise DefinitionsError(f"Validation failed\n\n{error}\n ({'/'.join(names)})") from None
 
 
 def _short_type(name: str) -> str:
@@ -424,6 +443,6 @@ def _title(kind: str, number: int, values: dict[str, Any], vhost: str | None) ->
 
 
 def _sentence(title: str, error: Exception) -> str:
-    """Return RabbitMQ's text of an error, with the name of the object if the text does not have it."""
+    """Return RabbitMQ's text of an error, preceded by the title of the object if the text lacks it."""
     text = f"{error.name.lower()}: {error}" if isinstance(error, AMQPError) else str(error)
     return text if title in text else f"{title}: {text}"

@@ -42,11 +42,11 @@ Level = Annotated[int, Meta(ge=0, lt=LEVELS)]
 
 
 class SnapshotError(ValueError):
-    """A document is not a snapshot, or cannot be restored here; the text says why."""
+    """A document is not a snapshot, or cannot be restored here; the text states the reason."""
 
 
 class NotEmpty(SnapshotError):
-    """The vhost is not empty and was not to be cleared."""
+    """The vhost is not empty, and clearing it was not requested."""
 
 
 class SavedMessage(Struct, omit_defaults=True):
@@ -70,7 +70,7 @@ class SavedMessage(Struct, omit_defaults=True):
 
 
 class SavedQueue(Struct, omit_defaults=True):
-    """`returned` messages were delivered before; `turn` is for quorum queues with two levels of priority."""
+    """`returned` are messages that were delivered before; `turn` is for quorum queues with two levels of priority."""
 
     name: str
     returned: list[SavedMessage] = []
@@ -105,7 +105,7 @@ class Snapshot(Struct):
 # Taking a snapshot
 
 
-def taken(broker: Broker, vhost_name: str) -> dict[str, Any]:
+def take_snapshot(broker: Broker, vhost_name: str) -> dict[str, Any]:
     """Return a snapshot of a vhost. Raise DoesNotExist."""
     vhost, now = broker.vhost(vhost_name), broker.now
     queues = [queue for queue in vhost.queues.values() if queue.owner is None]
@@ -191,9 +191,9 @@ def _read(document: Any) -> Snapshot:
     try:
         snapshot = msgspec.convert(document, Snapshot)
     except msgspec.ValidationError as error:
-        raise SnapshotError(f"this is no snapshot: {error}") from None
+        raise SnapshotError(f"this is not a snapshot: {error}") from None
     if snapshot.format != FORMAT:
-        raise SnapshotError(f"this snapshot has format {snapshot.format}, and {FORMAT} is what is understood")
+        raise SnapshotError(f"this snapshot has format {snapshot.format}; only format {FORMAT} is supported")
     messages = [message for queue in snapshot.queues for message in (*queue.returned, *queue.messages)]
     messages += [message for stream in snapshot.streams for chunk in stream.chunks for message in chunk.messages]
     messages += [message for exchange in snapshot.exchanges for message in exchange.delayed]
@@ -208,7 +208,7 @@ def _read(document: Any) -> Snapshot:
         names = [one.get("name") for one in defined if isinstance(one, dict)] if isinstance(defined, list) else []
         for name in wanted:
             if name not in names:
-                raise SnapshotError(f"this is no snapshot: '{name}' is not among the {kind} of its definitions")
+                raise SnapshotError(f"this is not a snapshot: '{name}' is not among the {kind} of its definitions")
     return snapshot
 
 
@@ -219,7 +219,7 @@ def _built(saved: SavedMessage) -> Message:
     try:
         traits = Traits(saved.properties)
     except (MalformedProperties, fields.MalformedTable) as error:
-        raise SnapshotError(f"the properties of a message are none: {error}") from None
+        raise SnapshotError(f"the properties of a message are malformed: {error}") from None
     header = CONTENT.pack(60, 0, len(saved.body)) + saved.properties
     if len(header) > FRAME_MAX - 8:
         raise SnapshotError("the properties of a message do not fit into a frame")
@@ -244,13 +244,13 @@ def _fill(vhost: VHost, snapshot: Snapshot) -> None:
     for one in snapshot.queues:
         queue = vhost.queues[one.name]
         if not isinstance(queue, BacklogQueue):
-            raise SnapshotError(f"{queue} is a stream, but its messages are not those of one")
+            raise SnapshotError(f"{queue} is a stream, but its messages are among those of queues")
         returned, others = [kept(saved) for saved in one.returned], [kept(saved) for saved in one.messages]
         refill(queue, KeptMessages(returned, others, one.turn))
     for stream in snapshot.streams:
         log = vhost.queues[stream.name]
         if not isinstance(log, StreamQueue):
-            raise SnapshotError(f"{log} is no stream, but its messages are those of one")
+            raise SnapshotError(f"{log} is not a stream, but its messages are among those of streams")
         log.refill_from(
             stream.first_offset,
             [(max(0, now - chunk.age_ms), [_built(saved) for saved in chunk.messages]) for chunk in stream.chunks],
@@ -258,6 +258,6 @@ def _fill(vhost: VHost, snapshot: Snapshot) -> None:
     for delaying in snapshot.exchanges:
         exchange = vhost.exchanges[delaying.name]
         if not isinstance(exchange, DelayedExchange):
-            raise SnapshotError(f"{exchange} delays nothing")
+            raise SnapshotError(f"{exchange} cannot hold delayed messages")
         for saved in delaying.delayed:
             exchange.keep_back(_built(saved), now + min(saved.due_in_ms or 0, DELAY_MS_MAX))

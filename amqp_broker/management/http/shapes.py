@@ -144,7 +144,7 @@ def read(shape: type[S], given: Mapping[str, Any], *, is_query: bool = False) ->
     if shape.__struct_config__.forbid_unknown_fields:
         unknown = set(given) - {field.name for field in fields}
         if unknown:
-            raise bad_request(f"unknown: {', '.join(sorted(unknown))}")
+            raise bad_request(f"unknown {'parameters' if is_query else 'fields'}: {', '.join(sorted(unknown))}")
     values = {field.attribute: _value(field, given[field.name], is_query) for field in fields if field.name in given}
     return shape(**values)
 

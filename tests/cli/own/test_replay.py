@@ -88,9 +88,9 @@ def test_an_invalid_replay_is_reported(
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ((*LINES[:3], LINES[3][:20]), "line 4 is cut short; without it, what is before it can be replayed."),
-        ((LINES[0].replace(b'"version": 1', b'"version": 9'),), "this capture has version 9, and 1 is what is und"),
-        ((b"{}\n",), "this is no capture: its first line does not say so."),
+        ((*LINES[:3], LINES[3][:20]), "line 4 is incomplete; remove it to replay the messages before it."),
+        ((LINES[0].replace(b'"version": 1', b'"version": 9'),), "this capture file has version 9; only version 1 is"),
+        ((b"{}\n",), "this is not a capture file: its first line lacks the format 'amqp-broker capture'."),
     ],
 )
 def test_no_message_of_an_invalid_file_is_published(

@@ -75,7 +75,7 @@ def test_only_matching_messages_are_sent(server: RunningServer) -> None:
     [
         ("/_broker/capture/nope", {}, 404, "no vhost 'nope'"),
         (PATH, {"exchange": "nope"}, 404, "no exchange 'nope' in vhost '/'"),
-        (PATH, {"color": "red"}, 400, "unknown: color"),
+        (PATH, {"color": "red"}, 400, "unknown parameters: color"),
     ],
 )
 def test_an_invalid_capture_is_refused(path: str, query: dict[str, str], status: int, reason: str) -> None:

@@ -58,7 +58,7 @@ def test_time_is_advanced_by_milliseconds_or_a_duration(desk: Desk, given: Any) 
     [
         ({}, 'either "ms" (a number) or "duration"'),
         ({"ms": 1, "duration": "1s"}, 'either "ms"'),
-        ({"ms": 1, "x": 1}, "unknown: x"),
+        ({"ms": 1, "x": 1}, "unknown fields: x"),
         ({"ms": "1"}, "ms must be a whole number"),
         ({"ms": 1.5}, "ms must be a whole number"),
         ({"ms": True}, "ms must be a whole number"),
@@ -81,8 +81,8 @@ def test_an_invalid_duration_is_refused_with_a_reason(desk: Desk, given: Any, re
 def test_time_is_frozen_and_resumed(desk: Desk) -> None:
     assert desk.ask("POST", "/_broker/clock/resume")[1]["is_frozen"] is False
     assert desk.ask("POST", "/_broker/clock/freeze")[1]["is_frozen"] is True
-    assert desk.ask("POST", "/_broker/clock/freeze", {"ms": 5}) == (400, "unknown: ms")
-    assert desk.ask("POST", "/_broker/clock/resume", {"ms": 5}) == (400, "unknown: ms")
+    assert desk.ask("POST", "/_broker/clock/freeze", {"ms": 5}) == (400, "unknown fields: ms")
+    assert desk.ask("POST", "/_broker/clock/resume", {"ms": 5}) == (400, "unknown fields: ms")
 
 
 def test_moving_the_clock_requires_an_administrator(desk: Desk) -> None:

@@ -88,7 +88,7 @@ def test_binary_bodies_are_matched_in_base64(desk: Desk) -> None:
         ({"timeout_s": "nan"}, "timeout_s must be"),
         ({"timeout_s": "601"}, "timeout_s must be"),
         ({"count": "1", "none": "true"}, "count and none exclude each other"),
-        ({"quue": "q"}, "unknown: quue"),
+        ({"quue": "q"}, "unknown parameters: quue"),
     ],
 )
 def test_an_invalid_query_is_refused_with_a_reason(desk: Desk, query: dict[str, str], reason: str) -> None:

@@ -13,7 +13,9 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
-from amqp_broker.management.documents.exporting import NotJSON, export, import_, parse
+from amqp_broker.management.documents.exporting import export
+from amqp_broker.management.documents.importing import import_
+from amqp_broker.management.documents.parsing import parse
 from compat.definitions.sample import sample
 from tests.broker_parts import new_broker, new_connection, new_exchange, new_queue
 
@@ -141,45 +143,10 @@ def test_importing_twice_changes_nothing(broker: Broker) -> None:
     assert export(broker) == told
 
 
-# Documents
-
-
-def test_an_empty_file_is_an_empty_document_and_a_byte_order_mark_is_ignored() -> None:
-    assert parse(b"") == {}
-    assert parse(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("octets", "reason"),
-    [
-        (b"x", "not JSON: Expecting value: line 1 column 1 (char 0)"),
-        (b'{"a": ', "not JSON: Expecting value: line 1 column 7 (char 6)"),
-        (b"\xff", "not JSON: it has what is no UTF-8"),
-        (b'"\\ud800"', "not JSON: it has what is no UTF-8"),
-        (b"[" * 100_000, "not JSON: it is nested too deep"),
-        (b"NaN", "not JSON: NaN is no number"),
-        (b"-Infinity", "not JSON: -Infinity is no number"),
-    ],
-)
-def test_an_invalid_document_is_refused_with_the_reason(octets: bytes, reason: str) -> None:
-    with pytest.raises(NotJSON) as caught:
-        parse(octets)
-    assert str(caught.value) == reason
-
-
-def test_a_number_of_ten_thousand_digits_is_refused() -> None:
-    with pytest.raises(NotJSON):
-        parse(b"9" * 10_000)
-
-
-def test_escaped_characters_are_decoded() -> None:
-    assert parse(b'"\\u00e9\\ud83d\\ude00"') == "é\U0001f600"
-
-
 def test_reading_definitions_does_not_import_aiohttp() -> None:
     """It takes 150 ms to import, and the broker's port is to be open before."""
     code = (
-        "import sys, amqp_broker.cli.main, amqp_broker.management.documents.exporting; print('aiohttp' in sys.modules)"
+        "import sys, amqp_broker.cli.main, amqp_broker.management.documents.importing; print('aiohttp' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, check=True)
     assert run.stdout == "False\n"

@@ -10,8 +10,8 @@ from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
-from amqp_broker.management.documents.exporting import export, import_
-from amqp_broker.management.documents.importing import DefinitionsError, Import
+from amqp_broker.management.documents.exporting import export
+from amqp_broker.management.documents.importing import DefinitionsError, Import, import_
 from tests.broker_parts import new_broker, new_exchange, new_queue
 
 # As RabbitMQ 3.5 and 3.6 would have hashed "secret".

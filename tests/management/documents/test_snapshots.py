@@ -11,7 +11,7 @@ from pamqp.common import FieldTable
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.management.documents.snapshots import NotEmpty, SnapshotError, restore, taken
+from amqp_broker.management.documents.snapshots import NotEmpty, SnapshotError, restore, take_snapshot
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 
@@ -45,7 +45,7 @@ def moved(lab: Lab) -> Queue:
     """The queue as a snapshot of "/" gives it to another vhost."""
     commit(lab)
     lab.broker.now = lab.now
-    assert restore(lab.broker, as_json(taken(lab.broker, "/")), "copy")
+    assert restore(lab.broker, as_json(take_snapshot(lab.broker, "/")), "copy")
     commit(lab)
     found: Queue = lab.broker.vhosts["copy"].queues["q"]
     return found
@@ -170,7 +170,7 @@ def test_a_vhost_that_is_not_empty_is_refused_and_stays_unchanged() -> None:
     lab = Lab()
     declared(lab).publish("q", b"m")
     with pytest.raises(NotEmpty, match="vhost '/' is not empty"):
-        restore(lab.broker, taken(lab.broker, "/"), "/")
+        restore(lab.broker, take_snapshot(lab.broker, "/"), "/")
     assert lab.vhost.queues["q"].ready_count == 1
 
 
@@ -178,7 +178,7 @@ def test_a_cleared_vhost_has_only_the_contents_of_the_snapshot() -> None:
     lab = Lab()
     peer = declared(lab)
     peer.publish("q", b"m")
-    snapshot = taken(lab.broker, "/")
+    snapshot = take_snapshot(lab.broker, "/")
     peer.publish("q", b"n")
     peer.send(commands.Queue.Declare(queue="other"))
     assert not restore(lab.broker, snapshot, "/", clear=True)
@@ -207,7 +207,7 @@ def test_an_invalid_snapshot_changes_nothing(what: str) -> None:
     lab = Lab()
     peer = declared(lab)
     peer.publish("q", b"m")
-    snapshot = as_json(taken(lab.broker, "/"))
+    snapshot = as_json(take_snapshot(lab.broker, "/"))
     WRONG[what](snapshot)
     with pytest.raises(SnapshotError):
         restore(lab.broker, snapshot, "/", clear=True)
@@ -220,8 +220,8 @@ def test_an_invalid_snapshot_changes_nothing(what: str) -> None:
 def test_messages_of_a_stream_are_not_restored_to_another_type_of_queue() -> None:
     lab = Lab()
     declared(lab, **{"x-queue-type": "stream"})
-    snapshot = as_json(taken(lab.broker, "/"))
+    snapshot = as_json(take_snapshot(lab.broker, "/"))
     snapshot["definitions"]["queues"][0].update(type="classic", arguments={})
-    with pytest.raises(SnapshotError, match="is no stream"):
+    with pytest.raises(SnapshotError, match="is not a stream"):
         restore(lab.broker, snapshot, "new")
     assert "new" not in lab.broker.vhosts

@@ -66,7 +66,7 @@ def test_a_word_that_is_not_declared_is_refused() -> None:
 
 
 def test_unknown_parameters_are_refused_if_the_declaration_forbids_them() -> None:
-    assert refusal(Query, {"b": "", "a": ""}, is_query=True) == "unknown: a, b"
+    assert refusal(Query, {"b": "", "a": ""}, is_query=True) == "unknown parameters: a, b"
 
 
 @pytest.mark.parametrize("value", ["x", "", "1.5", "1" * 5000, 1.5, None, True, [], {}])

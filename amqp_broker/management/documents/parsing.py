@@ -1,0 +1,35 @@
+"""Parsing the JSON of definitions and snapshots, which must be encodable for AMQP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from amqp_broker.management.documents.importing import DefinitionsError
+
+
+class NotJSON(DefinitionsError):
+    """A document is not JSON; RabbitMQ's API calls this `failed_to_parse_json`."""
+
+
+def parse(octets: bytes) -> Any:
+    """Return the document in octets; no octets are an empty document. Raise NotJSON."""
+    if not octets:
+        return {}
+    try:
+        text = octets.decode("utf-8-sig")
+        document = json.loads(text, parse_constant=_refuse_constant)
+        if "\\u" in text:
+            # A lone surrogate cannot be encoded for AMQP.
+            json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeError:
+        raise NotJSON("not JSON: the text is not valid UTF-8") from None
+    except RecursionError:
+        raise NotJSON("not JSON: the values are nested too deeply") from None
+    except ValueError as error:
+        raise NotJSON(f"not JSON: {error}") from None
+    return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
