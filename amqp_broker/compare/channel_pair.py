@@ -11,7 +11,7 @@ from amqp_broker.amqp.frames import METHOD_ID, NACK, PUBLISH, SETTLE, ack_frame,
 from amqp_broker.amqp.message import CONTENT, FRAME, FRAME_BODY, FRAME_HEADER
 from amqp_broker.amqp.methods import encode_method
 from amqp_broker.compare import deliveries, gets, method_facts
-from amqp_broker.compare.answers import LOCAL, UPSTREAM, Answer, Asked, Consumer, Side, copy_of
+from amqp_broker.compare.client_requests import LOCAL, UPSTREAM, Answer, ClientRequest, Consumer, Side, copy_of
 from amqp_broker.compare.deliveries import Copies, Held
 from amqp_broker.compare.method_reader import Frame, Received
 from amqp_broker.shovel.amqp_client import call
@@ -53,10 +53,10 @@ class ChannelPair:
         self.confirms: dict[int, tuple[int, Answer]] = {}
         self.is_confirming = False
         self.publish_count = 0
-        self.last_publish: Asked | None = None
+        self.last_publish: ClientRequest | None = None
         self.last_queue = ""
         # The last request by method index: a close names the method that caused it.
-        self.last_asked: dict[int, Asked] = {}
+        self.last_asked: dict[int, ClientRequest] = {}
         # Unsettled deliveries by tag: `unacked` of the upstream, `held` of the local broker.
         self.unacked: dict[int, Copies] = {}
         self.held: dict[int, Copies] = {}
@@ -99,7 +99,7 @@ class ChannelPair:
 
     def _publish(self, method: base.Frame, now: int) -> None:
         self._awaits_header = True
-        asked = self.last_asked[method.index] = Asked(copy_of(method), now)
+        asked = self.last_asked[method.index] = ClientRequest(copy_of(method), now)
         self.connection.vhost_changed(now)
         if self.is_confirming:
             self.publish_count += 1
@@ -109,7 +109,7 @@ class ChannelPair:
 
     def _ask(self, method: Any, now: int) -> None:
         """Note a request that both brokers answer."""
-        asked = self.last_asked[method.index] = Asked(copy_of(method), now)
+        asked = self.last_asked[method.index] = ClientRequest(copy_of(method), now)
         if isinstance(method, (commands.Basic.Consume, commands.Basic.Get)):
             asked.queue = method.queue or self.last_queue
         if isinstance(method, commands.Basic.Consume) and method.nowait:
@@ -248,7 +248,7 @@ class ChannelPair:
 
     def _reply(self, side: int, said: Received, now: int) -> None:
         method, own = said.method, self.sides[side]
-        asked: Asked | None
+        asked: ClientRequest | None
         if side == LOCAL and isinstance(method, (commands.Queue.DeclareOk, commands.Exchange.DeclareOk)) and own.asked:
             self.connection.book.remember(self.connection.vhost, declared(own.asked[0].method))
         if isinstance(method, (commands.Channel.Close, commands.Channel.Flow)):
@@ -266,7 +266,7 @@ class ChannelPair:
         if side == UPSTREAM and isinstance(method, commands.Channel.CloseOk):
             self.end()
 
-    def _asked_for(self, said: Received) -> Asked | None:
+    def _asked_for(self, said: Received) -> ClientRequest | None:
         """Return the request that a close names; a return belongs to the last publish."""
         method: Any = said.method
         if isinstance(method, commands.Channel.Close):
@@ -327,7 +327,7 @@ class ChannelPair:
             if name and of_local and method_facts.is_generated(name) and method_facts.is_generated(of_local):
                 self.connection.book.names.pair(name, of_local)
 
-    def is_quiet(self, asked: Asked | None) -> bool:
+    def is_quiet(self, asked: ClientRequest | None) -> bool:
         return asked is not None and asked.at_ms - self.connection.vhost_changed_ms >= QUIET_MS
 
     def tell(self, upstream: Answer | None, local: Answer | None, note: str = "") -> None:

@@ -16,8 +16,8 @@ from amqp_broker.amqp.frames import FRAME_OVERHEAD, PROTOCOL_HEADER, method_fram
 from amqp_broker.amqp.message import FRAME, FRAME_BODY, FRAME_END_BYTE, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import encode_method
 from amqp_broker.compare import method_facts
-from amqp_broker.compare.answers import LOCAL, UPSTREAM, Answer, Asked
 from amqp_broker.compare.channel_pair import ChannelPair
+from amqp_broker.compare.client_requests import LOCAL, UPSTREAM, Answer, ClientRequest
 from amqp_broker.compare.deliveries import Deliveries
 from amqp_broker.compare.difference_report import Difference, DifferenceReport
 from amqp_broker.compare.method_reader import Frame, FrameSplitter, MethodReader, Received, Unreadable, method_of
@@ -108,7 +108,7 @@ class ConnectionPair:
         self._is_unreadable = [False, False]
         # Frames of the handshake, and frames that the client sent before the handshake ended.
         self._kept: list[tuple[Frame, base.Frame | None]] = []
-        self._last_asked: dict[int, Asked] = {}
+        self._last_asked: dict[int, ClientRequest] = {}
         # Answers on channel 0 that only one broker has given.
         self._closes: list[Answer | None] = [None, None]
         self._answers: tuple[list[Answer], list[Answer]] = ([], [])
@@ -176,7 +176,7 @@ class ConnectionPair:
         if isinstance(method, commands.Connection.CloseOk):
             self._on_client_close_ok()
         if method is not None:
-            self._last_asked[method.index] = Asked(method, self._now)
+            self._last_asked[method.index] = ClientRequest(method, self._now)
         self.play(frame.octets)
 
     def _on_client_close_ok(self) -> None:
@@ -252,7 +252,7 @@ class ConnectionPair:
             elif isinstance(method, commands.Connection.Open):
                 self.vhost = method.virtual_host
                 self.stage.furnish(self, self.user, self.vhost)
-                self._last_asked[method.index] = Asked(method, self._now)
+                self._last_asked[method.index] = ClientRequest(method, self._now)
                 self.play(frame.octets)
             else:
                 self._on_client_method(frame, method)
@@ -315,7 +315,7 @@ class ConnectionPair:
                 self.has_said_goodbye = True
             self._on_answer(side, Answer(said, self._asked_for(method), self._now))
 
-    def _asked_for(self, method: Any) -> Asked | None:
+    def _asked_for(self, method: Any) -> ClientRequest | None:
         if method.index == commands.Connection.Close.index:
             index = method.class_id << 16 | method.method_id
             in_channels = (channel.last_asked.get(index) for channel in self.channels.values())

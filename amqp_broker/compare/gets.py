@@ -13,7 +13,7 @@ from pamqp import commands
 from amqp_broker.amqp.frames import method_frame
 from amqp_broker.amqp.methods import encode_method
 from amqp_broker.compare import deliveries
-from amqp_broker.compare.answers import LOCAL, Answer, Asked, Search, copy_of
+from amqp_broker.compare.client_requests import LOCAL, Answer, ClientRequest, Search, copy_of
 from amqp_broker.compare.method_reader import Received
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _look_further(channel: ChannelPair, search: Search) -> None:
     """Get the next local message: the first one is not the upstream's."""
     get = copy_of(search.asked.method)
     get.no_ack = False
-    asked = Asked(get, search.asked.at_ms, search.asked.queue, search)
+    asked = ClientRequest(get, search.asked.at_ms, search.asked.queue, search)
     channel.sides[LOCAL].asked.append(asked)
     channel.connection.book.names.translate(get)
     channel.play(method_frame(channel.number, encode_method(get)))

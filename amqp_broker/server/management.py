@@ -23,8 +23,8 @@ from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
 from amqp_broker.server import log_output, memory, tls
 from amqp_broker.server.listening import listen
+from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import Settings, SettingsError
-from amqp_broker.settings.values import octets
 
 if TYPE_CHECKING:
     from aiohttp import web

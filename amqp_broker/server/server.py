@@ -33,8 +33,8 @@ from amqp_broker.server.ticking import Ticking
 from amqp_broker.server.transport import SessionTransport, Transport
 from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
 from amqp_broker.session.session import Session
+from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import Settings, SettingsError
-from amqp_broker.settings.values import octets
 from amqp_broker.store.store import Store
 
 if TYPE_CHECKING:

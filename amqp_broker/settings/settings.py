@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from amqp_broker.settings import values
+from amqp_broker.settings import readers
 from amqp_broker.settings.profiles import DEFAULT, DEPRECATED, PROFILES, Profile
-from amqp_broker.settings.values import Reader
+from amqp_broker.settings.readers import Reader
 
 # Readers of texts by the type of a field.
 _READERS: Final[dict[str, Reader]] = {
-    "str": values.text,
-    "int": values.number,
-    "int | None": values.number_or_none,
-    "bool": values.switch,
+    "str": readers.text,
+    "int": readers.number,
+    "int | None": readers.number_or_none,
+    "bool": readers.switch,
 }
 
 
@@ -136,18 +136,18 @@ class Settings:
         "Port for AMQP; 0 takes a free one.",
         env=("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_PORT_NUMBER"),
         key="listeners.tcp.*",
-        reader=values.port,
+        reader=readers.port,
     )
     tcp: bool = setting(True, "Serve AMQP without TLS.", key="listeners.tcp", flag=False)
     extra_listeners: str = setting(
         "", "Further addresses for AMQP, such as 127.0.0.1:5673 ::1:5674.", key="listeners.tcp.*", flag=False
     )
-    tls: str = setting("", "auto creates certificates and serves TLS as well.", reader=values.one_of("", "auto"))
+    tls: str = setting("", "auto creates certificates and serves TLS as well.", reader=readers.one_of("", "auto"))
     tls_port: int | None = setting(
         None,
         "Port for AMQP with TLS: 5671 if there is a certificate.",
         key="listeners.ssl.*",
-        reader=values.port,
+        reader=readers.port,
     )
     tls_ca_file: str = setting(
         "",
@@ -181,7 +181,7 @@ class Settings:
         "Part of a client's certificate that is the name of its user (EXTERNAL).",
         key="ssl_cert_login_from",
         flag=False,
-        reader=values.one_of("distinguished_name", "common_name", "subject_alternative_name", "subject_alt_name"),
+        reader=readers.one_of("distinguished_name", "common_name", "subject_alternative_name", "subject_alt_name"),
     )
     management: bool = setting(True, "Serve RabbitMQ's HTTP API and the web page.")
     management_host: str = setting(
@@ -195,14 +195,14 @@ class Settings:
         "Port of the HTTP API and the web page: 15672 by default, or a free one if the port for AMQP is 0.",
         env=("RABBITMQ_MANAGEMENT_PORT_NUMBER",),
         key=("management.tcp.port", "management.listener.port"),
-        reader=values.port,
+        reader=readers.port,
     )
     management_tls_port: int | None = setting(
         None,
         "Port of the HTTP API and the web page with TLS.",
         key="management.ssl.port",
         flag=False,
-        reader=values.port,
+        reader=readers.port,
     )
     management_tls_ca_file: str = setting(
         "",
@@ -239,7 +239,7 @@ class Settings:
         None,
         "Port of the metrics: 15692 by default, or a free one if the port for AMQP is 0.",
         key="prometheus.tcp.port",
-        reader=values.port,
+        reader=readers.port,
     )
     control: bool = setting(True, "Accept commands from the command line of the same user.")
     ports_file: str = setting("", "Write the ports as JSON to this file once all of them accept connections.")
@@ -256,7 +256,7 @@ class Settings:
         flag=False,
     )
     compat: str = setting(
-        DEFAULT, f"Version of RabbitMQ to imitate: {', '.join(PROFILES)}.", reader=values.one_of(*PROFILES)
+        DEFAULT, f"Version of RabbitMQ to imitate: {', '.join(PROFILES)}.", reader=readers.one_of(*PROFILES)
     )
     denied_features: str = setting(
         "",
@@ -285,21 +285,21 @@ class Settings:
     store_bytes_max: str = setting(
         "0",
         "Block publishers while the store is larger than this, such as 20GB; 0 is no limit.",
-        reader=values.amount,
+        reader=readers.amount,
     )
     disk_free_limit: str = setting(
         "50MB",
         "Block publishers while the disk of the store has less free space; 1.5 is 1.5 times the memory.",
         env=("RABBITMQ_DISK_FREE_ABSOLUTE_LIMIT",),
         key=("disk_free_limit.relative", "disk_free_limit.absolute"),
-        reader=values.amount,
+        reader=readers.amount,
     )
     vm_memory_high_watermark: str = setting(
         "",
         "Block publishers while more memory is used: a share of the total (0.6) or an amount (2GB).",
         env=("RABBITMQ_VM_MEMORY_HIGH_WATERMARK",),
         key=("vm_memory_high_watermark.relative", "vm_memory_high_watermark.absolute"),
-        reader=values.amount,
+        reader=readers.amount,
     )
 
     # Logs
@@ -309,18 +309,18 @@ class Settings:
         "Lowest level of logged messages: debug, info, warning or error.",
         env=("RABBITMQ_LOG",),
         key=("log.console.level", "log.default.level"),
-        reader=values.level,
+        reader=readers.level,
     )
     log_format: str = setting(
         "text",
         "Format of the log: text, or json for one JSON object per line.",
         key=("log.console.formatter", "log.file.formatter"),
-        reader=values.one_of("text", "json"),
+        reader=readers.one_of("text", "json"),
     )
     log_console: bool = setting(True, "Log to standard output.", key="log.console", flag=False)
     log_file: str = setting("", "Also log to this file.", env=("RABBITMQ_LOGS",), key="log.file")
     log_file_level: str = setting(
-        "", "Like log_level, for the file.", key="log.file.level", flag=False, reader=values.level
+        "", "Like log_level, for the file.", key="log.file.level", flag=False, reader=readers.level
     )
     log_dir: str = setting(
         "",
@@ -367,21 +367,21 @@ class Settings:
         "Pattern of the names that the first user may declare and delete.",
         key="default_permissions.configure",
         flag=False,
-        reader=values.pattern,
+        reader=readers.pattern,
     )
     default_permissions_write: str = setting(
         ".*",
         "Pattern of the names that the first user may publish to.",
         key="default_permissions.write",
         flag=False,
-        reader=values.pattern,
+        reader=readers.pattern,
     )
     default_permissions_read: str = setting(
         ".*",
         "Pattern of the names that the first user may consume from.",
         key="default_permissions.read",
         flag=False,
-        reader=values.pattern,
+        reader=readers.pattern,
     )
     auth_mechanisms: str = setting(
         "",
@@ -406,7 +406,7 @@ class Settings:
         "Channels that a connection may open; 0 is no limit.",
         key="channel_max",
         flag=False,
-        reader=values.short,
+        reader=readers.short,
     )
     channel_max_per_node: int | None = setting(
         None, "Channels that all connections together may open.", key="channel_max_per_node", flag=False
@@ -421,13 +421,13 @@ class Settings:
         key="cluster_exchange_limit",
         flag=False,
     )
-    frame_max: int = setting(131072, "Largest frame, in bytes.", key="frame_max", flag=False, reader=values.frame_size)
+    frame_max: int = setting(131072, "Largest frame, in bytes.", key="frame_max", flag=False, reader=readers.frame_size)
     initial_frame_max: int = setting(
         0,
         "Largest frame before a connection is open, in bytes; 0 is the limit of the imitated version.",
         key="initial_frame_max",
         flag=False,
-        reader=values.frame_size,
+        reader=readers.frame_size,
     )
     message_bytes_max: int = setting(
         0, "Largest message body, in bytes; 0 is the limit of the imitated version.", key="max_message_size", flag=False
@@ -437,7 +437,7 @@ class Settings:
         "Heartbeat interval that the broker proposes, in seconds.",
         key="heartbeat",
         flag=False,
-        reader=values.short,
+        reader=readers.short,
     )
     handshake_timeout_ms: int = setting(
         10_000, "Time in which a client must open its connection, in milliseconds.", key="handshake_timeout", flag=False
@@ -453,14 +453,14 @@ class Settings:
         "Prefetch count of consumers that set none; 0 is no limit.",
         key="default_consumer_prefetch",
         flag=False,
-        reader=values.short,
+        reader=readers.short,
     )
     default_queue_type: str = setting(
         "classic",
         "Type of queues that are declared without one, if their other properties allow it.",
         key="default_queue_type",
         flag=False,
-        reader=values.one_of("classic", "quorum", "stream"),
+        reader=readers.one_of("classic", "quorum", "stream"),
     )
 
     def port_of(self, default: int, given: int | None) -> int:

@@ -78,7 +78,7 @@ def test_unsettled_messages_of_a_killed_client_are_requeued(broker: AmqpBroker) 
         for number in range(20):
             client.publish("killed", b"%d" % number)
         client.sync()
-        command = [sys.executable, "-m", "tests.adversity.consumer", str(broker.port), "killed", "10"]
+        command = [sys.executable, "-m", "tests.adversity.stalled_consumer", str(broker.port), "killed", "10"]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as consumer:
             assert consumer.stdout is not None
             assert consumer.stdout.readline() == b"received\n"

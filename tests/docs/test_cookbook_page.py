@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.program import TIMEOUT_S, environment
 from tests.docs.blocks import texts_of
-from tests.testing.suites import ROOT, Suite
+from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.docs.blocks import texts_of
-from tests.testing.suites import ROOT, Suite
+from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
 

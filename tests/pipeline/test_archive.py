@@ -14,7 +14,7 @@ from amqp_broker.pipeline.archive import Archive, Progress
 from amqp_broker.pipeline.event_rows import FIELDS
 from amqp_broker.pipeline.lake import Lake, Piece
 from amqp_broker.server.server import Server
-from tests.pipeline.tracing import bind_trace, channel_at, work
+from tests.pipeline.traced_broker import bind_trace, channel_at, work
 from tests.running import RunningServer
 
 if TYPE_CHECKING:

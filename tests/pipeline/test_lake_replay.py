@@ -13,7 +13,7 @@ from amqp_broker.pipeline.archive import Archive
 from amqp_broker.pipeline.lake import Lake
 from compat.brokers import RabbitMQ
 from tests.cli.program import run, serving
-from tests.pipeline.tracing import channel_at, work
+from tests.pipeline.traced_broker import channel_at, work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

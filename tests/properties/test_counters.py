@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pamqp import commands
 
 from tests.peer import Lab, Peer, publish_bytes
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 
 QUEUES = {
     "plain": {},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from tests.broker_parts import bind, new_exchange, new_message, new_queue
 from tests.peer import NOW, Lab
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 
 # A delay, or how much time passes.
 STEPS = st.lists(st.tuples(st.sampled_from(["delay", "advance"]), st.integers(1, 50)), max_size=60)

@@ -14,7 +14,7 @@ from amqp_broker.broker.exchanges.headers import header_matcher
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import new_queue, new_vhost
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 from tests.properties.test_topic import matches
 
 KEYS = st.sampled_from(["a", "b", "x-a", "x-b", "x"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pamqp import decode, encode
 
 from amqp_broker.amqp.fields import Decimal, MalformedTable, decode_table, encode_table
-from tests.properties.strategies import KEYS, PAMQP_TABLES, TABLES, VALUES, damaged, examples, shape, to_pamqp
+from tests.properties.generators import KEYS, PAMQP_TABLES, TABLES, VALUES, damaged, examples, shape, to_pamqp
 
 
 def raw_value(letter: str, size: int) -> st.SearchStrategy[bytes]:

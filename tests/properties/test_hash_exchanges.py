@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from amqp_broker.broker.exchanges.exchange import Exchange
 from tests.broker_parts import bind, new_exchange, new_queue, new_vhost
-from tests.properties.strategies import any_octets, examples
+from tests.properties.generators import any_octets, examples
 
 KEYS = [f"key {number}" for number in range(2000)]
 NAMES = st.lists(st.text("abcdefghijklmnop-.0123456789", min_size=1, max_size=12), min_size=2, max_size=8, unique=True)

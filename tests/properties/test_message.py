@@ -20,7 +20,7 @@ from amqp_broker.amqp.message import (
     Properties,
     Traits,
 )
-from tests.properties.strategies import PAMQP_TABLES, PROPERTIES, SHORT_TEXT, damaged, examples, shape, to_pamqp
+from tests.properties.generators import PAMQP_TABLES, PROPERTIES, SHORT_TEXT, damaged, examples, shape, to_pamqp
 
 # Properties as pamqp takes them: it leaves out what is empty, and refuses a cluster id.
 PAMQPS = st.fixed_dictionaries(

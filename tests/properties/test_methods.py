@@ -13,7 +13,7 @@ from amqp_broker.amqp.errors import Disconnect, FrameError
 from amqp_broker.amqp.frames import method_frame
 from amqp_broker.amqp.message import FRAME
 from amqp_broker.amqp.methods import METHODS, decode_method, encode_method
-from tests.properties.strategies import PAMQP_TABLES, SHORT_TEXT, TABLES, damaged, examples, shape, to_pamqp
+from tests.properties.generators import PAMQP_TABLES, SHORT_TEXT, TABLES, damaged, examples, shape, to_pamqp
 
 # Values as both sides take them.
 COMMON: dict[str, st.SearchStrategy[Any]] = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from amqp_broker.amqp.message import Message
 from tests.broker_parts import CollectingConsumer, new_message, new_queue, new_vhost
 from tests.memory_journal import MemoryJournal
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 
 MESSAGES = [new_message(b"x" * size, delivery_mode=mode) for size in (0, 1, 5) for mode in (1, 2)]
 

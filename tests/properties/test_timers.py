@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqp_broker.broker.timers import Timer, Timers
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 
 
 @settings(max_examples=examples(3))

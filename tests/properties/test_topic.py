@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqp_broker.broker.exchanges.topic import TopicTrie, words
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 
 WORDS = st.sampled_from(["a", "b", "", "*", "#"])
 KEYS = st.lists(WORDS, max_size=6).map(".".join)

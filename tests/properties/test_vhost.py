@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from amqp_broker.broker.exchanges.exchange import Binding, Destination
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import new_exchange, new_queue, new_vhost
-from tests.properties.strategies import examples
+from tests.properties.generators import examples
 
 EXCHANGES = ["x0", "x1", "x2", "x3"]
 QUEUES = ["q0", "q1"]

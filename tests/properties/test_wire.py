@@ -8,7 +8,7 @@ from pamqp import base, commands, frame
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.message import Address
-from tests.properties.strategies import SHORT_TEXT, fits_shortstr
+from tests.properties.generators import SHORT_TEXT, fits_shortstr
 
 CHANNELS = st.integers(0, 65535)
 TAGS = st.integers(0, 2**63 - 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.settings import values
+from amqp_broker.settings import readers
 from amqp_broker.settings.settings import SETTINGS, Settings, SettingsError
 
 
@@ -43,7 +43,7 @@ def test_an_invalid_value_is_refused_with_the_name_of_its_setting(given: dict[st
 
 
 def test_an_invalid_secret_is_not_shown() -> None:
-    secret = next(declared for declared in SETTINGS if declared.is_secret)._replace(reader=values.number)
+    secret = next(declared for declared in SETTINGS if declared.is_secret)._replace(reader=readers.number)
     with pytest.raises(SettingsError) as caught:
         secret.read("default_pass", "Xyzzy42")
     assert str(caught.value) == "default_pass is a secret, which is not a whole number"

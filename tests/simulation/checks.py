@@ -23,8 +23,8 @@ from amqp_broker.session.channel import Channel
 from tests.memory_journal import MemoryJournal
 from tests.simulation.client import ChannelModel, Client
 from tests.simulation.connection_faults import check_notices
+from tests.simulation.leaks import check_memory
 from tests.simulation.ledger import Broken, Copy, State, demand, heard_in
-from tests.simulation.memory import check_memory
 from tests.simulation.queues import QueueModel, in_turns
 from tests.simulation.routing import Topology
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.ledger import DELIVERY_LIMIT, EXPIRED, MAXLEN, REJECTED, Copy, Message, State
-from tests.simulation.settings import PolicyModel, settings_of
+from tests.simulation.queue_settings import PolicyModel, settings_of
 
 if TYPE_CHECKING:
     from tests.simulation.client import Client, ConsumerModel

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.simulation.ledger import Copy, Ledger, State
+from tests.simulation.queue_settings import PolicyModel, policy_for
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import BindingModel, ExchangeModel
-from tests.simulation.settings import PolicyModel, policy_for
 from tests.simulation.world import World
 
 

@@ -41,8 +41,8 @@ from tests.simulation.faults import (
     FaultsModel,
     remove_all_faults,
 )
+from tests.simulation.leaks import check_empty, check_nothing_is_remembered, queue_of
 from tests.simulation.ledger import Broken, demand
-from tests.simulation.memory import check_empty, check_nothing_is_remembered, queue_of
 from tests.simulation.queues import QueueModel
 from tests.simulation.recovery import remember, restore
 from tests.simulation.taste import Taste

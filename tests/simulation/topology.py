@@ -9,9 +9,9 @@ from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
 from tests.simulation.ledger import demand
+from tests.simulation.queue_settings import PolicyModel
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import BindingModel, ExchangeModel
-from tests.simulation.settings import PolicyModel
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation

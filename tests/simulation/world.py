@@ -14,9 +14,9 @@ from tests.simulation.client import ChannelModel, Client, ConsumerModel, Deliver
 from tests.simulation.counting import Tally
 from tests.simulation.delivery_faults import deliver
 from tests.simulation.ledger import Copy, Ledger, Message, demand
+from tests.simulation.queue_settings import PolicyModel, policy_for
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import ExchangeModel, Topology
-from tests.simulation.settings import PolicyModel, policy_for
 
 if TYPE_CHECKING:
     from tests.simulation.faults import FaultsModel

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.testing import EmbeddedBroker
-from tests.testing.suites import ROOT, Suite
+from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
 

@@ -19,13 +19,11 @@ BY_NOUN = {"management/api", "cli/own"}
 
 # Names of modules in several packages, and the reason.
 SHARED_NAMES = {
-    "answers": "answers of two brokers, and of the HTTP API",
     "capture": "the capture, and its endpoint, command and fixture",
     "columns": "columns of rabbitmqctl, and those that a request selects",
     "event_log": "the event log, and its endpoint and fixture",
     "journal": "the interface, and the journal on LMDB",
     "types": "the table of exchange types, and that of queue types",
-    "values": "values of definitions, and of settings",
 }
 
 

@@ -5,8 +5,8 @@
     messages    `{"events": [...], "skipped": 12}`: the extended trace of a vhost (observe/trace.py), for
                 administrators
 
-Nothing is counted or traced without a listener. A page that does not read costs one bounded ring (listener.py), and
-learns how many events it missed. Source of the format: HTML Standard, "Server-sent events".
+Nothing is counted or traced without an open page. A page that does not read costs one bounded ring
+(pending_updates.py), and learns how many events it missed. Source of the format: HTML Standard, "Server-sent events".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from amqp_broker.management.http.answers import Streamed, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag, require_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.live.listener import Listener
+from amqp_broker.management.live.pending_updates import PendingUpdates
 
 if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
@@ -65,18 +65,18 @@ class Subscription:
             if self.vhost is None:
                 raise not_found()
 
-    def attach(self, listener: Listener) -> None:
-        """Send updates to the listener from now on."""
+    def attach(self, pending: PendingUpdates) -> None:
+        """Collect updates from now on."""
         if "topology" in self.streams:
-            self.broker.events.listen(listener.on_event)
+            self.broker.events.listen(pending.on_event)
         if self.vhost is not None:
-            self.vhost.tracing.observe(listener.on_message)
+            self.vhost.tracing.observe(pending.on_message)
 
-    def detach(self, listener: Listener) -> None:
-        """Send no more updates to the listener."""
-        self.broker.events.unlisten(listener.on_event)
+    def detach(self, pending: PendingUpdates) -> None:
+        """Collect no more updates."""
+        self.broker.events.unlisten(pending.on_event)
         if self.vhost is not None:
-            self.vhost.tracing.stop_observing(listener.on_message)
+            self.vhost.tracing.stop_observing(pending.on_message)
 
     def is_allowed(self) -> bool:
         """Return whether the user still exists and has the tag, and the vhost still exists."""
@@ -106,32 +106,32 @@ def updates(request: Request) -> Streamed:
 async def _send(given: web.Request, request: Request, subscription: Subscription) -> web.StreamResponse:
     """Send updates until the client leaves or is not allowed any more."""
     wake = asyncio.Event()
-    listener = Listener(wake.set)
+    pending = PendingUpdates(wake.set)
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
     await response.prepare(given)
     loop = asyncio.get_running_loop()
-    subscription.attach(listener)
+    subscription.attach(pending)
     try:
         hello = frame("hello", {"streams": sorted(subscription.streams)})
         await asyncio.wait_for(response.write(hello), STUCK_S)
         due = loop.time()
         while subscription.is_allowed():
-            pending = []
+            updates: list[tuple[str, Any]] = []
             if wake.is_set():
                 wake.clear()
-                pending = listener.take()
+                updates = pending.take()
             if loop.time() >= due:
                 due = loop.time() + OVERVIEW_S
-                pending.append(_tick(request, subscription, loop.time()))
-            for stream, value in pending:
+                updates.append(_tick(request, subscription, loop.time()))
+            for stream, value in updates:
                 await asyncio.wait_for(response.write(frame(stream, value)), STUCK_S)
             await asyncio.sleep(COLLECT_S)
             await _wait(wake, due - loop.time())
     except (ConnectionError, TimeoutError):
         pass  # the client has left
     finally:
-        subscription.detach(listener)
+        subscription.detach(pending)
     return response
 
 

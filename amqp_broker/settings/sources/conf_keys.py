@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from amqp_broker.settings import values
+from amqp_broker.settings import readers
 from amqp_broker.settings.profiles import DEPRECATED
 from amqp_broker.settings.settings import SETTINGS, Setting, SettingsError
 from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parts
@@ -138,7 +138,7 @@ def address(text: str) -> tuple[str, str]:
     """Return host ("" for none) and port of `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`. Raises ValueError."""
     host, _, port = text.rpartition(":")
     try:
-        values.port(port)
+        readers.port(port)
     except ValueError:
         raise ValueError("is neither a port nor an address and a port") from None
     return host.removeprefix("[").removesuffix("]"), port
@@ -174,7 +174,7 @@ def _names(setting: str, *, is_chosen: bool = True, known: Iterable[str] | None 
         names = []
         for entry in entries:
             try:
-                if values.switch(entry.value) is is_chosen:
+                if readers.switch(entry.value) is is_chosen:
                     names.append(parts(entry.key)[-1])
             except ValueError as error:
                 notices.append(_wrong(entry, error))

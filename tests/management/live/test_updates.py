@@ -14,7 +14,7 @@ from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.peer import Peer
 from amqp_broker.management.http.answers import Refusal
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.live.listener import EVENTS_MAX, OCTETS_MAX, Listener
+from amqp_broker.management.live.pending_updates import EVENTS_MAX, OCTETS_MAX, PendingUpdates
 from amqp_broker.management.live.updates import Subscription
 from tests.management.asking import Desk
 from tests.present import present
@@ -69,19 +69,19 @@ def test_a_subscription_ends_with_the_vhost() -> None:
 
 def test_messages_are_traced_only_while_there_is_a_listener() -> None:
     desk = Desk()
-    listener = Listener(lambda: None)
+    pending = PendingUpdates(lambda: None)
     subscribed = subscription(desk, desk.user, streams="topology,messages", vhost="/")
-    subscribed.attach(listener)
+    subscribed.attach(pending)
     vhost = desk.broker.vhosts["/"]
     desk.broker.now_us = count(1).__next__
     assert vhost.trace is not None
     connection = Peer("127.0.0.1", 1, "127.0.0.1", 5672, 0)
     vhost.trace.published(connection, 1, Message.build(Address("", "q"), Properties(), b"x"), [])
-    assert len(dict(listener.take())["messages"]["events"]) == 1
-    subscribed.detach(listener)
+    assert len(dict(pending.take())["messages"]["events"]) == 1
+    subscribed.detach(pending)
     assert vhost.trace is None
     desk.broker.users.add("u", "p")
-    assert listener.take() == []
+    assert pending.take() == []
 
 
 # Over HTTP

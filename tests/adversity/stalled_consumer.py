@@ -1,4 +1,4 @@
-"""A program that consumes and settles nothing: `python -m tests.adversity.consumer PORT QUEUE COUNT`."""
+"""A program that consumes and settles nothing: `python -m tests.adversity.stalled_consumer PORT QUEUE COUNT`."""
 
 from __future__ import annotations
 

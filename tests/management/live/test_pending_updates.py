@@ -7,16 +7,16 @@ import pytest
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
-from amqp_broker.management.live.listener import BODY_BYTES_MAX, EVENTS_MAX, OCTETS_MAX, Listener
+from amqp_broker.management.live.pending_updates import BODY_BYTES_MAX, EVENTS_MAX, OCTETS_MAX, PendingUpdates
 from amqp_broker.management.live.updates import frame
 
 
 class Ear:
-    """A listener that counts how often it is woken."""
+    """Pending updates that count how often a page is woken."""
 
     def __init__(self) -> None:
         self.woken = 0
-        self.listener = Listener(self.wake)
+        self.pending = PendingUpdates(self.wake)
 
     def wake(self) -> None:
         self.woken += 1
@@ -24,11 +24,11 @@ class Ear:
     def hear(self, body: bytes = b"", event: str = "publish", **properties: Any) -> None:
         message = Message.build(Address("x", "key"), Properties(**properties), body)
         headers = {"properties": message.properties().as_dict(), "message_number": fields.Long(1)}
-        self.listener.on_message(event, "x", headers, message, body)
+        self.pending.on_message(event, "x", headers, message, body)
 
     def messages(self) -> tuple[list[dict[str, Any]], int]:
         """Return the events as a browser gets them, and how many were skipped."""
-        messages = dict(self.listener.take())["messages"]
+        messages = dict(self.pending.take())["messages"]
         value = json.loads(frame("messages", messages).split(b"data: ")[1])
         return value["events"], value["skipped"]
 
@@ -36,11 +36,11 @@ class Ear:
 def test_a_burst_of_changes_is_one_update() -> None:
     ear = Ear()
     for name in ("queue.created", "binding.created", "queue.deleted"):
-        ear.listener.on_event(name, {})
+        ear.pending.on_event(name, {})
     assert ear.woken == 1
-    assert ear.listener.take() == [("topology", {"changed": ["queue", "binding"]})]
-    assert ear.listener.take() == []
-    ear.listener.on_event("user.created", {})
+    assert ear.pending.take() == [("topology", {"changed": ["queue", "binding"]})]
+    assert ear.pending.take() == []
+    ear.pending.on_event("user.created", {})
     assert ear.woken == 2
 
 

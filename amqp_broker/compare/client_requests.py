@@ -17,7 +17,7 @@ LOCAL: Final = 1
 
 
 @dataclass(slots=True)
-class Asked:
+class ClientRequest:
     """A request of the client; `queue` is the queue of a consumer or a get."""
 
     method: Any
@@ -41,7 +41,7 @@ class Search:
     """A search in a local queue for the message that the upstream returned; `others` are requeued at the end."""
 
     copies: Copies
-    asked: Asked
+    asked: ClientRequest
     others: list[int] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class Answer:
     """A method that a broker sent, and the request that it answers, if any."""
 
     said: Received
-    asked: Asked | None
+    asked: ClientRequest | None
     at_ms: int
 
 
@@ -58,7 +58,7 @@ class Side:
     """Open requests, consumers and unconfirmed publishes at one of the brokers."""
 
     def __init__(self) -> None:
-        self.asked: deque[Asked] = deque()
+        self.asked: deque[ClientRequest] = deque()
         self.consumers: dict[str, Consumer] = {}
         self.unconfirmed: dict[int, None] = {}
 

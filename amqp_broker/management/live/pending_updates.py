@@ -21,7 +21,7 @@ BODY_BYTES_MAX: Final = 2_000
 HEADER_BYTES_MAX: Final = 8_000
 
 
-class Listener:
+class PendingUpdates:
     """The pending updates of one page; `wake` is called for the first one after there were none."""
 
     def __init__(self, wake: Callable[[], None]) -> None:

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.settings import readers
+from amqp_broker.settings.readers import Reader, octets
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "value"),
+    [
+        (readers.number, "0", 0),
+        (readers.number, "1800000", 1_800_000),
+        (readers.number_or_none, "7", 7),
+        (readers.number_or_none, "infinity", None),
+        (readers.port, "65535", 65535),
+        (readers.short, "0", 0),
+        # cuttlefish: a KB has 1024 octets.
+        (readers.frame_size, "128KB", 131072),
+        (readers.frame_size, "8192", 8192),
+        (readers.frame_size, "1MB", 1048576),
+        (readers.switch, "on", True),
+        (readers.switch, "off", False),
+        (readers.amount, "40%", "40%"),
+        (readers.amount, "", ""),
+        (readers.level, "notice", "info"),
+        (readers.level, "critical", "error"),
+        (readers.level, "none", "critical"),
+        (readers.pattern, "^(a|b)$", "^(a|b)$"),
+        (readers.one_of("a", "b"), "b", "b"),
+    ],
+)
+def test_a_valid_text_is_read(reader: Reader, text: str, value: Any) -> None:
+    assert reader(text) == value
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "wrong"),
+    [
+        (readers.number, "-1", "is not a whole number"),
+        (readers.number, "1.5", "is not a whole number"),
+        (readers.number, "", "is not a whole number"),
+        (readers.number, "9" * 5000, "is not a whole number"),
+        (readers.number, "٣", "is not a whole number"),
+        (readers.port, "65536", "is not between 0 and 65535"),
+        (readers.port, "amqp", "is not a whole number"),
+        (readers.short, "65536", "is not between 0 and 65535"),
+        (readers.frame_size, "4095", "is not a size between 4096 and 2147483647"),
+        (readers.frame_size, "4GB", "is not a size between 4096 and 2147483647"),
+        (readers.switch, "trues", "is neither true nor false"),
+        (readers.amount, "2 XB", "is not an amount like 2GB"),
+        (readers.level, "loud", "is not one of debug, info, warning, error"),
+        (readers.pattern, "(", "is not a regular expression"),
+        (readers.one_of("", "a", "b"), "c", "is not one of a, b"),
+    ],
+)
+def test_an_invalid_text_is_refused(reader: Reader, text: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=f"^{wrong}$"):
+        reader(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("0", 0),
+        ("0.6", 600_000),
+        ("40%", 400_000),
+        ("1", 1_000_000),
+        ("1.5", 1_500_000),
+        ("2", 2),
+        ("50000000", 50_000_000),
+        ("50MB", 50_000_000),
+        ("50mb", 50_000_000),
+        ("2kB", 2000),
+        ("2KiB", 2048),
+        ("2k", 2048),
+        ("3M", 3 << 20),
+        ("3MiB", 3 << 20),
+        ("2G", 2 << 30),
+        ("1.5GB", 1_500_000_000),
+    ],
+)
+def test_an_amount_is_a_number_of_bytes_or_a_share_of_the_whole(text: str, amount: int) -> None:
+    assert octets(text, 1_000_000) == amount
