@@ -18,7 +18,7 @@ def test_a_policy_is_added_and_applies(browser: Browser, running: RunningServer)
     browser.press("max-length", "dialog")
     browser.type("5")
     browser.press("Add policy", "dialog")
-    browser.toast("short applies now")
+    browser.toast("short now applies")
     assert browser.row("short")[:6] == ["/", "short", "^lim", "all", '{"max-length":5}', "0"]
     browser.go("queues")
     assert "short" in browser.row("limited")[3]
@@ -102,7 +102,7 @@ def test_definitions_are_exported_and_imported(browser: Browser, running: Runnin
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(definitions), "utf-8")
     browser.field("File").send_keys(str(changed))
-    browser.shows("changed.json has")
+    browser.shows("changed.json contains")
     browser.press("Import")
     browser.toast("The definitions were imported")
     assert "imported" in running.server.broker.vhosts["/"].queues

@@ -13,6 +13,6 @@ def test_advice_appears_with_its_place_and_is_cleared(browser: Browser, running:
         browser.until(lambda: "(default)" in browser.row("unroutable")[4])
         assert "mandatory" in browser.row("unroutable")[2]
     browser.press("Clear all")
-    browser.press("Forget", "dialog")
+    browser.press("Clear all", "dialog")
     browser.toast("All advice was cleared")
     browser.find("main", "No advice.")

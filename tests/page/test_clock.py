@@ -15,7 +15,7 @@ def test_the_clock_is_advanced_frozen_and_resumed(browser: Browser, running: Run
     assert running.ask(lambda server: server.clock.is_frozen)
     browser.fill("Duration", "1h1m")
     browser.press("Advance")
-    browser.toast("1h1m have passed")
+    browser.toast("The clock was advanced by 1h1m")
     running.until(lambda server: "short-lived" not in server.broker.vhosts["/"].queues)
     browser.press("Resume")
     browser.shows("Running")

@@ -61,4 +61,4 @@ def test_losses_of_the_naive_strategy_are_shown_with_reasons(demo: tuple[Browser
     row = browser.until(lambda: browser.row("at most once"))
     assert row[6] == ", ".join(f"{count} {reason}" for reason, count in display.results[0]["lost"].items())
     assert row[7] == "held"
-    browser.shows("not waited for")
+    browser.shows("no confirms awaited")

@@ -49,6 +49,6 @@ def test_the_address_of_a_forbidden_page_shows_the_required_tag(browser: Browser
     assert not browser.all("main h2", "Listening ports")
     for route in ("users", "users/guest", "messages"):
         browser.script("location.hash = arguments[0]", f"#/{route}")
-        browser.shows("This page is for users with the tag administrator.")
+        browser.shows("This page requires the tag administrator.")
     browser.go("queues")
     browser.shows("Queues and Streams", "main h1")

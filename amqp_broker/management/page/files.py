@@ -1,7 +1,7 @@
-"""The web page: the files of the folder `static`, each at a path of its own, for everybody.
+"""The web page: the files of the folder `static`, each at its own path, served without a login.
 
-There is no path but those of files that are there when the broker starts, so that no request leads out of the folder.
-The page itself asks the HTTP API, with the name and password that the user gives to it.
+Only the files that exist when the broker starts have a path, so no request can leave the folder. The page itself uses
+the HTTP API with the name and password that the user enters.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ CONTENT_TYPES: Final = {
     ".txt": "text/plain; charset=utf-8",
 }
 HEADERS: Final = {
-    # Only what this folder has runs and shows, whatever the names and payloads of messages say.
+    # Scripts, styles and images come only from this folder, whatever names and payloads of messages contain.
     "Content-Security-Policy": (
         "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
-    # It may be kept, but is asked for anew: an upgrade shows at once.
+    # Browsers may keep a file, but must revalidate it, so that an upgrade takes effect at once.
     "Cache-Control": "no-cache",
 }
 
 
 class File:
-    """A file of the page; it is read when it is first asked for."""
+    """A file of the page, which is read at its first request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class File:
         self._etag = ""
 
     def content(self) -> tuple[bytes, str]:
-        """The file, and the ETag of what is in it."""
+        """Return the contents and their ETag."""
         if self._content is None:
             self._content = self.path.read_bytes()
             self._etag = hashlib.sha256(self._content).hexdigest()[:20]
@@ -59,17 +59,17 @@ class File:
 
 
 def files(folder: Path = FOLDER) -> dict[str, File]:
-    """The files of the page by their paths in HTTP."""
+    """Return the files of the page by their paths in HTTP."""
     found = {
         "/" + path.relative_to(folder).as_posix(): File(path)
         for path in sorted(folder.rglob("*"))
         if path.suffix in CONTENT_TYPES and path.is_file()
     }
-    # Browsers ask for the latter by themselves.
+    # Browsers request /favicon.ico without being asked to.
     return {"/": found["/index.html"], "/favicon.ico": found["/favicon.svg"], **found}
 
 
 def mount(application: web.Application) -> None:
-    """Serve the page."""
+    """Add a route for each file of the page."""
     for path, file in files().items():
         application.router.add_get(path, file.answer)

@@ -220,7 +220,7 @@ function route() {
   current = null;
   const needs = NAVIGATION.flatMap(([, entries]) => entries).find(([name]) => name === page)?.[4];
   if (needs && !state.is(needs)) {
-    say(`This page is for users with the tag ${needs}.`);
+    say(`This page requires the tag ${needs}.`);
     return;
   }
   for (const [pattern, build] of ROUTES) {

@@ -15,7 +15,7 @@ export function textOf({ payload, payload_encoding: encoding }) {
 /** Return the beginning of a payload in one line. */
 export function preview(message) {
   const text = textOf(message);
-  if (text === null) return `${octets(message.payload_bytes)} of binary`;
+  if (text === null) return `${octets(message.payload_bytes)} of binary data`;
   return text.slice(0, 240).replace(/\s+/g, " ");
 }
 
@@ -32,7 +32,7 @@ function json(text) {
 export function payloadView(message) {
   const text = textOf(message);
   const isCut = message.payload_bytes > (text === null ? atob(message.payload ?? "").length : new TextEncoder().encode(text).length);
-  const note = isCut ? h("p", { class: "note" }, `The first part of ${octets(message.payload_bytes)}.`) : null;
+  const note = isCut ? h("p", { class: "note" }, `Only the beginning of ${octets(message.payload_bytes)} is shown.`) : null;
   if (text === null) return h("div", { class: "payload" }, h("pre", { tabindex: 0, class: "hex" }, hex(message.payload)), note);
   if (text === "") return h("div", { class: "payload" }, h("p", { class: "note" }, "No payload."));
   const value = json(text);

@@ -34,8 +34,8 @@ export function list() {
   function clear() {
     confirm({
       title: "Clear all advice?",
-      note: "Advice comes back if the habit is seen again.",
-      action: "Forget",
+      note: "Advice reappears when the habit occurs again.",
+      action: "Clear all",
       submit: async () => {
         await remove("/_broker/advice");
         page.refresh();

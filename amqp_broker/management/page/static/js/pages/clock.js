@@ -1,4 +1,4 @@
-// The broker's clock: its time, freezing and advancing it.
+// The broker's clock: its time, with buttons that freeze and advance it.
 
 import { get, post } from "../api.js";
 import { h, text, toast } from "../dom.js";
@@ -14,11 +14,11 @@ export function page() {
   const real = h("dd");
   const offset = h("dd");
   const runs = h("dd");
-  const hold = h("button", { type: "button", onclick: () => act(told?.is_frozen ? "resume" : "freeze") }, "Freeze");
-  let told = null;
+  const hold = h("button", { type: "button", onclick: () => act(clock?.is_frozen ? "resume" : "freeze") }, "Freeze");
+  let clock = null;
 
   function show(value) {
-    told = value;
+    clock = value;
     text(now, moment(value.now_ms));
     text(real, moment(value.real_now_ms));
     text(offset, durationOf(value.offset_ms));
@@ -47,7 +47,7 @@ export function page() {
     action: "Advance",
     submit: async ({ duration }) => {
       show(await post("/_broker/clock/advance", { duration: duration.trim() }));
-      toast(`${duration.trim()} have passed`);
+      toast(`The clock was advanced by ${duration.trim()}`);
     },
   });
   const element = h(

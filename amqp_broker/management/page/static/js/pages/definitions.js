@@ -8,7 +8,7 @@ import { state } from "../state.js";
 const KINDS = ["vhosts", "users", "permissions", "topic_permissions", "policies", "parameters", "global_parameters", "exchanges", "queues", "bindings"];
 
 const address = (vhost) => (vhost === "" ? "/api/definitions" : `/api/definitions/${path(vhost)}`);
-const choice = () => ({ name: "vhost", label: "Of", type: "select", options: [...(state.is("administrator") ? [["", "The whole broker"]] : []), ...state.vhosts.map((name) => [name, `Virtual host ${name}`])], value: state.vhost });
+const choice = () => ({ name: "vhost", label: "From", type: "select", options: [...(state.is("administrator") ? [["", "The whole broker"]] : []), ...state.vhosts.map((name) => [name, `Virtual host ${name}`])], value: state.vhost });
 
 /** Return the numbers of objects in definitions, by kind. */
 function counts(definitions) {
@@ -54,7 +54,7 @@ export function page() {
       const value = JSON.parse(await file.text());
       if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error();
       definitions = value;
-      return put(preview, h("p", null, `${file.name} has:`), counts(value));
+      return put(preview, h("p", null, `${file.name} contains:`), counts(value));
     } catch {
       return put(preview, h("p", { class: "problem" }, `${file.name} is not a JSON object`));
     }

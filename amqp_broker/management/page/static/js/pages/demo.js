@@ -1,4 +1,4 @@
-// The confirm demo: a publisher under a plan of faults, run by `amqp-broker demo confirms` on this broker.
+// The confirm demo: a publisher under a fault plan, run by `amqp-broker demo confirms` on this broker.
 
 import { get } from "../api.js";
 import { h, put, text } from "../dom.js";
@@ -54,17 +54,17 @@ export function page() {
   const none = h("div", { class: "empty", hidden: true });
   const element = h("section", null, h("div", { class: "title" }, h("h1", null, "Confirm Demo")), none, shown);
 
-  function draw(told) {
-    text(what, `${told.strategy} ${told.sentence}. It promises: ${told.promise}.`);
-    confirmed.show(number(told.confirmed), `of ${number(told.messages)}`, told.confirmed, told.messages);
-    flight.show(number(told.in_flight), told.window ? `of ${number(told.window)}` : "not waited for", told.in_flight, told.window ?? 0);
-    median.show(latency(told.median_ms));
-    p99.show(latency(told.p99_ms));
-    const reasons = Object.entries(told.retries);
+  function draw(demo) {
+    text(what, `${demo.strategy} ${demo.sentence}. It promises: ${demo.promise}.`);
+    confirmed.show(number(demo.confirmed), `of ${number(demo.messages)}`, demo.confirmed, demo.messages);
+    flight.show(number(demo.in_flight), demo.window ? `of ${number(demo.window)}` : "no confirms awaited", demo.in_flight, demo.window ?? 0);
+    median.show(latency(demo.median_ms));
+    p99.show(latency(demo.p99_ms));
+    const reasons = Object.entries(demo.retries);
     retries.show(number(reasons.reduce((sum, [, count]) => sum + count, 0)), reasons.map(([reason, count]) => `${count} ${reason}`).join(", "));
-    connection.show(told.connection, `connected ${number(told.connects)} times`);
-    plan.update(told.plan);
-    results.update(told.results);
+    connection.show(demo.connection, `connected ${number(demo.connects)} times`);
+    plan.update(demo.plan);
+    results.update(demo.results);
     shown.hidden = false;
     none.hidden = true;
   }

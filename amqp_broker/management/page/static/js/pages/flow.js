@@ -29,7 +29,7 @@ export function page() {
   const hidden = new Set(JSON.parse(sessionStorage.getItem("flow") ?? "[]"));
   let wanted = "";
   let chosen = null;
-  let isHeld = false;
+  let isPaused = false;
   let skipped = 0;
   let total = 0;
   let painting = null;
@@ -38,7 +38,7 @@ export function page() {
   const inspector = h("aside", { class: "inspector", hidden: true });
   const condition = h("span", { class: "muted" }, "Connecting");
   const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter messages", spellcheck: "false", oninput: () => ((wanted = search.value.toLowerCase()), paint()) });
-  const hold = h("button", { type: "button", "aria-pressed": "false", onclick: () => setHeld(!isHeld) }, "Pause");
+  const hold = h("button", { type: "button", "aria-pressed": "false", onclick: () => setPaused(!isPaused) }, "Pause");
   const switches = Object.entries(EVENTS).map(([event, help]) =>
     h("label", { class: `switch ${event}`, title: help }, h("input", { type: "checkbox", checked: !hidden.has(event), onchange: (change) => toggle(event, change.target.checked) }), event.replace("_", " ")),
   );
@@ -51,10 +51,10 @@ export function page() {
     paint();
   }
 
-  function setHeld(held) {
-    isHeld = held;
-    hold.setAttribute("aria-pressed", String(held));
-    text(hold, held ? "Resume" : "Pause");
+  function setPaused(paused) {
+    isPaused = paused;
+    hold.setAttribute("aria-pressed", String(paused));
+    text(hold, paused ? "Resume" : "Pause");
     paint();
   }
 
@@ -68,7 +68,7 @@ export function page() {
   function add({ events, skipped: lost }) {
     skipped += lost;
     total += events.length + lost;
-    if (isHeld) return;
+    if (isPaused) return;
     kept.push(...events);
     if (kept.length > KEPT_MAX) kept.splice(0, kept.length - KEPT_MAX);
     painting ??= setTimeout(paint, PAINT_MS);
@@ -91,7 +91,7 @@ export function page() {
     }
     empty.hidden = shown.length > 0;
     text(empty.firstChild, kept.length ? "No event matches the filter." : "No events yet.");
-    text(condition, [`${number(total)} events`, skipped ? `${number(skipped)} skipped` : "", isHeld ? "held" : ""].filter(Boolean).join(" · "));
+    text(condition, [`${number(total)} events`, skipped ? `${number(skipped)} skipped` : "", isPaused ? "paused" : ""].filter(Boolean).join(" · "));
   }
 
   function rowOf(one) {
@@ -145,7 +145,7 @@ export function page() {
       ),
       h("dl", { class: "pairs-view" }, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value instanceof Node ? value : String(value))))),
       one.payload === undefined ? null : payloadView(one),
-      one.payload === undefined ? null : one.properties === null ? h("p", { class: "note" }, "Too many properties to show.") : propertiesView(one.properties),
+      one.payload === undefined ? null : one.properties === null ? h("p", { class: "note" }, "The properties are too large to show.") : propertiesView(one.properties),
     );
   }
 
@@ -196,7 +196,7 @@ function time(us) {
 
 function says(one) {
   if (one.payload !== undefined) return preview(one);
-  if (one.event === "nack") return one.requeue ? "goes back" : "rejected";
+  if (one.event === "nack") return one.requeue ? "requeued" : "rejected";
   if (one.event === "confirm") return one.ack ? "ack" : "nack";
   if (one.event === "return") return `${one.reply_code} ${one.reply_text}`;
   if (one.event === "dead_letter") return `${one.reason} → ${(one.routed_queues ?? []).join(", ") || "no queue"}`;

@@ -73,7 +73,7 @@ function one(address, title, word) {
   });
 
   function clear(policy) {
-    confirm({ title: `Clear ${word} ${policy.name}?`, note: "It ceases to apply at once.", action: "Clear", submit: () => remove(at(policy)), done: `${policy.name} was cleared` });
+    confirm({ title: `Clear ${word} ${policy.name}?`, note: "The policy stops applying immediately.", action: "Clear", submit: () => remove(at(policy)), done: `${policy.name} was cleared` });
   }
 
   function edit(policy) {
@@ -89,7 +89,7 @@ function one(address, title, word) {
         { name: "definition", label: "Definition", type: "pairs", hints: KEYS, value: policy?.definition, isWide: true },
       ],
       submit: ({ vhost = policy?.vhost, name = policy?.name, ...rest }) => set(at({ vhost, name }), { ...rest, priority: rest.priority ?? 0 }),
-      done: ({ name = policy?.name }) => `${name} applies now`,
+      done: ({ name = policy?.name }) => `${name} now applies`,
     });
   }
 }
