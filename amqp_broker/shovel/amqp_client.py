@@ -208,7 +208,7 @@ class Client:
             message = Message(address, content, CHANNEL, False)
             self.peer.on_delivery(self, deliver.delivery_tag, message)
 
-    def _on_method(self, method: Any, number: int) -> None:
+    def _on_method(self, method: base.Frame, number: int) -> None:
         if isinstance(method, (commands.Basic.Ack, commands.Basic.Nack)):
             is_taken = isinstance(method, commands.Basic.Ack)
             self.peer.on_settled(self, method.delivery_tag, method.multiple, is_taken)

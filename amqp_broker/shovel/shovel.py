@@ -8,6 +8,7 @@ messages, but those in flight are moved again. The shell connects the two ends (
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -54,7 +55,14 @@ class Shovel:
     kind = "shovel"
 
     def __init__(
-        self, name: str, vhost: str, definition: Definition, links: Links, node: str, on_done: Any, now: int
+        self,
+        name: str,
+        vhost: str,
+        definition: Definition,
+        links: Links,
+        node: str,
+        on_done: Callable[[Shovel], None],
+        now: int,
     ) -> None:
         """`on_done(shovel)` is called once all messages of `delete-after` are moved."""
         self.name = name

@@ -103,16 +103,13 @@ def test_a_large_message_is_compared(upstream: RunningServer) -> None:
 
 
 def test_frames_in_tiny_pieces_are_compared(upstream: RunningServer) -> None:
-    with RunningProxy(upstream) as proxy:
-        client = Client(proxy.port)
-        whole = client.send_bytes
-
-        def send_bytes(data: bytes) -> None:
+    class SlowClient(Client):
+        def send_bytes(self, data: bytes) -> None:
             for start in range(0, len(data), 3):
-                whole(data[start : start + 3])
+                super().send_bytes(data[start : start + 3])
 
-        client.send_bytes = send_bytes  # type: ignore[method-assign]
-        client.open()
+    with RunningProxy(upstream) as proxy:
+        client = SlowClient(proxy.port).open()
         work(client, "q", 3)
         leave(client)
     assert proxy.found == []

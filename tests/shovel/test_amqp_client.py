@@ -3,23 +3,38 @@ from __future__ import annotations
 import pytest
 from pamqp import body, commands, frame, header
 
-from amqp_broker.amqp.message import Address
-from amqp_broker.shovel.amqp_client import Client, Lost
+from amqp_broker.amqp.message import Address, Message
+from amqp_broker.shovel.amqp_client import Client, Lost, Peer, Procedure
 from tests.shovel.pair import Pair
 
 
 class IdlePeer:
     """A peer that does nothing."""
 
-    def set_up(self, client: Client) -> object:
-        return iter(())
+    def set_up(self, client: Client) -> Procedure:
+        yield from ()
 
     def on_ready(self, client: Client) -> None:
         pass
 
+    def on_delivery(self, client: Client, tag: int, message: Message) -> None:
+        pass
 
-def client() -> Client:
-    return Client(IdlePeer(), "guest", "guest", "/", 10, "test")  # type: ignore[arg-type] # only what is called
+    def on_settled(self, client: Client, tag: int, multiple: bool, is_taken: bool) -> None:
+        pass
+
+    def on_returned(self, client: Client, address: Address, reason: str) -> None:
+        pass
+
+    def on_blocked(self, client: Client, is_blocked: bool) -> None:
+        pass
+
+    def on_cancel(self, client: Client) -> None:
+        pass
+
+
+def client(peer: Peer | None = None) -> Client:
+    return Client(peer or IdlePeer(), "guest", "guest", "/", 10, "test")
 
 
 @pytest.mark.parametrize(
@@ -75,17 +90,17 @@ def test_any_frame_counts_as_a_sign_of_life() -> None:
 
 
 def test_a_returned_message_is_reported_with_its_reason() -> None:
-    told: list[tuple[str, str, str]] = []
+    returns: list[tuple[str, str, str]] = []
 
     class Publisher(IdlePeer):
         def on_returned(self, client: Client, address: Address, reason: str) -> None:
-            told.append((address.exchange, address.routing_key, reason))
+            returns.append((address.exchange, address.routing_key, reason))
 
-    subject = Client(Publisher(), "guest", "guest", "/", 10, "test")  # type: ignore[arg-type] # only what is called
+    subject = client(Publisher())
     returned = frame.marshal(commands.Basic.Return(312, "NO_ROUTE", "e", "k"), 1)
     content = header.ContentHeader(0, 1, commands.Basic.Properties())
     subject.receive(returned + frame.marshal(content, 1) + frame.marshal(body.ContentBody(b"x"), 1))
-    assert told == [("e", "k", "312 NO_ROUTE")]
+    assert returns == [("e", "k", "312 NO_ROUTE")]
 
 
 def test_a_name_that_pamqp_refuses_is_declared() -> None:
