@@ -128,16 +128,23 @@ def test_a_publisher_waits_for_late_answers(running: RunningServer, publish: Cal
     assert (rule.hits, program.logged("reconnecting")) == (1, [])
 
 
-@pytest.fixture
-def consume(race_option: list[str], running: RunningServer, tmp_path: Path) -> Iterator[Callable[[], Program]]:  # noqa: F811
-    """Start a consumer of the queue "q", and wait until it consumes."""
-    path, programs = tmp_path / "consumer", []
+@pytest.fixture(scope="session")
+def consumer(race_option: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """Build the consumer; each build takes a second of processor time for linking."""
+    path = tmp_path_factory.mktemp("go") / "consumer"
     run_go("build", *race_option, "-o", str(path), "./consumer")
+    return path
+
+
+@pytest.fixture
+def consume(consumer: Path, running: RunningServer) -> Iterator[Callable[[], Program]]:
+    """Start a consumer of the queue "q", and wait until it consumes."""
+    programs: list[Program] = []
     running.ask(lambda server: server.broker.vhosts["/"].declare_queue(QueueDeclaration("q", {})))
 
     def start() -> Program:
         url = f"amqp://guest:guest@127.0.0.1:{running.port}/"
-        programs.append(Program(path, {"AMQP_URL": url, "QUEUE": "q"}))
+        programs.append(Program(consumer, {"AMQP_URL": url, "QUEUE": "q"}))
         programs[-1].wait_for(lambda: "ready" in programs[-1].stdout, "consumer")
         return programs[-1]
 
