@@ -6,7 +6,9 @@ this: xdist writes them into the ids of tests, which pytest 9.2 forbids.
 
 from __future__ import annotations
 
+import gc
 import random
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,26 @@ LONG = (*SPARK, "compat/oracle/", "tests/docs/test_pages.py", "compat/")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and tests in each, in this random order")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file without a test for this run: some need large libraries."""
+    if config.getoption("markexpr") != "not verify":
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if f"{path}/" in VERIFY or path in VERIFY else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without collecting garbage, which looks at each test again and again; afterwards, too."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
