@@ -106,8 +106,8 @@ class Session(Connection):
         self.is_backpressured = False
         # The shell does not read the socket.
         self.is_blocked = False
-        # A publish waits in the reader until all alarms are cleared.
-        self.is_publish_held = False
+        # Alarms block only connections that have published.
+        self.has_published = False
         self.ack_timeouts: AckTimeouts | None = None
         self.heartbeats: Heartbeats | None = None
         # Larger frames are not needed before the login.
@@ -158,37 +158,9 @@ class Session(Connection):
         for channel in list(self.channels.values()):
             channel.resume_consumers()
 
-    def find_routes(self) -> None:
-        """Use the cached routes of the vhost.
-
-        During an alarm there are none: the reader looks at the alarms only for a route that it does not know.
-        """
-        assert self.vhost is not None
-        assert self.user is not None
-        self.routes = {} if self.broker.alarms else self.vhost.route_caches.setdefault(self.user.name, {})
-
     def follow_alarms(self) -> None:
-        if self.state is not RUNNING:
-            return
-        self.find_routes()
-        if self.is_publish_held and not self.broker.alarms:
-            self.is_publish_held = False
-            self.follow_blocks()
-            self.reader.end_hold()
-            self.receive(b"", self.broker.now)
-
-    def hold_publish(self) -> None:
-        """Block the connection: it publishes during an alarm. The publish waits until the last alarm is cleared.
-
-        Source: rabbit_reader.erl, maybe_block.
-        """
-        self.is_publish_held = True
-        self.follow_blocks()
-
-    def follow_blocks(self) -> None:
-        """Block or unblock the connection if a fault or an alarm says so."""
         by_fault = self.faults.blocking_reason
-        is_blocked = self.is_publish_held or by_fault is not None
+        is_blocked = (self.has_published and bool(self.broker.alarms)) or by_fault is not None
         if is_blocked is self.is_blocked or self.state is not RUNNING:
             return
         self.is_blocked = is_blocked
@@ -283,8 +255,7 @@ class Session(Connection):
         if self.ack_timeouts is not None:
             self.ack_timeouts.stop()
         # Its close-ok must be read.
-        self.is_blocked = self.is_publish_held = False
-        self.reader.end_hold()
+        self.is_blocked = False
         channels = list(self.channels.values())
         self.channels.clear()
         self.gate.discard()
