@@ -98,7 +98,9 @@ def test_a_publisher_survives_a_restart_and_no_confirmed_message_is_missing(
     publish: Callable[..., Program], tmp_path: Path, kill: bool
 ) -> None:
     with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running:
-        program = publish(AMQP_URL=f"amqp://guest:guest@127.0.0.1:{running.port}/", INTERVAL="20ms", MESSAGES="40")
+        url = f"amqp://guest:guest@127.0.0.1:{running.port}/"
+        # A restart may take any time.
+        program = publish(AMQP_URL=url, INTERVAL="20ms", MESSAGES="40", MAX_ATTEMPTS="0")
         program.wait_for(lambda: len(program.confirmed) > 5, "confirms")
         running.restart(kill=kill)
         assert program.finish() == 0, program.log_tail
