@@ -121,7 +121,8 @@ class Terminal:
             "utf-8",
         )
         program.chmod(0o755)
-        for name, command in (("python", (sys.executable,)), ("pytest", forked("pytest"))):
+        # A forked pytest would warn of the plugin's package, which the fork server has imported.
+        for name, command in (("python", (sys.executable,)), ("pytest", (sys.executable, "-m", "pytest"))):
             script = self.folder / "bin" / name
             script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
             script.chmod(0o755)
