@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from tests.client import Client
 from tests.page.browser import Browser
 from tests.page.client import channel
+from tests.peer import publish_bytes
 from tests.running import RunningServer
 
 
@@ -41,10 +43,11 @@ def test_leaving_the_page_ends_the_trace(browser: Browser, running: RunningServe
 def test_skipped_events_of_a_flood_are_counted(browser: Browser, running: RunningServer) -> None:
     browser.start("messages")
     browser.shows("Listening")
-    with channel(running.port) as client:
-        for _ in range(5000):
-            client.basic_publish("amq.fanout", "flood", b"x")
-        client.basic_publish("amq.fanout", "last", b"x")
+    with Client(running.port).open() as client:
+        # In one write: a slow publisher would leave the page the time to show every event.
+        flood = publish_bytes("flood", b"x", exchange="amq.fanout") * 5000
+        client.send_bytes(flood + publish_bytes("last", b"x", exchange="amq.fanout"))
+        client.sync()
     browser.find(".event", "last")
     browser.shows("skipped", ".title")
     assert len(browser.all(".flow .event")) <= 150
