@@ -53,7 +53,7 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         ready = topology.queues[queue.name].ready
         due = ready[0].deadline_ms if ready else None
         woken = deadlines.get((queue, Expiry))
-        is_woken = due is None or (woken is not None and woken <= due) or queue.is_undrained
+        is_woken = due is None or (woken is not None and woken <= due) or has_next_batch(queue)
         demand(is_woken, f"{queue.name}: the head expires at {due}, and the timer is set to {woken}")
         if queue.settings.expires_ms is not None and not queue.consumers:
             demand((queue, UnusedExpiry) in deadlines, f"{queue.name} expires, and has no timer")
@@ -62,6 +62,11 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
     for session in sessions:
         gone = session.exclusive_queues - queues
         demand(not gone, f"{session.name} owns {[queue.name for queue in gone]}, which are gone")
+
+
+def has_next_batch(queue: Queue) -> bool:
+    """Tell whether the broker will call the queue for its next drain batch, whatever the queue itself believes."""
+    return queue._drain_next_batch in queue.vhost.broker.undrained
 
 
 def queue_of(part: Expiry | UnusedExpiry) -> Queue:
