@@ -48,13 +48,13 @@ class Setting(NamedTuple):
         """Names in the environment; the first that is set counts."""
         return (f"AMQP_BROKER_{self.name.upper()}", *self.env)
 
-    def read(self, called: str, text: str) -> Any:
-        """Return the value of a text. Raises SettingsError, in which the setting is `called` so."""
+    def read(self, label: str, text: str) -> Any:
+        """Return the value of a text. Raises SettingsError, which names the setting by its label."""
         try:
             return self.reader(text)
         except ValueError as error:
             shown = "is a secret" if self.is_secret else f"is '{text}'"
-            raise SettingsError(f"{called} {shown}, which {error}") from None
+            raise SettingsError(f"{label} {shown}, which {error}") from None
 
 
 def setting(
@@ -142,7 +142,9 @@ class Settings:
     extra_listeners: str = setting(
         "", "Further addresses for AMQP, such as 127.0.0.1:5673 ::1:5674.", key="listeners.tcp.*", flag=False
     )
-    tls: str = setting("", "auto creates certificates and serves TLS as well.", reader=readers.one_of("", "auto"))
+    tls: str = setting(
+        "", "If auto, create certificates and serve AMQP with TLS as well.", reader=readers.one_of("", "auto")
+    )
     tls_port: int | None = setting(
         None,
         "Port for AMQP with TLS: 5671 if there is a certificate.",
@@ -277,7 +279,7 @@ class Settings:
         key=("load_definitions", "management.load_definitions", "definitions.local.path"),
     )
     event_log: bool = setting(
-        False, "Keep an event log of each vhost, for /_broker/messages: for tests, not for speed."
+        False, "Keep an event log of each vhost, which tests read at /_broker/messages; it slows the broker down."
     )
     always_create_default_user: bool = setting(
         False, "Create the first user even if definitions are imported; RabbitMQ does not.", flag=False
