@@ -148,7 +148,7 @@ def decode(header: bytes) -> tuple[list[Any], str | None]:
                 if seconds <= TIMESTAMP_MAX:
                     values[index] = seconds
                 else:
-                    problem = f"timestamp {seconds} is behind the year 9999"
+                    problem = f"timestamp {seconds} is after the year 9999"
             else:
                 length = header[at]
                 at += 1 + length

@@ -122,7 +122,7 @@ def test_invalid_utf_8_is_reported() -> None:
 def test_a_timestamp_after_the_year_9999_is_reported() -> None:
     values, problem = decode(frame(pika.BasicProperties(timestamp=1_700_000_000_000_000)))
     assert values[NAMES.index("timestamp")] is None
-    assert problem == "timestamp 1700000000000000 is behind the year 9999"
+    assert problem == "timestamp 1700000000000000 is after the year 9999"
 
 
 def test_values_other_than_strings_are_json() -> None:

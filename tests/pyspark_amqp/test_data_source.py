@@ -183,7 +183,7 @@ def test_a_poisoned_message_is_a_row_with_a_reason(spark: SparkSession, amqp_bro
     assert [row.error for row in found] == [
         None,
         "message_id is not UTF-8",
-        f"timestamp {1 << 60} is behind the year 9999",
+        f"timestamp {1 << 60} is after the year 9999",
     ]
     assert [row.body for row in found] == [b"0", b"1", b"2"]
 

@@ -62,12 +62,8 @@ def node_row(request: Request) -> dict[str, Any]:
     """Return the row of the node."""
     broker, node = request.broker, request.node
     fd_used, fd_total = node.descriptors()
-    version = broker.profile.version
     row: dict[str, Any] = {
-        "applications": [
-            {"name": "rabbit", "description": "RabbitMQ", "version": version},
-            {"name": "rabbitmq_management", "description": "RabbitMQ Management Console", "version": version},
-        ],
+        "applications": _applications(broker.profile.version),
         "auth_mechanisms": [
             {"name": name, "description": MECHANISMS.get(name, ""), "enabled": True}
             for name in broker.profile.auth_mechanisms.split()
@@ -112,6 +108,13 @@ def node_row(request: Request) -> dict[str, Any]:
         "sockets_used": len(broker.connections),
     }
     return {**row, **with_details(used), **with_details(ERLANG_ONLY), **Statistics(request).of(broker, "churn", churn)}
+
+
+def _applications(version: str) -> list[dict[str, str]]:
+    return [
+        {"name": "rabbit", "description": "RabbitMQ", "version": version},
+        {"name": "rabbitmq_management", "description": "RabbitMQ Management Console", "version": version},
+    ]
 
 
 @endpoints.on("GET /api/nodes", tag=MONITORING, query=ListQuery)

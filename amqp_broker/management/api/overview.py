@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.exchanges.types import exchange_types
@@ -79,7 +79,7 @@ def contexts(request: Request) -> list[dict[str, Any]]:
 
 
 def queue_totals(vhosts: Iterable[VHost]) -> dict[str, int]:
-    """All messages in queues."""
+    """Return the numbers of messages in the queues of some vhosts."""
     ready = unacked = 0
     for vhost in vhosts:
         for queue in vhost.queues.values():
@@ -136,32 +136,41 @@ def overview(request: Request) -> dict[str, Any]:
         "erlang_full_version": f"Python {platform.python_version()}",
         "disable_stats": not request.wants_stats,
         "enable_queue_totals": request.query.get("enable_queue_totals") == "true",
-        "object_totals": {
-            "connections": sum(1 for _ in connections.visible(request)),
-            "channels": sum(1 for _ in channels.visible(request)),
-            "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
-            "queues": sum(len(vhost.queues) for vhost in vhosts),
-            "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values()),
-        },
+        "object_totals": object_totals(request, vhosts),
         "node": broker.node,
     }
-    statistics = Statistics(request)
     if request.wants_stats:
-        row["churn_rates"] = statistics.of(broker, "churn", churn)
-    if sees_all and request.wants_stats:
-        row["queue_totals"] = statistics.of(broker, "lengths", all_queue_totals)
-        row["message_stats"] = statistics.of(broker, "message_stats", all_message_stats)
-    elif request.wants_stats:
-        row["queue_totals"] = with_details(queue_totals(vhosts))
-        row["message_stats"] = with_details(message_stats(vhosts))
+        row |= statistics_of(request, vhosts, sees_all)
     elif row["enable_queue_totals"]:
         row["queue_totals"] = with_details(queue_totals(vhosts))
-    if request.wants_stats:
-        row["statistics_db_event_queue"] = 0
     if sees_all:
         row["listeners"] = listeners(request)
         row["contexts"] = contexts(request)
     return row
+
+
+def object_totals(request: Request, vhosts: Sequence[VHost]) -> dict[str, int]:
+    """Return the numbers of objects that the user may see."""
+    return {
+        "connections": sum(1 for _ in connections.visible(request)),
+        "channels": sum(1 for _ in channels.visible(request)),
+        "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
+        "queues": sum(len(vhost.queues) for vhost in vhosts),
+        "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values()),
+    }
+
+
+def statistics_of(request: Request, vhosts: Sequence[VHost], sees_all: bool) -> dict[str, Any]:
+    """Return totals and rates: of all vhosts with their history, or else of those that the user may see."""
+    broker, statistics = request.broker, Statistics(request)
+    row: dict[str, Any] = {"churn_rates": statistics.of(broker, "churn", churn)}
+    if sees_all:
+        row["queue_totals"] = statistics.of(broker, "lengths", all_queue_totals)
+        row["message_stats"] = statistics.of(broker, "message_stats", all_message_stats)
+    else:
+        row["queue_totals"] = with_details(queue_totals(vhosts))
+        row["message_stats"] = with_details(message_stats(vhosts))
+    return {**row, "statistics_db_event_queue": 0}
 
 
 def listeners(request: Request) -> list[dict[str, Any]]:

@@ -106,6 +106,20 @@ def listed(
     if page.name:
         pairs = [pair for pair in pairs if _is_named(pair[0], page)]
     pairs.sort(key=lambda pair: order(pair[0]), reverse=is_reversed)
+    items = [row if first is view else view(thing) for row, thing in _cut(pairs, page)]
+    return Paged(
+        total_count=total_count,
+        item_count=len(items),
+        filtered_count=len(pairs),
+        page=page.number,
+        page_size=page.size,
+        page_count=(len(pairs) + page.size - 1) // page.size,
+        items=items,
+    )
+
+
+def _cut(pairs: list[T], page: Page) -> list[T]:
+    """Return the part of a list that is on a page. Raise Refusal for a page behind its end."""
     start = (page.number - 1) * page.size
     if start > len(pairs):
         raise Refusal(
@@ -113,16 +127,7 @@ def listed(
             "page_out_of_range",
             f"Page out of range, page: {page.number} page size: {page.size}, len: {len(pairs)}",
         )
-    some = pairs[start : start + page.size]
-    return Paged(
-        total_count=total_count,
-        item_count=len(some),
-        filtered_count=len(pairs),
-        page=page.number,
-        page_size=page.size,
-        page_count=(len(pairs) + page.size - 1) // page.size,
-        items=[row if first is view else view(thing) for row, thing in some],
-    )
+    return pairs[start : start + page.size]
 
 
 def _is_named(row: Row, page: Page) -> bool:
