@@ -55,10 +55,10 @@ def brokers_for(only: str | None) -> Brokers:
 
 def allow_open_files() -> None:
     """Raise the limit of open files, which brokers and generator inherit."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now != resource.RLIM_INFINITY and now < OPEN_FILES:
-        wanted = OPEN_FILES if most == resource.RLIM_INFINITY else min(OPEN_FILES, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
+        wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def main() -> int:

@@ -58,7 +58,7 @@ BYTES = Unit(lambda value: f"{value:.0f} B")
 class Goal:
     """A limit for a figure of amqp-broker, or for its advantage over RabbitMQ."""
 
-    wants: str
+    target: str
     figure: Callable[[Row, Sample, Sample | None], float | None]
     at_least: float | None = None
     below: float | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import SHARE, Row, Sample, cpu_advantage
-from bench.flat import IDLE_MOST, FlatFigures, FlatRow
+from bench.flat import IDLE_CORES_MAX, FlatFigures, FlatRow
 from bench.side_by_side import Figures
 
 
@@ -52,7 +52,7 @@ def goals_table(rows: Iterable[Row], figures: Figures) -> tuple[str, bool]:
                 verdict = "met" if goal.is_met(figure) else "MISSED"
                 are_all_met = are_all_met and goal.is_met(figure)
                 text = _times(figure) if goal.at_least is not None and row.unit is not SHARE else row.unit.text(figure)
-            lines.append([row.title, goal.wants, text, verdict])
+            lines.append([row.title, goal.target, text, verdict])
     return _table(["", "goal", "measured", ""], lines, left=2), are_all_met
 
 
@@ -67,7 +67,7 @@ def flat_table(rows: Iterable[FlatRow], figures: FlatFigures) -> tuple[str, bool
             verdict = ""
             if factor is not None:
                 # The factor of a first setting is 1.
-                is_met = factor <= row.most and (idle is None or idle < IDLE_MOST)
+                is_met = factor <= row.factor_max and (idle is None or idle < IDLE_CORES_MAX)
                 are_all_met = are_all_met and is_met
                 if not (is_first and is_met):
                     verdict = "met" if is_met else "MISSED"
@@ -77,7 +77,7 @@ def flat_table(rows: Iterable[FlatRow], figures: FlatFigures) -> tuple[str, bool
                     variant.title,
                     _cpu_text(sample),
                     _times(None if is_first else factor),
-                    "" if is_first else f"at most {row.most:g}x",
+                    "" if is_first else f"at most {row.factor_max:g}x",
                     verdict,
                     f"{sample.value / 1000:.0f} k/s" if sample else "",
                     f"{idle:.1%}" if idle is not None else "",

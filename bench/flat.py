@@ -32,7 +32,7 @@ class FlatRow:
     name: str
     title: str
     variants: tuple[Variant, ...]
-    most: float = 1.3
+    factor_max: float = 1.3
 
 
 _PLAIN = Load(messages=300_000)
@@ -81,7 +81,7 @@ FLAT_ROWS = (
             Variant("10 routing keys", replace(_TOPIC, topic_bindings=10_000, topic_keys=10)),
             Variant("10 000 routing keys", replace(_TOPIC, topic_bindings=10_000)),
         ),
-        most=2.5,
+        factor_max=2.5,
     ),
     FlatRow(
         "backlog",
@@ -99,7 +99,7 @@ FLAT_ROWS = (
 )
 
 IDLE_S = 3.0
-IDLE_MOST = 0.01  # of a core: /proc counts in steps of 10 ms
+IDLE_CORES_MAX = 0.01  # /proc counts in steps of 10 ms
 
 
 @dataclass

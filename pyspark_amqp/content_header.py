@@ -202,7 +202,7 @@ def encode(values: Mapping[str, Any], body_size: int) -> bytes:
             parts.append(bytes((value,)))
         elif name == "timestamp":
             if value < 0:
-                raise ValueError("timestamp is before 1970, which AMQP cannot say")
+                raise ValueError("timestamp is before 1970, which AMQP cannot represent")
             parts.append(_U64.pack(value))
         else:
             parts.append(short_string(value, name))

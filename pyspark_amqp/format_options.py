@@ -120,7 +120,7 @@ class Given:
     def number(self, name: str, default: T, lowest: int, highest: int = (1 << 63) - 1) -> int | T:
         def parse(text: str) -> int:
             if not text.strip().isascii() or not text.strip().isdigit():
-                raise ValueError(f"must be a whole number from {lowest} on, not '{text}'")
+                raise ValueError(f"must be a whole number of at least {lowest}, not '{text}'")
             if not lowest <= int(text) <= highest:
                 raise ValueError(f"must be from {lowest} to {highest}, not {text}")
             return int(text)

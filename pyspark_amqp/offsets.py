@@ -31,7 +31,7 @@ def capped(start: Offsets, tails: Offsets, rows_max: int | None) -> Offsets:
 
 
 def split(start: Offsets, end: Offsets, partitions_min: int, records_max: int | None) -> list[Range]:
-    """Return the ranges of tasks: at least `count` if possible, each with at most `records_max` offsets.
+    """Return the ranges of tasks: at least `partitions_min` if possible, each with at most `records_max` offsets.
 
     A queue whose start is after its end has no ranges.
     """

@@ -26,29 +26,29 @@ static const struct option_row rows[] = {
   {"consumers", .number = &options.consumers, .help = "consuming connections (1)"},
   {"queues", .number = &options.queues, .help = "queues; publisher i publishes to queue i modulo this (1)"},
   {"messages", .number = &options.messages, .help = "messages per publisher (100000)"},
-  {"body", .number = &options.body, .help = "bytes per body; latency is measured from 8 on (16)"},
-  {"window", .number = &options.window, .help = "publisher confirms, at most so many outstanding (0: no confirms)"},
-  {"ack", .number = &options.ack, .help = "ack every so many deliveries (0: consume without acks)"},
+  {"body", .number = &options.body, .help = "bytes per body; latency is measured if there are at least 8 (16)"},
+  {"window", .number = &options.window, .help = "maximum number of unconfirmed messages per publisher (0: no confirms)"},
+  {"ack", .number = &options.ack, .help = "number of deliveries per ack (0: consume without acks)"},
   {"prefetch", .number = &options.prefetch, .help = "unacked messages per consumer (0: no limit)"},
   {"rate", .number = &options.rate, .help = "messages per second and publisher (0: as fast as possible)"},
-  {"batch", .number = &options.batch, .help = "most messages per write (0: what 256 KiB hold)"},
+  {"batch", .number = &options.batch, .help = "maximum number of messages per write (0: as many as fit into 256 KiB)"},
   {"fanout", .fact = &options.fanout, .help = "publish to a fanout exchange that every queue is bound to"},
   {"spread", .fact = &options.spread, .help = "every publisher publishes to all queues in turn"},
   {"argument", .text = &options.argument, .help = "declare the queues with this argument: NAME=NUMBER (none)"},
-  {"priorities", .number = &options.priorities, .help = "messages have so many priorities in turn, from 0 (0: none)"},
-  {"expiration", .number = &options.expiration, .help = "milliseconds that a message has to live (0: for ever)"},
+  {"priorities", .number = &options.priorities, .help = "number of priorities that the messages have in turn (0: none)"},
+  {"expiration", .number = &options.expiration, .help = "TTL of messages in milliseconds (0: none)"},
   {"persistent", .fact = &options.persistent, .help = "durable queues and persistent messages"},
   {"stream", .fact = &options.stream, .help = "the queues are streams; consumers need --ack and --prefetch"},
-  {"dead-letter", .fact = &options.dead_letter, .help = "consume what dies in a queue, from a second one behind it"},
-  {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with so many bindings (0)"},
+  {"dead-letter", .fact = &options.dead_letter, .help = "consume the dead letters of a queue from a second queue"},
+  {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with this number of bindings (0)"},
   {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},
-  {"hash-keys", .number = &options.hash_keys, .help = "publish so many keys to a consistent hash exchange (0)"},
+  {"hash-keys", .number = &options.hash_keys, .help = "publish this number of keys to a consistent hash exchange (0)"},
   {"idle", .number = &options.idle, .help = "further connections that do nothing (0)"},
-  {"receive", .number = &options.receive, .help = "end with so many deliveries (0: one per message and queue)"},
-  {"prefix", .text = &options.prefix, .help = "what names of queues and exchanges begin with (a new one)"},
-  {"keep", .fact = &options.keep, .help = "leave queues and exchanges, with what is in them"},
+  {"receive", .number = &options.receive, .help = "end after this number of deliveries (0: one per message and queue)"},
+  {"prefix", .text = &options.prefix, .help = "prefix of the names of queues and exchanges (a new one)"},
+  {"keep", .fact = &options.keep, .help = "keep queues and exchanges with their contents"},
   {"pid", .number = &options.pid, .help = "the broker's process, to report its CPU time"},
-  {"seconds", .help = "give up after so many seconds (60)"},
+  {"seconds", .help = "give up after this number of seconds (60)"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -70,7 +70,7 @@ static void check_options(void) {
     show_usage("--fanout, --topic-bindings and --hash-keys exclude each other");
   if (!!o->spread + !!o->priorities + !!o->topic_bindings + !!o->hash_keys > 1)
     show_usage("--spread, --priorities, --topic-bindings and --hash-keys exclude each other");
-  if (o->priorities > 256) show_usage("--priorities is 256 at most");
+  if (o->priorities > 256) show_usage("--priorities must not exceed 256");
   const char *value = strchr(o->argument, '=');
   if (*o->argument && (!value || !value[1] || value[1 + strspn(value + 1, "0123456789")]))
     show_usage("--argument is NAME=NUMBER");

@@ -137,7 +137,7 @@ def test_values_other_than_strings_are_json() -> None:
     [
         ({"message_id": "x" * 256}, "message_id has 256 octets; AMQP allows 255"),
         ({"priority": 256}, "priority must be from 0 to 255, not 256"),
-        ({"timestamp": -1}, "timestamp is before 1970, which AMQP cannot say"),
+        ({"timestamp": -1}, "timestamp is before 1970, which AMQP cannot represent"),
         ({"headers": {"x" * 256: ""}}, "the name of a header has 256 octets; AMQP allows 255"),
     ],
 )

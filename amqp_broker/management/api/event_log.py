@@ -39,7 +39,7 @@ DIGITS_MAX: Final = 18
 
 
 class LogLimits(Struct):
-    """The most that an event log holds; older events are dropped."""
+    """The limits of an event log; older events are dropped."""
 
     events_max: Integer = EVENTS_MAX
     bytes_max: Integer = BYTES_MAX

@@ -101,11 +101,9 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
             value = value[1]
         else:
             value = [value]  # {absolute, 1000}
-    key = (
-        _RENAMED.get(key, key)
-        if not value or not _is_table(value) or key.startswith(("management.", "prometheus."))
-        else key
-    )
+    is_group = bool(value) and _is_table(value)
+    if not is_group or key.startswith(("management.", "prometheus.")):
+        key = _RENAMED.get(key, key)
     if isinstance(value, (str, int, float)):
         yield Entry(key, str(value), name)
     elif key.startswith("listeners.") and isinstance(value, list):
@@ -126,7 +124,7 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
             yield Entry(f"{key}.{kind}", str(pattern), name)
     elif key == "log_levels" and _is_table(value):
         yield from (Entry(f"log.{category}.level", str(level), name) for category, level in value)
-    elif value and _is_table(value):
+    elif is_group:
         for inner, inner_value in value:
             yield from _entries(f"{key}.{inner}", inner_value, name, wrong)
     else:

@@ -235,7 +235,7 @@ function moveForm(address, name, changed) {
   return form({
     action: "Move messages",
     note: "A message is removed from this queue after the other queue has it. Routing keys, headers and order are kept.",
-    fields: [{ name: "destination", label: "To queue", required: true }, { name: "count", label: "At most", type: "number", min: 1, placeholder: "all" }],
+    fields: [{ name: "destination", label: "To queue", required: true }, { name: "count", label: "Maximum", type: "number", min: 1, placeholder: "all" }],
     submit: async ({ destination, count }) => {
       const answer = await post(`/_broker/queues/${address}/move`, { destination: { queue: destination }, ...(count ? { count } : {}) });
       if (answer.reason) throw new Error(`${number(answer.moved)} messages moved, then: ${answer.reason}`);
