@@ -286,8 +286,8 @@ CIRCLES = (
     ),
     Circle(
         "testing",
-        "capture embedded_broker embedded_vhost lab_controls",
-        "the parts of an embedded broker act through it",
+        "embedded_broker embedded_vhost",
+        "an embedded broker lends vhosts, which act through it",
     ),
 )
 
