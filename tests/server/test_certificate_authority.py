@@ -8,7 +8,7 @@ import stat
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,13 +115,9 @@ def test_certificates_are_replaced_before_they_expire(tmp_path: Path, monkeypatc
     end = read(files.server_certificate).not_valid_after_utc
     assert timedelta(days=824) < end - datetime.now(UTC) <= timedelta(days=825)
 
-    class Later(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
-            return end - VALID_MIN + shift
-
-    monkeypatch.setattr(certificate_authority, "datetime", Later)
     shift = timedelta(seconds=-1)
+    later = SimpleNamespace(now=lambda tz: end - VALID_MIN + shift)
+    monkeypatch.setattr(certificate_authority, "datetime", later)
     assert changed(tmp_path) == set()
     shift = timedelta(seconds=1)
     assert changed(tmp_path) == SERVER | CLIENT
