@@ -133,13 +133,13 @@ class Rule:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the rule for JSON: the given fields, and its counts."""
-        said: dict[str, Any] = {"id": self.id}
+        given: dict[str, Any] = {"id": self.id}
         for one in fields(self):
             value = getattr(self, one.name)
             default = {} if one.default is MISSING else one.default
             if one.name in ("action", "on", "seed") or value != default:
-                said[one.name] = value
-        return {**said, "matched": self.matched, "hits": self.hits, "is_spent": self.is_spent}
+                given[one.name] = value
+        return {**given, "matched": self.matched, "hits": self.hits, "is_spent": self.is_spent}
 
     @property
     def is_spent(self) -> bool:

@@ -44,7 +44,7 @@ class Store:
             self.environment.close()
             raise StoreUnusable(
                 f"'{self.environment.folder}' cannot be read ({error or type(error).__name__}); "
-                "`store verify` tells what is wrong with it, and a backup in its place helps"
+                "run `store verify` to list its problems, and restore a backup"
             ) from None
         finally:
             self.journal.is_restoring = False

@@ -65,7 +65,7 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
 
 
 def has_next_batch(queue: Queue) -> bool:
-    """Tell whether the broker will call the queue for its next drain batch, whatever the queue itself believes."""
+    """Tell whether the broker has the next drain batch of a queue in line. The flag of the queue is no proof."""
     return queue._drain_next_batch in queue.vhost.broker.undrained
 
 

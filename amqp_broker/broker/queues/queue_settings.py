@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.admin.policy_merging import SMALLEST, Definition, merged, smaller
-from amqp_broker.broker.admin.policy_merging import interval_ms as interval_ms
+from amqp_broker.broker.admin.policy_merging import SMALLEST, Definition, interval_ms, merged, smaller
 
 # Definition key -> argument: what a queue follows here, whichever of the two says it.
 POLICY_KEYS: Final = {

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
 from amqp_broker.amqp.message import Message
+from amqp_broker.broker.admin.policy_merging import interval_ms
 from amqp_broker.broker.durability.chunk import Filter
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
-from amqp_broker.broker.queues.queue_settings import QueueSettings, effective, interval_ms
+from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer

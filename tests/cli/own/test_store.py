@@ -196,7 +196,7 @@ def test_serve_suggests_a_remedy_for_definitions_that_it_cannot_declare(folder: 
     environment.close()
     done = run("serve", "--port", "0", "--data-dir", str(folder), **DURABLE)
     assert done.returncode == os.EX_DATAERR
-    assert "`store verify` tells what is wrong with it" in done.stderr
+    assert "run `store verify` to list its problems" in done.stderr
     assert "Traceback" not in done.stderr
 
 
