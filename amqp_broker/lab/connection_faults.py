@@ -115,7 +115,7 @@ class ConnectionFaults:
         self.active += (rule,)
         rule.affected[session] = None
         if rule.action == "block":
-            session.follow_alarms()
+            session.follow_blocks()
             if rule.duration_ms:
                 end_ms = session.broker.now + rule.duration_ms
                 rule.affected[session] = session.broker.timers.at(end_ms, partial(end_block, session, rule))
@@ -134,7 +134,7 @@ class ConnectionFaults:
         self.active = tuple(other for other in self.active if other is not rule)
         rule.release(session)
         if rule.action == "block":
-            session.follow_alarms()
+            session.follow_blocks()
         elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
             session.heartbeats.is_suppressed = any(other.action == rule.action for other in self.active)
         elif rule.action == "latency" and session.outbox.delay is not None and session.outbox.delay.rule is rule:

@@ -48,9 +48,6 @@ NO_RULES: Final[list[Rule]] = []
 def read_traits(channel: Channel, property_list: bytes) -> Traits:
     """Return the traits of a property list. Raise SyntaxError_ for invalid properties."""
     session = channel.session
-    if not session.has_published:
-        session.has_published = True
-        session.follow_alarms()
     traits = session.traits.get(property_list)
     if traits is None:
         try:

@@ -207,8 +207,8 @@ def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
 
 def open_(session: Session, method: commands.Connection.Open) -> None:
     assert session.user is not None, "a vhost is opened only after a login"
-    vhost = session.broker.admit(session, session.user, method.virtual_host)
-    session.routes = vhost.route_caches.setdefault(session.user.name, {})
+    session.broker.admit(session, session.user, method.virtual_host)
+    session.find_routes()
     session.deadline.cancel()
     session.start_ack_timeouts()
     session.send(0, commands.Connection.OpenOk())

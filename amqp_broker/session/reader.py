@@ -32,6 +32,9 @@ logger = logging.getLogger("amqp_broker.session")
 # Most bytes of an incomplete frame that `take_partial_frame` gives out.
 PARTIAL_FRAME_BYTES_MAX: Final = 256 * 1024
 
+# While a publish is held, no number of pending bytes completes a frame.
+HELD_BYTES: Final = 1 << 62
+
 FRAMES: Final = Input.FRAMES
 NOTHING: Final = Input.NOTHING
 
@@ -92,7 +95,11 @@ class FrameReader:
 
     def take_partial_frame(self) -> bytes:
         """Return the incomplete frame of the last read, or b"" if it stays here. The shell puts it before the next."""
-        if len(self._pending) != 1 or self._pending_bytes > PARTIAL_FRAME_BYTES_MAX:
+        if (
+            len(self._pending) != 1
+            or self._pending_bytes > PARTIAL_FRAME_BYTES_MAX
+            or self._session.is_blocked_by_alarm
+        ):
             return b""
         # It is counted again with the next read.
         self._session.received_bytes -= self._pending_bytes
@@ -102,6 +109,10 @@ class FrameReader:
     def discard(self) -> None:
         """Forget the incomplete frame."""
         self._pending.clear()
+
+    def end_hold(self) -> None:
+        """Let the next read act on the publish that was held and on all that came after it."""
+        self._needed_bytes = 0
 
     def _read_header(self, session: Session, data: bytes) -> int:
         """Act on the protocol header and what follows it; return the offset behind the last complete frame."""
@@ -163,6 +174,10 @@ class FrameReader:
                         else:
                             on_method(channel, payload)
                         continue
+                    if route is None and session.broker.alarms:
+                        session.block_by_alarm()
+                        self._needed_bytes = HELD_BYTES
+                        return start
                     # The content follows. If it is incomplete, the whole publish waits for the next read.
                     if end - at < _HEADER_FRAME_BYTES_MIN:
                         if end - at < FRAME.size or end - at < FRAME_OVERHEAD + unpack_frame(data, at)[2]:

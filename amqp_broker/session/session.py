@@ -106,8 +106,8 @@ class Session(Connection):
         self.is_backpressured = False
         # The shell does not read the socket.
         self.is_blocked = False
-        # Alarms block only connections that have published.
-        self.has_published = False
+        # Until all alarms are cleared; a publish may wait in the reader.
+        self.is_blocked_by_alarm = False
         self.ack_timeouts: AckTimeouts | None = None
         self.heartbeats: Heartbeats | None = None
         # Larger frames are not needed before the login.
@@ -158,9 +158,40 @@ class Session(Connection):
         for channel in list(self.channels.values()):
             channel.resume_consumers()
 
+    def find_routes(self) -> None:
+        """Use the cached routes of the vhost.
+
+        During an alarm there are none: the reader looks at the alarms only for a route that it does not know.
+        """
+        assert self.vhost is not None
+        assert self.user is not None
+        self.routes = {} if self.broker.alarms else self.vhost.route_caches.setdefault(self.user.name, {})
+
     def follow_alarms(self) -> None:
+        if self.state is not RUNNING:
+            return
+        self.find_routes()
+        if not self.broker.alarms and self.is_blocked_by_alarm:
+            self.is_blocked_by_alarm = False
+            self.follow_blocks()
+            self.reader.end_hold()
+            self.receive(b"", self.broker.now)
+        elif self.broker.alarms and self.gate.waiting:
+            # The disk may be the reason why its publishes are not confirmed: it may never publish again.
+            self.block_by_alarm()
+
+    def block_by_alarm(self) -> None:
+        """Block the connection until the last alarm is cleared: it publishes. The publish waits in the reader.
+
+        Source: rabbit_reader.erl, maybe_block.
+        """
+        self.is_blocked_by_alarm = True
+        self.follow_blocks()
+
+    def follow_blocks(self) -> None:
+        """Block or unblock the connection if a fault or an alarm says so."""
         by_fault = self.faults.blocking_reason
-        is_blocked = (self.has_published and bool(self.broker.alarms)) or by_fault is not None
+        is_blocked = self.is_blocked_by_alarm or by_fault is not None
         if is_blocked is self.is_blocked or self.state is not RUNNING:
             return
         self.is_blocked = is_blocked
@@ -255,7 +286,8 @@ class Session(Connection):
         if self.ack_timeouts is not None:
             self.ack_timeouts.stop()
         # Its close-ok must be read.
-        self.is_blocked = False
+        self.is_blocked = self.is_blocked_by_alarm = False
+        self.reader.end_hold()
         channels = list(self.channels.values())
         self.channels.clear()
         self.gate.discard()

@@ -114,8 +114,7 @@ def test_a_memory_watermark_of_0_blocks_publishers_alone() -> None:
         publisher.publish("q", b"1")
         running.until(lambda server: not transport_of(publisher)(server).is_reading)
         with Client(running.port).open() as consumer:
-            consumer.call(commands.Basic.Get(queue="q", no_ack=True))
-            assert consumer.expect_body() == b"1"
+            assert isinstance(consumer.call(commands.Basic.Get(queue="q", no_ack=True)), commands.Basic.GetEmpty)
 
 
 def test_a_restart_removes_paged_messages_of_a_transient_queue(tmp_path: Path) -> None:

@@ -85,12 +85,9 @@ def test_a_blocked_publisher_is_not_read_while_its_answer_waits_for_a_commit(
             client.send(Queue.Declare(queue="other", durable=True))
             running.until(held)
 
-            def block(server: Server) -> None:
-                server.broker.set_alarm("disk", True)
-                server.flush()
-
-            running.ask(block)
-            assert not running.ask(lambda server: transport_of(client)(server).is_reading)
+            running.ask(lambda server: server.broker.set_alarm("disk", True))
+            client.publish("q", b"n")
+            running.until(lambda server: not transport_of(client)(server).is_reading)
 
 
 def test_a_stopped_server_has_committed_everything(start: Callable[[], RunningServer]) -> None:

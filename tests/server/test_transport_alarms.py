@@ -24,8 +24,9 @@ def test_a_blocked_publisher_is_read_after_the_alarm(running: RunningServer, cli
     client.send_bytes(publish_bytes("q", b"1"))
     client.call(commands.Channel.Flow(True))
     set_alarm(running, True)
-    assert not running.ask(lambda server: transport_of(client)(server).is_reading)
+    assert running.ask(lambda server: transport_of(client)(server).is_reading)
     client.send_bytes(publish_bytes("q", b"2"))
+    running.until(lambda server: not transport_of(client)(server).is_reading)
     with Client(running.port).open() as other:
         other.call(commands.Basic.Get(queue="q", no_ack=True))
         assert other.expect_body() == b"1"

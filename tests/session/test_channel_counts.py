@@ -206,6 +206,8 @@ def test_an_alarm_shows_in_the_states_of_connections_and_channels() -> None:
     publisher.publish("nowhere", b"x")
     assert publisher.session.status == "running"
     lab.broker.set_alarm("disk", True)
+    assert (publisher.session.status, other.session.status) == ("blocking", "blocking")
+    publisher.publish("nowhere", b"x")
     assert (publisher.session.status, other.session.status) == ("blocked", "blocking")
     assert (channel_of(publisher).status, channel_of(other).status) == ("flow", "running")
     assert (publisher.session.last_blocked_ms, publisher.session.last_blocked_by) == (lab.broker.now, "disk")

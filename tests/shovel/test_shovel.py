@@ -275,6 +275,7 @@ def test_without_acks_a_blocked_destination_pauses_the_source() -> None:
     push(pair.here.vhosts["/"].queues["q"], b"0")
     pair.run()
     pair.there.set_alarm("memory", True)
+    push(pair.here.vhosts["/"].queues["q"], b"1")
     pair.run()
     [source] = [link for link in pair.links if link.session.broker is pair.here]
     assert source.is_paused
