@@ -57,9 +57,11 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 
 verify: $(VENV)/.dev ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
 	@.ci/tools python system
+	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 	$(PYTEST) -m verify -rs $(ARGS)
 	$(PYTEST) tests/properties
 	$(PY) -m compat.matrix
+	@$(PY) -m compat.oracles >/dev/null
 
 coverage: $(VENV)/.dev ## Measure branch coverage of the core, and fail if it has fallen
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" --cov --cov-report= --cov-fail-under=0 \
@@ -68,9 +70,9 @@ coverage: $(VENV)/.dev ## Measure branch coverage of the core, and fail if it ha
 		$$($(PY) -m coverage report --format=total --fail-under=0 --include="amqp_broker/$$name/*"); done
 	@$(PY) -m coverage report
 
-record: $(VENV)/.dev ## Record the answers of a live RabbitMQ (SUITE=wire)
+record: $(VENV)/.dev ## Record the answers of live RabbitMQs (ORACLE=4.3 SUITE=wire)
 	@.ci/tools system
-	$(PY) -m compat.oracle record $(SUITE) $(ARGS)
+	$(PY) -m compat.oracle record $(SUITE) --oracle $(or $(ORACLE),all) $(ARGS)
 
 check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 	@.ci/tools lint

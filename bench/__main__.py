@@ -18,7 +18,8 @@ from bench.flat import FLAT_ROWS, FlatFigures, measure_flat
 from bench.generator import MissingToolError, build_generator
 from bench.managed import measure_managed
 from bench.side_by_side import BROKERS, QUICK, Brokers, Effort, Figures, compare
-from compat.brokers import RabbitMQ
+from compat.oracles.debian_root import Unavailable
+from compat.oracles.oracle import OLDEST
 
 UNAVAILABLE = 69  # sysexits.h: a requirement is missing
 OPEN_FILES = 4096  # a thousand connections, with two ends each
@@ -46,10 +47,11 @@ def parse_arguments() -> argparse.Namespace:
 
 def brokers_for(only: str | None) -> Brokers:
     brokers = {name: make for name, make in BROKERS.items() if only in (None, name)}
-    if "rabbitmq" in brokers and not RabbitMQ.is_installed():
-        raise MissingToolError(
-            "RabbitMQ is not installed: install it (Debian: rabbitmq-server), or measure with --only amqp-broker."
-        )
+    if "rabbitmq" in brokers:
+        try:
+            OLDEST.have()
+        except Unavailable as reason:
+            raise MissingToolError(f"{reason}. Measure with --only amqp-broker.") from None
     return brokers
 
 
@@ -94,7 +96,7 @@ def main() -> int:
 def print_report(arguments: argparse.Namespace, figures: Figures, flat: FlatFigures) -> int:
     machine = figures_report.machine()
     print(f"\n{machine['cores']} x {machine['cpu']}, {machine['system']}; CPython {machine['python']}", end="")
-    print(f"; RabbitMQ {RabbitMQ.version() or 'absent'}; {'one short run' if arguments.quick else 'medians'}\n")
+    print(f"; RabbitMQ {OLDEST.version or 'absent'}; {'one short run' if arguments.quick else 'medians'}\n")
     are_all_met = True
     if rows := [row for row in ROWS if row.name in arguments.rows]:
         print(figures_report.comparison_table(rows, figures), end="\n\n")

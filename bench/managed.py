@@ -14,7 +14,8 @@ from threading import Event, Thread
 from bench.benchmarks import Row, Sample
 from bench.generator import Load, LoadError, run_load
 from bench.side_by_side import LONG_REPEATS, SETTLE_S, Effort, Figures, Say, memory_bytes, warm_up
-from compat.brokers import AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
+from compat.oracles.rabbitmq import RabbitMQ
 
 Managed = AmqpBroker | RabbitMQ
 MANAGED: dict[str, Callable[[Path], Managed]] = {

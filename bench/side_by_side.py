@@ -11,7 +11,8 @@ from pathlib import Path
 
 from bench.benchmarks import MICROSECONDS, QUEUED_MESSAGES, STALL, Row, Sample, median
 from bench.generator import Load, LoadError, Outcome, run_load
-from compat.brokers import AmqpBroker, BrokerProcess, RabbitMQ
+from compat.brokers import AmqpBroker, BrokerProcess
+from compat.oracles.rabbitmq import RabbitMQ
 
 Brokers = dict[str, Callable[[Path], BrokerProcess]]
 BROKERS: Brokers = {

@@ -1,4 +1,4 @@
-"""Brokers as processes: amqp-broker, and RabbitMQ from Debian's package as the oracle.
+"""Brokers as processes: amqp-broker here, RabbitMQ in `oracles/rabbitmq.py`.
 
 Both listen on a free port of 127.0.0.1 and keep their data in a given folder. The tests and `make bench` start, kill
 and restart them.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,14 +21,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Self
 
-RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-# The plugins of RabbitMQ's Debian package with additional exchange types.
-EXCHANGE_PLUGINS = (
-    "rabbitmq_consistent_hash_exchange",
-    "rabbitmq_random_exchange",
-    "rabbitmq_recent_history_exchange",
-    "rabbitmq_sharding",
-)
+from amqp_broker.settings.profiles import DEFAULT as DEFAULT_PROFILE
 
 # Below the system's ports for clients: otherwise a client could take the port of a broker during a restart.
 PORTS = range(20_000, 32_000)
@@ -70,6 +62,8 @@ class BrokerProcess(ABC):
 
     name: str
     host = "127.0.0.1"
+    # Comparisons declare durable queues wherever any kind will do, for versions that refuse transient ones.
+    declares_durable = False
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
@@ -146,6 +140,15 @@ class BrokerProcess(ABC):
         """Stop the broker with SIGTERM and wait for its end."""
         self._signal(signal.SIGTERM)
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the broker, and kill it at the end."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.kill()
+
     def restart(self) -> None:
         """Kill the broker and start it again on the same port."""
         self.kill()
@@ -165,9 +168,11 @@ class AmqpBroker(BrokerProcess):
 
     name = "amqp-broker"
 
-    def __init__(self, folder: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, port: int = 0, options: tuple[str, ...] = (), profile: str = DEFAULT_PROFILE
+    ) -> None:
         super().__init__(folder, port)
-        self.options = options
+        self.options = ("--compat", profile, *options)
         # Variables of its environment.
         self.variables: dict[str, str] = {}
 
@@ -207,96 +212,3 @@ class AmqpBroker(BrokerProcess):
             return bool(json.loads(self.ports_file.read_text("utf-8"))["amqp"] == self.port)
         except (FileNotFoundError, ValueError):
             return False
-
-
-class RabbitMQ(BrokerProcess):
-    """Debian's rabbitmq-server with its own ports, data folder, node name and epmd.
-
-    `settings` are additional lines of rabbitmq.conf. With the management plugin, its HTTP API is at `management_port`;
-    with the Prometheus plugin, its metrics are at `prometheus_port`.
-    """
-
-    name = "RabbitMQ"
-
-    def __init__(
-        self, folder: Path, port: int = 0, plugins: tuple[str, ...] = (), settings: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(folder, port)
-        self.plugins = plugins
-        self.settings = settings
-        self.management_port, self.prometheus_port = free_port(), free_port()
-        self.dist_port, self.epmd_port = free_port(), free_port()
-        self.home = folder / "home"
-
-    @staticmethod
-    def is_installed() -> bool:
-        return RABBITMQ_SERVER.exists()
-
-    @staticmethod
-    def version() -> str:
-        """Return the installed version, for example `3.10.8`, or an empty string."""
-        folders = sorted(RABBITMQ_SERVER.parents[1].glob("lib/rabbitmq_server-*"))
-        return folders[-1].name.removeprefix("rabbitmq_server-") if folders else ""
-
-    @property
-    def pid(self) -> int:
-        """The process id of the Erlang VM, which the server script executes or forks."""
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    command = (entry / "cmdline").read_bytes()
-                except OSError:
-                    continue
-                if b"beam.smp" in command.split(b"\0", 1)[0] and str(self.folder).encode() in command:
-                    return int(entry.name)
-        raise RuntimeError("RabbitMQ's Erlang VM is not running")
-
-    def command(self) -> list[str]:
-        self.home.mkdir(exist_ok=True)
-        (self.folder / "enabled_plugins").write_text(f"[{','.join(self.plugins)}].\n", "utf-8")
-        lines = [f"listeners.tcp.default = {self.host}:{self.port}", "log.console = true", "log.file = false"]
-        if "rabbitmq_management" in self.plugins:
-            lines += [f"management.tcp.port = {self.management_port}", f"management.tcp.ip = {self.host}"]
-        if "rabbitmq_prometheus" in self.plugins:
-            lines += [f"prometheus.tcp.port = {self.prometheus_port}", f"prometheus.tcp.ip = {self.host}"]
-        (self.folder / "rabbitmq.conf").write_text("\n".join([*lines, *self.settings]) + "\n", "utf-8")
-        return [str(RABBITMQ_SERVER)]
-
-    def environment(self) -> dict[str, str]:
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("RABBITMQ_")}
-        return {
-            **inherited,
-            "HOME": str(self.home),
-            "ERL_EPMD_PORT": str(self.epmd_port),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "ERL_EPMD_RELAXED_COMMAND_CHECK": "true",
-            "RABBITMQ_NODENAME": f"oracle{self.port}@localhost",
-            "RABBITMQ_NODE_PORT": str(self.port),
-            "RABBITMQ_DIST_PORT": str(self.dist_port),
-            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(self.folder / "log"),
-            "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
-        }
-
-    def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of RabbitMQ's tools, for example `rabbitmqctl`."""
-        return self._run(str(RABBITMQ_SERVER.with_name(tool)), *arguments)
-
-    def is_ready(self) -> bool:
-        return "Server startup complete" in self.log_path.read_text("utf-8", errors="replace")
-
-    def start(self, timeout_s: float = 120.0) -> Self:
-        self.log_path.unlink(missing_ok=True)
-        return super().start(timeout_s)
-
-    def _signal(self, number: signal.Signals) -> None:
-        super()._signal(number)
-        # epmd creates its own session, so the signal to the group has not reached it.
-        subprocess.run(
-            [shutil.which("epmd") or "epmd", "-port", str(self.epmd_port), "-kill"],
-            env=self.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )

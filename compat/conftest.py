@@ -7,7 +7,8 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from compat.brokers import AmqpBroker, BrokerProcess, RabbitMQ
+from compat.brokers import AmqpBroker, BrokerProcess
+from compat.oracles.rabbitmq import RabbitMQ
 
 
 @pytest.hookimpl(wrapper=True)

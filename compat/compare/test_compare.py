@@ -11,7 +11,7 @@ import pytest
 
 from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.server.server import Server
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from compat.unique_names import unique_name
 from tests.compare.proxy_run import RunningProxy
 

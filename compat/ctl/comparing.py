@@ -31,13 +31,27 @@ def _problems(question: str, rabbitmq: Lines, amqp_broker: Lines, differences: S
             if change.rabbitmq not in expected:
                 yield f"{difference.title!r} is listed, but RabbitMQ does not say {change.rabbitmq!r}"
             expected = expected.replace(change.rabbitmq, change.answered)
-    sides = expected.split("\n"), amqp_broker
-    if _SET.match(question):
-        sides = _sorted(sides[0]), _sorted(sides[1])
+    sides = _comparable(question, expected.split("\n")), _comparable(question, amqp_broker)
     if sides[0] != sides[1]:
         yield "\n".join(difflib.unified_diff(*sides, "RabbitMQ, listed differences aside", "amqp-broker", lineterm=""))
 
 
-def _sorted(lines: Lines) -> Lines:
+def fields(question: str, rabbitmq: Lines, amqp_broker: Lines) -> set[str]:
+    """Return the parts in which two outputs differ: output, errors, exit code."""
+    there, here = (_parts(_comparable(question, lines)) for lines in (rabbitmq, amqp_broker))
+    return {name for name in there if there[name] != here[name]}
+
+
+def _parts(lines: Lines) -> dict[str, Lines]:
+    parts: dict[str, Lines] = {"output": [], "errors": [], "exit code": []}
+    for line in lines:
+        name = "errors" if line.startswith("! ") else "exit code" if line.startswith("exit code ") else "output"
+        parts[name].append(line)
+    return parts
+
+
+def _comparable(question: str, lines: Lines) -> Lines:
+    if not _SET.match(question):
+        return lines
     # Rows of JSON start with a comma, except the first one.
     return sorted(line.removeprefix(",") for line in lines)

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from compat.brokers import AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
 from compat.ctl.playing import play
 from compat.ctl.running import AmqpBrokerSide, ToolsAtRabbitMQ
 from compat.ctl.suite import CTL
+from compat.oracles.rabbitmq import RabbitMQ
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[AmqpBrokerSide]:
     """Run amqp-broker in the imitated version closest to the oracle, with its command line."""
-    broker = AmqpBroker(folder, options=("--compat", "3.13", "--node-name", AmqpBrokerSide.node))
+    broker = AmqpBroker(folder, options=("--node-name", AmqpBrokerSide.node), profile="3.13")
     broker.variables = {"AMQP_BROKER_RUNTIME_DIR": str(folder / "run")}
     broker.start()
     try:

@@ -19,6 +19,8 @@ COUNTED = (
     ("rabbitmqctl -s list_connections channels", "1\n"),
     ("rabbitmqctl -s list_channels prefetch_count consumer_count messages_unacknowledged", "7\t1\t0\n"),
 )
+# Each of RabbitMQ's commands takes a second, and several on a busy machine.
+COUNTING_S = 120.0
 
 
 def play(side: Side, areas: tuple[str, ...] = tuple(AREAS)) -> Mapping[str, list[str]]:
@@ -70,8 +72,12 @@ def busy(side: Side) -> Iterator[None]:
     # The answer comes once the messages are in the queue.
     channel.queue_declare("quorum", passive=True)
     # RabbitMQ counts the messages of a quorum queue every five seconds, and its HTTP API counts everything so.
-    wait_until(lambda: all(row in side.run(line).output for line, row in COUNTED), pause=connection.process_data_events)
+    wait_until(lambda: is_counted(side), COUNTING_S, connection.process_data_events)
     try:
         yield
     finally:
         connection.close()
+
+
+def is_counted(side: Side) -> bool:
+    return all(row in side.run(line).output for line, row in COUNTED)

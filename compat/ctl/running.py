@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,9 @@ from amqp_broker.cli.http_api import Place
 from amqp_broker.cli.node_finder import Running
 from amqp_broker.cli.rabbitmq import rabbitmqadmin, tool, tool_main
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
-from compat.brokers import AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
+from compat.ctl.lines import AREAS
+from compat.oracles.rabbitmq import RabbitMQ
 
 ADMIN = "rabbitmqadmin"
 NAMES = {ADMIN: "admin"} | {real: name for name, real in TOOLS.items()}
@@ -52,6 +55,15 @@ class RabbitMQSide:
         self.broker = broker
         self.url = broker.url
         self.node = broker.environment()["RABBITMQ_NODENAME"]
+
+    @property
+    def areas(self) -> tuple[str, ...]:
+        """Return the areas of this version: RabbitMQ 4.3 no longer has rabbitmqadmin."""
+        try:
+            self._script()
+        except urllib.error.HTTPError:
+            return tuple(area for area in AREAS if area != "admin")
+        return tuple(AREAS)
 
     def run(self, line: str) -> Outcome:
         program, *words = shlex.split(line)

@@ -47,6 +47,7 @@ IGNORED: dict[str, dict[str, Any]] = {
 # Into a vhost that does not exist.
 LOST = "queues into a vhost that is not there"
 IMPORTS = (*REFUSED, *IGNORED, LOST)
+SAMPLE, SAMPLE_OF_VHOST = "import of the sample", "import of one vhost"
 EXPORT, EXPORT_OF_VHOST = "export of the sample", "export of one vhost"
 
 
@@ -54,10 +55,10 @@ def play(api: Api) -> dict[str, Any]:
     """Return the answers by question; the answer to an import includes the added objects."""
     found = {question(name): _imported(api, document) for name, document in (REFUSED | IGNORED).items()}
     found[question(LOST)] = _imported(api, {"queues": []}, "/none")
-    _do(api, sample(STEM))
+    found[SAMPLE] = _answer(api, sample(STEM))
     found[EXPORT] = _shown(api.get("/api/definitions").value, STEM)
     api.ask("PUT", "/api/vhosts/one")
-    _do(api, of_vhost(), "/one")
+    found[SAMPLE_OF_VHOST] = _answer(api, of_vhost(), "/one")
     found[EXPORT_OF_VHOST] = _shown(api.get("/api/definitions/one").value)
     return found
 
@@ -67,21 +68,17 @@ def question(name: str) -> str:
     return f"import of {name}"
 
 
-def _do(api: Api, document: dict[str, Any], vhost: str = "") -> None:
+def _answer(api: Api, document: dict[str, Any], vhost: str = "") -> dict[str, Any]:
     answer = api.ask("POST", f"/api/definitions{vhost}", document)
-    assert answer.is_ok, answer
+    return {"status": answer.status, "value": answer.value}
 
 
 def _imported(api: Api, document: dict[str, Any], vhost: str = "") -> dict[str, Any]:
     before = comparable(api.get("/api/definitions").value)
-    answer = api.ask("POST", f"/api/definitions{vhost}", document)
+    answer = _answer(api, document, vhost)
     after = comparable(api.get("/api/definitions").value)
     added = {section: [item for item in after[section] if item not in before[section]] for section in SECTIONS}
-    return {
-        "status": answer.status,
-        "value": answer.value,
-        "added": {section: items for section, items in added.items() if items},
-    }
+    return {**answer, "added": {section: items for section, items in added.items() if items}}
 
 
 def _shown(document: dict[str, Any], stem: str = "") -> dict[str, Any]:

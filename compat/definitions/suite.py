@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from amqp_broker.cli.http_api import Api, Place
-from compat.brokers import EXCHANGE_PLUGINS, AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
 from compat.definitions.playing import play
+from compat.oracle.comparing import fields
 from compat.oracle.suite import Answers, Suite
+from compat.oracles.rabbitmq import EXCHANGE_PLUGINS, RabbitMQ
 
 
 def api_of(broker: RabbitMQ | AmqpBroker) -> Api:
@@ -22,8 +24,16 @@ def _answers(broker: RabbitMQ) -> Iterator[Answers]:
     yield play(api_of(broker))
 
 
+@contextmanager
+def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
+    with broker.running():
+        yield play(api_of(broker))
+
+
 DEFINITIONS = Suite(
     "definitions",
     _answers,
+    _own_answers,
+    fields,
     plugins=("rabbitmq_management", "rabbitmq_shovel", "rabbitmq_federation", *EXCHANGE_PLUGINS),
 )

@@ -16,13 +16,24 @@ from amqp_broker.cli.own.definitions import call_api
 from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.documents.importing import DefinitionsError, import_
 from amqp_broker.settings.settings import Settings
-from compat.brokers import AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
 from compat.definitions.comparing import SECTIONS, comparable, comparable_vhost
 from compat.definitions.differences import REASONS
-from compat.definitions.playing import EXPORT, EXPORT_OF_VHOST, IMPORTS, STEM, document_of, play, question
+from compat.definitions.playing import (
+    EXPORT,
+    EXPORT_OF_VHOST,
+    IMPORTS,
+    SAMPLE,
+    SAMPLE_OF_VHOST,
+    STEM,
+    document_of,
+    play,
+    question,
+)
 from compat.definitions.sample import of_vhost, sample
 from compat.definitions.suite import DEFINITIONS, api_of
 from compat.oracle.records import Seen, is_same, load
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.cli.program import run
 
 
@@ -49,6 +60,11 @@ def test_an_import_has_rabbitmqs_effect_and_answer(said: dict[str, Any], recorde
         assert expected["value"]["reason"] != REASONS[name]
         expected = {**expected, "value": {**expected["value"], "reason": REASONS[name]}}
     assert is_same(said[question(name)], expected), (said[question(name)], expected)
+
+
+@pytest.mark.parametrize("name", [SAMPLE, SAMPLE_OF_VHOST])
+def test_an_import_of_everything_is_answered_as_by_rabbitmq(said: dict[str, Any], recorded: Seen, name: str) -> None:
+    assert is_same(said[name], recorded[name][0])
 
 
 def test_both_export_what_was_imported(said: dict[str, Any], recorded: Seen) -> None:
@@ -87,7 +103,7 @@ def test_rabbitmqs_export_of_one_vhost_survives_an_import_and_export(amqp_broker
 
 
 def test_every_record_is_still_asked(recorded: Seen) -> None:
-    assert recorded.keys() == {*map(question, IMPORTS), EXPORT, EXPORT_OF_VHOST}
+    assert recorded.keys() == {*map(question, IMPORTS), SAMPLE, SAMPLE_OF_VHOST, EXPORT, EXPORT_OF_VHOST}
 
 
 # A running RabbitMQ, for importing exports and for the command line.

@@ -8,12 +8,13 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from compat.brokers import EXCHANGE_PLUGINS, AmqpBroker, BrokerProcess, RabbitMQ
+from compat.brokers import AmqpBroker, BrokerProcess
 from compat.differential.comparing import problems
-from compat.differential.lab import SCENARIOS, Address, Scenario
+from compat.differential.lab import SCENARIOS, Scenario
 from compat.differential.playing import Playing
 from compat.differential.suite import WIRE
 from compat.oracle.records import Seen, load
+from compat.oracles.rabbitmq import EXCHANGE_PLUGINS, RabbitMQ
 
 
 def main() -> int:
@@ -47,11 +48,12 @@ def _options() -> argparse.Namespace:
 
 
 def _played(stack: ExitStack, broker: BrokerProcess, chosen: list[Scenario], port: int | None = None) -> Playing:
-    address: Address = ("127.0.0.1", port or broker.port)
-    if not port:
+    if port:
+        broker.port = port
+    else:
         stack.callback(broker.kill)
         broker.start()
-    return Playing(address, chosen)
+    return Playing(broker, chosen)
 
 
 def _print(scenario: Scenario, recorded: Seen, amqp_broker: list[str], show: str) -> bool:

@@ -24,4 +24,4 @@ def playing(amqp_broker: AmqpBroker, request: pytest.FixtureRequest) -> Playing:
     """Return amqp-broker's transcripts of the scenarios that this process tests."""
     names = {item.name for item in request.session.items}
     tested = [scenario for scenario in SCENARIOS.values() if any(scenario.question in name for name in names)]
-    return Playing((amqp_broker.host, amqp_broker.port), tested)
+    return Playing(amqp_broker, tested)

@@ -237,7 +237,9 @@ DIFFERENCES = (
                 "a_delivery_mode_may_be_unknown",
                 "a1< channel.close reply_code=406 reply_text='PRECONDITION_FAILED - invalid message: "
                 "{delivery_mode_unknown,3}' class_id=60 method_id=40",
-                "a1< queue.declare-ok queue='q' message_count=1 consumer_count=0",
+                "a1< basic.ack delivery_tag=1 multiple=false\na1> basic.get queue='q'\n"
+                "a1< basic.get-ok delivery_tag=1 redelivered=false exchange='' routing_key='q' message_count=0\n"
+                "a1<     delivery_mode=3 body=b'x'",
             ),
         ),
     ),

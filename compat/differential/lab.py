@@ -22,8 +22,9 @@ STOPPED = "STOPPED:"
 class Lab:
     """One run of a scenario: its connections (a, b, c … in the transcript), its names and its transcript."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, declares_durable: bool = False) -> None:
         self.address = address
+        self.declares_durable = declares_durable
         # Scenarios share a broker, which may serve many runs.
         self.prefix = secrets.token_hex(4) + "."
         self.transcript = Transcript(self.prefix)
@@ -39,7 +40,7 @@ class Lab:
     def dial(self) -> Connection:
         """Open a socket without sending anything."""
         label = chr(ord("a") + len(self._connections))
-        connection = Connection(self.address, label, self.transcript)
+        connection = self._connection(label)
         self._connections.append(connection)
         return connection
 
@@ -56,7 +57,7 @@ class Lab:
         """Declare a queue on a connection that is not recorded."""
         queue = self.name(name)
         with self.transcript.muted():
-            self._feed().call(Queue.Declare, queue=queue, **flags)
+            self._feed().declare(queue, **flags)
         return queue
 
     def put(self, queue: str, *bodies: bytes, **properties: Any) -> None:
@@ -70,9 +71,12 @@ class Lab:
 
     def _feed(self) -> Channel:
         if self._feeder is None:
-            self._feeder = _open(Connection(self.address, "lab", self.transcript)).channel()
+            self._feeder = _open(self._connection("lab")).channel()
             self._feeder.call(Confirm.Select)
         return self._feeder
+
+    def _connection(self, label: str) -> Connection:
+        return Connection(self.address, label, self.transcript, self.declares_durable)
 
     def finish(self) -> None:
         """Record the remaining input and close the connections."""
@@ -139,9 +143,9 @@ def _register(play: Callable[[Lab], None], *, is_slow: bool) -> Callable[[Lab], 
     return play
 
 
-def run(scenario: Scenario, address: Address) -> str:
+def run(scenario: Scenario, address: Address, declares_durable: bool = False) -> str:
     """Play a scenario against one broker and return the transcript."""
-    lab = Lab(address)
+    lab = Lab(address, declares_durable)
     try:
         scenario.play(lab)
         lab.finish()

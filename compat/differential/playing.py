@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from compat.differential.lab import Address, Scenario, run
+from compat.brokers import BrokerProcess
+from compat.differential.lab import Scenario, run
 
 
 class Playing(Mapping[str, list[str]]):
@@ -14,20 +15,24 @@ class Playing(Mapping[str, list[str]]):
     Scenarios that mostly wait start at once, in parallel.
     """
 
-    def __init__(self, address: Address, scenarios: Iterable[Scenario]) -> None:
-        self.address = address
+    def __init__(self, broker: BrokerProcess, scenarios: Iterable[Scenario]) -> None:
+        self._address = (broker.host, broker.port)
+        self._declares_durable = broker.declares_durable
         self._scenarios = {scenario.question: scenario for scenario in scenarios}
         slow = [scenario for scenario in self._scenarios.values() if scenario.is_slow]
         with_threads = ThreadPoolExecutor(max_workers=100)
         self._begun: dict[str, Future[str]] = {
-            scenario.question: with_threads.submit(run, scenario, address) for scenario in slow
+            scenario.question: with_threads.submit(self._run, scenario) for scenario in slow
         }
         with_threads.shutdown(wait=False)
 
     def __getitem__(self, question: str) -> list[str]:
         begun = self._begun.get(question)
-        transcript = begun.result() if begun else run(self._scenarios[question], self.address)
+        transcript = begun.result() if begun else self._run(self._scenarios[question])
         return transcript.splitlines()
+
+    def _run(self, scenario: Scenario) -> str:
+        return run(scenario, self._address, self._declares_durable)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scenarios)

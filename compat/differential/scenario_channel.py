@@ -43,6 +43,9 @@ class Channel:
 
     def send(self, method: Method, **fields: Any) -> None:
         """Send a method in any state; missing fields are zero, empty or false, and not shown."""
+        is_any_queue = method is Queue.Declare and not fields.keys() & {"durable", "exclusive", "passive"}
+        if is_any_queue and self.connection.declares_durable:
+            fields = {**fields, "durable": True}
         payload = wire.method_payload(method, fields)
         decoded = wire.read_method(payload)[1]
         shown = {name: decoded[name] for name in fields if decoded[name] != wire.Pairs()}
@@ -122,12 +125,13 @@ class Channel:
 
     def ask_until_returned(self, queue: str) -> None:
         """Publish to a queue, unrecorded, until the queue is gone and the message is returned."""
-        self.ask(commands.Confirm.Select)
-        answer: Method | None = Basic.Ack
-        while answer is Basic.Ack:
+        # Without confirms: RabbitMQ 4.3 may confirm nothing that reaches a queue as it is deleted.
+        answer: Method | None = commands.Channel.FlowOk
+        while answer is commands.Channel.FlowOk:
             self.publish(b"", routing_key=queue, mandatory=True)
-            answer = self.expect(Basic.Ack, Basic.Return).method
-        self.expect(Basic.Ack)
+            self.send(commands.Channel.Flow, active=True)
+            answer = self.expect(Basic.Return, commands.Channel.FlowOk).method
+        self.expect(commands.Channel.FlowOk)
 
     def flush(self) -> None:
         """Record the received input."""

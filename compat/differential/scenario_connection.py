@@ -31,8 +31,12 @@ CAPABILITIES = {
 class Connection:
     """A socket to a broker. Its channel 0 is `control`; `label` names it in the transcript."""
 
-    def __init__(self, address: tuple[str, int], label: str, transcript: Transcript) -> None:
+    def __init__(
+        self, address: tuple[str, int], label: str, transcript: Transcript, declares_durable: bool = False
+    ) -> None:
         self.label = label
+        # Declare durable queues where the scenario does not care: some versions refuse others.
+        self.declares_durable = declares_durable
         self.transcript = transcript
         self.frame_max = 131072
         self.is_ended = False

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from compat.brokers import AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
 from compat.oracle.suite import Answer
+from compat.oracles.rabbitmq import RabbitMQ
 
 TIMEOUT_S = 30.0
 

@@ -8,10 +8,11 @@ from urllib.parse import quote
 import pika
 import pika.exceptions
 
-from compat.management.comparing import is_ordered, neutral
+from compat.management.comparing import neutral
 from compat.management.http_asking import Api, Reply, delete, get, titled
 from compat.management.populating import connect, filled
 from compat.management.questions import PATHS, REASONS, STEPS, WRONG_METHODS
+from compat.oracle.comparing import is_ordered
 from compat.oracle.suite import Answer
 from compat.waiting import wait_until
 

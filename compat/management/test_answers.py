@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from compat.management.comparing import compare
 from compat.management.differences import DIFFERENCES, listed_as
 from compat.management.http_asking import Api
 from compat.management.populating import filled
 from compat.management.questions import PATHS
+from compat.oracle.comparing import compare
 from compat.oracle.records import Seen
 from compat.oracle.suite import Answer
 

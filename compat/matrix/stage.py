@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from compat.brokers import AmqpBroker, BrokerProcess, RabbitMQ, free_port
+from compat.brokers import AmqpBroker, BrokerProcess, free_port
 from compat.certificates import Issuer
 from compat.matrix.results import AMQP_BROKER, RABBITMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from compat.waiting import wait_until
 
 # For this time RabbitMQ may list a closed connection, or omit an open one.

@@ -7,22 +7,23 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from compat.brokers import RabbitMQ
 from compat.oracle import records
 from compat.oracle.records import Seen
 from compat.oracle.suite import Answer, Suite
+from compat.oracles.oracle import Oracle
+from compat.oracles.rabbitmq import RabbitMQ
 
 
 class NothingAskedError(Exception):
     """No question of the suite matches."""
 
 
-def ask(suite: Suite, folder: Path, only: str = "") -> dict[str, Answer]:
-    """Return the answers of a new RabbitMQ to the questions whose name contains `only`.
+def ask(suite: Suite, oracle: Oracle, folder: Path, only: str = "") -> dict[str, Answer]:
+    """Return the answers of a new oracle to the questions whose name contains `only`.
 
-    Its data is in the folder. Raise NothingAskedError if no question matches.
+    Its data is in the folder. Raise NothingAskedError if no question matches, or Unavailable.
     """
-    broker = RabbitMQ(folder, plugins=suite.plugins, settings=suite.settings)
+    broker = RabbitMQ(folder, plugins=suite.plugins, settings=suite.settings, oracle=oracle)
     broker.start()
     try:
         with suite.answers(broker) as answers:
@@ -36,25 +37,26 @@ def ask(suite: Suite, folder: Path, only: str = "") -> dict[str, Answer]:
     return plain
 
 
-def record(suite: Suite, folder: Path, runs: int, only: str = "", forgets: bool = False) -> list[str]:
+def record(suite: Suite, oracle: Oracle, folder: Path, runs: int, only: str = "", forgets: bool = False) -> list[str]:
     """Ask `runs` times and add new answers to the records; return the questions with a new answer.
 
     With `forgets`, all earlier answers to the asked questions are dropped. Questions that no longer exist are dropped,
     unless only some questions were selected.
     """
-    former = records.load(suite)
+    former = records.load(suite, oracle.name)
     seen: Seen = {} if forgets else dict(former)
     news = set[str]()
     for run in range(runs):
-        asked = ask(suite, folder / str(run), only)
+        asked = ask(suite, oracle, folder / str(run), only)
         news.update(records.merge(seen, asked))
-    records.save(suite, {**former, **seen} if only else {question: seen[question] for question in asked})
+    kept = {**former, **seen} if only else {question: seen[question] for question in asked}
+    records.save(suite, kept, oracle.name)
     return sorted(news)
 
 
-def untrue(suite: Suite, folder: Path, only: str = "") -> list[str]:
+def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "") -> list[str]:
     """Ask once; return the outdated records as texts."""
-    return list(disagreements(records.load(suite), ask(suite, folder, only), is_all=not only))
+    return list(disagreements(records.load(suite, oracle.name), ask(suite, oracle, folder, only), is_all=not only))
 
 
 def disagreements(seen: Seen, answers: Mapping[str, Answer], is_all: bool) -> Iterator[str]:

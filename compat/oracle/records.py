@@ -1,7 +1,8 @@
-"""The answers of one version of RabbitMQ in files: `compat/recorded/<version>/<suite>.json`.
+"""The answers of each oracle in files: `compat/recorded/<oracle>/<suite>.json`.
 
-A file is an object with the list of answers to each question. Most questions have one answer; those with answers that
-vary between runs have several. The question `area/name` of a suite with areas is the question `name` of
+An oracle is a minor version of RabbitMQ; `version.txt` has the exact one that was recorded. A file is an object with
+the list of answers to each question. Most questions have one answer; those with answers that vary between runs have
+several. The question `area/name` of a suite with areas is the question `name` of
 `<suite>/<area>.json`.
 """
 
@@ -12,18 +13,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compat.oracle.suite import Answer, Suite
+from compat.oracles.oracle import OLDEST
 
 RECORDED = Path(__file__).parents[1] / "recorded"
-# The version of RabbitMQ that amqp-broker is compared with.
-VERSION = "3.10.8"
+VERSION_FILE = "version.txt"
 
 # The recorded answers, by question.
 Seen = dict[str, list[Answer]]
 
 
-def load(suite: Suite, version: str = VERSION, folder: Path | None = None) -> Seen:
+def load(suite: Suite, oracle: str = OLDEST.name, folder: Path | None = None) -> Seen:
     """Return the recorded answers; empty if there are none."""
-    place = (folder or RECORDED) / version / suite.name
+    place = (folder or RECORDED) / oracle / suite.name
     if suite.has_areas:
         return {
             f"{file.stem}/{name}": seen for file in sorted(place.glob("*.json")) for name, seen in _read(file).items()
@@ -32,9 +33,9 @@ def load(suite: Suite, version: str = VERSION, folder: Path | None = None) -> Se
     return _read(file) if file.exists() else {}
 
 
-def save(suite: Suite, seen: Seen, version: str = VERSION, folder: Path | None = None) -> None:
+def save(suite: Suite, seen: Seen, oracle: str = OLDEST.name, folder: Path | None = None) -> None:
     """Replace the files of a suite."""
-    place = (folder or RECORDED) / version / suite.name
+    place = (folder or RECORDED) / oracle / suite.name
     if not suite.has_areas:
         _write(place.with_suffix(".json"), seen)
         return
@@ -47,6 +48,18 @@ def save(suite: Suite, seen: Seen, version: str = VERSION, folder: Path | None =
     for file in place.glob("*.json"):
         if file.stem not in areas:
             file.unlink()
+
+
+def recorded_version(oracle: str, folder: Path | None = None) -> str:
+    """Return the exact version that was recorded, or an empty string."""
+    file = (folder or RECORDED) / oracle / VERSION_FILE
+    return file.read_text("utf-8").strip() if file.exists() else ""
+
+
+def save_version(oracle: str, version: str, folder: Path | None = None) -> None:
+    file = (folder or RECORDED) / oracle / VERSION_FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{version}\n", "utf-8")
 
 
 def merge(seen: Seen, answers: Mapping[str, Answer]) -> list[str]:

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from compat.brokers import RabbitMQ
+from compat.brokers import AmqpBroker
+from compat.oracles.rabbitmq import RabbitMQ
 
 # A JSON value that does not depend on the machine, the time or the run.
 Answer = Any
@@ -24,6 +25,10 @@ class Suite:
 
     name: str
     answers: Callable[[RabbitMQ], AbstractContextManager[Answers]]
+    # Asks an amqp-broker that is not yet started the same.
+    own_answers: Callable[[AmqpBroker], AbstractContextManager[Answers]]
+    # Returns the places in which two answers to a question differ: RabbitMQ's and amqp-broker's.
+    fields: Callable[[str, Answer, Answer], set[str]]
     plugins: tuple[str, ...] = ()
     # Additional lines of rabbitmq.conf.
     settings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""RabbitMQ still answers as recorded."""
+"""Each oracle still answers as recorded."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from compat.brokers import RabbitMQ
 from compat.oracle import live_rabbitmq
-from compat.oracle.records import VERSION
+from compat.oracle.records import recorded_version
 from compat.oracle.suites import SUITES
+from compat.oracles.debian_root import Unavailable
+from compat.oracles.oracle import ORACLES
 
 
 @pytest.mark.verify
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", SUITES)
-def test_rabbitmq_still_answers_as_recorded(name: str, tmp_path: Path) -> None:
-    if RabbitMQ.version() != VERSION:
-        pytest.skip(f"RabbitMQ {VERSION} is not installed")
-    found = live_rabbitmq.untrue(SUITES[name], tmp_path)
+@pytest.mark.parametrize("minor", ORACLES)
+def test_an_oracle_still_answers_as_recorded(minor: str, name: str, tmp_path: Path) -> None:
+    oracle = ORACLES[minor]
+    try:
+        oracle.have()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    found = live_rabbitmq.untrue(SUITES[name], oracle, tmp_path)
     if found:
-        pytest.fail("\n".join(found), pytrace=False)
+        versions = f"RabbitMQ {oracle.version}, recorded {recorded_version(minor)}"
+        pytest.fail("\n".join([versions, *found]), pytrace=False)

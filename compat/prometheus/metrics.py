@@ -72,7 +72,7 @@ def use(broker: BrokerProcess) -> pika.BlockingConnection:
     connection = pika.BlockingConnection(pika.URLParameters(broker.url))
     channel = connection.channel()
     channel.queue_declare("q", durable=True)
-    channel.queue_declare("grüne q")
+    channel.queue_declare("grüne q", durable=broker.declares_durable)
     channel.queue_bind("q", "amq.topic", "a.*")
     channel.confirm_delivery()
     for _ in range(7):

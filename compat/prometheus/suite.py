@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compat.brokers import RabbitMQ
+from compat.brokers import AmqpBroker
+from compat.oracle.comparing import fields
 from compat.oracle.suite import Answers, Suite
+from compat.oracles.rabbitmq import RabbitMQ
 from compat.prometheus.metrics import FORMS, scrape, use
 from compat.waiting import wait_until
 
@@ -32,6 +34,19 @@ def _answers(broker: RabbitMQ) -> Iterator[Answers]:
     connection.close()
 
 
+@contextmanager
+def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
+    with broker.running():
+        connection = use(broker)
+        yield {form: scrape(broker.prometheus_port, path) for form, path in FORMS.items()}
+        connection.close()
+
+
 PROMETHEUS = Suite(
-    "prometheus", _answers, plugins=("rabbitmq_prometheus",), settings=("collect_statistics_interval = 500",)
+    "prometheus",
+    _answers,
+    _own_answers,
+    fields,
+    plugins=("rabbitmq_prometheus",),
+    settings=("collect_statistics_interval = 500",),
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compat.brokers import RABBITMQ_SERVER, RabbitMQ
-from compat.oracle.suite import Answers, Suite
+from amqp_broker.settings.sources.rabbitmq_conf import parse, parts
+from compat.brokers import AmqpBroker
+from compat.oracle.comparing import fields
+from compat.oracle.suite import Answer, Answers, Suite
+from compat.oracles.rabbitmq import RabbitMQ
 
 LINES = [
     "a = 1",
@@ -55,13 +57,22 @@ def _answers(broker: RabbitMQ) -> Iterator[Answers]:
     files = [broker.folder / f"{index:02}.conf" for index in range(len(LINES))]
     for file, line in zip(files, LINES, strict=True):
         file.write_text(line + "\n", "utf-8", newline="")
-    cuttlefish = sorted(RABBITMQ_SERVER.parents[1].glob("lib/*/plugins/cuttlefish-*/ebin"))[-1]
-    command = ["erl", "-noshell", "-pa", str(cuttlefish), "-eval", PROGRAM, "-extra", *map(str, files)]
-    done = subprocess.run(
-        command, env=broker.environment(), capture_output=True, encoding="utf-8", timeout=60, check=True
-    )
+    cuttlefish = next(broker.library.glob("plugins/cuttlefish-*/ebin")).relative_to(broker.root)
+    code = ("-pa", f"/{cuttlefish}", "-eval", PROGRAM)
+    done = broker.run("/usr/bin/erl", "-noshell", *code, "-extra", *map(str, files))
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(("[[", "[]", "null"))]
     yield dict(zip(LINES, told, strict=True))
 
 
-RABBITMQ_CONF = Suite("rabbitmq_conf", _answers)
+@contextmanager
+def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
+    yield {line: read(line) for line in LINES}
+
+
+def read(line: str) -> Answer:
+    """Return keys, in parts, and values as amqp-broker reads them; None for a refused line."""
+    entries, wrong = parse(line, "f")
+    return None if wrong else [[list(parts(entry.key)), entry.value] for entry in entries]
+
+
+RABBITMQ_CONF = Suite("rabbitmq_conf", _answers, _own_answers, fields)

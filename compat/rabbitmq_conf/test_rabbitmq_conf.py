@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.settings.sources.rabbitmq_conf import parse, parts
 from compat.oracle.records import Seen, load
-from compat.rabbitmq_conf.suite import LINES, RABBITMQ_CONF
+from compat.rabbitmq_conf.suite import LINES, RABBITMQ_CONF, read
 
 
 @pytest.fixture(scope="module")
@@ -16,9 +15,7 @@ def recorded() -> Seen:
 
 @pytest.mark.parametrize("line", LINES)
 def test_lines_are_read_as_by_cuttlefish(recorded: Seen, line: str) -> None:
-    entries, wrong = parse(line, "f")
-    amqp_broker = None if wrong else [[list(parts(entry.key)), entry.value] for entry in entries]
-    assert amqp_broker in recorded[line]
+    assert read(line) in recorded[line]
 
 
 def test_every_recorded_line_is_still_read(recorded: Seen) -> None:

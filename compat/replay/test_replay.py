@@ -9,7 +9,7 @@ from typing import Any
 import pika
 import pytest
 
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.cli.program import run
 from tests.running import RunningServer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.running import RunningServer
 
 pytestmark = pytest.mark.verify

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from compat.brokers import AmqpBroker, free_port
+from compat.brokers import AmqpBroker
 from compat.certificates import Issuer
 from compat.oracle.records import is_among, load
-from compat.tls.story import LOGINS_FROM, MECHANISMS, Event, story
-from compat.tls.suite import TLS
+from compat.tls.story import LOGINS_FROM
+from compat.tls.suite import TLS, own_story
 
 
 @pytest.fixture(scope="module")
@@ -19,26 +19,9 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
     return Issuer(tmp_path_factory.mktemp("certificates"))
 
 
-def told_by_ours(folder: Path, issuer: Issuer, login_from: str) -> list[Event]:
-    served, tls_port = issuer.server(), free_port()
-    options = ("--tls-port", str(tls_port), "--tls-verify-peer", "--tls-ca-file", str(served.authority))
-    broker = AmqpBroker(
-        folder, options=(*options, "--tls-cert-file", str(served.certificate), "--tls-key-file", str(served.key))
-    )
-    broker.variables = {
-        "AMQP_BROKER_AUTH_MECHANISMS": " ".join(MECHANISMS),
-        "AMQP_BROKER_TLS_LOGIN_FROM": login_from,
-    }
-    broker.start()
-    try:
-        return story(broker.url, tls_port, issuer)
-    finally:
-        broker.kill()
-
-
 @pytest.mark.parametrize("login_from", LOGINS_FROM)
 def test_the_events_of_tls_clients_equal_rabbitmqs(tmp_path: Path, issuer: Issuer, login_from: str) -> None:
-    told = told_by_ours(tmp_path, issuer, login_from)
+    told = own_story(AmqpBroker(tmp_path), issuer, login_from)
     # As read from a file.
     assert is_among(json.loads(json.dumps(told)), load(TLS)[login_from])
     success = "user.authentication.success" if login_from != "distinguished_name" else "user.authentication.failure"

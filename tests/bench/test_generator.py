@@ -16,7 +16,8 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from bench.generator import Load, LoadError, build_generator, run_load
-from compat.brokers import AmqpBroker, RabbitMQ
+from compat.brokers import AmqpBroker
+from compat.oracles.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
 

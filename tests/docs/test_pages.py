@@ -8,7 +8,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.docs.blocks import PAGES, Block, blocks_of, fits, steps_of
 from tests.docs.file_readers import consume
 from tests.docs.terminal import Terminal

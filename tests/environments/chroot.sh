@@ -8,6 +8,7 @@ mount -t overlay overlay -o "lowerdir=$root,upperdir=$folder/chroot/upper,workdi
 mount -t proc proc "$new/proc"
 mount --rbind /dev "$new/dev"
 cp -L /etc/resolv.conf "$new/etc/resolv.conf"
+chroot "$new" id tester >/dev/null 2>&1 || chroot "$new" useradd --create-home --uid 61234 tester
 mkdir -p "$new/clone"
 chown -R 61234:61234 .
 mount --bind . "$new/clone"

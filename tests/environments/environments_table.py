@@ -142,6 +142,9 @@ if sudo -n true 2>/dev/null; then echo "sudo works" >&2; exit 1; fi
 """
 
 
+PACKAGES = ("git", "make", "python3", "python3-venv")
+
+
 def debian(name: str, release: str, python: str) -> Environment:
     root = f"{{cache}}/{release}"
     alone = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
@@ -149,7 +152,7 @@ def debian(name: str, release: str, python: str) -> Environment:
         name,
         f"A user without root in a chroot of Debian {release} that has no more than git, make and Python {python}",
         f'{USER_IS_ANOTHER}. /etc/os-release\ntest "$VERSION_CODENAME" = {release}',
-        prepare=(("sh", "-e", "{here}/debootstrap.sh", release, root),),
+        prepare=(("{python}", "-m", "compat.oracles.debian_root", release, root, *PACKAGES),),
         wrap=(*alone, "sh", "-e", "{here}/chroot.sh", "{folder}", root),
         programs={"debootstrap": "debootstrap", **UNSHARE},
         needs_root=True,

@@ -1,10 +1,10 @@
-"""Differences of two answers of the HTTP API: compat/management/comparing.py."""
+"""Differences of two answers: compat/oracle/comparing.py."""
 
 from __future__ import annotations
 
 import pytest
 
-from compat.management.comparing import compare
+from compat.oracle.comparing import compare, fields
 from compat.oracle.suite import Answer
 
 A, B = {"name": "a", "n": 1}, {"name": "b", "n": 1}
@@ -25,3 +25,16 @@ A, B = {"name": "a", "n": 1}, {"name": "b", "n": 1}
 )
 def test_each_difference_is_found(rabbitmq: Answer, amqp_broker: Answer, told: list[str]) -> None:
     assert compare(rabbitmq, amqp_broker, "q") == told
+
+
+@pytest.mark.parametrize(
+    ("rabbitmq", "amqp_broker", "places"),
+    [
+        ({"x": [A]}, {"x": [{**A, "n": 2}]}, {".x[].n"}),
+        ({"x": 1}, {"y": 1}, {".x: not here", ".y: only here"}),
+        (1, 2, {"all"}),
+        (A, A, set()),
+    ],
+)
+def test_a_place_is_named_without_its_values(rabbitmq: Answer, amqp_broker: Answer, places: set[str]) -> None:
+    assert fields("q: a question", rabbitmq, amqp_broker) == places

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from compat.brokers import RabbitMQ
+from compat.brokers import BrokerProcess
 from compat.oracle import live_rabbitmq, records
+from compat.oracle.comparing import fields
 from compat.oracle.live_rabbitmq import disagreements
 from compat.oracle.suite import Answer, Answers, Suite
+from compat.oracles.oracle import OLDEST
 
 
 def found(seen: dict[str, list[Answer]], answers: dict[str, Answer], is_all: bool = True) -> list[str]:
@@ -47,10 +49,10 @@ def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Suite:
     monkeypatch.setattr(live_rabbitmq, "RabbitMQ", Silent)
 
     @contextmanager
-    def answers(_: RabbitMQ) -> Iterator[Answers]:
+    def answers(_: BrokerProcess) -> Iterator[Answers]:
         yield {"a": 3, "b": 3}
 
-    suite = Suite("plain", answers)
+    suite = Suite("plain", answers, answers, fields)
     records.save(suite, {"a": [1], "b": [2]})
     return suite
 
@@ -80,13 +82,13 @@ class Silent:
 def test_only_answers_to_asked_questions_are_forgotten(
     suite: Suite, tmp_path: Path, only: str, forgets: bool, kept: records.Seen
 ) -> None:
-    live_rabbitmq.record(suite, tmp_path, 2, only, forgets)
+    live_rabbitmq.record(suite, OLDEST, tmp_path, 2, only, forgets)
     assert records.load(suite) == kept
 
 
 def test_a_missing_question_is_an_error(suite: Suite, tmp_path: Path) -> None:
     with pytest.raises(live_rabbitmq.NothingAskedError, match="no question of plain contains 'c'"):
-        live_rabbitmq.untrue(suite, tmp_path, "c")
+        live_rabbitmq.untrue(suite, OLDEST, tmp_path, "c")
     with pytest.raises(live_rabbitmq.NothingAskedError):
-        live_rabbitmq.record(suite, tmp_path, 1, "c")
+        live_rabbitmq.record(suite, OLDEST, tmp_path, 1, "c")
     assert records.load(suite) == {"a": [1], "b": [2]}

@@ -8,27 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from compat.brokers import RabbitMQ
+from compat.brokers import BrokerProcess
 from compat.oracle import records
+from compat.oracle.comparing import fields
 from compat.oracle.suite import Answer, Answers, Suite
 from compat.oracle.suites import SUITES
+from compat.oracles.oracle import ORACLES
 
 
 @contextmanager
-def _no_answers(_: RabbitMQ) -> Iterator[Answers]:
+def _no_answers(_: BrokerProcess) -> Iterator[Answers]:
     yield {}
 
 
-PLAIN = Suite("plain", _no_answers)
-WITH_AREAS = Suite("parted", _no_answers, has_areas=True)
+PLAIN = Suite("plain", _no_answers, _no_answers, fields)
+WITH_AREAS = Suite("parted", _no_answers, _no_answers, fields, has_areas=True)
 
 
 def save(suite: Suite, seen: records.Seen, folder: Path) -> None:
-    records.save(suite, seen, "3.10.8", folder)
+    records.save(suite, seen, "3.10", folder)
 
 
 def load(suite: Suite, folder: Path) -> records.Seen:
-    return records.load(suite, "3.10.8", folder)
+    return records.load(suite, "3.10", folder)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +52,14 @@ def test_a_new_suite_has_no_records(suite: Suite, tmp_path: Path) -> None:
     assert load(suite, tmp_path) == {}
 
 
-def test_a_suite_is_one_file_per_version(tmp_path: Path) -> None:
+def test_a_suite_is_one_file_per_oracle(tmp_path: Path) -> None:
     save(PLAIN, {"a/b": ["é"]}, tmp_path)
-    assert (tmp_path / "3.10.8" / "plain.json").read_text("utf-8") == '{\n "a/b": [\n  "é"\n ]\n}\n'
+    assert (tmp_path / "3.10" / "plain.json").read_text("utf-8") == '{\n "a/b": [\n  "é"\n ]\n}\n'
 
 
 def test_an_area_is_a_file_of_questions_without_the_areas_name(tmp_path: Path) -> None:
     save(WITH_AREAS, {"users/GET users/guest": [1], "vhosts/GET vhosts": [2]}, tmp_path)
-    files = {file.name: file.read_text("utf-8") for file in (tmp_path / "3.10.8" / "parted").iterdir()}
+    files = {file.name: file.read_text("utf-8") for file in (tmp_path / "3.10" / "parted").iterdir()}
     assert files == {
         "users.json": '{\n "GET users/guest": [\n  1\n ]\n}\n',
         "vhosts.json": '{\n "GET vhosts": [\n  2\n ]\n}\n',
@@ -67,12 +69,12 @@ def test_an_area_is_a_file_of_questions_without_the_areas_name(tmp_path: Path) -
 def test_an_area_without_questions_loses_its_file(tmp_path: Path) -> None:
     save(WITH_AREAS, {"users/a": [1], "vhosts/b": [2]}, tmp_path)
     save(WITH_AREAS, {"users/a": [1]}, tmp_path)
-    assert [file.name for file in (tmp_path / "3.10.8" / "parted").iterdir()] == ["users.json"]
+    assert [file.name for file in (tmp_path / "3.10" / "parted").iterdir()] == ["users.json"]
 
 
-def test_versions_are_separate(tmp_path: Path) -> None:
+def test_oracles_are_separate(tmp_path: Path) -> None:
     save(PLAIN, {"a": [1]}, tmp_path)
-    records.save(PLAIN, {"a": [2]}, "4.2.0", tmp_path)
+    records.save(PLAIN, {"a": [2]}, "4.3", tmp_path)
     assert load(PLAIN, tmp_path) == {"a": [1]}
 
 
@@ -96,10 +98,19 @@ def test_a_question_without_a_record_is_unseen() -> None:
     assert records.unseen({"a": [1]}, {"a": 1, "b": 1}) == ["b"]
 
 
-@pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
-def test_each_suite_is_recorded(suite: Suite) -> None:
-    assert records.load(suite)
+def test_the_exact_version_is_recorded_once_for_all_suites(tmp_path: Path) -> None:
+    assert records.recorded_version("4.3", tmp_path) == ""
+    records.save_version("4.3", "4.3.6", tmp_path)
+    assert records.recorded_version("4.3", tmp_path) == "4.3.6"
 
 
-def test_each_record_belongs_to_a_suite() -> None:
-    assert {file.stem for file in (records.RECORDED / records.VERSION).iterdir()} <= SUITES.keys()
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_each_suite_is_recorded_of_each_oracle(oracle: str) -> None:
+    folder = records.RECORDED / oracle
+    assert {file.stem for file in folder.iterdir()} == {*SUITES, Path(records.VERSION_FILE).stem}
+    assert [name for name, suite in SUITES.items() if not records.load(suite, oracle)] == []
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_the_recorded_version_is_one_of_the_oracle(oracle: str) -> None:
+    assert records.recorded_version(oracle).startswith(f"{oracle}.")

@@ -11,7 +11,7 @@ import pytest
 from amqp_broker.pipeline import lake_replay
 from amqp_broker.pipeline.archive import Archive
 from amqp_broker.pipeline.lake import Lake
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.cli.program import run, serving
 from tests.pipeline.traced_broker import channel_at, work
 

@@ -10,7 +10,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from amqp_broker.testing import EmbeddedBroker
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.spark_session import spark
 
 __all__ = ["spark"]

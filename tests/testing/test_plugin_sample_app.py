@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.brokers import RabbitMQ
+from compat.oracles.rabbitmq import RabbitMQ
 from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]

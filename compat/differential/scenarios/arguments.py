@@ -47,7 +47,7 @@ def a_missing_or_additional_argument_is_reported(lab: Lab) -> None:
         without, with_it = lab.name("without-" + name), lab.name("with-" + name)
         with lab.transcript.muted():
             connection.channel().declare(without)
-            connection.channel().declare(with_it, arguments={name: value})
+            connection.channel().call(Queue.Declare, queue=with_it, arguments={name: value})
         connection.channel().call(Queue.Declare, queue=without, arguments={name: value})
         connection.channel().call(Queue.Declare, queue=with_it)
 
@@ -58,7 +58,7 @@ def an_argument_with_another_value_is_reported(lab: Lab) -> None:
     for name, (value, other) in TWO_VALUES.items():
         q = lab.name(name)
         with lab.transcript.muted():
-            connection.channel().declare(q, arguments={name: value})
+            connection.channel().call(Queue.Declare, queue=q, arguments={name: value})
         connection.channel().call(Queue.Declare, queue=q, arguments={name: value})
         connection.channel().call(Queue.Declare, queue=q, arguments={name: other})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pamqp.commands import Basic, Queue
+from pamqp.commands import Basic, Confirm, Queue
 
 from compat.differential import wire
 from compat.differential.lab import Lab, scenario
@@ -74,8 +74,10 @@ def the_largest_properties_come_back(lab: Lab) -> None:
 def a_delivery_mode_may_be_unknown(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue()
+    channel.call(Confirm.Select)
     channel.publish(b"x", routing_key=q, delivery_mode=3)
-    channel.call(Queue.Declare, queue=q, passive=True)
+    if channel.expect(Basic.Ack).method is Basic.Ack:
+        channel.get(q)
 
 
 @scenario

@@ -330,7 +330,7 @@ def a_message_delivered_too_often_is_dead_lettered(lab: Lab) -> None:
     consumer.consume(q)
     for tag in (1, 2, 3):
         consumer.deliveries(1)
-        consumer.nack(tag)
+        consumer.reject(tag)
     channel.deliveries(1)
     channel.sync(q)
     channel.declare(q, passive=True)

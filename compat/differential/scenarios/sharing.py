@@ -89,7 +89,7 @@ def a_global_prefetch_counts_for_the_channel(lab: Lab) -> None:
     channel.consume(q, "q")
     channel.sync(p, q)
     channel.ack(1)
-    channel.deliveries(1)
+    channel.sync(p, q)
 
 
 @scenario
@@ -102,7 +102,7 @@ def a_global_prefetch_holds_for_consumers_that_are_there(lab: Lab) -> None:
     channel.deliveries(1)
     channel.sync(q)
     channel.ack(1)
-    channel.deliveries(1)
+    channel.sync(q)
 
 
 @scenario
@@ -114,7 +114,7 @@ def a_global_prefetch_of_0_lifts_the_limit(lab: Lab) -> None:
     channel.consume(q)
     channel.deliveries(1)
     channel.call(Basic.Qos, prefetch_count=0, global_=True)
-    channel.deliveries(2)
+    channel.sync(q)
 
 
 @scenario
