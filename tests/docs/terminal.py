@@ -28,6 +28,7 @@ from tests.forking.server import forked
 # other work.
 TIMEOUT_S: Final = 280.0
 END: Final = "end of command"
+_END: Final = re.compile(rf"\n{END} (\d+)\n".encode())
 READY: Final = "Server startup complete"
 WELL_KNOWN: Final = ("5671", "5672", "5673", "15671", "15672", "15673", "15692", "15693")
 
@@ -95,6 +96,7 @@ class Terminal:
         self.work = folder / "work"
         self._write_program()
         self._serves = 0
+        self._unread = b""
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
             cwd=self.work,
@@ -155,9 +157,8 @@ class Terminal:
         assert shell is not None
         shell.write(f"{{ {typed}\n}} </dev/null\nprintf '\\n{END} %s\\n' $?\n".encode())
         shell.flush()
-        printed = self._read(command)
-        code = int(printed.rsplit(END, 1)[1])
-        return code, self.names.there(printed.rsplit(f"\n{END}", 1)[0])
+        printed, code = self._read(command)
+        return code, self.names.there(printed)
 
     def _served(self, typed: str) -> str:
         """Start a broker in the background; once it is ready or has ended, return its log as output."""
@@ -172,17 +173,23 @@ class Terminal:
             f'cat {log}; grep -q "{READY}" {log} || {{ wait $BROKER; }}'
         )
 
-    def _read(self, command: str) -> str:
+    def _read(self, command: str) -> tuple[str, int]:
+        """Return the output up to the end of a command, and its exit code.
+
+        Commands in the background go on printing: what comes later is output of the next command.
+        """
         output = self._shell.stdout
         assert output is not None
-        printed, deadline = b"", time.monotonic() + TIMEOUT_S
-        while re.search(rf"{END} \d+\n\Z".encode(), printed) is None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while (end := _END.search(self._unread)) is None:
             ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{command!r} did not end within {TIMEOUT_S:.0f} seconds; it printed:\n{printed.decode()}"
+            printed = self._unread.decode()
+            assert ready, f"{command!r} did not end within {TIMEOUT_S:.0f} seconds; it printed:\n{printed}"
             octets = os.read(output.fileno(), 65536)
-            assert octets, f"{command!r} ended the shell; it printed:\n{printed.decode()}"
-            printed += octets
-        return printed.decode()
+            assert octets, f"{command!r} ended the shell; it printed:\n{printed}"
+            self._unread += octets
+        printed, self._unread = self._unread[: end.start()].decode(), self._unread[end.end() :]
+        return printed, int(end[1])
 
     def close(self) -> None:
         """End the shell and all its processes."""

@@ -19,6 +19,17 @@ def test_a_command_returns_exit_code_and_output(terminal: Terminal) -> None:
     assert terminal.run("echo a; echo b >&2; exit_with() { return 3; }; exit_with") == (3, "a\nb\n")
 
 
+def test_later_output_of_a_background_command_belongs_to_the_next_command(terminal: Terminal) -> None:
+    # The shell prints the end of a command before the background command may print.
+    assert terminal.run("mkfifo go; (cat go; echo late) & echo early") == (0, "early\n")
+    assert terminal.run("echo on > go; wait") == (0, "on\nlate\n")
+
+
+def test_output_may_follow_the_end_of_a_command_at_once(terminal: Terminal) -> None:
+    assert terminal.run("printf '\\nend of command 7\\nlate\\n'")[0] == 7
+    assert terminal.run("true") == (0, "late\n")
+
+
 def test_folder_and_variables_persist_and_home_is_empty(terminal: Terminal) -> None:
     terminal.run("mkdir x; cd x; export A=1")
     assert terminal.run('echo "$A $(basename "$PWD") $(ls -A "$HOME")"') == (0, "1 x \n")
