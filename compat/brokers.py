@@ -172,6 +172,7 @@ class AmqpBroker(BrokerProcess):
         self, folder: Path, port: int = 0, options: tuple[str, ...] = (), profile: str = DEFAULT_PROFILE
     ) -> None:
         super().__init__(folder, port)
+        self.profile = profile
         self.options = ("--compat", profile, *options)
         # Variables of its environment.
         self.variables: dict[str, str] = {}

@@ -26,10 +26,14 @@ class NotRunning(Exception):
 
 
 class Running(NamedTuple):
-    """A running broker and the address of its API; `is_started` is False after stop_app."""
+    """A running broker, the address of its API, and the version of RabbitMQ that it imitates.
+
+    `is_started` is False after stop_app.
+    """
 
     name: str
     place: Place
+    version: str
     is_started: bool = True
 
 
@@ -84,4 +88,5 @@ def _ask(path: str) -> Running | None:
         return None
     if not answer.is_ok:
         return None
-    return Running(str(answer.value["name"]), place, bool(answer.value["is_started"]))
+    value = answer.value
+    return Running(str(value["name"]), place, str(value["version"]), bool(value["is_started"]))

@@ -70,6 +70,10 @@ class Node(ABC):
         """Return the memory limit in octets, above which publishers are blocked."""
 
     @abstractmethod
+    def memory_setting(self) -> str:
+        """Return the memory limit as it was set: a share (0.4) or an amount (2GB)."""
+
+    @abstractmethod
     def disk_free(self) -> int:
         """Return the free disk space in octets, of the store or of the working folder."""
 

@@ -51,6 +51,7 @@ class ServerNode(Node):
         self.server = server
         self.started_at_ms = server.clock.real_now()
         self.rates = Rates(server.broker)
+        self._memory_setting = server.broker.settings.vm_memory_high_watermark
         self._listeners: list[Listener] = []
 
     def now(self) -> int:
@@ -83,6 +84,9 @@ class ServerNode(Node):
 
     def memory_limit(self) -> int:
         return self.server.alarms.limits.memory_max or 0
+
+    def memory_setting(self) -> str:
+        return self._memory_setting
 
     def disk_free(self) -> int:
         store = self.server.store
@@ -127,6 +131,7 @@ class ServerNode(Node):
 
     def set_memory_limit(self, text: str) -> None:
         Settings(vm_memory_high_watermark=text).check()
+        self._memory_setting = text
         self.server.alarms.limits.memory_max = octets(text, memory.total_bytes())
         self.server.check_alarms()
 

@@ -16,11 +16,11 @@ FRAME_MAX_LOWEST: Final = 4096
 FRAME_MAX_HIGHEST: Final = 2**31 - 1
 
 _UNITS: Final[dict[str, int]] = {
-    "": 1,
+    **dict.fromkeys(("", "b"), 1),
     **{unit: 1024 ** (power + 1) for power, letter in enumerate("kmgt") for unit in (letter, f"{letter}ib")},
     **{f"{letter}b": 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
 }
-_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)(%|(?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)(%|b|(?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
 _FRAME: Final = re.compile(r"(\d+)(|kb|mb)", re.IGNORECASE)
 _FRAME_UNITS: Final = {"": 1, "kb": 1024, "mb": 1024 * 1024}
 
@@ -116,7 +116,8 @@ def one_of(*names: str) -> Reader:
 def octets(amount: str, whole: int) -> int:
     """Return the bytes of an amount; a number up to 1, or with a decimal point, is a share of `whole`.
 
-    Units are RabbitMQ's: kB is 1000, KiB and K are 1024 (rabbit_resource_monitor_misc.erl).
+    `1B` is one octet. The other units are RabbitMQ's: kB is 1000, KiB and K are
+    1024 (rabbit_resource_monitor_misc.erl).
     """
     found = _AMOUNT.fullmatch(amount)
     assert found is not None, amount

@@ -24,9 +24,10 @@ from compat.brokers import AmqpBroker
 from compat.ctl.lines import AREAS
 from compat.oracles.rabbitmq import RabbitMQ
 
-ADMIN = "rabbitmqadmin"
+ADMIN, ADMIN_AREA = "rabbitmqadmin", "admin"
 NAMES = {ADMIN: "admin"} | {real: name for name, real in TOOLS.items()}
 TIMEOUT_S = 60.0
+WITHOUT_ADMIN = tuple(area for area in AREAS if area != ADMIN_AREA)
 
 
 class Outcome(NamedTuple):
@@ -62,7 +63,7 @@ class RabbitMQSide:
         try:
             self._script()
         except urllib.error.HTTPError:
-            return tuple(area for area in AREAS if area != "admin")
+            return WITHOUT_ADMIN
         return tuple(AREAS)
 
     def run(self, line: str) -> Outcome:
@@ -90,6 +91,7 @@ class AmqpBrokerSide:
     def __init__(self, broker: AmqpBroker) -> None:
         self.broker = broker
         self.url = broker.url
+        self.areas = WITHOUT_ADMIN if broker.profile == "4.3" else tuple(AREAS)
         # The user's own variables are not meant for this broker.
         self.environment = {
             **{name: value for name, value in broker.environment().items() if not name.startswith("RABBITMQ_")},
@@ -127,13 +129,14 @@ class ToolsAtRabbitMQ:
         self.node = broker.environment()["RABBITMQ_NODENAME"]
         login = base64.b64encode(b"guest:guest").decode()
         self.place = Place(host=broker.host, port=broker.management_port, authorization=f"Basic {login}")
+        self.running = Running(self.node, self.place, broker.version)
 
     def run(self, line: str) -> Outcome:
         program, *words = shlex.split(line)
         if program == ADMIN:
             return _called(lambda: rabbitmqadmin.main(["-P", str(self.place.port), *words]))
         commands = tool_main.commands_of(program)
-        return _called(lambda: tool.run(program, words, commands, lambda name: Running(self.node, self.place)))
+        return _called(lambda: tool.run(program, words, commands, lambda name: self.running))
 
 
 def _called(main: Callable[[], int]) -> Outcome:

@@ -24,7 +24,8 @@ def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
     broker.options += ("--node-name", AmqpBrokerSide.node)
     broker.variables = {"AMQP_BROKER_RUNTIME_DIR": str(broker.folder / "run")}
     with broker.running():
-        yield play(AmqpBrokerSide(broker))
+        side = AmqpBrokerSide(broker)
+        yield play(side, side.areas)
 
 
 CTL = Suite("ctl", _answers, _own_answers, fields, plugins=("rabbitmq_management",), has_areas=True)

@@ -36,6 +36,7 @@ class Canned:
         self.headers: list[dict[str, str]] = []
         self.place = Place()
         self.is_started = True
+        self.version = "4.3.6"
 
     def run(self, line: str) -> Outcome:
         """Run a command line of RabbitMQ's tools against it."""
@@ -46,7 +47,7 @@ class Canned:
         return Outcome(output.getvalue(), complaint.getvalue(), code)
 
     def _find(self, name: str) -> Running:
-        return Running(NODE, self.place, self.is_started)
+        return Running(NODE, self.place, self.version, self.is_started)
 
     def changes(self) -> list[tuple[str, Any]]:
         """Requests that were not only questions."""

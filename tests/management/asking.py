@@ -52,6 +52,9 @@ class StillNode(Node):
     def memory_used(self) -> int:
         return 30_000_000
 
+    def memory_setting(self) -> str:
+        return "0.6"
+
     def memory_limit(self) -> int:
         return 1_000_000_000
 

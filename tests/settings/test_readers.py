@@ -80,6 +80,7 @@ def test_an_invalid_text_is_refused(reader: Reader, text: str, wrong: str) -> No
         ("3MiB", 3 << 20),
         ("2G", 2 << 30),
         ("1.5GB", 1_500_000_000),
+        ("1B", 1),
     ],
 )
 def test_an_amount_is_a_number_of_bytes_or_a_share_of_the_whole(text: str, amount: int) -> None:

@@ -129,4 +129,9 @@ PARAMETERS = columns("component name", value=("value", "json"))
 FEATURE_FLAGS = columns(
     "name desc doc_url", state=("state", "atom"), stability=("stability", "atom"), provided_by=("provided_by", "atom")
 )
-DEPRECATED_FEATURES = columns("name desc doc_url", phase=("deprecation_phase", "atom"), provided_by="provided_by")
+FORMER_DEPRECATED_FEATURES = columns(
+    "name desc doc_url", phase=("deprecation_phase", "atom"), provided_by="provided_by"
+)
+DEPRECATED_FEATURES = columns(
+    "name desc doc_url", deprecation_phase=("deprecation_phase", "atom"), state=("state", "atom")
+)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amqp_broker.cli.http_api import Answered, Api, TimedOut, Unreachable
 from amqp_broker.cli.node_finder import NotRunning, Running
+from amqp_broker.cli.rabbitmq.formatters import bold, erlang, heading
 from amqp_broker.cli.rabbitmq.options import Option
 from amqp_broker.exit_codes import EX_DATAERR, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 
@@ -77,8 +78,16 @@ class Missing(NamedTuple):
     exit_code: int
 
 
+NO_OBJECT = "Object (queue, stream, exchange, etc) was not found"
 NO_VHOST = Missing("/api/vhosts/{vhost}", "Virtual host '{vhost}' does not exist", EX_DATAERR)
 NO_SUCH_USER = Missing("/api/users/{0}", 'Error:\n{{:no_such_user, "{0}"}}', EX_UNAVAILABLE)
+
+
+class Former(NamedTuple):
+    """The fields of a command that were different before a version of RabbitMQ (major, minor)."""
+
+    before: tuple[int, int]
+    fields: Mapping[str, Any]
 
 
 class Command(NamedTuple):
@@ -111,6 +120,7 @@ class Command(NamedTuple):
     # Default timeout.
     timeout_s: float | None = 60.0
     announces_timeout: bool = False
+    former: Former | None = None
 
     def options(self) -> list[Option]:
         """Return the options of this command, without those that every command takes."""
@@ -173,6 +183,17 @@ class Call:
             except NotRunning as missing:
                 raise Failure(unreachable_text(missing), EX_UNAVAILABLE) from None
         return self._running
+
+    def is_before(self, *version: int) -> bool:
+        """Return whether the node imitates an older RabbitMQ than this; without a node, it is the newest."""
+        try:
+            return tuple(map(int, self.running.version.split(".")[:2])) < version
+        except Failure:
+            return False
+
+    def heading(self, text: str) -> str:
+        """Return a heading; RabbitMQ 3 prints it in bold even if no terminal shows it."""
+        return bold(text) if self.is_before(4, 0) else heading(text)
 
     @property
     def node(self) -> str:
@@ -291,12 +312,18 @@ def octets_of(path: str) -> bytes:
         raise failed(f"cannot read '{path}': {error.strerror}") from None
 
 
-def json_of(text: str) -> Any:
+def json_of(call: Call, text: str) -> Any:
     """Return a value that is given as JSON. Raises Failure."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise failed("JSON decoding error. Reason: badarg") from None
+        raise not_json(call, text) from None
+
+
+def not_json(call: Call, text: str) -> Failure:
+    if call.is_before(4, 0):
+        return failed("JSON decoding error. Reason: badarg")
+    return failed(f"Could not parse JSON document: {{error,{{failed_to_decode_json,{erlang(text)}}}}}")
 
 
 def is_number(text: str) -> bool:

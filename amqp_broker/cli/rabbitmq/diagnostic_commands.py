@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from amqp_broker.cli.rabbitmq import health_checks, node_status
-from amqp_broker.cli.rabbitmq.command import BOTH, CTL, DIAGNOSTICS, PLUGINS, QUEUES, Call, Command
+from amqp_broker.cli.rabbitmq.command import BOTH, CTL, DIAGNOSTICS, PLUGINS, QUEUES, Call, Command, Former
 
 CHECKS = "Monitoring, observability and health checks"
 CONFIGURATION = "Configuration and Environment"
@@ -23,7 +23,11 @@ def says_only(text: str) -> Callable[[Call], str]:
 def check(
     name: str, about: str, says: str, run: Callable[[Call], Any], usage: str = TIMEOUT, **further: Any
 ) -> Command:
-    return Command(name, usage, about, CHECKS, says=says, run=run, **{"tools": ONLY, **further})
+    return Command(name, usage, about, says=says, run=run, **{"group": CHECKS, "tools": ONLY, **further})
+
+
+def nothing(call: Call) -> None:
+    """Do nothing, as RabbitMQ does."""
 
 
 ASKS_ALARMS = "Asking node {node} to report any local resource alarms ..."
@@ -117,9 +121,11 @@ COMMANDS = (
     ),
     check(
         "check_local_alarms",
-        f"{EXITS} the target node reports any local alarms",
-        ASKS_ALARMS,
-        health_checks.check_local_alarms,
+        "DEPRECATED. This command is a no-op. Local alarms have been removed. See https://www.rabbitmq.com/alarms.html",
+        "This command is DEPRECATED and is a no-op. It will be removed in a future version.",
+        says_only("Node {node} reported no local alarms"),
+        group="Deprecated",
+        former=Former((4, 3), {"says": ASKS_ALARMS, "run": health_checks.check_local_alarms}),
     ),
     check(
         "check_port_connectivity",
@@ -156,11 +162,12 @@ COMMANDS = (
     ),
     check(
         "check_if_node_is_quorum_critical",
-        f"{EXITS} there are queues with minimum online quorum (queues that would lose their quorum if the target"
-        " node is shut down)",
-        "Checking if node {node} is critical for quorum of any quorum queues ...",
+        f"{EXITS} there are queues/streams with minimum online quorum (queues/streams that will lose their quorum if"
+        " the target node shuts down)",
+        "Checking if node {node} is critical for quorum of any queues/streams ...",
         says_only(NOT_CRITICAL),
         tools=(DIAGNOSTICS, QUEUES),
+        former=Former((4, 0), {"says": "Checking if node {node} is critical for quorum of any quorum queues ..."}),
     ),
     check(
         "check_if_node_is_mirror_sync_critical",
@@ -200,17 +207,24 @@ COMMANDS = (
     Command(
         "node_health_check",
         TIMEOUT,
-        "DEPRECATED. Performs intrusive, opinionated health checks on a fully booted node. "
-        "See https://www.rabbitmq.com/monitoring.html#health-checks instead",
+        "DEPRECATED. This command is a no-op. See https://www.rabbitmq.com/monitoring.html#health-checks",
         "Deprecated",
-        says="This command is DEPRECATED and will be removed in a future version.\n"
-        "It performs intrusive, opinionated health checks and requires a fully booted node.\n"
-        "Use one of the options covered in https://www.rabbitmq.com/monitoring.html#health-checks instead.\n"
-        "Timeout: 70 seconds ...\n"
-        "Checking health of node {node} ...",
-        run=health_checks.node_health_check,
+        says="This command is DEPRECATED and is a no-op. It will be removed in a future version. \n"
+        "Use one of the options covered in https://www.rabbitmq.com/monitoring.html#health-checks instead.",
+        run=nothing,
         tools=BOTH,
         timeout_s=70.0,
+        former=Former(
+            (4, 0),
+            {
+                "says": "This command is DEPRECATED and will be removed in a future version.\n"
+                "It performs intrusive, opinionated health checks and requires a fully booted node.\n"
+                "Use one of the options covered in https://www.rabbitmq.com/monitoring.html#health-checks instead.\n"
+                "Timeout: 70 seconds ...\n"
+                "Checking health of node {node} ...",
+                "run": health_checks.node_health_check,
+            },
+        ),
     ),
     Command(
         "resolve_hostname",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,9 +18,14 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 LINES, LETTERS = "\x1b(0", "\x1b(B"
 
 
-def heading(text: str) -> str:
-    """Return a heading in bold, as RabbitMQ prints it, unless NO_COLOR is set (no-color.org)."""
+def bold(text: str) -> str:
+    """Return a text in bold, unless NO_COLOR is set (no-color.org)."""
     return text if os.environ.get("NO_COLOR") else f"{BOLD}{text}{PLAIN}"
+
+
+def heading(text: str) -> str:
+    """Return a heading: in bold at a terminal."""
+    return bold(text) if sys.stdout.isatty() else text
 
 
 def format_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], formatter: str, *, has_header: bool) -> str:
@@ -112,7 +118,7 @@ def _pretty_lines(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[s
 
     def line(texts: Sequence[str], is_heading: bool = False) -> str:
         shown = [
-            (heading(text) if is_heading else text) + " " * (width - len(text))
+            (bold(text) if is_heading else text) + " " * (width - len(text))
             for text, width in zip(texts, widths, strict=True)
         ]
         return f"{bar} " + f" {bar} ".join(shown) + f" {bar}"

@@ -10,8 +10,8 @@ from amqp_broker.cli.rabbitmq.command import (
     Call,
     Command,
     Missing,
-    failed,
     json_of,
+    not_json,
     path_of,
 )
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
@@ -30,9 +30,9 @@ def vhost_target(call: Call) -> str:
 
 
 def set_limits(call: Call, target: str, text: str) -> None:
-    limits = json_of(text)
+    limits = json_of(call, text)
     if not isinstance(limits, dict):
-        raise failed("JSON decoding error. Reason: badarg")
+        raise not_json(call, text)
     for name, value in limits.items():
         call.request("PUT", f"{target}/{path_of(name)}", {"value": value})
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq import columns
-from amqp_broker.cli.rabbitmq.command import BOTH, NO_SUCH_USER, NO_VHOST, Call, Command
+from amqp_broker.cli.rabbitmq.command import BOTH, NO_SUCH_USER, NO_VHOST, Call, Command, Former
 from amqp_broker.cli.rabbitmq.tool import Rows, list_of
 
 MONITORING = "Monitoring, observability and health checks"
@@ -17,6 +19,19 @@ def whole(call: Call) -> Rows:
     return list_of(call)._replace(is_whole=True)
 
 
+def boxed(call: Call) -> Rows:
+    """Return a list that RabbitMQ prints with lines between its cells."""
+    if not call.formatter:
+        call.options["formatter"] = "pretty_table"
+    return whole(call)
+
+
+def name_features(call: Call) -> None:
+    """Set the words that `list_deprecated_features --used` adds."""
+    is_used = call.options.get("used")
+    call.options["what"], call.options["where"] = (" in use", "/used") if is_used else ("", "")
+
+
 def headless(call: Call) -> Rows:
     """Return a list that RabbitMQ prints without a header."""
     call.options["no_table_headers"] = True
@@ -24,7 +39,15 @@ def headless(call: Call) -> Rows:
 
 
 def queues(call: Call) -> Rows:
-    found = list_of(call)
+    # RabbitMQ 4 adds the default type to the arguments.
+    default = {} if call.is_before(4, 0) else {"x-queue-type": "classic"}
+
+    def completed(queue: dict[str, Any]) -> dict[str, Any]:
+        if queue.get("type") != "classic" or "arguments" not in queue:
+            return queue
+        return {**queue, "arguments": {**queue["arguments"], **default}}
+
+    found = list_of(call, completed)
     # All queues are on this node, which is online.
     return found._replace(rows=[]) if call.options.get("offline") else found
 
@@ -252,10 +275,21 @@ COMMANDS = (
         f"[--used] [<column> ...] {TIMEOUT}",
         "Lists deprecated features",
         "Feature flags",
-        says="Listing deprecated features ...",
-        asks=("GET", "/api/deprecated-features"),
+        says="Listing deprecated features{what} ...",
+        check=name_features,
+        asks=("GET", "/api/deprecated-features{where}"),
+        run=boxed,
         columns=columns.DEPRECATED_FEATURES,
-        shown="name phase",
+        shown="name deprecation_phase state",
         tools=BOTH,
+        former=Former(
+            (4, 0),
+            {
+                "says": "Listing deprecated features ...",
+                "columns": columns.FORMER_DEPRECATED_FEATURES,
+                "shown": "name phase",
+                "run": None,
+            },
+        ),
     ),
 )

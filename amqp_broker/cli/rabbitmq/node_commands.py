@@ -140,14 +140,26 @@ def is_amount(text: str) -> bool:
     return digits.isdecimal() and text[len(digits) :].lower() in UNITS
 
 
+def in_octets(amount: str) -> str:
+    """Return an amount with its unit."""
+    return f"{amount}B" if amount.isdecimal() else amount
+
+
+def share_of(number: str) -> str:
+    """Return a number with digits on both sides of its point."""
+    return f"0{number}0" if "." in number else f"{number}.0"
+
+
 def check_memory(call: Call) -> None:
     words = call.arguments
     if words[0] == "absolute" and len(words) == 2 and is_amount(words[1]):
-        call.options["shown"], call.options["given"] = f"{words[1]} bytes", words[1]
+        call.options["shown"], call.options["given"] = f"{words[1]} bytes", in_octets(words[1])
     elif len(words) == 1 and is_number(words[0]):
         if float(words[0]) > 1:
             raise Misuse("Bad argument: The threshold should be a fraction between 0.0 and 1.0", EX_DATAERR)
-        call.options["shown"], call.options["given"] = words[0], str(float(words[0]))
+        call.options["shown"], call.options["given"] = words[0], share_of(words[0])
+    elif words == ["absolute"]:
+        raise Misuse("not enough arguments.")
     else:
         raise Misuse("Bad argument.", EX_DATAERR)
 
@@ -155,9 +167,9 @@ def check_memory(call: Call) -> None:
 def check_disk(call: Call) -> None:
     words = call.arguments
     if words[0] == "mem_relative" and len(words) == 2 and is_number(words[1]):
-        call.options["shown"], call.options["given"] = f"{words[1]} times the total RAM", str(float(words[1]))
+        call.options["shown"], call.options["given"] = f"{words[1]} times the total RAM", share_of(words[1])
     elif len(words) == 1 and is_amount(words[0]):
-        call.options["shown"], call.options["given"] = f"{words[0]} bytes", words[0]
+        call.options["shown"], call.options["given"] = f"{words[0]} bytes", in_octets(words[0])
     else:
         raise Misuse("Bad argument.", EX_DATAERR)
 

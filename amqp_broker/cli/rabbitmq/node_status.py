@@ -8,7 +8,7 @@ from typing import Any
 
 from amqp_broker.cli.rabbitmq.columns import Atom
 from amqp_broker.cli.rabbitmq.command import Call, Failure
-from amqp_broker.cli.rabbitmq.formatters import erlang, heading
+from amqp_broker.cli.rabbitmq.formatters import erlang
 from amqp_broker.cli.rabbitmq.tool import Report
 
 # RabbitMQ's descriptions of listeners, by protocol.
@@ -55,9 +55,10 @@ def shown_listeners(call: Call, listeners: Sequence[dict[str, Any]]) -> list[dic
     ]
 
 
-def sections(*parts: tuple[str, Sequence[str]]) -> str:
+def sections(call: Call, *parts: tuple[str, Sequence[str]]) -> str:
     """Return a text of sections, each with a title and lines."""
-    return "\n".join("\n".join([heading(title), "", *(lines or ["(none)"]), ""]) for title, lines in parts).rstrip("\n")
+    texts = ("\n".join([call.heading(title), "", *(lines or ["(none)"]), ""]) for title, lines in parts)
+    return "\n".join(texts).rstrip("\n")
 
 
 def alarm_lines(call: Call, found: dict[str, Any]) -> list[str]:
@@ -77,6 +78,7 @@ def version(call: Call) -> str:
 def status(call: Call) -> Report:
     found = status_of(call)
     text = sections(
+        call,
         (
             "Runtime",
             [
@@ -99,8 +101,8 @@ def status(call: Call) -> Report:
         (
             "Free Disk Space",
             [
-                f"Low free disk space watermark: {found['disk_free_limit'] / GB:.4f} gb",
-                f"Free disk space: {found['disk_free'] / GB:.4f} gb",
+                f"Low free disk space watermark: {in_gb(found['disk_free_limit'])}",
+                f"Free disk space: {in_gb(found['disk_free'])}",
             ],
         ),
         (
@@ -117,16 +119,34 @@ def status(call: Call) -> Report:
 
 
 def memory_lines(found: dict[str, Any]) -> list[str]:
+    share, limit = share_of_memory(found), in_gb(found["memory_limit"])
     return [
-        f"Total memory used: {found['memory_used'] / GB:.4f} gb",
+        f"Total memory used: {in_gb(found['memory_used'])}",
         "Calculation strategy: rss",
-        f"Memory high watermark setting: {found['memory_setting']} of available memory, "
-        f"computed to: {found['memory_limit'] / GB:.4f} gb",
+        f"Memory high watermark setting: {limit if share is None else f'{share} of available memory'}, "
+        f"computed to: {limit}",
     ]
+
+
+def in_gb(octets: int) -> str:
+    return f"{round(octets / GB, 4)} gb"
+
+
+def share_of_memory(found: dict[str, Any]) -> float | None:
+    """Return the memory limit as the share that it was set to, or None if it was set as an amount."""
+    text: str = found["memory_setting"]
+    if text.endswith("%"):
+        return float(text[:-1]) / 100
+    try:
+        share = float(text)
+    except ValueError:
+        return None
+    return share if share <= 1 or "." in text else None
 
 
 def status_value(call: Call, found: dict[str, Any]) -> dict[str, Any]:
     """Return the value of `status --formatter json`, with RabbitMQ's names."""
+    share = share_of_memory(found)
     return {
         "active_plugins": [],
         "alarms": alarm_lines(call, found),
@@ -147,6 +167,9 @@ def status_value(call: Call, found: dict[str, Any]) -> dict[str, Any]:
         },
         "uptime": found["uptime_s"],
         "vm_memory_high_watermark_limit": found["memory_limit"],
+        "vm_memory_high_watermark_setting": (
+            {"absolute": found["memory_limit"]} if share is None else {"relative": share}
+        ),
     }
 
 
@@ -156,6 +179,7 @@ def cluster_status(call: Call) -> Report:
     name = call.get("/api/overview")["cluster_name"]
     lines = listener_lines(found["listeners"], f"Node: {node}, i")
     text = sections(
+        call,
         ("Basics", [f"Cluster name: {name}"]),
         ("Disk Nodes", [node]),
         ("Running Nodes", [node]),
@@ -214,7 +238,7 @@ def report(call: Call) -> str:
 
 def memory_breakdown(call: Call) -> Report:
     used = status_of(call)["memory_used"]
-    return Report(f"total: {used / GB:.4f} gb (100.0%)\n", {"total": {"bytes": used, "percentage": 100.0}})
+    return Report(f"total: {in_gb(used)} (100.0%)\n", {"total": {"bytes": used, "percentage": 100.0}})
 
 
 def os_env(call: Call) -> str:

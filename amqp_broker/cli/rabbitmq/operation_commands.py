@@ -11,9 +11,11 @@ from typing import Any
 from amqp_broker.cli.progress_bar import showing_progress
 from amqp_broker.cli.rabbitmq.columns import Atom, pid_of
 from amqp_broker.cli.rabbitmq.command import (
+    NO_OBJECT,
     NO_VHOST,
     OPERATIONS,
     Call,
+    Former,
     Missing,
     Misuse,
     failed,
@@ -48,10 +50,27 @@ def check_file(call: Call) -> None:
     call.options["what"] = "standard input" if path == "-" else f'a file at "{path}"'
 
 
+def check_definitions(call: Call, text: str) -> None:
+    """Raise Failure for a text that is not JSON."""
+    if call.is_before(4, 0):
+        json_of(call, text)
+        return
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        place = error.pos
+        reason = f'{{:unexpected_byte, "0x{ord(text[place]):X}", {place}}}' if text[place:] else ":unexpected_end"
+    except RecursionError:
+        reason = ":too_deep"
+    else:
+        return
+    raise failed(f"Failed to deserialise input (format: JSON) (error: {reason})", EX_DATAERR)
+
+
 def import_definitions(call: Call) -> str:
     path = call.arguments[0]
     octets = read_input() if path == "-" else octets_of(path)
-    json_of(octets.decode("utf-8", "replace"))
+    check_definitions(call, octets.decode("utf-8", "replace"))
     with showing_progress("Importing definitions"):
         call.request("POST", "/api/definitions", octets)
     return "Successfully started definition import. This process is asynchronous and can take some time."
@@ -114,7 +133,7 @@ def delete_queue(call: Call) -> str:
     target = call.fill("/api/queues/{vhost}/{0}", is_path=True)
     found = call.ask("GET", target)
     if found.status == 404:
-        raise failed("Queue not found", EX_USAGE)
+        raise failed("Queue not found" if call.is_before(4, 0) else "No such queue was found", EX_USAGE)
     conditions = [f"if-{word}=true" for word in ("empty", "unused") if call.options.get(f"if_{word}")]
     answer = call.ask("DELETE", "?".join([target, "&".join(conditions)]) if conditions else target)
     if not answer.is_ok:
@@ -163,7 +182,8 @@ def evaluate(call: Call) -> Any:
     return known(call)
 
 
-NO_QUEUE = Missing("/api/queues/{vhost}/{0}", "Error:\nnot_found", EX_UNAVAILABLE)
+NO_QUEUE = Missing("/api/queues/{vhost}/{0}", NO_OBJECT, EX_DATAERR)
+NO_QUEUE_BEFORE_4 = Missing(NO_QUEUE.path, "Error:\nnot_found", EX_UNAVAILABLE)
 
 COMMANDS = (
     simple(
@@ -178,13 +198,19 @@ COMMANDS = (
     ),
     simple(
         "import_definitions",
-        '<file_path | "-"> [--format <json | erlang>] [--skip-if-unchanged] [--timeout <timeout>]',
+        "<file_path> [--format <json | erlang>] [--skip-if-unchanged] [--timeout <timeout>]",
         "Imports definitions in JSON or compressed Erlang Term Format.",
         "Definitions",
         "Importing definitions in JSON from {what} ...",
         check=check_file,
         run=import_definitions,
         timeout_s=300.0,
+        former=Former(
+            (4, 0),
+            {
+                "usage": '<file_path | "-"> [--format <json | erlang>] [--skip-if-unchanged] [--timeout <timeout>]',
+            },
+        ),
     ),
     simple(
         "enable_feature_flag",
@@ -246,5 +272,6 @@ COMMANDS = (
         "Purging queue '{0}' in vhost '{vhost}' ...",
         run=purge_queue,
         missing=(NO_VHOST, NO_QUEUE),
+        former=Former((4, 0), {"missing": (NO_VHOST, NO_QUEUE_BEFORE_4)}),
     ),
 )

@@ -45,6 +45,10 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
+# Plugins by the protocol of their listeners, with and without TLS.
+LISTENING = {"http": "rabbitmq_management", "http/prometheus": "rabbitmq_prometheus"}
+
+
 def file_of() -> str:
     """Return the path of the file of enabled plugins."""
     return os.environ.get("RABBITMQ_ENABLED_PLUGINS_FILE") or DEFAULT_FILE
@@ -57,6 +61,14 @@ def read() -> list[str]:
             return re.findall(r"\w+", file.read())
     except OSError:
         return []
+
+
+def enabled_at(call: Call, running: bool) -> list[str]:
+    """Return the plugins that are enabled explicitly; without the file, those of the node's listeners."""
+    if not running or os.path.exists(file_of()):  # noqa: PTH110
+        return read()
+    open_ = {item["protocol"].replace("https", "http") for item in call.get("/_broker/status")["listeners"]}
+    return [name for protocol, name in LISTENING.items() if protocol in open_]
 
 
 def write(names: Iterable[str]) -> None:
@@ -150,7 +162,8 @@ def some(call: Call) -> None:
 
 def list_(call: Call) -> Report:
     pattern = call.arguments[0] if call.arguments else ".*"
-    explicit, running = set(read()), not is_offline(call)
+    running = not is_offline(call)
+    explicit = set(enabled_at(call, running))
     implicit = set(with_needed(explicit)) - explicit
     version = str(call.get("/_broker/node")["version"]) if running else _version()
     names = [name for name in sorted(NEEDS) if re.search(pattern, name)]
@@ -196,7 +209,7 @@ def _version() -> str:
 
 def is_enabled(call: Call) -> str:
     offline = is_offline(call)
-    names, enabled = call.arguments, with_needed(read())
+    names, enabled = call.arguments, with_needed(enabled_at(call, not offline))
     what = f"plugin{'s' * (len(names) > 1)} {', '.join(names)}"
     verb = "are" if len(names) > 1 else "is"
     if not call.is_quiet:
@@ -244,7 +257,7 @@ COMMANDS = (
     ),
     command(
         "list",
-        "[pattern] [--verbose|-v] [--minimal|-m] [--enabled|-E] [--implicitly-enabled|-e]",
+        "[pattern] [--verbose|-v] [--minimal|-m] [--enabled|-E] [--implicitly-enabled|-e] [--offline] [--online]",
         "Lists plugins and their state",
         list_,
         counts=(0, 1),

@@ -19,7 +19,7 @@ def policy(call: Call) -> dict[str, Any]:
     _, pattern, definition = call.arguments
     return {
         "pattern": pattern,
-        "definition": json_of(definition),
+        "definition": json_of(call, definition),
         "priority": call.options["priority"],
         "apply-to": call.options["apply_to"],
     }
@@ -70,7 +70,7 @@ COMMANDS = (
         "Parameters",
         says='Setting runtime parameter "{1}" for component "{0}" to "{2}" in vhost "{vhost}" ...',
         asks=("PUT", "/api/parameters/{0}/{vhost}/{1}"),
-        body=lambda call: {"value": json_of(call.arguments[2])},
+        body=lambda call: {"value": json_of(call, call.arguments[2])},
         missing=(NO_VHOST,),
     ),
     Command(
@@ -90,7 +90,7 @@ COMMANDS = (
         "Parameters",
         says='Setting global runtime parameter "{0}" to "{1}" ...',
         asks=("PUT", "/api/global-parameters/{0}"),
-        body=lambda call: {"name": call.arguments[0], "value": json_of(call.arguments[1])},
+        body=lambda call: {"name": call.arguments[0], "value": json_of(call, call.arguments[1])},
     ),
     Command(
         "clear_global_parameter",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from amqp_broker.cli import node_finder
 from amqp_broker.cli.node_finder import Running
 from amqp_broker.cli.rabbitmq.command import GENERAL_OPTIONS, Call, Command, Failure, Misuse
-from amqp_broker.cli.rabbitmq.formatters import FORMATTERS, format_rows, heading, json_line, plain
+from amqp_broker.cli.rabbitmq.formatters import FORMATTERS, format_rows, json_line, plain
 from amqp_broker.cli.rabbitmq.options import Kind, Option, Word, flags_of, read_words
 from amqp_broker.cli.rabbitmq.tool_help import overview, print_help, unknown_text, usage_line
 from amqp_broker.exit_codes import EX_USAGE
@@ -47,24 +47,28 @@ def run(
 
 
 def _run(tool: str, words: list[str], commands: Mapping[str, Command], find: Callable[[str], Running]) -> int:
-    name, asks_help = _command_word(words, commands)
-    if name is None:
+    arguments, asks_help = _arguments(words, commands)
+    if not arguments:
         print(overview(tool, commands), end="", file=sys.stdout if asks_help else sys.stderr)
         return 0 if asks_help else EX_USAGE
-    if name == "--version":
-        name = "version"
+    name = "version" if arguments[0] == "--version" else arguments[0]
     command = commands.get(name)
     if name == "help" or (asks_help and command is not None):
-        return print_help(tool, words, commands, None if name == "help" else command)
+        if "--list-commands" in words:
+            print("\n".join(sorted(commands)))
+            return 0
+        return print_help(tool, commands, arguments[1] if name == "help" and len(arguments) > 1 else name)
     if command is None:
         print(unknown_text(name, tool, commands), end="", file=sys.stderr)
         return EX_USAGE
     call = Call(tool, command, words, find)
+    if command.former is not None and call.is_before(*command.former.before):
+        call.command = command._replace(**command.former.fields)
     try:
         _understand(call)
         _perform(call)
     except Misuse as misuse:
-        given = f"Arguments given:\n\t{' '.join(words)}\n\n{heading('Usage')}\n\n{usage_line(tool, command)}"
+        given = f"Arguments given:\n\t{' '.join(words)}\n\n{call.heading('Usage')}\n\n{usage_line(tool, call.command)}"
         print(f"{misuse.headline}: {misuse.reason}\n{given}", file=sys.stderr)
         return misuse.exit_code
     except Failure as failure:
@@ -82,16 +86,16 @@ def _read(words: list[str], options: Iterable[Option]) -> Iterator[Word]:
         yield word._replace(kind=Kind.ARGUMENT) if word.kind is Kind.UNKNOWN and not is_long else word
 
 
-def _command_word(words: list[str], commands: Mapping[str, Command]) -> tuple[str | None, bool]:
-    """Return the word that names the command, if there is one, and whether the user asks for help."""
-    name, asks_help = None, False
+def _arguments(words: list[str], commands: Mapping[str, Command]) -> tuple[list[str], bool]:
+    """Return the arguments, of which the first names the command, and whether the user asks for help."""
+    arguments, asks_help = [], False
     known = [option for command in commands.values() for option in command.options()]
     for word in _read(words, [*known, *GENERAL_OPTIONS]):
         if word.kind is Kind.ARGUMENT or word.text == "--version":
-            name = name or word.text
+            arguments.append(word.text)
         elif word.option is not None and word.option.key == "help":
             asks_help = is_on(word)
-    return name, asks_help
+    return arguments, asks_help
 
 
 def is_on(word: Word) -> bool:
@@ -176,8 +180,8 @@ def _outcome(call: Call) -> Any:
     return None
 
 
-def list_of(call: Call) -> Rows:
-    """Return the list of a command, in the columns that the user names."""
+def list_of(call: Call, completed: Callable[[Any], Any] = lambda item: item) -> Rows:
+    """Return the list of a command, in the columns that the user names, of its items as `completed`."""
     command = call.command
     assert command.asks is not None
     has_names = command.argument_counts()[1] is None
@@ -185,9 +189,16 @@ def list_of(call: Call) -> Rows:
     answer = call.ask("GET", call.fill(command.asks[1], is_path=True))
     if not answer.is_ok and (answer.status != 404 or command.missing):
         raise call.failure_of(answer)
-    items = answer.value if answer.is_ok else []
+    items = map(completed, answer.value) if answer.is_ok else []
     rows = [[command.columns[name].read(item, call.node) for name in names] for item in items]
     return Rows(names, rows)
+
+
+def empty_list(formatter: str) -> str:
+    """Return a list without items that RabbitMQ prints as a whole."""
+    if formatter == "pretty_table":
+        return format_rows(["Output"], [["[]"]], formatter, has_header=True).rstrip("\n")
+    return "[]" if formatter in ("json", "erlang") else ""
 
 
 def show(call: Call, outcome: Any) -> None:
@@ -197,7 +208,7 @@ def show(call: Call, outcome: Any) -> None:
     formatter = call.formatter
     if isinstance(outcome, Rows):
         if outcome.is_whole and not outcome.rows:
-            print("[]" if formatter in ("json", "erlang") else "")
+            print(empty_list(formatter))
             return
         has_header = not (call.options.get("silent") or call.options.get("no_table_headers"))
         print(format_rows(outcome.names, outcome.rows, formatter, has_header=has_header), end="")

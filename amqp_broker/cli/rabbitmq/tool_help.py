@@ -69,17 +69,13 @@ def overview(tool: str, commands: Mapping[str, Command]) -> str:
     return "\n".join([*lines, f"Use '{tool} help <command>' to learn more about a specific command", ""])
 
 
-def print_help(tool: str, words: list[str], commands: Mapping[str, Command], command: Command | None) -> int:
-    named = [word for word in words if not word.startswith("-") and word != "help"]
-    if "--list-commands" in words:
-        print("\n".join(sorted(commands)))
-        return 0
-    if command is None and named:
-        command = commands.get(named[0])
-        if command is None:
-            print(f"Error:\n\nCommand '{named[0]}' not found.", file=sys.stderr)
-            return EX_USAGE
-    print(overview(tool, commands) if command is None else help_of(tool, command), end="")
+def print_help(tool: str, commands: Mapping[str, Command], name: str) -> int:
+    """Print the help of a tool, or of the command that is not `help`, and return the exit code."""
+    command = commands.get(name)
+    if command is None:
+        print(f"Error:\n\nCommand '{name}' not found.", file=sys.stderr)
+        return EX_USAGE
+    print(overview(tool, commands) if command is HELP else help_of(tool, command), end="")
     return 0
 
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import Call, Command, Missing, Misuse, failed, path_of
+from amqp_broker.cli.rabbitmq.command import Call, Command, Former, Missing, Misuse, failed, path_of
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE
 
 USERS = "Users"
@@ -19,12 +19,25 @@ def add_user(call: Call) -> None:
     target = f"/api/users/{path_of(name)}"
     if call.ask("GET", target).is_ok:
         raise failed(f'User "{name}" already exists', EX_SOFTWARE)
-    call.request("PUT", target, {"password": password, "tags": ""})
+    word = "password_hash" if call.options.get("pre_hashed_password") else "password"
+    call.request("PUT", target, {word: password, "tags": ""})
+
+
+def delete_user(call: Call) -> None:
+    answer = call.ask("DELETE", call.fill("/api/users/{0}", is_path=True))
+    # RabbitMQ 4 does not mind a missing user.
+    if not answer.is_ok and (answer.status != 404 or call.is_before(4, 0)):
+        raise call.failure_of(answer)
 
 
 def has_name(call: Call) -> None:
     if not call.arguments[0]:
         raise Misuse("Bad argument: user cannot be an empty string", EX_DATAERR)
+    if call.options.get("pre_hashed_password"):
+        try:
+            base64.b64decode(call.arguments[1], validate=True)
+        except ValueError:
+            raise Misuse("Bad argument: Could not Base64 decode provided password hash value", EX_DATAERR) from None
 
 
 def change_user(call: Call, **changed: Any) -> None:
@@ -54,13 +67,15 @@ def hash_password(call: Call) -> str:
 COMMANDS = (
     Command(
         "add_user",
-        "<username> <password>",
+        "<username> [<password>] [<password_hash> --pre-hashed-password]",
         "Creates a new user in the internal database. This user will have no permissions for any virtual hosts by"
         " default.",
         USERS,
         says='Adding user "{0}" ...',
         check=has_name,
         run=add_user,
+        counts=(2, 2),
+        former=Former((4, 0), {"usage": "<username> <password>"}),
         done="Done. Don't forget to grant the user permissions to some virtual hosts! "
         "See 'rabbitmqctl help set_permissions' to learn more.",
     ),
@@ -70,7 +85,7 @@ COMMANDS = (
         "Removes a user from the internal database. Has no effect on users provided by external backends such as LDAP",
         USERS,
         says='Deleting user "{0}" ...',
-        asks=("DELETE", "/api/users/{0}"),
+        run=delete_user,
         missing=(NO_USER,),
     ),
     Command(

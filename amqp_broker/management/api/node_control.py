@@ -53,7 +53,7 @@ def status(request: Request) -> dict[str, Any]:
         "alarms": sorted(broker.alarms),
         "memory_used": shell.memory_used(),
         "memory_limit": shell.memory_limit(),
-        "memory_setting": broker.settings.vm_memory_high_watermark,
+        "memory_setting": shell.memory_setting(),
         "disk_free": shell.disk_free(),
         "disk_free_limit": shell.disk_free_limit(),
         "descriptors_used": used,

@@ -114,9 +114,15 @@ def timeout(text: str) -> str:
     return str(10**12) if text == "infinity" else text  # some thirty years
 
 
+def octets(text: str) -> str:
+    return f"{text}B" if text.isdecimal() else text  # without a unit, 1 is a share
+
+
 _CONVERTERS: Final[dict[str, Callable[[str], str]]] = {
     "vm_memory_high_watermark.relative": share,
+    "vm_memory_high_watermark.absolute": octets,
     "disk_free_limit.relative": share,
+    "disk_free_limit.absolute": octets,
     "ssl_options.verify": verify,
     "listeners.tcp": chosen(none="false"),
     "loopback_users": chosen(none=""),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.cli.rabbitmq.columns import Atom, Table
-from amqp_broker.cli.rabbitmq.formatters import amqp_type, erlang, format_rows, heading, plain
+from amqp_broker.cli.rabbitmq.formatters import amqp_type, bold, erlang, format_rows, heading, plain
 
 ARGUMENTS = Table({"x-max-length": 5, "x-message-ttl": 1000000, "x-dead-letter-exchange": "amq.direct"})
 ROWS = [["q2", 0, ARGUMENTS], ["q1", 5, Table()], ["qq", 0, Table({"x-queue-type": "quorum"})]]
@@ -93,7 +93,13 @@ def test_json_values_have_types_of_amqp(value: object, name: str) -> None:
     assert amqp_type(value) == name
 
 
-def test_no_color_disables_bold_headings(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert heading("Usage") == "\x1b[1mUsage\x1b[0m"
+def test_no_color_disables_bold_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bold("Usage") == "\x1b[1mUsage\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
+    assert bold("Usage") == "Usage"
+
+
+def test_headings_are_bold_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert heading("Usage") == "Usage"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert heading("Usage") == bold("Usage")

@@ -31,7 +31,6 @@ def test_health_checks_of_a_healthy_node_succeed(line: str, output: str) -> None
 @pytest.mark.parametrize(
     ("line", "changed", "complaint"),
     [
-        ("check_local_alarms", {"alarms": ["memory"]}, f"Error:\nMemory alarm on node {NODE}\n"),
         ("check_alarms", {"alarms": ["disk"]}, f"Free disk space alarm on node {NODE}\n"),
         (
             "check_running",

@@ -10,7 +10,30 @@ QUEUE = {"name": "q", "vhost": "/", "durable": True, "arguments": {"x-max-length
 def test_a_list_has_the_given_columns() -> None:
     with canned({"GET /api/queues/a%2Fb": [QUEUE]}) as api:
         done = api.run("rabbitmqctl -q -p a/b list_queues name,durable arguments name policy")
-    assert done.output == 'name\tdurable\targuments\tpolicy\nq\ttrue\t[{"x-max-length",5}]\t\n'
+    assert (
+        done.output == 'name\tdurable\targuments\tpolicy\nq\ttrue\t[{"x-max-length",5},{"x-queue-type","classic"}]\t\n'
+    )
+
+
+def test_rabbitmq_3_adds_no_type_to_the_arguments() -> None:
+    with canned({"GET /api/queues/%2F": [QUEUE]}) as api:
+        api.version = "3.13.7"
+        assert api.run("rabbitmqctl -s list_queues arguments").output == '[{"x-max-length",5}]\n'
+
+
+FEATURE = {"name": "ram_node_type", "deprecation_phase": "removed", "state": "denied", "desc": "", "doc_url": ""}
+
+
+def test_deprecated_features_have_a_phase_and_a_state() -> None:
+    with canned({"GET /api/deprecated-features": [FEATURE], "GET /api/deprecated-features/used": []}) as api:
+        assert "\x1b[1mdeprecation_phase" in api.run("rabbitmqctl list_deprecated_features").output
+        line = "rabbitmqctl -s list_deprecated_features --formatter table"
+        assert api.run(line).output == "ram_node_type\tremoved\tdenied\n"
+        done = api.run("rabbitmqctl list_deprecated_features --used")
+        assert done.output.startswith("Listing deprecated features in use ...\n")
+        assert "\x1b[1mOutput" in done.output
+        api.version = "3.13.7"
+        assert api.run("rabbitmqctl -s list_deprecated_features").output == "ram_node_type\tremoved\n"
 
 
 def test_an_unknown_vhost_has_no_queues_but_is_an_error_for_permissions() -> None:

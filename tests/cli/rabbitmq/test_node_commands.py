@@ -41,7 +41,8 @@ def test_the_memory_watermark_blocks_and_unblocks_publishers(broker: Serving) ->
         connection.process_data_events(0.01)
         return told == list(expected)
 
-    assert ctl(broker, "set_vm_memory_high_watermark", "0")[2] == 0
+    assert ctl(broker, "set_vm_memory_high_watermark", "absolute", "1")[2] == 0
+    assert "\nMemory high watermark setting: 0.0 gb, computed to: 0.0 gb\n" in ctl(broker, "status")[0]
     channel.basic_publish("", "nowhere", b"")
     wait_until(lambda: hears("blocked"))
     assert ctl(broker, "set_vm_memory_high_watermark", "0.4")[2] == 0
@@ -116,18 +117,21 @@ def test_invalid_values_are_refused(line: str, code: int, reason: str) -> None:
     assert done.exit_code == code
 
 
-def test_limits_are_sent_as_shares_and_amounts() -> None:
+def test_limits_are_sent_as_shares_and_as_amounts_with_units() -> None:
     answers = {"PUT /_broker/memory-limit": 204, "PUT /_broker/disk-free-limit": 204, "PUT /_broker/log-level": 204}
     with canned(answers) as api:
         for line in (
             "set_vm_memory_high_watermark 1",
+            "set_vm_memory_high_watermark 0.000000001",
             "set_vm_memory_high_watermark absolute 2GB",
+            "set_vm_memory_high_watermark absolute 1",
             "set_disk_free_limit mem_relative 2",
             "set_disk_free_limit 60MB",
             "set_log_level critical",
         ):
             assert api.run(f"rabbitmqctl {line}").exit_code == 0, line
-        assert [body["value"] for _, body in api.changes()] == ["1.0", "2GB", "2.0", "60MB", "error"]
+        sent = [body["value"] for _, body in api.changes()]
+        assert sent == ["1.0", "00.0000000010", "2GB", "1B", "2.0", "60MB", "error"]
 
 
 def test_this_process_is_alive_and_one_that_ended_is_not() -> None:

@@ -2,16 +2,35 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.status_of_node import diagnose
 
 
 def test_status_is_a_report_or_json() -> None:
     report = diagnose("status")[0]
-    for line in ("OS PID: 1", "RabbitMQ version: 4.2.1", "Queue count: 2", "Total memory used: 0.0300 gb"):
+    for line in ("OS PID: 1", "RabbitMQ version: 4.2.1", "Queue count: 2", "Total memory used: 0.03 gb"):
         assert f"\n{line}\n" in report
     value = json.loads(diagnose("status --formatter json")[0])
     assert value["totals"] == {"virtual_host_count": 3, "connection_count": 1, "queue_count": 2}
     assert value["listeners"][0]["interface"] == "[::]"
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown", "value"),
+    [
+        ("0.6", "0.6 of available memory", {"relative": 0.6}),
+        ("40%", "0.4 of available memory", {"relative": 0.4}),
+        ("1", "1.0 of available memory", {"relative": 1.0}),
+        ("1B", "2.5 gb", {"absolute": 2_500_000_000}),
+    ],
+)
+def test_the_status_has_the_memory_limit_as_it_was_set(setting: str, shown: str, value: object) -> None:
+    changed = {"memory_setting": setting, "memory_limit": 2_500_000_000}
+    report = diagnose("status", **changed)[0]
+    assert f"\nMemory high watermark setting: {shown}, computed to: 2.5 gb\n" in report
+    value_of = json.loads(diagnose("status --formatter json", **changed)[0])
+    assert value_of["vm_memory_high_watermark_setting"] == value
 
 
 def test_the_environment_is_printed_as_erlang_terms() -> None:

@@ -64,7 +64,28 @@ def test_a_queue_is_deleted_on_conditions() -> None:
         assert api.run("rabbitmqctl -q delete_queue q").output == (
             "Queue was successfully deleted with 3 ready messages\n"
         )
-        assert api.run("rabbitmqctl delete_queue other").complaint == "Error:\nQueue not found\n"
+        assert api.run("rabbitmqctl delete_queue other").complaint == "Error:\nNo such queue was found\n"
+
+
+def test_a_missing_queue_cannot_be_purged() -> None:
+    with canned({"GET /api/vhosts/%2F": {}}) as api:
+        done = api.run("rabbitmqctl -q purge_queue none")
+        assert done == ("", "Object (queue, stream, exchange, etc) was not found\n", 65)
+        api.version = "3.13.7"
+        assert api.run("rabbitmqctl -q purge_queue none") == ("", "Error:\nnot_found\n", 69)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("not json", '{:unexpected_byte, "0x6E", 0}'), ("[1", ":unexpected_end"), ("[" * 100_000, ":too_deep")],
+)
+def test_definitions_that_are_no_json_are_not_sent(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "definitions.json"
+    path.write_text(text, "utf-8")
+    with canned() as api:
+        done = api.run(f"rabbitmqctl -q import_definitions {path}")
+        assert done == ("", f"Error:\nFailed to deserialise input (format: JSON) (error: {reason})\n", 65)
+        assert api.changes() == []
 
 
 def test_eval_supports_a_few_expressions() -> None:

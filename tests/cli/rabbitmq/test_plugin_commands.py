@@ -90,5 +90,14 @@ def test_is_enabled_is_a_health_check(file: Path) -> None:
     assert done.complaint.startswith(f"Error:\nPlugin rabbitmq_mqtt is not enabled on node {NODE}.")
 
 
+def test_without_the_file_the_plugins_of_a_node_are_those_of_its_listeners() -> None:
+    listeners = [{"protocol": "amqp"}, {"protocol": "https"}, {"protocol": "http/prometheus"}]
+    with canned({"GET /_broker/status": {"listeners": listeners}}) as api:
+        assert api.run("rabbitmq-plugins -q is_enabled rabbitmq_management rabbitmq_prometheus").exit_code == 0
+        assert api.run("rabbitmq-plugins -q is_enabled rabbitmq_shovel").exit_code == 69
+        assert api.run("rabbitmq-plugins -q list -E -m").output == "rabbitmq_management\nrabbitmq_prometheus\n"
+        assert api.run("rabbitmq-plugins -q list -E -m --offline").output == "\n"
+
+
 def test_required_plugins_are_known() -> None:
     assert set(with_needed(NEEDS)) == set(NEEDS)

@@ -28,6 +28,10 @@ def test_the_reason_of_a_refused_policy_is_printed() -> None:
 def test_invalid_json_is_not_sent() -> None:
     with canned() as api:
         done = api.run("rabbitmqctl set_policy p ^q nonsense")
+        reason = 'Could not parse JSON document: {error,{failed_to_decode_json,<<"nonsense">>}}'
+        assert (done.exit_code, done.complaint) == (69, f"Error:\n{reason}\n")
+        api.version = "3.13.7"
+        done = api.run("rabbitmqctl set_policy p ^q nonsense")
         assert (done.exit_code, done.complaint) == (69, "Error:\nJSON decoding error. Reason: badarg\n")
         assert api.changes() == []
 

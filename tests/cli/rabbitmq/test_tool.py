@@ -4,14 +4,16 @@ import pytest
 
 from tests.cli.canned import NODE, canned, run_without_node
 
-USAGE = "\x1b[1mUsage\x1b[0m\n\nrabbitmqctl [--node <node>] [--longnames] [--quiet] "
+USAGE = "Usage\n\nrabbitmqctl [--node <node>] [--longnames] [--quiet] "
+
+ADD_USER = "add_user <username> [<password>] [<password_hash> --pre-hashed-password]"
 
 
 @pytest.mark.parametrize(
     ("line", "reason", "usage"),
     [
-        ("add_user", "not enough arguments.", "add_user <username> <password>"),
-        ("add_user a b c", "too many arguments.", "add_user <username> <password>"),
+        ("add_user", "not enough arguments.", ADD_USER),
+        ("add_user a b c", "too many arguments.", ADD_USER),
         ("list_users --bogus", "Invalid options for this command:\n--bogus : ", None),
         ("list_users --timeout x", "Invalid options for this command:\n--timeout : x", None),
         ("list_exchanges name bogus,other", "Info key(s) bogus,other are not supported", None),
@@ -23,6 +25,14 @@ def test_an_invalid_command_line_is_reported_with_the_usage(line: str, reason: s
     assert done.complaint.startswith(f"Error (argument validation): {reason}\nArguments given:\n\t{line}\n\n{USAGE}")
     if usage:
         assert done.complaint.endswith(f"{usage}\n")
+
+
+def test_the_usage_is_that_of_the_imitated_version() -> None:
+    with canned() as api:
+        api.version = "3.13.7"
+        complaint = api.run("rabbitmqctl add_user a b c").complaint
+    usage = "rabbitmqctl [--node <node>] [--longnames] [--quiet] add_user <username> <password>"
+    assert complaint.endswith(f"\n\n\x1b[1mUsage\x1b[0m\n\n{usage}\n")
 
 
 def test_a_node_that_is_down_is_reported_in_rabbitmqs_words() -> None:

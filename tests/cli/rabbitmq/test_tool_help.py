@@ -27,6 +27,12 @@ def test_help_of_a_command_has_its_usage_and_columns(line: str) -> None:
     assert "must be one of arguments, auto_delete, " in done.output
 
 
+def test_options_before_help_are_not_the_command() -> None:
+    done = run_without_node("rabbitmqctl --node X help list_queues")
+    assert (done.exit_code, "[--offline]" in done.output) == (0, True)
+    assert run_without_node("rabbitmqctl -p v help") == run_without_node("rabbitmqctl help")
+
+
 @pytest.mark.parametrize("words", ["", "--help", "help", "-q"])
 def test_help_of_a_tool_lists_its_commands(words: str) -> None:
     done = run_without_node(f"rabbitmq-diagnostics {words}")

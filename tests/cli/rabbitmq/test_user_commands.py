@@ -44,11 +44,27 @@ def test_the_new_tags_are_shown() -> None:
         assert api.run("rabbitmqctl set_user_tags alice a b").output == 'Setting tags for user "alice" to [a, b] ...\n'
 
 
-@pytest.mark.parametrize("line", ["change_password nobody x", "set_user_tags nobody x", "delete_user nobody"])
+@pytest.mark.parametrize("line", ["change_password nobody x", "set_user_tags nobody x"])
 def test_an_unknown_user_has_exit_code_67(line: str) -> None:
     with canned() as api:
         done = api.run(f"rabbitmqctl {line}")
     assert (done.exit_code, done.complaint) == (67, 'Error:\nUser "nobody" does not exist\n')
+
+
+def test_a_missing_user_counts_as_deleted_since_rabbitmq_4() -> None:
+    with canned() as api:
+        assert api.run("rabbitmqctl -q delete_user nobody") == ("", "", 0)
+        api.version = "3.13.7"
+        assert api.run("rabbitmqctl -q delete_user nobody") == ("", 'Error:\nUser "nobody" does not exist\n', 67)
+
+
+def test_a_password_may_be_given_as_its_hash() -> None:
+    with canned({"PUT /api/users/alice": 201}) as api:
+        assert api.run("rabbitmqctl add_user alice aGFzaA== --pre-hashed-password").exit_code == 0
+        assert api.changes() == [("PUT /api/users/alice", {"password_hash": "aGFzaA==", "tags": ""})]
+        done = api.run("rabbitmqctl add_user alice pw --pre-hashed-password")
+    assert done.exit_code == 65
+    assert "Bad argument: Could not Base64 decode provided password hash value" in done.complaint
 
 
 def test_a_hash_is_that_of_the_password() -> None:
