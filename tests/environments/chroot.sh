@@ -8,6 +8,8 @@ mount -t overlay overlay -o "lowerdir=$root,upperdir=$folder/chroot/upper,workdi
 mount -t proc proc "$new/proc"
 mount --rbind /dev "$new/dev"
 cp -L /etc/resolv.conf "$new/etc/resolv.conf"
+# Debian's installer writes this file.
+[ -e "$new/etc/hosts" ] || printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' >"$new/etc/hosts"
 chroot "$new" id tester >/dev/null 2>&1 || chroot "$new" useradd --create-home --uid 61234 tester
 mkdir -p "$new/clone"
 chown -R 61234:61234 .
