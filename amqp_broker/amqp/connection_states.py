@@ -107,6 +107,8 @@ TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
         commands.Connection.OpenOk: RUNNING,
         commands.Connection.Close: CLOSING,
         Event.ERROR: CLOSING,
+        # The limits of connection.tune-ok were out of range.
+        Event.SILENCE: SILENT,
         Event.END: ENDED,
     },
     RUNNING: {

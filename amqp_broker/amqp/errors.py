@@ -107,6 +107,10 @@ class NotAllowed(ConnectionError_):
     code, name = 530, "NOT_ALLOWED"
 
 
+class NegotiationFailed(NotAllowed):
+    """Limits of connection.tune-ok that are out of range. RabbitMQ sends no reason, and closes the socket late."""
+
+
 class NotImplemented_(ConnectionError_):
     code, name = 540, "NOT_IMPLEMENTED"
 

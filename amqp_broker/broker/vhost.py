@@ -226,7 +226,8 @@ class VHost:
         # An exclusive queue is deleted with its connection, so it is never durable.
         declaration = declaration._replace(is_durable=declaration.is_durable and declaration.owner is None)
         default_type = self.metadata.default_queue_type or self.broker.settings.default_queue_type
-        declaration = with_default_type(declaration, default_type)
+        adds_classic = self.broker.profile.adds_queue_type
+        declaration = with_default_type(declaration, default_type, adds_classic=adds_classic)
         queue = self.queues.get(declaration.name)
         if queue is not None:
             check_owner(queue, connection)

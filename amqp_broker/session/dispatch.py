@@ -14,7 +14,7 @@ from pamqp import base, commands
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import CLOSING, RUNNING, after_method
-from amqp_broker.amqp.errors import ChannelNumberError
+from amqp_broker.amqp.errors import ChannelNumberError, InternalError
 from amqp_broker.amqp.frames import NACK, SETTLE
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import AccessRequest, decode_method
@@ -99,9 +99,11 @@ def on_method(channel: Channel, payload: bytes) -> None:
         return
     method = decode_method(payload)
     handler = CHANNEL_METHODS.get(type(method))
-    if handler is None:
-        raise handshake.unimplemented(method)
     session = channel.session
+    if handler is None:
+        if isinstance(method, commands.Basic.CancelOk) and session.broker.profile.crashes_channels:
+            raise InternalError("", method_id=0)
+        raise handshake.unimplemented(method)
     events = session.broker.events
     events.actor = session.user.name if session.user is not None else INTERNAL_USER
     try:

@@ -15,6 +15,7 @@ from amqp_broker.amqp.errors import (
     ChannelNumberError,
     CommandInvalid,
     LoginRefused,
+    NegotiationFailed,
     NotAllowed,
     SyntaxError_,
 )
@@ -201,8 +202,8 @@ def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
         problem = f"{value} is lower than the minimum allowed value ({lowest})"
     else:
         return
-    # RabbitMQ names the method that it asked with, not the answer.
-    raise NotAllowed(f"negotiated {name} = {problem}", method_id=commands.Connection.Tune.index)
+    # For the log, in which RabbitMQ names the method that it asked with, not the answer.
+    raise NegotiationFailed(f"negotiated {name} = {problem}", method_id=commands.Connection.Tune.index)
 
 
 def open_(session: Session, method: commands.Connection.Open) -> None:

@@ -32,6 +32,7 @@ from amqp_broker.amqp.errors import (
     ConnectionForced,
     InternalError,
     LoginRefused,
+    NegotiationFailed,
     UnreadableFrame,
 )
 from amqp_broker.amqp.message import Traits
@@ -322,7 +323,8 @@ class Session(Connection):
         if self.state is CLOSING or (self.state.ignores_input and self.state is not BLACK_HOLE):
             self.drop()
             return
-        if self.state not in (OPENING, RUNNING, BLACK_HOLE) and not (
+        is_logged_in = self.state in (OPENING, RUNNING, BLACK_HOLE) and not isinstance(error, NegotiationFailed)
+        if not is_logged_in and not (
             isinstance(error, LoginRefused) and handshake.has_capability(self, "authentication_failure_close")
         ):
             # RabbitMQ sends no reason before the login, and closes the socket late, against guessing.

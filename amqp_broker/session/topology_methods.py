@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.errors import AccessRefused, NotFound, PreconditionFailed
+from amqp_broker.amqp.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
 from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
@@ -15,7 +15,7 @@ from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import NamedBinding, stripped
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.queue import QueueDeclaration
-from amqp_broker.broker.queues.reply import REPLY_TO, is_reply_name
+from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, is_reply_name
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
 
@@ -113,6 +113,8 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
 def _declare_reply_queue(channel: Channel, name: str, nowait: bool) -> None:
     """Answer whether direct replies can be published to a name, which is all that declaring it does."""
     if name != REPLY_TO and name not in channel.vhost.reply_queues:
+        if channel.session.broker.profile.crashes_channels:
+            raise InternalError("", method_id=0)
         raise NotFound(f"no queue '{name}' in {channel.vhost}")
     channel.last_queue = name
     if not nowait:
@@ -122,11 +124,7 @@ def _declare_reply_queue(channel: Channel, name: str, nowait: bool) -> None:
 
 
 def queue_bind(channel: Channel, method: commands.Queue.Bind) -> None:
-    named = _queue_binding(channel, method)
-    if is_reply_name(named.destination) and not channel.session.broker.profile.reply_names_are_bindable:
-        authorized.check_bind(user_of(channel), channel.vhost, named)
-        raise AccessRefused(f"operation not permitted on queue '{named.destination}' in {channel.vhost}")
-    _bind(channel, named)
+    _bind(channel, _queue_binding(channel, method))
     if not method.nowait:
         channel.session.send(channel.number, commands.Queue.BindOk())
 
@@ -200,6 +198,8 @@ def _last_queue(channel: Channel) -> str:
 def _queue_binding(channel: Channel, method: commands.Queue.Bind | commands.Queue.Unbind) -> NamedBinding:
     """Return the binding that a method names. Without a queue and a key, the queue's name is also the key."""
     name = stripped(method.queue)
+    if name.startswith(REPLY_PREFIX) and not channel.session.broker.profile.reply_names_are_bindable:
+        raise AccessRefused("cannot bind or unbind to a volatile (direct reply-to) queue")
     routing_key = method.routing_key
     if not name:
         name = _last_queue(channel)

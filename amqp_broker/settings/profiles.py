@@ -33,12 +33,20 @@ class Profile:
     client_deaths_count: bool = False
     # Each direct reply has its own delivery tag.
     reply_tags_count: bool = True
-    # Binding the name of a direct reply-to fails with 404 (no such queue) rather than 403 (forbidden).
+    # Binding the name of a direct reply fails with 404 (no such queue) rather than 403 (forbidden).
     reply_names_are_bindable: bool = True
     # A mandatory direct reply is returned to its publisher if no consumer waits for it.
     returns_late_replies: bool = False
     # A queue may be neither durable nor exclusive.
     has_transient_queues: bool = True
+    # The type is among the arguments of each queue, and the arguments of one declared without a type are sorted.
+    adds_queue_type: bool = True
+    # Declaring a stream again compares x-max-age in milliseconds.
+    compares_age_in_ms: bool = False
+    # The text about basic.get and a single active consumer names the type of the queue as an Erlang binary.
+    names_type_as_binary: bool = False
+    # Wrong names of direct replies, and basic.cancel-ok from a client, crash the channel (541).
+    crashes_channels: bool = False
     # basic.qos with global limits the channel; otherwise it works as without global.
     has_global_prefetch: bool = True
     has_local_random: bool = True
@@ -50,13 +58,18 @@ class Profile:
     # Only quorum queues have the consumer timeout, which then cancels the consumer and keeps the channel open.
     times_out_quorum_only: bool = False
 
-    def without(self, features: Iterable[str]) -> Profile:
-        """Return this profile without some deprecated features."""
-        changes: dict[str, Any] = {DEPRECATED[feature]: False for feature in features if feature in DEPRECATED}
-        return replace(self, **changes) if changes else self
+    # Deprecated features that this version permits, and an administrator refuses.
+    denied_features: frozenset[str] = frozenset()
+
+    def with_features(self, permitted: Iterable[str], denied: Iterable[str]) -> Profile:
+        """Return this profile with the choices that an administrator made about deprecated features."""
+        granted: dict[str, bool] = {DEPRECATED[name]: True for name in permitted if name in DEPRECATED}
+        refused = frozenset(name for name in denied if name in DEPRECATED and getattr(self, DEPRECATED[name]))
+        changes: dict[str, Any] = {**granted, **{DEPRECATED[name]: False for name in refused}}
+        return replace(self, **changes, denied_features=refused) if changes else self
 
 
-# Features that an administrator may refuse (deprecated_features.permit), and their fields.
+# Features that an administrator may permit or refuse (deprecated_features.permit), and their fields.
 DEPRECATED: Final = {
     "transient_nonexcl_queues": "has_transient_queues",
     "global_qos": "has_global_prefetch",
@@ -78,6 +91,7 @@ PROFILES: Final = {
         reply_tags_count=False,
         returns_late_replies=True,
         has_local_random=False,
+        adds_queue_type=False,
     ),
     "4.2": Profile(version="4.2.1"),
     "4.3": Profile(
@@ -92,6 +106,9 @@ PROFILES: Final = {
         counts_failures=True,
         quorum_priority_levels=32,
         reply_names_are_bindable=False,
+        compares_age_in_ms=True,
+        names_type_as_binary=True,
+        crashes_channels=True,
     ),
 }
 DEFAULT: Final = "4.2"

@@ -266,6 +266,12 @@ class Settings:
         key="deprecated_features.permit.*",
         flag=False,
     )
+    permitted_features: str = setting(
+        "",
+        f"Deprecated features to permit where the version refuses them, of {', '.join(DEPRECATED)}.",
+        key="deprecated_features.permit.*",
+        flag=False,
+    )
     data_dir: str = setting(
         "",
         "Folder of the store: the platform's folder for data by default.",
@@ -478,8 +484,8 @@ class Settings:
 
     @property
     def profile(self) -> Profile:
-        """The imitated version of RabbitMQ, without refused features."""
-        return PROFILES[self.compat].without(self.denied_features.split())
+        """The imitated version of RabbitMQ, with the deprecated features that the settings permit or refuse."""
+        return PROFILES[self.compat].with_features(self.permitted_features.split(), self.denied_features.split())
 
     @property
     def listeners(self) -> list[tuple[str, int]]:

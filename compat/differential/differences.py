@@ -46,17 +46,22 @@ _END = "a< the broker closed the socket"
 _CRASH = f"a0< connection.close reply_code=541 reply_text='INTERNAL_ERROR' class_id=0 method_id=0\n{_END}"
 
 
-def _limit_is_told(scenario: str, text: str) -> Change:
-    close = f"connection.close reply_code=530 reply_text='NOT_ALLOWED - negotiated {text}' class_id=10 method_id=30"
-    return Change(scenario, _END, f"a0< {close}\n{_END}")
-
-
 def _unknown_type(scenario: str, text: str) -> Change:
     return Change(
         scenario,
         f'a0< connection.close reply_code=503 reply_text="COMMAND_INVALID - {text}" class_id=40 method_id=10\n{_END}',
         f'a1< channel.close reply_code=406 reply_text="PRECONDITION_FAILED - {text}" class_id=40 method_id=10',
     )
+
+
+def _first_refused(rabbitmq: str, answered: str) -> Change:
+    text = "invalid arg '{}' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
+    scenario = "known_arguments_of_a_queue_type_are_checked_before_unknown_ones"
+    return Change(scenario, text.format(rabbitmq), text.format(answered))
+
+
+def _type_differs(scenario: str, rabbitmq: str, answered: str) -> Change:
+    return Change(scenario, f": received {rabbitmq}", f": received {answered}")
 
 
 def _no_nack(method_id: int) -> str:
@@ -118,32 +123,6 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        "Refused limits are reported",
-        "RabbitMQ 4 sends connection.close 530 where 3.10 is silent for three seconds. The smallest frame_max is 8192.",
-        (
-            _limit_is_told(
-                "a_channel_max_above_the_offer_is_refused",
-                "channel_max = 2048 is higher than the maximum allowed value (2047)",
-            ),
-            _limit_is_told(
-                "a_channel_max_without_limit_is_refused",
-                "channel_max = 0 (no limit) is higher than the maximum allowed value (2047)",
-            ),
-            _limit_is_told(
-                "a_frame_max_above_the_offer_is_refused",
-                "frame_max = 131073 is higher than the maximum allowed value (131072)",
-            ),
-            _limit_is_told(
-                "a_frame_max_without_limit_is_refused",
-                "frame_max = 0 is higher than the maximum allowed value (131072)",
-            ),
-            _limit_is_told(
-                "a_frame_max_below_the_minimum_is_refused",
-                "frame_max = 4095 is lower than the minimum allowed value (8192)",
-            ),
-        ),
-    ),
-    Difference(
         "A body larger than announced is refused at once",
         "Newer versions of RabbitMQ answer 501; 3.10 waits for the next method and then answers 505.",
         tuple(
@@ -184,6 +163,29 @@ DIFFERENCES = (
                 "invalid arg 'x-queue-leader-locator' for queue 'q' in vhost '/' "
                 'of queue type rabbit_classic_queue" class_id=50 method_id=10',
                 "a1< queue.declare-ok queue='q' message_count=0 consumer_count=0",
+            ),
+        ),
+    ),
+    Difference(
+        "The type of a queue is among its arguments",
+        "RabbitMQ 4.0 adds x-queue-type to the arguments of each declaration, and sorts them where it does.",
+        (
+            _first_refused("x-max-age", "x-delivery-limit"),
+            _first_refused("x-quorum-initial-group-size", "x-dead-letter-strategy"),
+            _type_differs(
+                "a_quorum_queue_may_be_declared_again",
+                "none but current is the value 'quorum' of type 'longstr'",
+                "'classic' but current is 'quorum'",
+            ),
+            _type_differs(
+                "a_classic_queue_is_not_a_quorum_queue",
+                "the value 'quorum' of type 'longstr' but current is none",
+                "'quorum' but current is 'classic'",
+            ),
+            _type_differs(
+                "a_stream_may_be_declared_again",
+                "none but current is the value 'stream' of type 'longstr'",
+                "'classic' but current is 'stream'",
             ),
         ),
     ),

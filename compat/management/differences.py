@@ -29,6 +29,7 @@ DIFFERENCES: Final = {
     r"nodes\S*\.being_drained: only here": NEWER,
     r"nodes\S*\.auth_mechanisms\[.*": NEWER,
     r".*\.leader: only here": NEWER,
+    r".*\.arguments\.x-queue-type: only here": NEWER,
     r".*\.exchange_types\[\[\"x-(delayed-message|local-random|modulus-hash)\"\]\]: only here": "plugins that we have",
     r"nodes\S*\.enabled_plugins.*": "plugins that we have",
     # Inputs that RabbitMQ does not validate

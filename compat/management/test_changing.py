@@ -12,7 +12,14 @@ from compat.oracle.suite import Answer
 
 @pytest.mark.parametrize("step", titled(STEPS))
 def test_changes_are_answered_as_by_rabbitmq(answers: dict[str, Answer], recorded: Seen, step: str) -> None:
-    assert is_among(answers[f"changing/{step}"], recorded[f"changing/{step}"])
+    assert is_among(_without_type(answers[f"changing/{step}"]), recorded[f"changing/{step}"])
+
+
+def _without_type(answer: Answer) -> Answer:
+    """Return the answer without the argument for the type classic, which newer versions add."""
+    if isinstance(answer["value"], dict) and answer["value"].get("arguments", {}).get("x-queue-type") == "classic":
+        answer["value"]["arguments"].pop("x-queue-type")
+    return answer
 
 
 @pytest.mark.parametrize("question", titled(WRONG_METHODS))

@@ -168,7 +168,16 @@ def test_an_exclusive_queue_is_found_only_by_its_owner(vhost: VHost) -> None:
 def test_declaring_a_queue_again_gives_the_same_one(vhost: VHost) -> None:
     queue = new_queue(vhost, is_durable=True, arguments={"x-expires": 1000, "note": 1})
     assert new_queue(vhost, is_durable=True, arguments={"x-expires": fields.Long(1000), "note": 2}) is queue
-    assert queue.arguments == {"x-expires": 1000, "note": 1}
+    assert queue.arguments == {"note": 1, "x-expires": 1000, "x-queue-type": "classic"}
+
+
+@pytest.mark.parametrize(("compat", "arguments"), [("3.13", ["z", "a"]), ("4.2", ["a", "x-queue-type", "z"])])
+def test_the_type_is_added_to_the_arguments_since_4_0(compat: str, arguments: list[str]) -> None:
+    """rabbit_amqqueue.erl 4.0.5, augment_declare_args; rabbit_misc.erl, set_table_value, which sorts."""
+    vhost = new_broker(compat=compat).vhosts["/"]
+    assert list(new_queue(vhost, arguments={"z": 1, "a": 1}).arguments) == arguments
+    given = {"x-queue-type": "classic", "a": 1}
+    assert list(new_queue(vhost, "typed", arguments=given).arguments) == list(given)
 
 
 @pytest.mark.parametrize(

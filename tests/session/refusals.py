@@ -170,7 +170,7 @@ QUEUES = [
     Row(
         quorum(),
         406,
-        f"inequivalent arg 'x-queue-type' for {Q}: received the value 'quorum' of type 'longstr' but current is none",
+        f"inequivalent arg 'x-queue-type' for {Q}: received 'quorum' but current is 'classic'",
         given=(Queue.Declare(queue="q", durable=True),),
     ),
     Row(

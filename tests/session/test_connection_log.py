@@ -193,6 +193,7 @@ def test_a_failed_negotiation_is_logged(lab: Lab, caplog: pytest.LogCaptureFixtu
     peer = lab.peer()
     peer.send_bytes(b"AMQP\x00\x00\x09\x01")
     peer.send(start_ok(None), Connection.TuneOk(2047, 10, 0), channel=0)
+    lab.advance(3000)
     assert "negotiated frame_max = 10 is lower than the minimum allowed value (8192)" in caplog.text
 
 

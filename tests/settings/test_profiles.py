@@ -86,8 +86,10 @@ def test_anonymous_logs_in_as_guest_since_4_0(compat: str, is_offered: bool) -> 
 def test_the_smallest_frame_max(compat: str, lowest: int) -> None:
     """FRAME_MIN_SIZE in rabbit_common/include/rabbit_framing.hrl; release notes of 4.1.0."""
     answer_to_tune(compat, lowest).expect(commands.Connection.OpenOk, channel=0)
-    assert answer_to_tune(compat, lowest - 1).expect_connection_close(530) == (
-        f"NOT_ALLOWED - negotiated frame_max = {lowest - 1} is lower than the minimum allowed value ({lowest})"
+    refused = answer_to_tune(compat, lowest - 1)
+    refused.expect_nothing()
+    assert refused.session.cause.endswith(
+        f"negotiated frame_max = {lowest - 1} is lower than the minimum allowed value ({lowest})"
     )
 
 
@@ -146,15 +148,51 @@ def test_a_queue_may_be_neither_durable_nor_exclusive_until_4_3(compat: str) -> 
 
 
 def test_4_3_refuses_a_queue_that_is_neither_durable_nor_exclusive() -> None:
-    """rabbit_amqqueue.erl 4.3.5 (transient_nonexcl_queues, denied_by_default); release notes of 4.3.0."""
+    """rabbit_amqqueue.erl 4.3.5 (transient_nonexcl_queues, denied_by_default); release notes of 4.3.0.
+
+    The text is that of rabbit_deprecated_features.erl; a live 4.3.6 sends it for another feature that it refuses.
+    """
     peer = connect("4.3")
     peer.declare("durable", durable=True)
     peer.declare("exclusive", exclusive=True)
     peer.send(commands.Queue.Declare(queue="q"))
     assert peer.expect_connection_close(541) == (
-        "INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated. "
-        "By default, this feature is not permitted anymore."
+        "INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated.\n"
+        "By default, this feature is not permitted anymore.\n"
+        "The feature will be removed from a future major RabbitMQ version, regardless of the configuration; "
+        "actual version to be determined.\nTo..."
     )
+
+
+@pytest.mark.parametrize("compat", ["4.2", "4.3"])
+def test_a_refusal_names_the_configuration(compat: str) -> None:
+    """rabbit_deprecated_features.erl (generate_warnings), seen at a live 4.3.6 as Debian patches it."""
+    peer = Lab(compat=compat, denied_features="transient_nonexcl_queues").connect()
+    peer.send(commands.Queue.Declare(queue="q"))
+    text = peer.expect_connection_close(541)
+    if compat == "4.3":
+        # Refused anyway.
+        assert "By default" in text
+    else:
+        assert text == (
+            "INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated.\n"
+            "Its use is not permitted per the configuration (overriding the default, which is permitted):\n"
+            '    "deprecated_features.permit.transient_nonexcl_queues = false"\n'
+            "Its use will not be permit..."
+        )
+
+
+def test_an_administrator_may_permit_what_4_3_refuses() -> None:
+    """Seen at a live 4.3.6 with deprecated_features.permit.NAME = true."""
+    lab = Lab(compat="4.3", permitted_features="transient_nonexcl_queues queue_master_locator global_qos")
+    peer = lab.connect()
+    peer.declare("q", arguments={"x-queue-master-locator": "min-masters"})
+    for _ in range(4):
+        peer.publish("q")
+    peer.send(commands.Basic.Qos(prefetch_count=2, global_=True))
+    peer.expect(commands.Basic.QosOk)
+    peer.send(*(commands.Basic.Consume(queue="q", consumer_tag=tag) for tag in "ab"))
+    assert lab.vhost.queues["q"].unacked_count == 2
 
 
 @pytest.mark.parametrize(
@@ -318,10 +356,46 @@ def test_a_late_direct_reply_is_not_returned_since_4_2(compat: str, is_returned:
 
 @pytest.mark.parametrize(("compat", "code"), [("3.13", 404), ("4.2", 404), ("4.3", 403)])
 def test_a_name_for_direct_replies_cannot_be_bound(compat: str, code: int) -> None:
-    """rabbitmq-server pull request 15935, release notes of 4.2.6; we are 4.2.1. The words of the 403 were not found."""
+    """rabbit_channel.erl 4.3.6 (reject_volatile_queue_as_binding_target); since 4.2.6, and we are 4.2.1."""
     _, server, name = requested(compat)
-    for queue in (REPLY_TO, name):
-        server.send(commands.Queue.Bind(queue=queue, exchange="amq.fanout"))
-        text = server.expect_channel_close(code)
-        assert f"queue '{queue}' in vhost '/'" in text
-        server.open_channel(1)
+    server.send(commands.Queue.Bind(queue=REPLY_TO, exchange="amq.fanout"))
+    assert f"queue '{REPLY_TO}' in vhost '/'" in server.expect_channel_close(404)
+    server.open_channel(1)
+    server.send(commands.Queue.Bind(queue=name, exchange="amq.fanout"))
+    text = server.expect_channel_close(code)
+    assert text.endswith("cannot bind or unbind to a volatile (direct reply-to) queue") is (code == 403)
+
+
+@pytest.mark.parametrize(("compat", "crashes"), [("3.13", False), ("4.2", False), ("4.3", True)])
+def test_the_channel_of_4_3_crashes_on_two_mistakes(compat: str, crashes: bool) -> None:
+    """Recorded at 3.10.8, 4.0.5 and 4.3.6."""
+    peer = connect(compat)
+    peer.send(commands.Queue.Declare(queue=f"{REPLY_TO}.nonsense", passive=True))
+    if crashes:
+        assert peer.expect_connection_close(541) == "INTERNAL_ERROR"
+    else:
+        peer.expect_channel_close(404)
+    peer = connect(compat)
+    peer.send(commands.Basic.CancelOk("one"))
+    peer.expect_connection_close(541 if crashes else 503)
+
+
+@pytest.mark.parametrize(("compat", "kind"), [("3.13", "quorum"), ("4.2", "quorum"), ("4.3", '<<"quorum">>')])
+def test_basic_get_is_refused_beside_a_single_active_consumer(compat: str, kind: str) -> None:
+    """Recorded at 3.10.8, 4.0.5 and 4.3.6."""
+    peer = connect(compat)
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-single-active-consumer": True})
+    peer.send(commands.Basic.Get(queue="q"))
+    assert f"not supported by {kind} queues" in peer.expect_channel_close(405)
+
+
+@pytest.mark.parametrize(("compat", "age"), [("3.13", "1D"), ("4.2", "1D"), ("4.3", "86400000")])
+def test_4_3_compares_the_age_of_a_stream_in_ms(compat: str, age: str) -> None:
+    """rabbit_amqqueue.erl 4.3.6 (normalize_max_age)."""
+    peer = connect(compat)
+    stream: dict[str, Any] = {"x-queue-type": "stream"}
+    peer.declare("s", durable=True, arguments={**stream, "x-max-age": "1D"})
+    if compat == "4.3":
+        peer.declare("s", durable=True, arguments={**stream, "x-max-age": "24h"})
+    peer.send(commands.Queue.Declare(queue="s", durable=True, arguments=stream))
+    assert f"current is the value '{age}' of type 'longstr'" in peer.expect_channel_close(406)

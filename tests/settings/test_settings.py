@@ -95,5 +95,11 @@ def test_the_profile_lacks_refused_features() -> None:
     assert Settings(denied_features="unknown").profile == Settings().profile
 
 
+def test_the_profile_has_features_that_are_permitted_again() -> None:
+    assert not Settings(compat="4.3").profile.has_global_prefetch
+    assert Settings(compat="4.3", permitted_features="global_qos").profile.has_global_prefetch
+    assert Settings(compat="4.3", permitted_features="unknown").profile == Settings(compat="4.3").profile
+
+
 def test_the_representation_of_settings_has_no_secrets() -> None:
     assert "Xyzzy42" not in repr(Settings(default_pass="Xyzzy42"))

@@ -322,6 +322,13 @@ def require_equivalent(resource: str, names: Sequence[str], current: fields.Tabl
             _fail(resource, name, _plain(received[name]), _plain(current[name]))
 
 
+def with_age_in_ms(arguments: fields.Table) -> fields.Table:
+    """Return the arguments with a valid maximum age in milliseconds, as RabbitMQ 4.3 compares it."""
+    age = arguments.get("x-max-age")
+    age_ms = interval_ms(age) if isinstance(age, str) else None
+    return arguments if age_ms is None else {**arguments, "x-max-age": str(age_ms)}
+
+
 def is_same(one: Any, other: Any) -> bool:
     """Equality as RabbitMQ has it: integers of any width are one type, and no other type equals another."""
     return type_class(one) is type_class(other) and bool(one == other)

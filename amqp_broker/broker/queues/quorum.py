@@ -63,9 +63,10 @@ class QuorumQueue(BacklogQueue):
 
     def pull(self) -> tuple[Message, int, bool] | None:
         if self.rotation.is_single_active:
+            kind = '<<"quorum">>' if self._profile.names_type_as_binary else "quorum"
             raise ResourceLocked(
                 f"cannot obtain access to locked {self}. basic.get operations are not supported by "
-                "quorum queues with single active consumer"
+                f"{kind} queues with single active consumer"
             )
         return super().pull()
 

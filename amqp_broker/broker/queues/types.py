@@ -26,19 +26,22 @@ def queue_class(arguments_: fields.Table) -> type[Queue]:
     return PriorityQueue if arguments_.get("x-max-priority") else ClassicQueue
 
 
-def with_default_type(declaration: QueueDeclaration, default: str | None) -> QueueDeclaration:
-    """Return the declaration with the `default` type added, if it applies.
+def with_default_type(declaration: QueueDeclaration, default: str | None, *, adds_classic: bool) -> QueueDeclaration:
+    """Return the declaration with the `default` type added, if it has no type.
 
-    It applies to queues without a type, except those that can only be classic: transient, exclusive and auto-delete
-    ones. Source: rabbit_amqqueue.erl, augment_declare_args; is_compatible of each type. RabbitMQ also adds the type
-    `classic`; a queue without a type is the same, and is exported as it was declared.
+    Transient, exclusive and auto-delete queues can only be classic. RabbitMQ 4 adds this type, too (`adds_classic`),
+    and sorts the arguments of what it adds a type to. Source: rabbit_amqqueue.erl, augment_declare_args; is_compatible
+    of each type.
     """
     table = declaration.arguments
-    if default in (None, "classic") or table.get("x-queue-type", "undefined") != "undefined":
+    if table.get("x-queue-type", "undefined") != "undefined":
         return declaration
     if not declaration.is_durable or declaration.owner is not None or declaration.is_auto_delete:
+        default = "classic"
+    if default in (None, "classic") and not adds_classic:
         return declaration
-    return declaration._replace(arguments={**table, "x-queue-type": default})
+    typed = {**table, "x-queue-type": default or "classic"}
+    return declaration._replace(arguments=dict(sorted(typed.items())) if adds_classic else typed)
 
 
 def check_shape(declaration: QueueDeclaration, resource: str) -> None:
@@ -68,23 +71,43 @@ def check_shape(declaration: QueueDeclaration, resource: str) -> None:
 
 
 def check_deprecated(declaration: QueueDeclaration, profile: Profile) -> None:
-    """Raise InternalError for a queue that uses a feature that RabbitMQ 4.3 no longer permits."""
-    if "x-queue-master-locator" in declaration.arguments and not profile.has_master_locator:
-        raise _deprecated("queue_master_locator")
+    """Raise InternalError for a queue that uses a feature that is not permitted."""
     if not declaration.is_durable and declaration.owner is None and not profile.has_transient_queues:
-        raise _deprecated("transient_nonexcl_queues")
+        raise _deprecated("transient_nonexcl_queues", profile)
+    is_classic = arguments.type_of(declaration.arguments) == "classic"
+    if is_classic and "x-queue-master-locator" in declaration.arguments and not profile.has_master_locator:
+        raise _deprecated("queue_master_locator", profile)
 
 
-def _deprecated(feature: str) -> InternalError:
+def _deprecated(feature: str, profile: Profile) -> InternalError:
+    """Return the error with the text of rabbit_deprecated_features.erl."""
+    permit = f"deprecated_features.permit.{feature}"
+    if feature in profile.denied_features:
+        reason = (
+            "Its use is not permitted per the configuration (overriding the default, which is permitted):\n"
+            f'    "{permit} = false"\n'
+            "Its use will not be permitted by default in a future minor RabbitMQ version and the feature will be "
+            "removed from a future major RabbitMQ version; actual versions to be determined."
+        )
+    else:
+        reason = (
+            "By default, this feature is not permitted anymore.\n"
+            "The feature will be removed from a future major RabbitMQ version, regardless of the configuration; "
+            "actual version to be determined."
+        )
     return InternalError(
-        f"Feature `{feature}` is deprecated. By default, this feature is not permitted anymore.", method_id=0
+        f"Feature `{feature}` is deprecated.\n{reason}\nTo continue using this feature when it is not permitted by "
+        f'default, set the following parameter in your configuration:\n    "{permit} = true"'
     )
 
 
 def check_equivalent(queue: Queue, declaration: QueueDeclaration) -> None:
     """Check another declaration of a queue, in RabbitMQ's order. Raises PreconditionFailed and ResourceLocked."""
     resource = str(queue)
+    check_same_owner(queue, declaration.owner)
     arguments.require_equal(resource, "durable", queue.is_durable, declaration.is_durable)
     arguments.require_equal(resource, "auto_delete", queue.is_auto_delete, declaration.is_auto_delete)
-    check_same_owner(queue, declaration.owner)
-    arguments.require_equivalent(resource, arguments.COMPARED[queue.type], queue.arguments, declaration.arguments)
+    tables = [queue.arguments, declaration.arguments]
+    if queue.vhost.broker.profile.compares_age_in_ms:
+        tables = [arguments.with_age_in_ms(table) for table in tables]
+    arguments.require_equivalent(resource, arguments.COMPARED[queue.type], *tables)

@@ -363,7 +363,8 @@ class Import:
         if there is not None and name in there.queues:
             return
         resource = f"queue '{name}' in vhost '{vhost}'"
-        typed = with_default_type(declaration, self._types[vhost])
+        adds_classic = self.broker.profile.adds_queue_type
+        typed = with_default_type(declaration, self._types[vhost], adds_classic=adds_classic)
         arguments.check_queue(typed.arguments, self.broker.profile, resource)
         check_shape(typed, resource)
         self._new_queues.setdefault(vhost, set()).add(name)

@@ -189,6 +189,11 @@ def _names(setting: str, *, is_chosen: bool = True, known: Iterable[str] | None 
     return gather
 
 
+def _deprecated(entries: list[Entry], notices: list[Notice]) -> Found:
+    for setting, is_permitted in (("permitted_features", True), ("denied_features", False)):
+        yield from _names(setting, is_chosen=is_permitted, known=DEPRECATED)(entries, notices if is_permitted else [])
+
+
 def _mechanisms(entries: list[Entry], notices: list[Notice]) -> Found:
     yield "auth_mechanisms", entries[0]._replace(value=" ".join(entry.value for entry in entries))
 
@@ -198,7 +203,7 @@ _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
     "listeners.ssl": _tls_listeners,
     "loopback_users": _names("loopback_users"),
     "default_user_tags": _names("default_user_tags"),
-    "deprecated_features.permit": _names("denied_features", is_chosen=False, known=DEPRECATED),
+    "deprecated_features.permit": _deprecated,
     "auth_mechanisms": _mechanisms,
 }
 

@@ -95,7 +95,11 @@ def test_a_queue_is_created_once(broker: Broker, vhost: VHost) -> None:
                 **GUEST,
                 "exclusive": False,
                 "owner_pid": "",
-                "arguments": ['{<<"x-dead-letter-exchange">>,longstr,<<>>}', '{<<"x-max-length">>,byte,5}'],
+                "arguments": [
+                    '{<<"x-dead-letter-exchange">>,longstr,<<>>}',
+                    '{<<"x-max-length">>,byte,5}',
+                    '{<<"x-queue-type">>,longstr,<<"classic">>}',
+                ],
                 "auto_delete": False,
                 "durable": False,
                 "name": "q",

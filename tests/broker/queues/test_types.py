@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.amqp.errors import PreconditionFailed, ResourceLocked
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.priority import PriorityQueue
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.broker.queues.types import queue_class, with_default_type
+from amqp_broker.broker.queues.types import check_equivalent, queue_class, with_default_type
 from tests.broker_parts import new_connection, new_queue
 
 
@@ -55,7 +55,9 @@ def test_a_queue_without_a_type_gets_the_default(
     is_durable, is_exclusive, is_auto_delete = shape
     arguments = {"a": 1} if given is None else {"a": 1, "x-queue-type": given}
     owner = new_connection() if is_exclusive else None
-    typed = with_default_type(QueueDeclaration("q", arguments, is_durable, is_auto_delete, owner), default)
+    typed = with_default_type(
+        QueueDeclaration("q", arguments, is_durable, is_auto_delete, owner), default, adds_classic=False
+    )
     assert typed.arguments.get("x-queue-type") == found
     assert typed.arguments["a"] == 1
 
@@ -93,3 +95,13 @@ def test_arguments_that_a_stream_cannot_have_are_refused(argument: str, value: A
     with pytest.raises(PreconditionFailed) as caught:
         new_queue(is_durable=True, arguments={"x-queue-type": "stream", argument: value})
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+def test_the_owner_is_compared_before_any_other_attribute(is_exclusive: bool) -> None:
+    """rabbit_amqqueue.erl, perform_full_equivalence_checks."""
+    owner = new_connection()
+    queue = new_queue(is_durable=not is_exclusive, owner=owner if is_exclusive else None, connection=owner)
+    other = QueueDeclaration("q", {"x-max-length": 1}, is_exclusive, True, None if is_exclusive else owner)
+    with pytest.raises(ResourceLocked):
+        check_equivalent(queue, other)

@@ -78,7 +78,7 @@ def test_a_vhost_is_exported_without_its_name_in_each_object(broker: Broker) -> 
         "parameters": [{"component": "vhost-limits", "name": "limits", "value": {"max-queues": 5}}],
         "policies": [],
         "queues": [
-            {"name": "other", "type": "classic", **queue, "arguments": {}},
+            {"name": "other", "type": "classic", **queue, "arguments": {"x-queue-type": "classic"}},
             {
                 "name": "q",
                 "type": "quorum",

@@ -235,7 +235,7 @@ def test_existing_objects_stay_as_they_are(broker: Broker) -> None:
         "bindings": [BINDING, BINDING],
     }
     assert import_(broker, document) == []
-    assert (vhost.queues["q"], vhost.exchanges["e"], queue.arguments) == (queue, exchange, {"a": 1})
+    assert (vhost.queues["q"], vhost.exchanges["e"], queue.arguments["a"]) == (queue, exchange, 1)
     assert len(exchange.bindings) == 1
 
 

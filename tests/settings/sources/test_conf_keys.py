@@ -68,9 +68,15 @@ def only(text: str) -> dict[str, Any]:
         ),
         ("default_permissions.read = ^x", {"default_permissions_read": "^x"}),
         ("auth_mechanisms.1 = EXTERNAL\nauth_mechanisms.2 = PLAIN", {"auth_mechanisms": "EXTERNAL PLAIN"}),
-        ("deprecated_features.permit.global_qos = false", {"denied_features": "global_qos"}),
-        ("deprecated_features.permit.global_qos = true", {"denied_features": ""}),
-        ("deprecated_features.permit.ram_node_type = false", {"denied_features": ""}),
+        (
+            "deprecated_features.permit.global_qos = false",
+            {"denied_features": "global_qos", "permitted_features": ""},
+        ),
+        (
+            "deprecated_features.permit.global_qos = true",
+            {"permitted_features": "global_qos", "denied_features": ""},
+        ),
+        ("deprecated_features.permit.ram_node_type = false", {"denied_features": "", "permitted_features": ""}),
         ("load_definitions = /d.json", {"definitions": "/d.json"}),
         ("management.load_definitions = /d.json", {"definitions": "/d.json"}),
         ("definitions.import_backend = local_filesystem\ndefinitions.local.path = /d", {"definitions": "/d"}),
