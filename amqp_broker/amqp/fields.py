@@ -106,6 +106,14 @@ class MalformedTable(ValueError):
     """The octets are not a field table."""
 
 
+class RepeatedKeys(dict[str, Any]):
+    """A decoded table whose octets had a key more than once: it has the first values, `last` the last ones."""
+
+    def __init__(self, first: Table, last: Table) -> None:
+        super().__init__(first)
+        self.last = last
+
+
 def type_name(value: Value) -> str:
     """Return RabbitMQ's name of a value's type, as its error texts print it: `longstr`, `signedint`, `bool`."""
     return _TYPE_NAMES[type(value)]
@@ -180,13 +188,19 @@ def _decode_table(data: bytes, offset: int, depth: int) -> tuple[Table, int]:
     end = _end_of_block(data, offset, depth)
     offset += 4
     table: Table = {}
+    repeated: Table = {}
     while offset < end:
         key_end = offset + 1 + data[offset]
         key = data[offset + 1 : key_end].decode("utf-8", "surrogateescape")
         value, offset = _decode_value(data, key_end, depth)
-        table.setdefault(key, value)
+        if key in table:
+            repeated[key] = value
+        else:
+            table[key] = value
     if offset != end:
         raise MalformedTable("a field table's entries do not fill its length")
+    if repeated and not depth:
+        table = RepeatedKeys(table, {**table, **repeated})
     return table, end
 
 

@@ -141,25 +141,44 @@ class Traits:
 
     `special` holds the decoded properties if they include headers, reply-to, user-id or an invalid expiration;
     `expiration_ms` is a valid expiration. `is_plain` says that the message needs no more than a push with its
-    expiration, unless headers decide its route.
+    expiration, unless headers decide its route. `normal` is the property list as RabbitMQ 4 delivers it, if it differs:
+    with the keys of the headers sorted, each once, and the expiration without sign and zeros.
     """
 
-    __slots__ = ("expiration_ms", "is_persistent", "is_plain", "special")
+    __slots__ = ("expiration_ms", "is_persistent", "is_plain", "normal", "special")
 
-    def __init__(self, property_list: bytes) -> None:
+    def __init__(self, property_list: bytes, *, normalizes: bool = False) -> None:
         """Check and read flags and properties. Raise MalformedProperties."""
         properties = Properties.decode(property_list)
         self.is_persistent = properties.delivery_mode == 2
         self.expiration_ms = parse_expiration(properties.expiration)
         headers = properties.headers or {}
+        self.normal = normal_list(properties, self.expiration_ms) if normalizes else None
         self.is_plain = (
-            properties.reply_to is None
+            self.normal is None
+            and properties.reply_to is None
             and properties.user_id is None
             and (properties.expiration is None or self.expiration_ms is not None)
             and "CC" not in headers
             and "BCC" not in headers
         )
         self.special: Properties | None = None if self.is_plain and properties.headers is None else properties
+
+
+def normal_list(properties: Properties, expiration_ms: int | None) -> bytes | None:
+    """Return the property list with sorted headers, each key once, and a plain expiration; None if it is so already."""
+    headers, expiration = properties.headers, properties.expiration
+    keys = sorted(headers) if headers else []
+    is_sorted = not headers or (list(headers) == keys and not isinstance(headers, fields.RepeatedKeys))
+    is_plain = expiration_ms is None or expiration == str(expiration_ms)
+    if is_sorted and is_plain:
+        return None
+    normal = Properties(**properties.as_dict())
+    if headers:
+        normal.headers = {key: headers[key] for key in keys}
+    if not is_plain:
+        normal.expiration = str(expiration_ms)
+    return normal.encode()
 
 
 def parse_expiration(expiration: str | None) -> int | None:
@@ -257,10 +276,16 @@ class Message:
     @property
     def priority(self) -> int | None:
         """The property priority, read without decoding the others; None where it is absent."""
-        content = self.content
-        flags = content[HEADER_START_BYTES]
+        flags = self.content[HEADER_START_BYTES]
         if not flags & 0x08:
             return None
+        at = self._delivery_mode_at()
+        return self.content[at + 1] if flags & 0x10 else self.content[at]
+
+    def _delivery_mode_at(self) -> int:
+        """Return where in the content the property delivery-mode is, or would be."""
+        content = self.content
+        flags = content[HEADER_START_BYTES]
         at = HEADER_START_BYTES + 2
         if flags & 0x80:
             at += 1 + content[at]  # content-type
@@ -268,9 +293,18 @@ class Message:
             at += 1 + content[at]  # content-encoding
         if flags & 0x20:
             at += 4 + int.from_bytes(content[at : at + 4], "big")  # headers
+        return at
+
+    def with_delivery_mode(self) -> Message:
+        """Return the same message with delivery mode 1 if it has none."""
+        content = self.content
+        flags = content[HEADER_START_BYTES]
         if flags & 0x10:
-            at += 1  # delivery-mode
-        return content[at]
+            return self
+        start, at = HEADER_START_BYTES, self._delivery_mode_at()
+        end = FRAME.size + FRAME.unpack_from(content)[2]
+        property_list = b"".join((bytes([flags | 0x10]), content[start + 1 : at], b"\1", content[at:end]))
+        return Message(self.address, with_property_list(content, property_list), self.channel, self.is_persistent)
 
     def with_properties(self, properties: Properties) -> Message:
         """The same message with other properties."""
@@ -294,11 +328,12 @@ class Message:
 class SpecialMessage(Message):
     """A message that carries more than its content.
 
-    It has an expiration, the keys of a removed BCC header, a number in the trace (0: not traced), and `has_died`, which
-    says that the broker wrote its x-death header.
+    It has an expiration, the keys of a removed BCC header, and a number in the trace (0: not traced). `has_died` says
+    that the broker wrote its x-death header, `failures` how many deliveries failed before. `is_rerouted` is set if a
+    dead-letter routing key has replaced its keys and those of its header CC.
     """
 
-    __slots__ = ("blind_keys", "expiration_ms", "has_died", "number")
+    __slots__ = ("blind_keys", "expiration_ms", "failures", "has_died", "is_rerouted", "number")
 
     def __init__(
         self,
@@ -310,6 +345,8 @@ class SpecialMessage(Message):
         expiration_ms: int | None = None,
         blind_keys: Sequence[str] = (),
         has_died: bool = False,
+        failures: int = 0,
+        is_rerouted: bool = False,
     ) -> None:
         # Without super(): one is made for each message that expires, and for each that is dead-lettered.
         self.address = address
@@ -319,6 +356,8 @@ class SpecialMessage(Message):
         self.expiration_ms = expiration_ms
         self.blind_keys = blind_keys
         self.has_died = has_died
+        self.failures = failures
+        self.is_rerouted = is_rerouted
         self.number = 0
 
     @classmethod
@@ -348,7 +387,23 @@ class SpecialMessage(Message):
         self.expiration_ms = other.expiration_ms
         self.blind_keys = other.blind_keys
         self.has_died = other.has_died
+        self.failures = other.failures
+        self.is_rerouted = other.is_rerouted
         self.number = other.number
+
+
+def failures_of(message: Message) -> int:
+    """Return the number of failed deliveries that a dead letter has brought along from other queues."""
+    return message.failures if isinstance(message, SpecialMessage) else 0
+
+
+def with_failures(message: Message, failures: int) -> Message:
+    """Return the message with this number of failed deliveries."""
+    if failures == failures_of(message):
+        return message
+    special = SpecialMessage.of(message)
+    special.failures = failures
+    return special
 
 
 def with_property_list(content: bytes, property_list: bytes) -> bytes:

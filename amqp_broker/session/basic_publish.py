@@ -51,7 +51,7 @@ def read_traits(channel: Channel, property_list: bytes) -> Traits:
     traits = session.traits.get(property_list)
     if traits is None:
         try:
-            traits = Traits(property_list)
+            traits = Traits(property_list, normalizes=session.broker.profile.normalizes_properties)
         except MalformedProperties as error:
             raise SyntaxError_(str(error)) from None
         if traits.is_persistent and channel.mode == PLAIN:
@@ -81,6 +81,8 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
     blind_keys: Sequence[str] = ()
     headers: fields.Table = {}
     special = traits.special
+    if traits.normal is not None:
+        content = with_property_list(content, traits.normal)
     if special is not None:
         headers = special.headers or {}
         content, blind_keys = _check_special(channel, route, traits, special, content, keys)

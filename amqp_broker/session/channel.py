@@ -224,6 +224,8 @@ class Channel(client_channel.Channel):
                 consumer.refused += 1
         if not requeue:
             for _, (queue, _, position, message) in deliveries:
+                if has_failed:
+                    queue.note_failure(position)
                 queue.reject(position, message)
             self.release_prefetch(deliveries)
             return

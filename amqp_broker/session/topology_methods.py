@@ -15,7 +15,7 @@ from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import NamedBinding, stripped
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.queue import QueueDeclaration
-from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, is_reply_name
+from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, is_reply_name, was_reply_name
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
 
@@ -113,7 +113,7 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
 def _declare_reply_queue(channel: Channel, name: str, nowait: bool) -> None:
     """Answer whether direct replies can be published to a name, which is all that declaring it does."""
     if name != REPLY_TO and name not in channel.vhost.reply_queues:
-        if channel.session.broker.profile.crashes_channels:
+        if channel.session.broker.profile.crashes_channels and not was_reply_name(name):
             raise InternalError("", method_id=0)
         raise NotFound(f"no queue '{name}' in {channel.vhost}")
     channel.last_queue = name

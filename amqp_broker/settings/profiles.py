@@ -29,6 +29,17 @@ class Profile:
     quorum_priority_levels: int = 2
     # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
     priority_takes_over: bool = True
+    # Dead letters bring the number of their failed deliveries to a quorum queue, where they count for its limit.
+    quorum_takes_failures: bool = True
+    # Classic queues count failed deliveries, too, and mark dead letters with such a number as redelivered.
+    classic_counts_failures: bool = False
+    # Headers leave the broker sorted by key, each key once; expirations without sign and zeros. Exchanges see the last
+    # value of a key, and times in ms.
+    normalizes_properties: bool = True
+    # Streams deliver transient messages with delivery_mode=1, whatever they were published with.
+    streams_name_delivery_mode: bool = True
+    # The header CC of a dead letter stays if x-dead-letter-routing-key replaces the routing keys.
+    keeps_copies: bool = True
     # An x-death header that a client publishes counts as the message's history.
     client_deaths_count: bool = False
     # Each direct reply has its own delivery tag.
@@ -92,6 +103,10 @@ PROFILES: Final = {
         returns_late_replies=True,
         has_local_random=False,
         adds_queue_type=False,
+        quorum_takes_failures=False,
+        keeps_copies=False,
+        normalizes_properties=False,
+        streams_name_delivery_mode=False,
     ),
     "4.2": Profile(version="4.2.1"),
     "4.3": Profile(
@@ -109,6 +124,7 @@ PROFILES: Final = {
         compares_age_in_ms=True,
         names_type_as_binary=True,
         crashes_channels=True,
+        classic_counts_failures=True,
     ),
 }
 DEFAULT: Final = "4.2"

@@ -1,13 +1,14 @@
 """Messages as records of the store:
 
     format     1 octet     1
-    flags      1 octet     persistent, dead-lettered, has blind keys, has a message number
+    flags      1 octet     persistent, dead-lettered, has a table, has a message number
     channel    2 octets    channel number in the frames of the content
     returns    4 octets    number of returns to the queue
     deadline   8 octets    ms since the epoch; 0 if the message does not expire
     address                exchange and routing key, as short strings
     number     16 octets   if traced, the run of the broker that gave the number, and the number
-    blind keys             if any, a field table's array of long strings, with its size
+    table                  if any of this is to be kept, a field table with its size:
+                           blind keys (an array under an empty key), number of failures, whether it is rerouted
     content                header and body frames, as they arrived
 
 Numbers are big-endian.
@@ -25,7 +26,7 @@ from amqp_broker.broker.durability.journal import Stored
 FORMAT: Final = 1
 PERSISTENT: Final = 1
 HAS_DIED: Final = 2
-HAS_BLIND_KEYS: Final = 4
+HAS_TABLE: Final = 4
 HAS_NUMBER: Final = 8
 
 HEAD: Final = struct.Struct(">BBHIQ")
@@ -42,18 +43,20 @@ def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
     """Return the record of a message; `run` identifies the run of the broker that gave its number."""
     message, deadline_ms, returns = stored
     flags = PERSISTENT if message.is_persistent else 0
-    number = blind_keys = b""
+    number = table = b""
     if isinstance(message, SpecialMessage):
         if message.has_died:
             flags |= HAS_DIED
-        if message.blind_keys:
-            flags |= HAS_BLIND_KEYS
-            blind_keys = fields.encode_table({"": list(message.blind_keys)})
+        if message.blind_keys or message.failures or message.is_rerouted:
+            flags |= HAS_TABLE
+            table = fields.encode_table(
+                {"": list(message.blind_keys), "failures": message.failures, "rerouted": message.is_rerouted}
+            )
         if message.number:
             flags |= HAS_NUMBER
             number = NUMBER.pack(run, message.number)
     head = HEAD.pack(FORMAT, flags, message.channel, returns, deadline_ms or 0)
-    return b"".join((head, message.address.suffix[1:-1], number, blind_keys, message.content))
+    return b"".join((head, message.address.suffix[1:-1], number, table, message.content))
 
 
 class Decoder:
@@ -85,16 +88,19 @@ class Decoder:
         deadline = deadline_ms or None
         if not flags & ~PERSISTENT:
             return Stored(Message(address, bytes(record[end:]), channel, bool(flags)), deadline, returns)
-        number, blind_keys = 0, []
+        number = 0
+        table: fields.Table = {}
         if flags & HAS_NUMBER:
             number = self._number(record, end)
             end += NUMBER.size
         content = bytes(record[end:])
-        if flags & HAS_BLIND_KEYS:
+        if flags & HAS_TABLE:
             table, start = fields.decode_table(content)
-            content, blind_keys = content[start:], table[""]
+            content = content[start:]
         message = SpecialMessage(address, content, channel, bool(flags & PERSISTENT))
-        message.blind_keys = blind_keys
+        message.blind_keys = table.get("", [])
+        message.failures = table.get("failures", 0)
+        message.is_rerouted = table.get("rerouted", False)
         message.has_died = bool(flags & HAS_DIED)
         message.number = number
         return Stored(message, deadline, returns)

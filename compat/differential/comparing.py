@@ -34,6 +34,11 @@ def _problems(scenario: Scenario, expected: str, played: str) -> Iterator[str]:
             expected, count = re.subn(difference.omission.regex, "", expected)
             if not count and difference.omission.scenario == scenario.name:
                 yield f"{listed} RabbitMQ does not send {difference.omission.regex!r}"
+        if difference.rewrite:
+            rewritten = re.sub(difference.rewrite.regex, difference.rewrite.replacement, expected)
+            if rewritten == expected and difference.rewrite.scenario == scenario.name:
+                yield f"{listed} RabbitMQ does not send {difference.rewrite.regex!r}"
+            expected = rewritten
         for change in difference.changes:
             if change.scenario != scenario.name:
                 continue

@@ -5,6 +5,8 @@ The oracle is RabbitMQ 3.10, and amqp-broker imitates 4.2: most entries are chan
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +26,14 @@ class Pattern(NamedTuple):
     scenario: str
 
 
+class Rewrite(NamedTuple):
+    """A regular expression that is replaced in every transcript of RabbitMQ, and must match in `scenario`."""
+
+    regex: str
+    replacement: str | Callable[[re.Match[str]], str]
+    scenario: str
+
+
 @dataclass(frozen=True)
 class Difference:
     """A difference with its reason: changes of single scenarios, or text that only one broker has."""
@@ -35,11 +45,13 @@ class Difference:
     addition: Pattern | None = None
     # Only RabbitMQ has it.
     omission: Pattern | None = None
+    # Both have it, each in its form.
+    rewrite: Rewrite | None = None
 
     @property
     def scenarios(self) -> set[str]:
         """Return the scenarios in which the difference must occur."""
-        return {one.scenario for one in (*self.changes, self.addition, self.omission) if one is not None}
+        return {one.scenario for one in (*self.changes, self.addition, self.omission, self.rewrite) if one is not None}
 
 
 _END = "a< the broker closed the socket"
@@ -62,6 +74,18 @@ def _first_refused(rabbitmq: str, answered: str) -> Change:
 
 def _type_differs(scenario: str, rabbitmq: str, answered: str) -> Change:
     return Change(scenario, f": received {rabbitmq}", f": received {answered}")
+
+
+def _sorted_headers(match: re.Match[str]) -> str:
+    """Return a line with the keys of its headers sorted, each with its first value."""
+    headers: dict[str, str] = {}
+    for item in re.split(r", (?=[^\]]*(?:\[|$))", match[2]):
+        headers.setdefault(item.partition(": ")[0], item)
+    return f"{match[1]}headers={{{', '.join(headers[key] for key in sorted(headers))}}}"
+
+
+def _without_copies(scenario: str, copy: str) -> Change:
+    return Change(scenario, "headers={x-death:", f"headers={{CC: A[S'{copy}'], x-death:")
 
 
 def _no_nack(method_id: int) -> str:
@@ -95,6 +119,22 @@ _NO_AGE = (
     "a1< channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - invalid arg 'x-max-age' "
     "for queue 's' in vhost '/': invalid_max_age\" class_id=50 method_id=10"
 )
+
+_PULLED = "redelivered=false exchange='' routing_key='q' message_count=0\na1<     expiration='060000'"
+_EXPIRES_PLAINLY = "get-ok delivery_tag=2 " + _PULLED.replace("060000", "60000")
+_RETURNED = (
+    "a1< basic.return reply_code=312 reply_text='NO_ROUTE' exchange='x' routing_key=''\n"
+    "a1<     headers={{{}}} body=b''\n"
+)
+_GOT = (
+    "a1< basic.get-ok delivery_tag={} redelivered=false exchange='x' routing_key='' message_count={}\n"
+    "a1<     headers={{{}}} body=b''\n"
+)
+_DOUBLE, _FLOAT = "a: d1.5, b: T1000, c: D(2, 314)", "a: f1.5, b: T1000, c: D(2, 314)"
+_OTHER = "a: d1.5, b: T1000, c: D(2, 315)"
+_PULLS = "a1> (pulls q empty)\n"
+_TIMES_MATCH = _RETURNED.format(_OTHER) + _PULLS + _GOT.format(1, 1, _DOUBLE) + _GOT.format(2, 0, _FLOAT)
+_TIMES_DO_NOT_MATCH = "".join(map(_RETURNED.format, (_DOUBLE, _FLOAT, _OTHER))) + _PULLS
 
 DIFFERENCES = (
     Difference(
@@ -338,6 +378,53 @@ DIFFERENCES = (
                 "headers={x-stream-offset: l0} body=b'cc'",
                 "headers={CC: A[S's'], x-stream-offset: l0} body=b'cc'",
             ),
+        ),
+    ),
+    Difference(
+        "Headers are sorted",
+        "RabbitMQ 4 writes the properties of each delivery anew: keys sorted, each once, and plain expirations.",
+        (
+            Change("expirations_that_are_numbers_are_accepted", "get-ok delivery_tag=2 " + _PULLED, _EXPIRES_PLAINLY),
+            Change(
+                "expirations_that_are_numbers_are_accepted", "a1<     expiration='+60000'", "a1<     expiration='60000'"
+            ),
+            Change("an_expiration_may_have_a_sign_and_zeros", "S'+020'", "S'20'"),
+        ),
+        rewrite=Rewrite(
+            r"(?<=\n)(\w+< [^\n]*)headers=\{([^{}()\n]+)\}", _sorted_headers, "header_keys_come_back_in_their_order"
+        ),
+    ),
+    Difference(
+        "Headers exchanges see the last value of a key, and times in milliseconds",
+        "RabbitMQ 4 routes by a map of the headers, with times in milliseconds.",
+        (
+            Change(
+                "a_header_given_twice",
+                "routing_key=''\na1<     headers={a: I2} body=b''\na1> (pulls q empty)\n"
+                "a1< basic.get-ok delivery_tag=1 redelivered=false exchange='x' routing_key='' message_count=0\n"
+                "a1<     headers={a: I1} body",
+                "routing_key=''\na1<     headers={a: I1} body=b''\na1> (pulls q empty)\n"
+                "a1< basic.get-ok delivery_tag=1 redelivered=false exchange='x' routing_key='' message_count=0\n"
+                "a1<     headers={a: I2} body",
+            ),
+            Change("floats_and_times_match", _TIMES_MATCH, _TIMES_DO_NOT_MATCH),
+        ),
+    ),
+    Difference(
+        "Streams deliver a delivery mode",
+        "RabbitMQ 4 stores messages of streams in the format of AMQP 1.0, which says whether they are durable.",
+        rewrite=Rewrite(
+            r"(headers=\{[^\n]*x-stream-offset: l\d+[^\n]*?\}) body=",
+            r"\1 delivery_mode=1 body=",
+            "a_delivery_has_its_offset",
+        ),
+    ),
+    Difference(
+        "A dead letter keeps the header CC",
+        "RabbitMQ 4 keeps it with x-dead-letter-routing-key, too, although its keys count no longer.",
+        (
+            _without_copies("a_dead_letter_routing_key_takes_the_copies_away", "cc"),
+            _without_copies("a_copy_dies_in_the_queue_of_its_cc", "two"),
         ),
     ),
     Difference(

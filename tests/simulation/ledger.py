@@ -94,8 +94,9 @@ class Death:
 class Message:
     """A message published by a client or dead-lettered by a queue. `deaths` are newest first.
 
-    `properties` are those beside the headers; `copy_keys` and `blind_keys` are those of CC and BCC. `ends` are queue
-    and reason of the first and the last death.
+    `properties` are those beside the headers; `copy_keys` and `blind_keys` are those of CC and BCC that count, and
+    `shown_copies` those in the header CC. `ends` are queue and reason of the first and the last death. `failures`
+    counts the refusals in quorum queues.
     """
 
     number: int
@@ -104,6 +105,8 @@ class Message:
     routing_key: str
     properties: dict[str, Any]
     copy_keys: tuple[str, ...] = ()
+    shown_copies: tuple[str, ...] = ()
+    failures: int = 0
     blind_keys: tuple[str, ...] = ()
     deaths: tuple[Death, ...] = ()
     ends: tuple[tuple[str, str, str], ...] = ()
@@ -156,8 +159,8 @@ class Message:
     def heard(self, delivery_count: int = 0) -> Heard:
         """Return the content that a client must see."""
         headers: dict[str, Any] = {}
-        if self.copy_keys:
-            headers["CC"] = list(self.copy_keys)
+        if self.shown_copies:
+            headers["CC"] = list(self.shown_copies)
         if self.deaths:
             headers["x-death"] = [death.as_table() for death in self.deaths]
             for which, end in (("first", self.ends[0]), ("last", self.ends[-1])):
@@ -196,7 +199,17 @@ class Copy:
         return f"<{self.message.number} in {self.queue.name}: {self.state.value}{deaths}>"
 
     def heard(self) -> Heard:
-        return self.message.heard(self.returns)
+        return self.message.heard(self.returns or self.carried)
+
+    @property
+    def carried(self) -> int:
+        """The failures elsewhere that count here."""
+        return self.message.failures if self.queue.is_quorum else 0
+
+    @property
+    def is_redelivered(self) -> bool:
+        """Return whether it is delivered as redelivered."""
+        return self.was_delivered or self.carried > 0
 
 
 @dataclass

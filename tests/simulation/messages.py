@@ -55,6 +55,7 @@ def new_publish(sim: Simulation, channel: ChannelModel) -> tuple[Publish, bytes]
         key,
         properties,
         copy_keys=() if is_blind else tuple(copies),
+        shown_copies=() if is_blind else tuple(copies),
         blind_keys=tuple(copies) if is_blind else (),
     )
     sim.tell(message)
@@ -158,7 +159,7 @@ def get(sim: Simulation) -> None:
     else:
         sim.ask(client, channel, method, Basic.GetOk)
         head = queue.ready[0]
-        expected, was_delivered = head.heard(), head.was_delivered
+        expected, was_delivered = head.heard(), head.is_redelivered
         again = ["redeliver"] if was_delivered else []
         sim.world.count(channel, queue, "get_no_ack" if no_ack else "get", *again)
         channel.hold(channel.last_tag, queue.take_head(), None, no_ack)

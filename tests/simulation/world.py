@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Publish
 from tests.simulation.counting import Tally
 from tests.simulation.delivery_faults import deliver
-from tests.simulation.ledger import Copy, Ledger, Message, demand
+from tests.simulation.ledger import REJECTED, Copy, Ledger, Message, demand
 from tests.simulation.queue_settings import PolicyModel, policy_for
 from tests.simulation.queues import QueueModel
 from tests.simulation.routing import ExchangeModel, Topology
@@ -68,7 +69,7 @@ class World:
         for delivery in sorted(deliveries, key=lambda delivery: not delivery.consumer.is_leaving):
             if (
                 delivery.heard == expected
-                and delivery.redelivered == copy.was_delivered
+                and delivery.redelivered == copy.is_redelivered
                 and delivery.consumer.can_take()
             ):
                 deliveries.remove(delivery)
@@ -134,6 +135,8 @@ class World:
             dead = copy.message.died(
                 copy.queue.name, reason, self.now, settings.dead_letter_exchange, settings.dead_letter_routing_key
             )
+            if copy.queue.is_quorum and reason == REJECTED:
+                dead = replace(dead, failures=dead.failures + 1)
             for queue in self.route(settings.dead_letter_exchange, dead.keys):
                 if not dead.would_cycle(queue.name):
                     queue.accept(dead)

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AccessRefused, PreconditionFailed
-from amqp_broker.amqp.message import EXPIRATION_MAX_MS, Address, Message, Properties, SpecialMessage, parse_expiration
+from amqp_broker.amqp.message import (
+    EXPIRATION_MAX_MS,
+    Address,
+    Message,
+    Properties,
+    SpecialMessage,
+    normal_list,
+    parse_expiration,
+)
 from amqp_broker.broker.admin.access import IMPERSONATOR
 from amqp_broker.broker.queues.reply import REPLY_TO
 
@@ -111,6 +119,8 @@ def publish(
     if properties.headers is not None:
         # A recipient must not see the other recipients.
         properties.headers.pop("BCC", None)
+    if vhost.broker.profile.normalizes_properties:
+        properties = Properties.decode(normal_list(properties, expiration_ms) or properties.encode())
     message = Message.build(Address(exchange_name, routing_key), properties, body)
     if expiration_ms is not None or blind_keys:
         special = SpecialMessage.of(message)

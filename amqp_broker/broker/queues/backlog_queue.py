@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.length_limit import LengthLimit
@@ -34,6 +35,10 @@ class BacklogQueue(Queue):
         super().__init__(vhost, declaration)
         self.expiry = Expiry(vhost.broker.timers, self.expire)
         self.deadlines = self.expiry.deadlines
+        # Number of failed deliveries by position: here for the messages of a classic queue that may be dead-lettered.
+        self.failures: dict[int, int] = {}
+        # Set once a message has come here with failed deliveries elsewhere.
+        self.has_failed_arrivals = False
         self.backlog: Backlog = self._new_backlog()
         self.limit = LengthLimit(self.backlog)
         self.apply(effective(self.arguments, {}, {}))
@@ -80,6 +85,8 @@ class BacklogQueue(Queue):
         journal = self.vhost.broker.journal
         self.range_id = journal.new_ranges(self.backlog.range_count) if range_id is None else range_id
         self.backlog.keep(journal, self.range_id)
+        # Messages from before a restart may have failed elsewhere.
+        self.has_failed_arrivals = range_id is not None and self._takes_failures
         self._update_extras()
 
     def catch_up(self) -> None:
@@ -101,10 +108,24 @@ class BacklogQueue(Queue):
         return len(self.backlog)
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
-        return ((message, redelivered) for _, message, redelivered in self.backlog.items())
+        takes_failures = self.has_failed_arrivals
+        return (
+            (message, redelivered or (takes_failures and failures_of(message) > 0))
+            for _, message, redelivered in self.backlog.items()
+        )
 
     def will_reject(self, message: Message) -> bool:
         return self.limit.refuses(message)
+
+    def accept(self, message: Message) -> bool:
+        if failures_of(message) and self._takes_failures and not self.has_failed_arrivals:
+            self.has_failed_arrivals = True
+            self._update_extras()
+        return super().accept(message)
+
+    @property
+    def _takes_failures(self) -> bool:
+        return self.vhost.broker.profile.classic_counts_failures
 
     def push(self, message: Message) -> None:
         self.push_with_extras(message)
@@ -183,6 +204,8 @@ class BacklogQueue(Queue):
         taken = self.backlog.pop_head()
         if self.limit.bytes_max is not None:
             self.limit.ready_bytes -= taken[0].body_bytes
+        if self.has_failed_arrivals and failures_of(taken[0]):
+            return taken[0], taken[1], True
         return taken
 
     def drain(self) -> None:
@@ -225,9 +248,19 @@ class BacklogQueue(Queue):
             self.backlog.forget(position, message)
         if self.deadlines:
             self.deadlines.pop(position, None)
+        if self.failures:
+            self.failures.pop(position, None)
 
     def note_failure(self, position: int) -> None:
-        pass
+        if self._takes_failures and self.settings.dead_letter_exchange is not None:
+            self.failures[position] = self.failures.get(position, 0) + 1
+            # An ack has to forget the position.
+            self.has_extras = True
+
+    def _as_given_up(self, position: int, message: Message) -> Message:
+        """Return a message that leaves the queue, with the number of its failed deliveries."""
+        own = self.failures.get(position)
+        return message if own is None else with_failures(message, own + failures_of(message))
 
     def requeue(self, position: int, message: Message) -> int:
         self.unacked_count -= 1
@@ -245,6 +278,7 @@ class BacklogQueue(Queue):
 
     def reject(self, position: int, message: Message) -> None:
         self.unacked_count -= 1
+        message = self._as_given_up(position, message)
         self.forget(position, message)
         self.statistics.given_up[REJECTED] += 1
         self._give_up(message, REJECTED)
@@ -262,6 +296,7 @@ class BacklogQueue(Queue):
 
     def _give_up_head(self, reason: str) -> None:
         message, position, _ = self._take_head()
+        message = self._as_given_up(position, message)
         self.forget(position, message)
         self.statistics.given_up[reason] += 1
         self._give_up(message, reason)
@@ -278,6 +313,9 @@ class BacklogQueue(Queue):
             message, position, _ = self._take_head()
             self.forget(position, message)
             trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
+        if self.failures:
+            for position, _, _ in self.backlog.items():
+                self.failures.pop(position, None)
         self.backlog.clear()
         self.limit.ready_bytes = 0
         self.statistics.given_up["purged"] += count

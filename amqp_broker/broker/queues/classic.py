@@ -28,6 +28,8 @@ class ClassicQueue(BacklogQueue):
             or self.vhost.trace is not None
             or self.is_faulty
             or bool(self.deadlines)
+            or bool(self.failures)
+            or self.has_failed_arrivals
             or settings.message_ttl_ms is not None
             or settings.length_max is not None
             or settings.bytes_max is not None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
+from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT
@@ -42,7 +43,7 @@ class QuorumQueue(BacklogQueue):
         super().__init__(vhost, declaration)
 
     def _new_backlog(self) -> QuorumBacklog:
-        return QuorumBacklog(self.deadlines, self.counts, self._profile.quorum_priority_levels)
+        return QuorumBacklog(self.deadlines, self.counts, self._profile)
 
     def apply(self, settings: QueueSettings) -> None:
         # Quorum queues do not dead-letter refused messages; they drop the head instead.
@@ -77,8 +78,15 @@ class QuorumQueue(BacklogQueue):
         super().forget(position, message)
         self.counts.forget(position)
 
+    @property
+    def _takes_failures(self) -> bool:
+        return self._profile.quorum_takes_failures
+
     def note_failure(self, position: int) -> None:
         self.counts.note_failure(position)
+
+    def _as_given_up(self, position: int, message: Message) -> Message:
+        return with_failures(message, self.counts.failures.get(position, 0))
 
     def requeue(self, position: int, message: Message) -> int:
         message = self.counts.take_original(position, message)
@@ -87,13 +95,22 @@ class QuorumQueue(BacklogQueue):
             self.backlog.rewrite(position, Stored(message, self.deadlines.get(position), count))
             return super().requeue(position, message)
         self.unacked_count -= 1
+        message = self._as_given_up(position, message)
         self.forget(position, message)
         self.statistics.given_up[DELIVERY_LIMIT] += 1
         self._give_up(message, DELIVERY_LIMIT)
         return position
 
     def reject(self, position: int, message: Message) -> None:
+        if self._takes_failures:
+            self.counts.note_refusal(position)
         super().reject(position, self.counts.take_original(position, message))
+
+    def _deliver_at_once(self, message: Message, deadline_ms: int | None) -> bool:
+        # A message that brings failures along is counted in the backlog.
+        if self.has_failed_arrivals and failures_of(message):
+            return False
+        return super()._deliver_at_once(message, deadline_ms)
 
     # Consumers
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Journal
     from amqp_broker.broker.queues.return_counts import ReturnCounts
+    from amqp_broker.settings.profiles import Profile
 
 
 class QuorumBacklog(Backlog):
@@ -33,14 +35,16 @@ class QuorumBacklog(Backlog):
         "_next",
         "_priority_levels",
         "_returned",
+        "_takes_failures",
         "order",
         "returns_to_tail",
     )
 
-    def __init__(self, deadlines: dict[int, int], counts: ReturnCounts, priority_levels: int) -> None:
+    def __init__(self, deadlines: dict[int, int], counts: ReturnCounts, profile: Profile) -> None:
         self._deadlines = deadlines
         self._counts = counts
-        self._priority_levels = priority_levels
+        self._priority_levels = profile.quorum_priority_levels
+        self._takes_failures = profile.quorum_takes_failures
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
         self.returns_to_tail = False
@@ -123,7 +127,9 @@ class QuorumBacklog(Backlog):
             position, message = self.order.next().pop_head()
             self.order.count()
             self._count -= 1
-        return message, position, position in self._counts.returns
+            if self._takes_failures and (failures := failures_of(message)):
+                self._counts.failures[position] = failures
+        return message, position, self._counts.has(position)
 
     def put_back(self, position: int, message: Message) -> int:
         if not self.returns_to_tail:
@@ -162,7 +168,7 @@ class QuorumBacklog(Backlog):
         self._returned.clear()
         # Unacked messages stand before the ready ones of their level.
         first = {level: buffer.head_position() for level, buffer in enumerate(self._levels) if buffer}
-        for position in [at for at in self._counts.returns if at >= first.get(at % LEVELS, END)]:
+        for position in [at for at in self._counts.positions() if at >= first.get(at % LEVELS, END)]:
             self._counts.forget(position)
         for buffer in self._levels:
             buffer.clear()

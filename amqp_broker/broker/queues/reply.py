@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
 REPLY_PREFIX: Final = REPLY_TO + "."
+# Length of what follows the prefix.
+UNIQUE_CHARACTERS: Final = 22
 
 
 def is_reply_name(name: str) -> bool:
     """Return whether a name is reserved for direct replies."""
     return name == REPLY_TO or name.startswith(REPLY_PREFIX)
+
+
+def was_reply_name(name: str) -> bool:
+    """Return whether a name has the form of those that the broker gives."""
+    return name.startswith(REPLY_PREFIX) and len(name) - len(REPLY_PREFIX) == UNIQUE_CHARACTERS
 
 
 class ReplyVHost(QueueVHost, Protocol):

@@ -14,7 +14,8 @@ class ReturnCounts:
     """How often each message was returned, by position; only messages that were returned are in here.
 
     From 4.3 on, a return is also a failure if the message was rejected or its channel was lost. Then `failures` has the
-    number of these, and the delivery limit applies to it. Before, the limit applies to all returns.
+    number of these, and the delivery limit applies to it. Before, the limit applies to all returns. Dead letters begin
+    with the failures of the queues where they died.
     """
 
     def __init__(self, *, counts_failures: bool) -> None:
@@ -28,6 +29,19 @@ class ReturnCounts:
         """Count a failure, if this version does; the message is about to be returned."""
         if self._counts_failures:
             self.failures[position] = self.failures.get(position, 0) + 1
+
+    def note_refusal(self, position: int) -> None:
+        """Count the failure of a message that is about to be given up, where all refusals are failures (4.0)."""
+        if not self._counts_failures:
+            self.failures[position] = self.failures.get(position, 0) + 1
+
+    def has(self, position: int) -> bool:
+        """Return whether the message was delivered before, here or where it died."""
+        return position in self.returns or position in self.failures
+
+    def positions(self) -> set[int]:
+        """Return the positions of all messages that were delivered before."""
+        return {*self.returns, *self.failures}
 
     def note_return(self, position: int) -> int:
         """Count a return; return the number that the delivery limit applies to."""
@@ -51,18 +65,19 @@ class ReturnCounts:
 
     def with_headers(self, message: Message, position: int) -> Message:
         """Return the message as it is delivered: with its counts in the headers, if it was returned before."""
-        returns = self.returns.get(position)
+        failures = self.failures.get(position)
+        returns = self.returns.get(position, failures)
         if returns is None:
             return message
         self._originals[position] = message
         counts = {"x-delivery-count": returns}
         if self._counts_failures:
             counts = {"x-acquired-count": returns}
-            if (failures := self.failures.get(position)) is not None:
+            if failures is not None:
                 counts["x-delivery-count"] = failures
         properties = message.properties()
         headers = {name: fields.Long(count) for name, count in counts.items()}
-        properties.headers = {**(properties.headers or {}), **headers}
+        properties.headers = dict(sorted({**(properties.headers or {}), **headers}.items()))
         return message.with_properties(properties)
 
     def original(self, position: int, message: Message) -> Message:

@@ -86,6 +86,8 @@ class StreamQueue(Queue):
     # Messages in
 
     def push(self, message: Message) -> None:
+        if not message.is_persistent and self.vhost.broker.profile.streams_name_delivery_mode:
+            message = message.with_delivery_mode()
         self.log.append(message, self.vhost.broker.now)
         if self.range_id is None:
             self.on_committed()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import Address, Message, SpecialMessage, with_property_list
+from amqp_broker.amqp.message import Address, Message, SpecialMessage, failures_of, with_property_list
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
 
 if TYPE_CHECKING:
@@ -37,11 +37,12 @@ class DeadForm:
     blind_keys: Sequence[str]
     headers: fields.Table
     property_list: bytes
+    is_rerouted: bool
     targets: list[Queue] | None = None
 
 
-# By queue, exchange, routing key, reason, time in s, address and property list.
-DeadForms: TypeAlias = "dict[tuple[Queue, Exchange, str | None, str, int, Address, bytes], DeadForm]"
+# By queue, exchange, routing key, reason, time in s, address, property list, and whether the message is rerouted.
+DeadForms: TypeAlias = "dict[tuple[Queue, Exchange, str | None, str, int, Address, bytes, bool], DeadForm]"
 
 
 class DeadLetterTrace(Protocol):
@@ -83,7 +84,14 @@ def dead_letter(vhost: DeadLetterVHost, queue: Queue, message: Message, reason: 
     form = _dead_form(vhost, queue, exchange, message, reason, now // 1000)
     content = with_property_list(message.content, form.property_list)
     dead: Message = SpecialMessage(
-        form.address, content, message.channel, message.is_persistent, blind_keys=form.blind_keys, has_died=True
+        form.address,
+        content,
+        message.channel,
+        message.is_persistent,
+        blind_keys=form.blind_keys,
+        has_died=True,
+        failures=failures_of(message),
+        is_rerouted=form.is_rerouted,
     )
     if vhost.trace is not None:
         dead = vhost.trace.numbered(dead, message)
@@ -109,7 +117,7 @@ def _dead_form(
     forms = vhost.dead_forms
     routing_key = queue.settings.dead_letter_routing_key
     # The address belongs to a route or, for a dead letter, to a form; so it also shows whether the message has died.
-    key = (queue, exchange, routing_key, reason, now_s, message.address, property_list)
+    key = (queue, exchange, routing_key, reason, now_s, message.address, property_list, _is_rerouted(message))
     form = forms.get(key)
     if form is None:
         form = _make_dead_form(queue, message, reason, now_s)
@@ -124,7 +132,8 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
     settings = queue.settings
     properties = message.properties()
     headers = dict(properties.headers or {})
-    copies = [key for key in headers.get("CC", []) if isinstance(key, str)]
+    is_rerouted = _is_rerouted(message)
+    copies = [] if is_rerouted else [key for key in headers.get("CC", []) if isinstance(key, str)]
     death = {
         "count": fields.Long(1),
         "reason": reason,
@@ -144,8 +153,9 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
         headers[f"{prefix}-reason"] = reason
     blind_keys: Sequence[str] = ()
     if settings.dead_letter_routing_key is not None:
-        keys = [settings.dead_letter_routing_key]
-        headers.pop("CC", None)
+        keys, is_rerouted = [settings.dead_letter_routing_key], True
+        if not queue.vhost.broker.profile.keeps_copies:
+            headers.pop("CC", None)
     else:
         keys = [message.routing_key, *copies]
         if isinstance(message, SpecialMessage):
@@ -154,7 +164,11 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
     properties.headers = headers = dict(sorted(headers.items()))
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
-    return DeadForm(address, keys, blind_keys, headers, properties.encode())
+    return DeadForm(address, keys, blind_keys, headers, properties.encode(), is_rerouted)
+
+
+def _is_rerouted(message: Message) -> bool:
+    return isinstance(message, SpecialMessage) and message.is_rerouted
 
 
 def _history(queue: Queue, message: Message, headers: fields.Table) -> list[dict[str, Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue, ReplyVHost
 
 if TYPE_CHECKING:
-    from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
 
 
@@ -43,6 +43,8 @@ def find_queues(
     Call this once per message: an exchange may remember the message, or keep it to route it later. Without a
     message, return the queues for these keys and headers, if nothing else decides.
     """
+    if headers and vhost.broker.profile.normalizes_properties:
+        headers = _routing_headers(headers)
     queues: dict[Queue, None] = {}
     by_message = False
     seen = {exchange}
@@ -67,6 +69,17 @@ def find_queues(
                 seen.add(alternate)
                 pending.append(alternate)
     return list(queues), by_message
+
+
+def _routing_headers(headers: fields.Table) -> fields.Table:
+    """Return the headers that exchanges of RabbitMQ 4 see: the last value of each key, and times in ms.
+
+    Source: mc_amqpl.erl, routing_headers. The arguments of bindings have times in seconds.
+    """
+    if isinstance(headers, fields.RepeatedKeys):
+        headers = headers.last
+    times = {key: fields.Long(value * 1000) for key, value in headers.items() if isinstance(value, fields.Timestamp)}
+    return {**headers, **times} if times else headers
 
 
 def _queue_named(vhost: RoutingVHost, name: str) -> Queue | None:

@@ -263,8 +263,8 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> l
 def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message: Message, requeue: bool) -> None:
     if vhost.trace is not None:
         vhost.trace.nacked(queue, message, requeue, connection, 1)
+    queue.note_failure(position)
     if requeue:
-        queue.note_failure(position)
         queue.requeue(position, message)
     else:
         queue.reject(position, message)

@@ -12,12 +12,13 @@ from amqp_broker.broker.queues.backlog import Backlog
 from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.return_counts import ReturnCounts
+from amqp_broker.settings.profiles import PROFILES
 from tests.broker_parts import new_message
 from tests.memory_journal import MemoryJournal
 
 
 def quorum(deadlines: dict[int, int]) -> QuorumBacklog:
-    return QuorumBacklog(deadlines, ReturnCounts(counts_failures=False), 2)
+    return QuorumBacklog(deadlines, ReturnCounts(counts_failures=False), PROFILES["4.2"])
 
 
 KINDS = [ArrivalBacklog, lambda deadlines: PriorityBacklog(deadlines, 3), quorum]

@@ -4,12 +4,13 @@ from amqp_broker.amqp.message import Message
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.return_counts import ReturnCounts
+from amqp_broker.settings.profiles import PROFILES
 from tests.broker_parts import new_message
 from tests.memory_journal import MemoryJournal
 
 
 def filled(counts: ReturnCounts, *names: bytes) -> QuorumBacklog:
-    backlog = QuorumBacklog({}, counts, 2)
+    backlog = QuorumBacklog({}, counts, PROFILES["4.2"])
     for name in names:
         backlog.append(new_message(name, priority=9), None)
     return backlog
