@@ -1,4 +1,4 @@
-"""`python -m compat.oracle record|verify|differences [SUITE ...]`: answers of the oracles, and what differs here."""
+"""`python -m compat.oracle TASK [SUITE ...]`: record or verify the answers of the oracles, or show what differs here."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compat.oracle import allowed, live_rabbitmq
+from compat.oracle.differences_page import PAGE, replaced, section
 from compat.oracle.profiles import ORACLES_OF, ask, differences, load_recorded
 from compat.oracle.records import recorded_version, save_version
 from compat.oracle.suite import Answer, Suite
@@ -27,6 +28,11 @@ def main() -> int:
     options = _options()
     # Stop the oracle and remove its folder.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    if options.task == "page":
+        tables = {profile: allowed.load(profile) for profile in ORACLES_OF}
+        text = PAGE.read_text("utf-8")
+        PAGE.write_text(replaced(text, section(tables, ORACLES_OF)), "utf-8")
+        return 0
     if options.task == "differences":
         for profile in [options.profile] if options.profile else list(ORACLES_OF):
             _compare(options, profile)
@@ -107,8 +113,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m compat.oracle", description=__doc__)
     parser.add_argument(
         "task",
-        choices=["record", "verify", "differences"],
-        help="write the records; fail where an oracle answers otherwise; or print what amqp-broker answers otherwise",
+        choices=["record", "verify", "differences", "page"],
+        help="write the records; fail where an oracle answers otherwise; print what amqp-broker answers otherwise; or "
+        "write the allowed differences into compat/DIFFERENCES.md",
     )
     parser.add_argument("suite", nargs="*", help=f"all if none is given: {', '.join(SUITES)}")
     parser.add_argument("--oracle", choices=[*ORACLES, ALL], default=ALL, help="the version to ask (default: all)")
