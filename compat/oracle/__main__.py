@@ -1,4 +1,4 @@
-"""`python -m compat.oracle TASK [SUITE ...]`: record or verify the answers of the oracles, or show what differs here."""
+"""`python -m compat.oracle TASK [SUITE ...]`: answers of the oracles, and where this broker differs from them."""
 
 from __future__ import annotations
 

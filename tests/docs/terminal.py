@@ -131,7 +131,7 @@ class Terminal:
 
     def _environment(self) -> dict[str, str]:
         # No settings or home of the parent process: a page states what it needs.
-        kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "LOCPATH", "SYSTEMROOT") if name in os.environ}
         return {
             **kept,
             "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
