@@ -399,3 +399,44 @@ def test_4_3_compares_the_age_of_a_stream_in_ms(compat: str, age: str) -> None:
         peer.declare("s", durable=True, arguments={**stream, "x-max-age": "24h"})
     peer.send(commands.Queue.Declare(queue="s", durable=True, arguments=stream))
     assert f"current is the value '{age}' of type 'longstr'" in peer.expect_channel_close(406)
+
+
+@pytest.mark.parametrize(
+    ("compat", "source", "target", "redelivered", "count"),
+    [
+        ("3.13", "quorum", "quorum", False, None),
+        ("4.2", "quorum", "quorum", True, 1),
+        ("4.2", "quorum", "classic", False, None),
+        ("4.2", "classic", "quorum", False, None),
+        ("4.3", "quorum", "quorum", True, 1),
+        ("4.3", "quorum", "classic", True, None),
+        ("4.3", "classic", "quorum", True, 1),
+        ("4.3", "classic", "classic", True, None),
+    ],
+)
+def test_a_dead_letter_brings_its_failures_along(
+    compat: str, source: str, target: str, redelivered: bool, count: int | None
+) -> None:
+    """rabbit_fifo.erl 4.0.5 and 4.3.6, rabbit_variable_queue.erl 4.3.6; seen at a live 4.3.6."""
+    peer = connect(compat)
+    peer.declare("dead", durable=True, arguments={"x-queue-type": target})
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    peer.declare("q", durable=True, arguments={"x-queue-type": source, **letters})
+    peer.publish("q")
+    peer.get("q", no_ack=False)
+    peer.send(commands.Basic.Reject(1, False))
+    dead = peer.get("dead")
+    assert dead is not None
+    assert dead[0].redelivered is redelivered
+    assert present(dead[1].properties.headers).get("x-delivery-count") == count
+
+
+@pytest.mark.parametrize(("compat", "shown"), [("3.13", "+060000"), ("4.2", "60000"), ("4.3", "60000")])
+def test_expirations_are_plain_since_4_0(compat: str, shown: str) -> None:
+    """mc_amqpl.erl 4.0.5 (protocol_state)."""
+    peer = connect(compat)
+    peer.declare("q", durable=True)
+    peer.publish("q", expiration="+060000")
+    got = peer.get("q")
+    assert got is not None
+    assert got[1].properties.expiration == shown
