@@ -132,6 +132,14 @@ class Node(ABC):
         """Set the limit of free disk space: an amount, or a share of the memory. Raise SettingsError."""
 
     @abstractmethod
+    def set_alarm(self, resource: str, is_on: bool) -> None:
+        """Set or clear the alarm of "memory" or "disk"."""
+
+    @abstractmethod
+    def watch_disk(self, is_on: bool) -> None:
+        """Start or stop watching the free disk space."""
+
+    @abstractmethod
     def set_log_level(self, level: str) -> None:
         """Set the level of the log. Raise SettingsError."""
 

@@ -21,7 +21,12 @@ WATERMARK: Final = "memory watermark"
 FREE_SPACE: Final = "disk free limit"
 STORE_FULL: Final = "store full"
 STORE_FAILING: Final = "store failing"
-RESOURCES: Final = {WATERMARK: "memory", FREE_SPACE: "disk", STORE_FULL: "disk", STORE_FAILING: "disk"}
+BY_COMMAND: Final = {"memory": "memory alarm by command", "disk": "disk alarm by command"}
+RESOURCES: Final = {
+    WATERMARK: "memory",
+    **dict.fromkeys((FREE_SPACE, STORE_FULL, STORE_FAILING), "disk"),
+    **{reason: resource for resource, reason in BY_COMMAND.items()},
+}
 
 # Share of a limit at which its alarm clears; at 1.0 an alarm would change with each message.
 CLEARS_AT: Final = 0.95
@@ -58,6 +63,7 @@ class Alarms:
         self.limits = limits
         self._readings = readings
         self._reasons: set[str] = set()
+        self.watches_disk = True
 
     def check(self) -> bool:
         """Compare readings with limits, and page out messages if needed. Return whether an alarm changed."""
@@ -85,6 +91,13 @@ class Alarms:
             logger.warning("%s resource limit alarm cleared across the cluster", resource)
         self._broker.set_alarm(resource, is_low)
 
+    def command(self, resource: str, is_on: bool) -> None:
+        """Set or clear an alarm by command; cleared ones return with the next check that finds a reason."""
+        for reason in [reason for reason in self._reasons if RESOURCES[reason] == resource]:
+            self.set(reason, False)
+        if is_on:
+            self.set(BY_COMMAND[resource], True)
+
     def on_full_map(self) -> None:
         """Set the alarm of a full store: its current size becomes its limit."""
         if self.limits.store_max is not None and self._readings.store_used is not None:
@@ -110,7 +123,7 @@ class Alarms:
 
     def _check_disk(self) -> None:
         limit = self.limits.disk_free_min
-        if self._readings.disk_free is None:
+        if self._readings.disk_free is None or not self.watches_disk:
             return
         free = self._readings.disk_free()
         was_on = FREE_SPACE in self._reasons

@@ -22,6 +22,7 @@ from amqp_broker.control import control_folder, control_socket
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
 from amqp_broker.server import log_output, memory, tls
+from amqp_broker.server.alarms import FREE_SPACE
 from amqp_broker.server.listening import listen
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import Settings, SettingsError
@@ -138,6 +139,15 @@ class ServerNode(Node):
     def set_disk_free_limit(self, text: str) -> None:
         Settings(disk_free_limit=text).check()
         self.server.alarms.limits.disk_free_min = octets(text, memory.total_bytes())
+        self.server.check_alarms()
+
+    def set_alarm(self, resource: str, is_on: bool) -> None:
+        self.server.alarms.command(resource, is_on)
+        self.server.flush()
+
+    def watch_disk(self, is_on: bool) -> None:
+        self.server.alarms.watches_disk = is_on
+        self.server.alarms.set(FREE_SPACE, False)
         self.server.check_alarms()
 
     def set_log_level(self, level: str) -> None:

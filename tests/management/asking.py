@@ -112,6 +112,12 @@ class StillNode(Node):
     def set_disk_free_limit(self, text: str) -> None:
         raise AssertionError(NO_COMMANDS)
 
+    def set_alarm(self, resource: str, is_on: bool) -> None:
+        raise AssertionError(NO_COMMANDS)
+
+    def watch_disk(self, is_on: bool) -> None:
+        raise AssertionError(NO_COMMANDS)
+
     def set_log_level(self, level: str) -> None:
         raise AssertionError(NO_COMMANDS)
 

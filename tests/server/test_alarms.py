@@ -158,3 +158,19 @@ def test_above_half_of_the_watermark_transient_messages_are_paged_out(node: Node
     assert queue.buffers
     node.see(memory=1.0)
     assert not queue.buffers
+
+
+def test_an_alarm_by_command_stays_until_it_is_cleared(node: Node) -> None:
+    node.alarms.command("memory", True)
+    assert node.see() == {"memory"}
+    node.alarms.command("memory", False)
+    assert node.see() == set()
+    assert node.see(memory=7) == {"memory"}
+    node.alarms.command("memory", False)
+    assert node.broker.alarms == set()
+    assert node.see() == {"memory"}
+
+
+def test_a_disk_that_is_not_watched_sets_no_alarm(node: Node) -> None:
+    node.alarms.watches_disk = False
+    assert node.see(disk=1) == set()

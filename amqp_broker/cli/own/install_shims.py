@@ -44,7 +44,8 @@ main(sys.argv[1:])
 def install_shims(folder: Path) -> None:
     """Write programs with RabbitMQ's names to DIR.
 
-    These are rabbitmqctl, rabbitmq-diagnostics, rabbitmq-plugins, rabbitmq-queues, rabbitmqadmin and rabbitmq-server.
+    These are rabbitmqctl, rabbitmq-diagnostics, rabbitmq-plugins, rabbitmq-queues, rabbitmq-streams, rabbitmq-upgrade,
+    rabbitmqadmin and rabbitmq-server.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from amqp_broker.cli.rabbitmq.columns import Column
 
 CTL, DIAGNOSTICS, PLUGINS, QUEUES = "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues"
+STREAMS, UPGRADE = "rabbitmq-streams", "rabbitmq-upgrade"
 # Group in the help.
 OPERATIONS = "Operations"
 # Tools that share the commands without effects.
@@ -40,7 +41,9 @@ GENERAL_OPTIONS = (
     Option("longnames", letters="l"),
 )
 # Placeholders of values that are integers.
-INTEGERS = frozenset(("<timeout>", "<priority>", "<limit>", "<delay>", "<period>", "<milliseconds>"))
+INTEGERS = frozenset(
+    ("<timeout>", "<priority>", "<limit>", "<delay>", "<period>", "<milliseconds>", "<seconds>", "<number>")
+)
 
 # Octets that need no quoting in a path (RFC 3986).
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -124,14 +127,14 @@ class Command(NamedTuple):
 
     def options(self) -> list[Option]:
         """Return the options of this command, without those that every command takes."""
-        found = re.findall(r"--([a-z-]+)(?:\|-(\w))?(?: (<[^>]*>|\"[^\"]*\"))?", self.usage)
+        found = re.findall(r"--([a-z-]+)(?:\|-(\w))?(?:[ =](<[^>]*>|\"[^\"]*\"))?", self.usage)
         return [Option(name, value, letters=letter, is_integer=value in INTEGERS) for name, letter, value in found]
 
     def argument_counts(self) -> tuple[int, int | None]:
         """Return the least and greatest number of arguments (None: no limit)."""
         if self.counts is not None:
             return self.counts
-        usage = re.sub(r"--[a-z-]+(\|-\w)?( <[^>]*>| \"[^\"]*\")?", "", self.usage)
+        usage = re.sub(r"--[a-z-]+(\|-\w)?([ =]<[^>]*>|[ =]\"[^\"]*\")?", "", self.usage)
         optional = sum(part.count("<") or 1 for part in re.findall(r"\[([^\[\]]*\w[^\[\]]*)\]", usage))
         needed = len(re.findall(r"<[^>]*>", re.sub(r"\[[^\[\]]*\]", "", usage)))
         return needed, None if "..." in usage else needed + optional

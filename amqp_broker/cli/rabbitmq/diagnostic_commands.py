@@ -171,11 +171,18 @@ COMMANDS = (
     ),
     check(
         "check_if_node_is_mirror_sync_critical",
-        f"{EXITS} there are classic mirrored queues without online synchronised mirrors (queues that would"
-        " potentially lose data if the target node is shut down)",
-        "Checking if node {node} is critical for data safety of any classic mirrored queues ...",
-        says_only(NOT_CRITICAL),
+        "DEPRECATED. Mirrored queues were removed in RabbitMQ 4.0. This command is a no-op.",
+        "This command is DEPRECATED and is a no-op. It will be removed in a future version.",
+        says_only("ok"),
         tools=(DIAGNOSTICS, QUEUES),
+        group="Deprecated",
+        former=Former(
+            (4, 0),
+            {
+                "says": "Checking if node {node} is critical for data safety of any classic mirrored queues ...",
+                "run": says_only(NOT_CRITICAL),
+            },
+        ),
     ),
     check(
         "listeners",
@@ -195,14 +202,6 @@ COMMANDS = (
         "Reporting memory breakdown on node {node}...",
         node_status.memory_breakdown,
         "[--unit <unit>] " + TIMEOUT,
-    ),
-    check(
-        "list_node_auth_attempt_stats",
-        "Lists authentication attempts on the target node",
-        'Listing authentication\n attempts for node "{node}" ...',
-        says_only("Node {node} reported no authentication attempt stats"),
-        "[--by-source]",
-        tools=BOTH,
     ),
     Command(
         "node_health_check",

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
-from typing import Any
 
 from amqp_broker.cli.progress_bar import showing_progress
-from amqp_broker.cli.rabbitmq.columns import Atom, pid_of
+from amqp_broker.cli.rabbitmq.columns import pid_of
 from amqp_broker.cli.rabbitmq.command import (
     NO_OBJECT,
     NO_VHOST,
@@ -24,6 +22,8 @@ from amqp_broker.cli.rabbitmq.command import (
     path_of,
     simple,
 )
+from amqp_broker.cli.rabbitmq.evaluation import check_expression, evaluate
+from amqp_broker.cli.rabbitmq.evaluation import check_file as check_erlang_file
 from amqp_broker.cli.standard_streams import read_input
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE, EX_USAGE
 
@@ -164,24 +164,6 @@ def says_flags(call: Call) -> None:
     call.options["what"] = "all feature flags" if name == "all" else f'feature flag "{name}"'
 
 
-# Erlang expressions that `eval` supports.
-EXPRESSIONS: dict[str, Callable[[Call], Any]] = {
-    "node()": lambda call: Atom(call.node),
-    "erlang:node()": lambda call: Atom(call.node),
-    "rabbit:is_running()": lambda call: call.state()["state"] == "running",
-    "rabbit_nodes:cluster_name()": lambda call: f'<<"{call.get("/api/overview")["cluster_name"]}">>',
-    "rabbit_misc:version()": lambda call: f'"{call.state()["version"]}"',
-}
-
-
-def evaluate(call: Call) -> Any:
-    expression = call.arguments[0].strip().rstrip(".").strip()
-    known = EXPRESSIONS.get(expression.replace(" ", ""))
-    if known is None:
-        raise failed(f"this broker has no Erlang; it evaluates only {', '.join(EXPRESSIONS)}")
-    return known(call)
-
-
 NO_QUEUE = Missing("/api/queues/{vhost}/{0}", NO_OBJECT, EX_DATAERR)
 NO_QUEUE_BEFORE_4 = Missing(NO_QUEUE.path, "Error:\nnot_found", EX_UNAVAILABLE)
 
@@ -214,7 +196,7 @@ COMMANDS = (
     ),
     simple(
         "enable_feature_flag",
-        "<all | feature_flag>",
+        "[--opt-in] <all | feature_flag>",
         "Enables a feature flag or all supported feature flags on the target node",
         "Feature flags",
         "Enabling {what} ...",
@@ -253,11 +235,21 @@ COMMANDS = (
         "Evaluates a snippet of Erlang code on the target node",
         OPERATIONS,
         "",
+        check=check_expression,
+        run=evaluate,
+    ),
+    simple(
+        "eval_file",
+        "<file path>",
+        "Evaluates a file that contains a snippet of Erlang code on the target node",
+        OPERATIONS,
+        "",
+        check=check_erlang_file,
         run=evaluate,
     ),
     simple(
         "delete_queue",
-        "<queue_name> [--if-empty|-e] [--if-unused|-u] [--timeout <timeout>]",
+        "[--vhost <vhost>] <queue_name> [--if-empty|-e] [--if-unused|-u] [--force] [--timeout <timeout>]",
         "Deletes a queue",
         "Queues",
         "Deleting queue '{0}' on vhost '{vhost}' {when}...",

@@ -27,6 +27,10 @@ GROUPS = (
     "Operations",
     "Plugin Management",
     "Queues",
+    "Replication",
+    "Upgrade",
+    "Management plugin",
+    "Other",
     "Deprecated",
 )
 # Similarity beyond which an unknown word counts as a mistyped command.

@@ -9,7 +9,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 
-from amqp_broker.cli.rabbitmq.command import DIAGNOSTICS, PLUGINS, Command
+from amqp_broker.cli.rabbitmq.command import DIAGNOSTICS, PLUGINS, STREAMS, UPGRADE, Command
 from amqp_broker.cli.rabbitmq.tool import run
 from amqp_broker.cli.rabbitmq.tool_help import HELP
 from amqp_broker.cli.standard_streams import finish_output, not_text, output_lost
@@ -18,9 +18,14 @@ from amqp_broker.exit_codes import EX_USAGE
 MODULES = (
     *("diagnostic_commands", "list_commands", "user_commands", "vhost_commands", "permission_commands"),
     *("limit_commands", "policy_commands", "node_commands", "operation_commands", "queue_commands", "plugin_commands"),
+    *("cluster_commands", "runtime_commands"),
 )
 # Tools whose commands are in few modules.
-_NARROW = {PLUGINS: ("plugin_commands", "diagnostic_commands")}
+_NARROW = {
+    PLUGINS: ("plugin_commands", "diagnostic_commands", "cluster_commands"),
+    STREAMS: ("queue_commands",),
+    UPGRADE: ("cluster_commands",),
+}
 
 
 def commands_of(tool: str) -> dict[str, Command]:

@@ -9,4 +9,6 @@ TOOLS: Final = {
     "diagnostics": "rabbitmq-diagnostics",
     "plugins": "rabbitmq-plugins",
     "queues": "rabbitmq-queues",
+    "streams": "rabbitmq-streams",
+    "upgrade": "rabbitmq-upgrade",
 }

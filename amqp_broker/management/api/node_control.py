@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import read_by, string
 from amqp_broker.settings.settings import SETTINGS, SettingsError
+from amqp_broker.settings.sources.conf_keys import settings_of
+from amqp_broker.settings.sources.erlang_settings import from_config
 
 endpoints = Endpoints()
 
@@ -92,6 +95,53 @@ def set_memory_limit(request: Request) -> Answer:
 def set_disk_free_limit(request: Request) -> Answer:
     """Set the limit of free disk space (`set_disk_free_limit`)."""
     return _set(request, request.node.set_disk_free_limit)
+
+
+@endpoints.on("PUT /_broker/alarms/{resource}", tag=ADMINISTRATOR, statuses=(204,))
+def set_alarm(request: Request) -> Answer:
+    """Set the alarm of `memory` or `disk`, which blocks publishers until it is cleared."""
+    return _command_alarm(request, is_on=True)
+
+
+@endpoints.on("DELETE /_broker/alarms/{resource}", tag=ADMINISTRATOR)
+def clear_alarm(request: Request) -> Answer:
+    """Clear the alarm of `memory` or `disk`, until the next check finds a reason for it."""
+    return _command_alarm(request, is_on=False)
+
+
+def _command_alarm(request: Request, *, is_on: bool) -> Answer:
+    resource = request.path["resource"]
+    if resource not in ("memory", "disk"):
+        raise not_found()
+    request.node.set_alarm(resource, is_on)
+    return NO_CONTENT
+
+
+@endpoints.on("PUT /_broker/disk-monitoring", tag=ADMINISTRATOR, statuses=(204,))
+def watch_disk(request: Request) -> Answer:
+    """Watch the free disk space, as by default."""
+    request.node.watch_disk(True)
+    return NO_CONTENT
+
+
+@endpoints.on("DELETE /_broker/disk-monitoring", tag=ADMINISTRATOR)
+def ignore_disk(request: Request) -> Answer:
+    """Stop watching the free disk space."""
+    request.node.watch_disk(False)
+    return NO_CONTENT
+
+
+@endpoints.on("PUT /_broker/environment", tag=ADMINISTRATOR, body=Setting, statuses=(204,))
+def set_environment(request: Request) -> Answer:
+    """Set settings in the format of advanced.config, for connections and queues from now on."""
+    entries, wrong = from_config(request.read(Setting).value, "environment")
+    given, notices = settings_of(entries)
+    wrong += [notice.text for notice in notices if notice.is_wrong]
+    if wrong:
+        raise bad_request("; ".join(wrong))
+    broker = request.broker
+    broker.settings = replace(broker.settings, **{name: value for name, (value, _) in given.items()})
+    return NO_CONTENT
 
 
 @endpoints.on("PUT /_broker/log-level", tag=ADMINISTRATOR, body=Setting, statuses=(204,))

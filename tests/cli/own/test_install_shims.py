@@ -23,6 +23,8 @@ def test_every_shim_has_the_name_of_its_program(folder: Path) -> None:
         "rabbitmq-plugins",
         "rabbitmq-queues",
         "rabbitmq-server",
+        "rabbitmq-streams",
+        "rabbitmq-upgrade",
         "rabbitmqadmin",
         "rabbitmqctl",
     ]

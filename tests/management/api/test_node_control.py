@@ -21,6 +21,12 @@ class Commanded(StillNode):
         self.commands.append(("stop_app",))
         self.state = "stopped"
 
+    def set_alarm(self, resource: str, is_on: bool) -> None:
+        self.commands.append(("alarm", resource, str(is_on)))
+
+    def watch_disk(self, is_on: bool) -> None:
+        self.commands.append(("disk", str(is_on)))
+
     def set_memory_limit(self, text: str) -> None:
         Settings(vm_memory_high_watermark=text).check()
         self.commands.append(("memory", text))
@@ -68,3 +74,18 @@ def test_commands_to_the_node_require_an_administrator(desk: Desk, path: str) ->
     desk.user = desk.broker.users.add("u", "p", tags=("monitoring",))
     assert desk.ask("POST", path)[0] == 401
     assert desk.get("/_broker/node")[0] == 200
+
+
+def test_alarms_and_the_watch_of_the_disk_are_commands(desk: Desk) -> None:
+    assert desk.ask("PUT", "/_broker/alarms/memory")[0] == 204
+    assert desk.ask("DELETE", "/_broker/alarms/disk")[0] == 204
+    assert desk.ask("PUT", "/_broker/alarms/bogus")[0] == 404
+    assert desk.ask("DELETE", "/_broker/disk-monitoring")[0] == 204
+    assert isinstance(desk.node, Commanded)
+    assert desk.node.commands == [("alarm", "memory", "True"), ("alarm", "disk", "False"), ("disk", "False")]
+
+
+def test_settings_of_advanced_config_apply_to_new_connections(desk: Desk) -> None:
+    assert desk.ask("PUT", "/_broker/environment", {"value": "[{rabbit,[{channel_max,7}]}]."})[0] == 204
+    assert desk.broker.settings.channel_max == 7
+    assert desk.ask("PUT", "/_broker/environment", {"value": "[{rabbit,[{bogus,{1}}]}]."})[0] == 400
