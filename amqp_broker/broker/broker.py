@@ -21,7 +21,7 @@ from amqp_broker.broker.counters import Counters
 from amqp_broker.broker.durability.journal import Journal, NullJournal
 from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
-from amqp_broker.broker.observe.events import EVENT_EXCHANGE, Events, event_exchange
+from amqp_broker.broker.observe.events import Events, internal_exchanges
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.routing.dead_letter import dead_letter
 from amqp_broker.broker.runtime_parameters import Component, GlobalParameters
@@ -164,7 +164,7 @@ class Broker:
             self.vhosts[name] = vhost
             self.event_logs.on_vhost_created(vhost)
             if name == self.settings.default_vhost:
-                vhost.exchanges[EVENT_EXCHANGE] = event_exchange(name)
+                vhost.exchanges.update(internal_exchanges(name, self.profile))
             vhost.remember()
             self.events.vhost_created(vhost)
         return self.vhosts[name]

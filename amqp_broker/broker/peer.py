@@ -24,6 +24,7 @@ class Tls:
     peer_cert_subject: str = ""
     peer_cert_issuer: str = ""
     peer_cert_validity: str = ""
+    peer_cert_serial_number: str = ""
     # The user named by the certificate (mechanism EXTERNAL), if there is one.
     login_name: str | None = None
 

@@ -23,6 +23,7 @@ from amqp_broker.management.api import (
     health,
     limits,
     logins,
+    memory,
     messages,
     moving,
     node_control,
@@ -33,6 +34,7 @@ from amqp_broker.management.api import (
     permissions,
     policies,
     queues,
+    quorum,
     resetting,
     shovels,
     snapshots,
@@ -60,9 +62,11 @@ def _joined(*modules: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
 
 
 SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
-    "Broker": _joined(overview.endpoints, cluster.endpoints, nodes.endpoints, feature_flags.endpoints),
+    "Broker": _joined(
+        overview.endpoints, cluster.endpoints, nodes.endpoints, memory.endpoints, feature_flags.endpoints
+    ),
     "Connections and channels": _joined(connections.endpoints, channels.endpoints, consumers.endpoints),
-    "Exchanges, queues, bindings": _joined(exchanges.endpoints, queues.endpoints, bindings.endpoints),
+    "Exchanges, queues, bindings": _joined(exchanges.endpoints, queues.endpoints, quorum.endpoints, bindings.endpoints),
     "Messages": _joined(messages.endpoints, peeking.endpoints, moving.endpoints),
     "Users and permissions": _joined(users.endpoints, permissions.endpoints, logins.endpoints),
     "Vhosts and limits": _joined(vhosts.endpoints, limits.endpoints),

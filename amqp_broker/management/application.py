@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,7 +18,7 @@ from amqp_broker.broker.admin.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.management.api_sections import all_endpoints
-from amqp_broker.management.http.answers import Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
+from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
 from amqp_broker.management.http.auth import PUBLIC, login
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.endpoint import Endpoint
@@ -31,6 +31,8 @@ from amqp_broker.management.page import files
 
 logger = logging.getLogger("amqp_broker.management")
 
+# Key of a request's allowed methods.
+ALLOW: Final = "allow"
 # RabbitMQ's management.http.max_body_size.
 BODY_BYTES_MAX: Final = 20_000_000
 # Seconds until an answer that waits for a commit is refused.
@@ -93,12 +95,13 @@ class Management:
         if found is None:
             raise not_found()
         by_method, names = found
+        given[ALLOW] = allowed(by_method)
         method = "GET" if given.method == "HEAD" else given.method
         if method == "OPTIONS":
-            return web.Response(headers={"Allow": allowed(by_method), **headers_of(None)})
+            return web.Response(headers={"Allow": given[ALLOW], **headers_of(None)})
         endpoint = by_method.get(method)
         if endpoint is None:
-            raise MethodNotAllowed(by_method)
+            raise MethodNotAllowed
         user = self._user_of(given, endpoint)
         if (given.content_length or 0) > BODY_BYTES_MAX:
             raise too_large()
@@ -159,13 +162,18 @@ class Management:
 
     @web.middleware
     async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer errors in JSON, never with a page of HTML or a traceback."""
+        """Answer errors in JSON, never with a page of HTML or a traceback; from 4.3 on, name the allowed methods."""
         self.patience.end(request.protocol)
+        response = await self._answer(request, handler)
+        if ALLOW in request and not response.prepared and self.broker.profile.release >= (4, 3):
+            response.headers.setdefault("Allow", request[ALLOW])
+        return response
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             response = await handler(request)
-        except MethodNotAllowed as error:
-            refusal = Refusal(405, "method_not_allowed", "Method Not Allowed")
-            return refuse(refusal, {"Allow": allowed(error.methods)})
+        except MethodNotAllowed:
+            return respond(Answer(405, headers={"Allow": request[ALLOW]}))
         except BrokenPath:
             return refuse(bad_request("The path is not a valid URI"))
         except web.HTTPRequestEntityTooLarge:
@@ -217,10 +225,6 @@ class BrokenBody(Exception):
 
 class MethodNotAllowed(Exception):
     """The path has other methods."""
-
-    def __init__(self, methods: Mapping[str, Endpoint]) -> None:
-        super().__init__()
-        self.methods = methods
 
 
 def too_large() -> Refusal:

@@ -194,6 +194,7 @@ def tls_of(connected: ssl.SSLObject, suites: dict[str, tuple[str, str, str]], lo
         peer_certificate.distinguished_name(certificate.get("subject", ())),
         peer_certificate.distinguished_name(certificate.get("issuer", ())),
         peer_certificate.validity(certificate),
+        str(int(certificate.get("serialNumber", "0"), 16)),
         peer_certificate.login_name(certificate, login_from),
     )
 

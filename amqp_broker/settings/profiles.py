@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 
@@ -71,6 +72,12 @@ class Profile:
 
     # Deprecated features that this version permits, and an administrator refuses.
     denied_features: frozenset[str] = frozenset()
+
+    @cached_property
+    def release(self) -> tuple[int, int]:
+        """The major and the minor number of the version, which the HTTP API and the metrics depend on."""
+        major, minor, _ = self.version.split(".")
+        return int(major), int(minor)
 
     def with_features(self, permitted: Iterable[str], denied: Iterable[str]) -> Profile:
         """Return this profile with the choices that an administrator made about deprecated features."""

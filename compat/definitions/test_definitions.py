@@ -45,7 +45,7 @@ def recorded() -> Seen:
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return amqp-broker's answers to the same requests."""
-    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"))
+    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), profile="3.13")
     broker.start()
     try:
         return play(api_of(broker))
@@ -83,7 +83,7 @@ def test_both_export_one_vhost_as_imported(said: dict[str, Any], recorded: Seen)
 
 @pytest.fixture
 def amqp_broker() -> Broker:
-    broker = Broker(Settings(), os.urandom)
+    broker = Broker(Settings(compat="3.13"), os.urandom)
     broker.add_defaults()
     return broker
 

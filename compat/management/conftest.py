@@ -16,7 +16,7 @@ from compat.oracle.suite import Answer
 
 @pytest.fixture(scope="session")
 def amqp_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), options=("--no-prometheus",))
+    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), options=("--no-prometheus",), profile="3.13")
     broker.start()
     yield Api(broker)
     broker.kill()

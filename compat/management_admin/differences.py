@@ -114,11 +114,6 @@ def _regexp(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
     return (_reason(rabbitmq) or [""])[0] == "invalid_regexp" and is_same(amqp_broker, Said(400, expected))
 
 
-def _method(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
-    said = {"error": "method_not_allowed", "reason": "Method Not Allowed"}
-    return (rabbitmq.status, rabbitmq.value) == (405, None) and is_same(amqp_broker, Said(405, said))
-
-
 def _listeners(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
     """Erlang's nodes listen for each other."""
     return (
@@ -157,7 +152,6 @@ RULES: Final[dict[str, Rule]] = {
     "cleared limits are not listed": _no_limits,
     "policies can apply to a queue type": _apply_to,
     "an invalid pattern and its error are texts": _regexp,
-    "a wrong method is refused in JSON": _method,
     "listeners differ": _listeners,
     "a vhost's definitions have more fields": _definitions,
     "dead letters and counts are those of RabbitMQ 4": _deaths,

@@ -22,6 +22,8 @@ def _answers(broker: RabbitMQ) -> Iterator[Answers]:
 
 @contextmanager
 def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
+    # RabbitMQ runs without this plugin.
+    broker.options += ("--no-prometheus",)
     with broker.running():
         yield _told(broker)
 

@@ -25,7 +25,7 @@ def recorded() -> Recorded:
 @pytest.fixture(scope="module")
 def amqp_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Said]]:
     """Return amqp-broker's answers by question."""
-    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"))
+    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), profile="3.13")
     broker.start()
     try:
         yield play(Api(broker))

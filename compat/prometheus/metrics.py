@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from compat.brokers import BrokerProcess
+from compat.oracle.records import is_same
 
 FAMILIES: Final = [
     "queue_coarse_metrics",
@@ -132,5 +133,5 @@ def compare(rabbitmq: Families, amqp_broker: Families) -> Iterator[str]:
             yield f"{name}: labels {there['labels']}, here {here['labels']}"
         left, right = there["values"], here["values"]
         for key in sorted({*left, *right}):
-            if left.get(key) != right.get(key):
+            if not is_same(left.get(key), right.get(key)):
                 yield f"{name} {key}: {left.get(key)}, here {right.get(key)}"

@@ -25,7 +25,7 @@ def recorded() -> Seen:
 @pytest.fixture(scope="module")
 def amqp_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Families]]:
     """Return amqp-broker's metrics by form."""
-    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"))
+    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), profile="3.13")
     broker.start()
     connection = use(broker)
     yield {form: scrape(broker.prometheus_port, path) for form, path in FORMS.items()}

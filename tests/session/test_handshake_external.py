@@ -23,7 +23,7 @@ MECHANISMS = "PLAIN AMQPLAIN EXTERNAL"
 
 
 def certificate_of(login_name: str | None) -> Tls:
-    return Tls("tlsv1.3", "any", "aes_256_gcm", "aead", "O=client,CN=anna", "CN=ca", "a - b", login_name)
+    return Tls("tlsv1.3", "any", "aes_256_gcm", "aead", "O=client,CN=anna", "CN=ca", "a - b", "5", login_name)
 
 
 @pytest.fixture

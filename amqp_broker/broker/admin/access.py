@@ -145,10 +145,11 @@ def encode_hash(password_hash: bytes) -> str:
     return base64.b64encode(password_hash).decode()
 
 
-def decode_hash(text: str, algorithm: str = SHA256) -> bytes:
+def decode_hash(text: str, algorithm: str = SHA256, *, takes_any_length: bool = False) -> bytes:
     """Return a password hash from definitions or the HTTP API; with "", no password is accepted.
 
-    Raises InvalidParameter for an unknown algorithm, for invalid base64, and for a wrong length.
+    Raises InvalidParameter for an unknown algorithm, for invalid base64, and for a wrong length. With
+    `takes_any_length`, a hash of a wrong length is returned, too; it accepts no password.
     """
     hashing = HASHING_ALGORITHMS.get(algorithm)
     if hashing is None:
@@ -158,7 +159,7 @@ def decode_hash(text: str, algorithm: str = SHA256) -> bytes:
     except (binascii.Error, ValueError):
         raise InvalidParameter("password hash is not base64") from None
     expected = SALT_BYTES + hashing().digest_size
-    if password_hash and len(password_hash) != expected:
+    if password_hash and len(password_hash) != expected and not takes_any_length:
         raise InvalidParameter(
             f"password hash has {len(password_hash)} octets; salt and hash of {algorithm} have {expected}"
         )

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from amqp_broker.broker.peer import Peer, Tls
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.settings.profiles import Profile
 
 EVENT_EXCHANGE: Final = "amq.rabbitmq.event"
+LOG_EXCHANGE: Final = "amq.rabbitmq.log"
 # The user of changes without a request: expiry, and deletion together with another object.
 INTERNAL_USER: Final = "rmq-internal"
 # Sent as arrays of Erlang's terms, which is how RabbitMQ holds them.
@@ -36,8 +38,10 @@ _CERTIFICATE: Final = ("peer_cert_validity", "peer_cert_subject", "peer_cert_iss
 _TLS: Final = ("ssl_hash", "ssl_cipher", "ssl_key_exchange", "ssl_protocol", *_CERTIFICATE)
 
 
-def event_exchange(vhost: str) -> Exchange:
-    return TopicExchange(vhost, EVENT_EXCHANGE, is_internal=True)
+def internal_exchanges(vhost: str, profile: Profile) -> dict[str, Exchange]:
+    """Return the exchanges that only the default vhost has: that of events and, in 4.3, that of the log."""
+    names = (EVENT_EXCHANGE, LOG_EXCHANGE) if profile.release >= (4, 3) else (EVENT_EXCHANGE,)
+    return {name: TopicExchange(vhost, name, is_internal=True) for name in names}
 
 
 class Events:
@@ -248,7 +252,7 @@ class Events:
         self.emit_action(
             "consumer.created",
             arguments=consumer.arguments,
-            prefetch_count=consumer.prefetch,
+            prefetch_count=consumer.channel_prefetch,
             queue=consumer.queue.name,
             vhost=consumer.queue.vhost.name,
             channel=channel_name(consumer.connection, consumer.number),

@@ -28,7 +28,8 @@ class Consumer(ABC):
     """A subscription to a queue; it is among the ready consumers of the queue exactly while `is_taking`.
 
     `number` is that of its channel. `prefetch` is the number of unacked deliveries that it may have (0 for any number),
-    `in_flight` the number that it has; `is_full` is set while they are equal. `delivered` counts all its deliveries.
+    `in_flight` the number that it has; `is_full` is set while they are equal. `channel_prefetch` is the limit of its
+    channel, which a consumer without acknowledgements does not have. `delivered` counts all its deliveries.
     """
 
     __slots__ = (
@@ -36,6 +37,7 @@ class Consumer(ABC):
         "_collected_delivered",
         "_collected_redelivered",
         "arguments",
+        "channel_prefetch",
         "connection",
         "counts",
         "delivered",
@@ -60,6 +62,7 @@ class Consumer(ABC):
         self.tag = attributes.tag
         self.no_ack = attributes.no_ack
         self.is_exclusive = attributes.is_exclusive
+        self.channel_prefetch = attributes.prefetch
         self.prefetch = 0 if attributes.no_ack else attributes.prefetch
         self.priority = attributes.priority
         self.arguments = attributes.arguments

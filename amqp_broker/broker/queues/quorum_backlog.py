@@ -93,6 +93,15 @@ class QuorumBacklog(Backlog):
         in_buffers = sum(buffer.ready_bytes for buffer in self._levels)
         return in_buffers + sum(message.body_bytes for _, message in self._returned)
 
+    @property
+    def returned_count(self) -> int:
+        """The number of returned messages."""
+        return len(self._returned)
+
+    def level_counts(self) -> dict[int, int]:
+        """Return the number of messages that were not returned, by level of priority, where there are any."""
+        return {level: len(buffer) for level, buffer in enumerate(self._levels) if len(buffer)}
+
     def _new_position(self, priority: int | None) -> int:
         position = self._next * LEVELS + self.order.level(priority)
         self._next += 1

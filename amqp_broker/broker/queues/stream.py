@@ -39,6 +39,10 @@ class Reader:
         self.messages: list[Message] = []
 
 
+# RabbitMQ's size of a segment.
+SEGMENT_BYTES: Final = 500_000_000
+
+
 class StreamQueue(Queue):
     """A stream. Its ready consumers are those with credit, whether there are messages for them or not."""
 
@@ -59,6 +63,11 @@ class StreamQueue(Queue):
     def ready_count(self) -> int:
         """Number of messages that can be read."""
         return self.log.count
+
+    @property
+    def segment_count(self) -> int:
+        """The number of files that RabbitMQ would have at least: there is one more for each full one."""
+        return max(1, -(-self.log.content_bytes // (self.settings.segment_bytes_max or SEGMENT_BYTES)))
 
     def keep(self, range_id: int | None) -> None:
         journal = self.vhost.broker.journal

@@ -14,6 +14,7 @@ from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_channel import Channel
 
 endpoints = Endpoints()
@@ -32,7 +33,7 @@ def message_stats_of(channel: Channel) -> dict[str, int]:
     return channel.counts.message_stats()
 
 
-def channel_row(channel: Channel, node: str, statistics: Statistics) -> dict[str, Any]:
+def channel_row(channel: Channel, broker: Broker, statistics: Statistics) -> dict[str, Any]:
     """Return the row of a channel."""
     connection = channel.connection
     user = connection.user.name if connection.user is not None else ""
@@ -46,13 +47,12 @@ def channel_row(channel: Channel, node: str, statistics: Statistics) -> dict[str
         },
         "consumer_count": len(channel.consumers),
         "garbage_collection": GARBAGE_COLLECTION,
-        "global_prefetch_count": channel.prefetch_total,
         "idle_since": iso_time(channel.idle_since_ms),
         "messages_unacknowledged": channel.messages_unacknowledged,
         "messages_uncommitted": channel.messages_uncommitted,
         "messages_unconfirmed": channel.messages_unconfirmed,
         "name": channel.name,
-        "node": node,
+        "node": broker.node,
         "number": channel.number,
         "pending_raft_commands": 0,
         "prefetch_count": channel.prefetch,
@@ -64,6 +64,10 @@ def channel_row(channel: Channel, node: str, statistics: Statistics) -> dict[str
         "user_who_performed_action": user,
         "vhost": channel.vhost.name,
     }
+    if broker.profile.release < (4, 0):
+        row["global_prefetch_count"] = channel.prefetch_total
+    if broker.profile.release >= (4, 3):
+        row["cached_segments"] = 0
     if stats := statistics.of(channel, "message_stats", message_stats_of):
         row["message_stats"] = stats
     return row
@@ -72,22 +76,24 @@ def channel_row(channel: Channel, node: str, statistics: Statistics) -> dict[str
 @endpoints.on("GET /api/channels", "GET /api/vhosts/{vhost}/channels", tag=MANAGEMENT, query=ListQuery)
 def all_channels(request: Request) -> Any:
     """List open channels, of one vhost or of all."""
+    broker, statistics = request.broker, Statistics(request)
     if not request.wants_stats:
-        raise bad_request("Stats in management UI are disabled on this node")
-    node, statistics = request.broker.node, Statistics(request)
-    return listed(request, visible(request), lambda channel: channel_row(channel, node, statistics))
+        if broker.profile.release < (4, 3):
+            raise bad_request("Stats in management UI are disabled on this node")
+        return listed(request, (), dict)
+    return listed(request, visible(request), lambda channel: channel_row(channel, broker, statistics))
 
 
 @endpoints.on("GET /api/channels/{name}", tag=MANAGEMENT)
 def one(request: Request) -> dict[str, Any]:
     """Return a channel with its consumers, and its counters by exchange and queue."""
-    node = request.broker.node
-    for channel in request.broker.channels():
+    broker = request.broker
+    for channel in broker.channels():
         if channel.name == request.path["name"]:
             require_owner(request.user, channel.connection.user)
             return {
-                **channel_row(channel, node, Statistics(request)),
-                "consumer_details": [consumer_row(consumer, node) for consumer in channel.consumers.values()],
+                **channel_row(channel, broker, Statistics(request)),
+                "consumer_details": [consumer_row(consumer, broker) for consumer in channel.consumers.values()],
                 "publishes": [
                     {
                         "exchange": {"name": exchange.name, "vhost": exchange.vhost},

@@ -15,6 +15,7 @@ from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
 
 endpoints = Endpoints()
@@ -25,6 +26,13 @@ REASON_BYTES_MAX: Final = 200
 TLS_FACTS: Final = (
     *("ssl_protocol", "ssl_key_exchange", "ssl_cipher", "ssl_hash"),
     *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
+)
+# Figures that change, which RabbitMQ 4.3 leaves out of a list without statistics.
+CHANGING: Final = frozenset(
+    (
+        *("channels", "garbage_collection", "recv_cnt", "recv_oct", "recv_oct_details", "reductions"),
+        *("reductions_details", "send_cnt", "send_oct", "send_oct_details", "send_pend", "state"),
+    )
 )
 
 
@@ -46,7 +54,7 @@ def octets_of(connection: Connection) -> dict[str, int]:
     return {"recv_oct": connection.received_bytes, "send_oct": connection.sent_bytes}
 
 
-def connection_row(connection: Connection, node: str, statistics: Statistics) -> dict[str, Any]:
+def connection_row(connection: Connection, broker: Broker, statistics: Statistics) -> dict[str, Any]:
     """Return the row of a connection with statistics."""
     properties = json_of(connection.client_properties)
     row = {
@@ -59,7 +67,7 @@ def connection_row(connection: Connection, node: str, statistics: Statistics) ->
         "garbage_collection": GARBAGE_COLLECTION,
         "host": connection.host,
         "name": connection.name,
-        "node": node,
+        "node": broker.node,
         "peer_host": connection.peer_host,
         "peer_port": connection.peer_port,
         "port": connection.port,
@@ -71,7 +79,7 @@ def connection_row(connection: Connection, node: str, statistics: Statistics) ->
         "send_cnt": connection.sent_count,
         "send_pend": 0,
         "ssl": connection.tls is not None,
-        **{name: getattr(connection.tls, name, None) for name in TLS_FACTS},
+        **{name: getattr(connection.tls, name, None) for name in _tls_facts(broker)},
         "state": connection.status,
         "timeout": connection.heartbeat_s,
         "type": "network",
@@ -82,6 +90,10 @@ def connection_row(connection: Connection, node: str, statistics: Statistics) ->
     if "connection_name" in properties:
         row["user_provided_name"] = properties["connection_name"]
     return row
+
+
+def _tls_facts(broker: Broker) -> tuple[str, ...]:
+    return (*TLS_FACTS, "peer_cert_serial_number") if broker.profile.release >= (4, 3) else TLS_FACTS
 
 
 def tracked_row(connection: Connection, node: str) -> dict[str, Any]:
@@ -97,11 +109,17 @@ def tracked_row(connection: Connection, node: str) -> dict[str, Any]:
 @endpoints.on("GET /api/connections", "GET /api/vhosts/{vhost}/connections", tag=MANAGEMENT, query=ListQuery)
 def all_connections(request: Request) -> Any:
     """List open connections, of one vhost or of all."""
-    node = request.broker.node
+    broker, statistics = request.broker, Statistics(request)
+
+    def brief(connection: Connection) -> dict[str, Any]:
+        if broker.profile.release < (4, 3):
+            return tracked_row(connection, broker.node)
+        row = connection_row(connection, broker, statistics)
+        return {name: value for name, value in row.items() if name not in CHANGING}
+
     if not request.wants_stats:
-        return listed(request, visible(request), lambda connection: tracked_row(connection, node))
-    statistics = Statistics(request)
-    return listed(request, visible(request), lambda connection: connection_row(connection, node, statistics))
+        return listed(request, visible(request), brief)
+    return listed(request, visible(request), lambda connection: connection_row(connection, broker, statistics))
 
 
 def _connection(request: Request) -> Connection:
@@ -116,7 +134,8 @@ def _connection(request: Request) -> Connection:
 @endpoints.on("GET /api/connections/{name}", tag=MANAGEMENT)
 def one(request: Request) -> dict[str, Any]:
     """Return a connection."""
-    return connection_row(_connection(request), request.broker.node, Statistics(request))
+    row = connection_row(_connection(request), request.broker, Statistics(request))
+    return row | {name: "" for name in _tls_facts(request.broker) if row[name] is None}
 
 
 @endpoints.on("DELETE /api/connections/{name}", tag=MANAGEMENT)
@@ -129,9 +148,9 @@ def close(request: Request) -> Any:
 @endpoints.on("GET /api/connections/{name}/channels", tag=MANAGEMENT, query=ListQuery)
 def channels(request: Request) -> Any:
     """List the channels of a connection."""
-    node, statistics = request.broker.node, Statistics(request)
+    broker, statistics = request.broker, Statistics(request)
     return listed(
-        request, _connection(request).channels.values(), lambda channel: channel_row(channel, node, statistics)
+        request, _connection(request).channels.values(), lambda channel: channel_row(channel, broker, statistics)
     )
 
 

@@ -10,6 +10,7 @@ from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
 
@@ -29,27 +30,31 @@ def channel_details(connection: Peer, number: int, node: str) -> dict[str, Any]:
     }
 
 
-def consumer_row(consumer: Consumer, node: str) -> dict[str, Any]:
+def consumer_row(consumer: Consumer, broker: Broker) -> dict[str, Any]:
     """Return the row of a consumer."""
-    return {
+    row = {
         "ack_required": not consumer.no_ack,
         "active": consumer.is_active,
         "activity_status": consumer.activity_status,
         "arguments": json_of(consumer.arguments),
-        "channel_details": channel_details(consumer.connection, consumer.number, node),
+        "channel_details": channel_details(consumer.connection, consumer.number, broker.node),
         "consumer_tag": consumer.tag,
         "exclusive": consumer.is_exclusive,
-        "prefetch_count": consumer.prefetch,
+        "prefetch_count": consumer.channel_prefetch,
         "queue": {"name": consumer.queue.name, "vhost": consumer.queue.vhost.name},
     }
+    if broker.profile.release >= (4, 0):
+        own_ms = consumer.queue.settings.consumer_timeout_ms
+        row["consumer_timeout"] = broker.settings.consumer_timeout_ms if own_ms is None else own_ms
+    return row
 
 
 @endpoints.on("GET /api/consumers", "GET /api/consumers/{vhost}", tag=MANAGEMENT)
 def all_consumers(request: Request) -> list[dict[str, Any]]:
     """List consumers, of one vhost or of all; without the tag monitoring only the user's own."""
-    node, sees_all = request.broker.node, has_tag(request.user, MONITORING)
+    sees_all = has_tag(request.user, MONITORING)
     return [
-        consumer_row(consumer, node)
+        consumer_row(consumer, request.broker)
         for vhost in request.vhosts
         for queue in vhost.queues.values()
         for consumer in queue.consumers

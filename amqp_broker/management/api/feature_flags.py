@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
-from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, require_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
@@ -50,9 +50,11 @@ DEPRECATED: Final = {
 }
 
 
-@endpoints.on("GET /api/feature-flags", tag=ADMINISTRATOR, query=ListQuery)
+@endpoints.on("GET /api/feature-flags", tag=MANAGEMENT, query=ListQuery)
 def flags(request: Request) -> Any:
     """List feature flags."""
+    if request.broker.profile.release < (4, 0):
+        require_tag(request.user, ADMINISTRATOR)
     return listed_rows(
         request,
         [

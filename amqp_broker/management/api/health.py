@@ -40,7 +40,9 @@ def failed(reason: str, **more: object) -> Answer:
 @endpoints.on(
     f"{_CHECK}virtual-hosts",
     f"{_CHECK}metadata-store/initialized",
+    f"{_LEADERS}all-vhosts/",
     f"{_LEADERS}all-vhosts/pattern/{{pattern}}",
+    f"{_CHECK}reached-target-cluster-size",
     tag=MANAGEMENT,
 )
 @endpoints.on(f"{_CHECK}is-in-service", "GET /_broker/livez", tag=PUBLIC)
@@ -49,9 +51,17 @@ def fine(request: Request) -> Any:
     return OK
 
 
-@endpoints.on(f"{_CHECK}node-is-mirror-sync-critical", f"{_CHECK}node-is-quorum-critical", tag=MANAGEMENT)
+@endpoints.on(f"{_CHECK}node-is-quorum-critical", tag=MANAGEMENT)
 def alone(request: Request) -> Any:
     """Succeed: there are no other nodes."""
+    return ALONE
+
+
+@endpoints.on(f"{_CHECK}node-is-mirror-sync-critical", tag=MANAGEMENT)
+def no_mirrors(request: Request) -> Any:
+    """Succeed with RabbitMQ 3: there are no other nodes. RabbitMQ 4 has no mirrors (404)."""
+    if request.broker.profile.release >= (4, 0):
+        raise not_found()
     return ALONE
 
 
@@ -94,9 +104,10 @@ def protocol_listener(request: Request) -> Any:
     asked = request.path["protocol"].lower()
     protocol = PROTOCOLS.get(asked, asked)
     protocols = [listener.protocol for listener in request.node.listeners()]
+    takes_lists = request.broker.profile.release >= (4, 3)
     if protocol in protocols:
-        return {"status": "ok", "protocol": protocol}
-    return failed("No active listener", missing=protocol, protocols=protocols)
+        return {"status": "ok", **({"protocols": protocols} if takes_lists else {"protocol": protocol})}
+    return failed("No active listener", missing=[protocol] if takes_lists else protocol, protocols=protocols)
 
 
 @endpoints.on(f"{_CHECK}certificate-expiration/{{within}}/{{unit}}", tag=MANAGEMENT)
@@ -142,7 +153,7 @@ def metadata_store(request: Request) -> Any:
     return OK
 
 
-@endpoints.on(f"{_LEADERS}vhost/{{vhost}}/pattern/{{pattern}}", tag=MANAGEMENT)
+@endpoints.on(f"{_LEADERS}vhost/{{vhost}}/", f"{_LEADERS}vhost/{{vhost}}/pattern/{{pattern}}", tag=MANAGEMENT)
 def leaders_in_vhost(request: Request) -> Any:
     """Check that a vhost exists: the one node leads all quorum queues."""
     if request.path["vhost"] not in request.broker.vhosts:

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
-from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_term, validation_failed
-from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_term, no_such, not_found, validation_failed
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, require_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
@@ -56,6 +56,8 @@ def delete_of_vhost(request: Request) -> Answer:
 @endpoints.on("GET /api/user-limits", "GET /api/user-limits/{user}", tag=MANAGEMENT, query=ListQuery)
 def of_users(request: Request) -> Any:
     """List the limits of users."""
+    if request.broker.profile.release >= (4, 3):
+        require_tag(request.user, ADMINISTRATOR)
     users = sorted(request.broker.users.items())
     if "user" in request.path:
         users = [("", request.broker.users.named(request.path["user"]))]
@@ -78,7 +80,9 @@ def put_of_user(request: Request) -> Answer:
 @endpoints.on("DELETE /api/user-limits/{user}/{name}", tag=ADMINISTRATOR)
 def delete_of_user(request: Request) -> Answer:
     """Remove a limit of a user."""
-    user = request.broker.users.named(request.path["user"])
+    user = request.broker.users.get(request.path["user"])
+    if user is None:
+        raise no_such("vhost_not_found") if request.broker.profile.release >= (4, 0) else not_found()
     if request.path["name"] in user.limits.given:
         request.broker.users.clear_limit(user, request.path["name"])
     return NO_CONTENT

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import SALT_BYTES, encode_hash, hash_password
-from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, unauthenticated
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, not_found, unauthenticated
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
@@ -37,7 +37,9 @@ class Credentials(Struct):
 
 @endpoints.on("GET /api/auth", tag=PUBLIC)
 def login_methods(request: Request) -> dict[str, Any]:
-    """Return the login methods of the web page, which exclude OAuth."""
+    """Return the login methods of the web page, which exclude OAuth (404 as RabbitMQ 4.3)."""
+    if request.broker.profile.release >= (4, 3):
+        raise not_found()
     return {"oauth_enabled": False}
 
 
@@ -50,10 +52,16 @@ def log_in(request: Request) -> Answer:
         form = {}
     name, password = form.get("username", [""])[0], form.get("password", [""])[0]
     if not name:
-        raise unauthenticated("Login failed")
+        raise unauthenticated("Not_Authorized" if request.broker.profile.release >= (4, 0) else "Login failed")
     credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
     login(request.broker, f"Basic {credentials}", MANAGEMENT, "")
     return Answer(200, "ok", {"Set-Cookie": f"auth={credentials}; Version=1"})
+
+
+@endpoints.on("DELETE /api/login", tag=PUBLIC)
+def log_out(request: Request) -> Answer:
+    """Do nothing: there is no session that could end."""
+    return NO_CONTENT
 
 
 def _hashed(request: Request, password: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ from amqp_broker.management.http.answers import (
     Refusal,
     bad_request,
     bad_term,
+    no_such,
     not_authorised,
     not_found,
 )
@@ -152,9 +153,12 @@ def channel_refusal(error: AMQPError) -> Refusal:
 @endpoints.on("POST /api/exchanges/{vhost}/{name}/publish", tag=MANAGEMENT, body=NewMessage, statuses=(200,))
 def publish(request: Request) -> dict[str, Any]:
     """Publish a message; `routed` in the answer says whether it reached a queue."""
-    if request.path["vhost"] not in request.broker.vhosts:
-        raise not_authorised("Access refused.")
+    broker, is_newer = request.broker, request.broker.profile.release >= (4, 0)
+    if request.path["vhost"] not in broker.vhosts:
+        raise no_such("vhost_not_found") if is_newer else not_authorised("Access refused.")
     vhost = entered_vhost(request)
+    if is_newer and request.exchange_name() not in vhost.exchanges:
+        raise no_such("exchange_not_found")
     given = request.read(NewMessage)
     payload = _payload(given.payload, given.payload_encoding)
     try:
@@ -216,6 +220,8 @@ def get(request: Request) -> list[dict[str, Any]]:
     vhost = entered_vhost(request)
     given = request.read(GetOptions)
     name = request.path["queue"]
+    if name not in vhost.queues and request.broker.profile.release >= (4, 0):
+        raise no_such("queue_not_found")
     try:
         request.user.require("read", vhost.name, "queue", name)
         queue = vhost.queue(name)

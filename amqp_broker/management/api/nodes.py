@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import ssl
 from typing import Any, Final
 
 from amqp_broker.management.api.overview import churn, contexts, exchange_type_rows
@@ -47,6 +49,11 @@ MECHANISMS: Final = {
     "EXTERNAL": "TLS peer verification-based authentication plugin. "
     "Used in combination with the EXTERNAL SASL mechanism.",
 }
+DEMO_MECHANISM: Final = {
+    "name": "RABBIT-CR-DEMO",
+    "description": "RabbitMQ Demo challenge-response authentication mechanism",
+    "enabled": False,
+}
 PLUGINS: Final = (
     "rabbitmq_consistent_hash_exchange",
     "rabbitmq_delayed_message_exchange",
@@ -55,6 +62,13 @@ PLUGINS: Final = (
     "rabbitmq_prometheus",
     "rabbitmq_random_exchange",
     "rabbitmq_recent_history_exchange",
+    "rabbitmq_shovel",
+    "rabbitmq_shovel_management",
+)
+# RabbitMQ's tables of statistics, whose waiting changes it counts.
+METRICS: Final = (
+    *("connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted"),
+    *("vhost_deleted", "node_node_deleted", "channel_consumer_deleted"),
 )
 
 
@@ -67,7 +81,8 @@ def node_row(request: Request) -> dict[str, Any]:
         "auth_mechanisms": [
             {"name": name, "description": MECHANISMS.get(name, ""), "enabled": True}
             for name in broker.profile.auth_mechanisms.split()
-        ],
+        ]
+        + [DEMO_MECHANISM],
         "cluster_links": [],
         "config_files": [],
         "contexts": [
@@ -84,14 +99,14 @@ def node_row(request: Request) -> dict[str, Any]:
         "mem_alarm": "memory" in broker.alarms,
         "mem_calculation_strategy": "rss",
         "mem_limit": node.memory_limit(),
-        "metrics_gc_queue_length": {},
+        "metrics_gc_queue_length": dict.fromkeys(METRICS, 0),
         "name": broker.node,
         "net_ticktime": 60,
         "os_pid": str(node.process_id()),
         "partitions": [],
         "proc_total": 1,
         "processors": node.processors(),
-        "ra_open_file_metrics": {},
+        "ra_open_file_metrics": {"ra_log_wal": 0, "ra_log_segment_writer": 0},
         "rates_mode": "detailed",
         "run_queue": 0,
         "running": True,
@@ -100,6 +115,13 @@ def node_row(request: Request) -> dict[str, Any]:
         "type": "disc",
         "uptime": node.real_now() - node.started_at_ms,
     }
+    if broker.profile.release >= (4, 3):
+        row |= {
+            "rabbitmq_version": broker.profile.version,
+            "erlang_version": "0",
+            "erlang_full_version": f"Python {platform.python_version()}",
+            "crypto_lib_version": ssl.OPENSSL_VERSION,
+        }
     used = {
         "disk_free": node.disk_free(),
         "fd_used": fd_used,
@@ -128,20 +150,6 @@ def one(request: Request) -> dict[str, Any]:
     """Return memory, disk, descriptors and uptime of the node."""
     request.require_node()
     return node_row(request)
-
-
-@endpoints.on("GET /api/nodes/{node}/memory", tag=MONITORING)
-def memory(request: Request) -> dict[str, Any]:
-    """Return the use of memory."""
-    request.require_node()
-    used = request.node.memory_used()
-    return {
-        "memory": {
-            "other_proc": used,
-            "strategy": "rss",
-            "total": {"rss": used, "allocated": used, "erlang": used},
-        }
-    }
 
 
 @endpoints.on("GET /api/config/effective", tag=ADMINISTRATOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import ssl
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from amqp_broker.management.http.request import Request
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
+    from amqp_broker.management.node import Listener
     from amqp_broker.management.rates import Rates
 
 endpoints = Endpoints()
@@ -35,6 +37,8 @@ DESCRIPTIONS: Final = {
     "x-local-random": "Picks one random local binding (queue) to route via (to).",
     "x-modulus-hash": "Modulus Hashing Exchange",
 }
+# RabbitMQ's options of AMQP sockets.
+AMQP_SOCKET: Final = {"backlog": 128, "nodelay": True, "linger": [True, 0], "exit_on_close": False}
 # Counters in `churn_rates`.
 CHURN: Final = {
     "channel_closed": "channels_closed",
@@ -70,7 +74,7 @@ def contexts(request: Request) -> list[dict[str, Any]]:
             "path": "/",
             "ip": listener.host,
             "port": str(listener.port),
-            "cowboy_opts": "[]",
+            "cowboy_opts": "[{sendfile,false}]",
             "ssl_opts": [],
         }
         for listener in request.node.listeners()
@@ -130,7 +134,6 @@ def overview(request: Request) -> dict[str, Any]:
         "node_tags": {},
         "default_queue_type": broker.settings.default_queue_type,
         "is_op_policy_updating_enabled": True,
-        "release_series_support_status": "supported",
         # There is no Erlang; Python's version takes the place of its system version.
         "erlang_version": "0",
         "erlang_full_version": f"Python {platform.python_version()}",
@@ -139,11 +142,16 @@ def overview(request: Request) -> dict[str, Any]:
         "object_totals": object_totals(request, vhosts),
         "node": broker.node,
     }
+    if broker.profile.release < (4, 0):
+        row["release_series_support_status"] = "supported"
+    if broker.profile.release >= (4, 3):
+        row["crypto_lib_version"] = ssl.OPENSSL_VERSION
+        row["require_definition_json_extension"] = False
     if request.wants_stats:
         row |= statistics_of(request, vhosts, sees_all)
     elif row["enable_queue_totals"]:
         row["queue_totals"] = with_details(queue_totals(vhosts))
-    if sees_all:
+    if sees_all and (request.wants_stats or broker.profile.release < (4, 0)):
         row["listeners"] = listeners(request)
         row["contexts"] = contexts(request)
     return row
@@ -151,13 +159,15 @@ def overview(request: Request) -> dict[str, Any]:
 
 def object_totals(request: Request, vhosts: Sequence[VHost]) -> dict[str, int]:
     """Return the numbers of objects that the user may see."""
-    return {
+    totals = {
         "connections": sum(1 for _ in connections.visible(request)),
-        "channels": sum(1 for _ in channels.visible(request)),
         "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
         "queues": sum(len(vhost.queues) for vhost in vhosts),
-        "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values()),
     }
+    if request.wants_stats or request.broker.profile.release < (4, 0):
+        totals["channels"] = sum(1 for _ in channels.visible(request))
+        totals["consumers"] = sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values())
+    return totals
 
 
 def statistics_of(request: Request, vhosts: Sequence[VHost], sees_all: bool) -> dict[str, Any]:
@@ -175,17 +185,26 @@ def statistics_of(request: Request, vhosts: Sequence[VHost], sees_all: bool) -> 
 
 def listeners(request: Request) -> list[dict[str, Any]]:
     """Return all listeners of the node."""
-    rows = (
-        {
-            "node": request.broker.node,
-            "protocol": listener.protocol,
-            "ip_address": listener.host,
-            "port": listener.port,
-            "socket_opts": [],
-        }
-        for listener in request.node.listeners()
-    )
+    rows = [_listener_row(request, listener) for listener in request.node.listeners()]
     return sorted(rows, key=lambda row: (row["protocol"], row["port"]))
+
+
+def _listener_row(request: Request, listener: Listener) -> dict[str, Any]:
+    row = {
+        "node": request.broker.node,
+        "protocol": listener.protocol,
+        "ip_address": listener.host,
+        "port": listener.port,
+        "socket_opts": [],
+    }
+    if request.broker.profile.release >= (4, 0):
+        if listener.protocol.startswith("amqp"):
+            row["socket_opts"] = AMQP_SOCKET
+        else:
+            row["socket_opts"] = {"cowboy_opts": {"sendfile": False}, "ip": listener.host, "port": listener.port}
+    if request.broker.profile.release >= (4, 3):
+        row["tls"] = listener.protocol in ("amqp/ssl", "https")
+    return row
 
 
 @endpoints.on("GET /api/whoami", tag=MANAGEMENT)

@@ -184,6 +184,8 @@ def put_topic_permission(request: Request) -> Answer:
     """Set the topic permission of a user at an exchange."""
     given = request.read(NewTopicPermission)
     user, vhost = _user_and_vhost_to_change(request)
+    if given.exchange not in vhost.exchanges and request.broker.profile.release >= (4, 3):
+        raise bad_term("no_such_exchange", given.exchange)
     is_new = all(name != vhost.name for name, _ in user.topic_permissions)
     permission = TopicPermission(given.write, given.read)
     request.broker.users.set_topic_permission(user, vhost.name, given.exchange, permission)

@@ -82,8 +82,10 @@ def put_policy(request: Request) -> Answer:
     try:
         vhost.policies.set(given)
     except InvalidParameter as error:
-        escaped = str(error).replace("<", "&lt;").replace(">", "&gt;")
-        raise validation_failed(escaped) from None
+        reason = str(error)
+        if request.broker.profile.release < (4, 3):
+            reason = reason.replace("<", "&lt;").replace(">", "&gt;")
+        raise validation_failed(reason) from None
     return CREATED if is_new else NO_CONTENT
 
 

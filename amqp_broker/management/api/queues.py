@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,13 +13,14 @@ from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.quorum_order import HIGH_MIN
 from amqp_broker.broker.queues.sizes import NOTHING, Sizes, memory_bytes, paged_count, ready_sizes, unacked_sizes
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.management.api.consumers import channel_details, consumer_row
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
 from amqp_broker.management.documents.values import json_of
-from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, not_found
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, no_such, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
@@ -85,12 +87,34 @@ def basic_row(queue: Queue, node: str) -> dict[str, Any]:
     if queue.type != "classic":
         row["leader"] = node
         row["members"] = row["online"] = [node]
+    if queue.vhost.broker.profile.release >= (4, 3):
+        row["internal"] = row["internal_owner"] = False
     return row
+
+
+def unchanging_row(queue: Queue, node: str) -> dict[str, Any]:
+    """Return the row of a queue in a list without statistics."""
+    row = basic_row(queue, node)
+    if queue.vhost.broker.profile.release >= (4, 3):
+        row.update(_policies_of(queue))
+        if isinstance(queue, QuorumQueue):
+            row["delivery_limit"] = _delivery_limit(queue)
+    return row
+
+
+def _policies_of(queue: Queue) -> dict[str, Any]:
+    policy, operator_policy = queue.policy, queue.operator_policy
+    return {
+        "effective_policy_definition": effective_definition(queue) if policy or operator_policy else {},
+        "operator_policy": operator_policy.name if operator_policy is not None else None,
+        "policy": policy.name if policy is not None else None,
+    }
 
 
 def totals_row(queue: Queue, node: str) -> dict[str, Any]:
     """Return the row of a queue with only the numbers of its messages."""
-    return {**basic_row(queue, node), **lengths_of(queue)}
+    row = {**basic_row(queue, node), **lengths_of(queue)}
+    return {name: value for name, value in row.items() if name not in ("internal", "internal_owner")}
 
 
 def lengths_of(queue: Queue) -> dict[str, int]:
@@ -113,24 +137,34 @@ class Rows:
         self._sample_max = sample_max
         self._node = request.broker.node
         self._statistics = Statistics(request)
+        self._release = request.broker.profile.release
+        self._publishers = Counter(
+            exchange for channel in request.broker.channels() for exchange in channel.counts.publishes
+        )
+
+    def brief(self, queue: Queue) -> dict[str, Any]:
+        """Return the row of a queue in a list: RabbitMQ 4 leaves out what is not set."""
+        row = self.row(queue)
+        if self._release >= (4, 0):
+            row = {name: value for name, value in row.items() if value is not None}
+            del row["garbage_collection"]
+        return row
 
     def row(self, queue: Queue) -> dict[str, Any]:
         """Return the row of a queue."""
-        policy, operator_policy = queue.policy, queue.operator_policy
         row = basic_row(queue, self._node)
         row["consumers"] = len(queue.consumers)
-        row["effective_policy_definition"] = effective_definition(queue) if policy or operator_policy else {}
+        row.update(_policies_of(queue))
         row["garbage_collection"] = GARBAGE_COLLECTION
         row["idle_since"] = iso_time(queue.idle_since_ms)
         row.update(self._statistics.of(queue, "lengths", lengths_of))
-        row["operator_policy"] = operator_policy.name if operator_policy is not None else None
-        row["policy"] = policy.name if policy is not None else None
         row["reductions"], row["reductions_details"] = 0, RATE
         if stats := self._statistics.of(queue, "message_stats", message_stats_of):
             row["message_stats"] = stats
         if isinstance(queue, StreamQueue):
             row["memory"] = memory_bytes(queue, NOTHING)
             row["readers"] = {row["node"]: len(queue.consumers)}
+            _add_stream_columns(row, queue, self._release)
             return row
         # Without a consumer RabbitMQ's 0 is an integer.
         capacity = queue.rotation.capacity if queue.consumers else 0
@@ -141,9 +175,13 @@ class Rows:
         row["message_bytes_ready"] = ready_size.body_bytes
         row["message_bytes_unacknowledged"] = unacked_size.body_bytes
         if isinstance(queue, QuorumQueue):
-            _add_quorum_columns(row, queue)
+            _add_quorum_columns(row, queue, self._release)
+            if self._release >= (4, 0):
+                row["publishers"] = sum(self._publishers[exchange] for exchange in queue.statistics.published_from)
         else:
             _add_classic_columns(row, queue, ready_size, unacked_size)
+            if self._release >= (4, 3):
+                del row["messages_paged_out"], row["message_bytes_paged_out"]
         return row
 
 
@@ -152,11 +190,34 @@ def _active_tag(queue: Queue) -> str | None:
     return active.tag if active is not None else None
 
 
-def _add_quorum_columns(row: dict[str, Any], queue: QuorumQueue) -> None:
+def _delivery_limit(queue: QuorumQueue) -> int | str:
     limit = queue.delivery_limit
-    row["delivery_limit"] = "unlimited" if limit is None else limit
+    return "unlimited" if limit is None else limit
+
+
+def _add_stream_columns(row: dict[str, Any], queue: StreamQueue, release: tuple[int, int]) -> None:
+    log = queue.log
+    if release >= (4, 0):
+        row["segments"] = queue.segment_count
+    if release >= (4, 3):
+        row["first_timestamp"] = log.head_at(log.first).timestamp_ms if log.count else 0
+
+
+def _add_quorum_columns(row: dict[str, Any], queue: QuorumQueue, release: tuple[int, int]) -> None:
+    row["delivery_limit"] = _delivery_limit(queue)
     row["open_files"] = {row["node"]: 0}
-    row["single_active_consumer_ctag"] = _active_tag(queue)
+    row["single_active_consumer_tag" if release >= (4, 0) else "single_active_consumer_ctag"] = _active_tag(queue)
+    by_level = queue.backlog.level_counts()
+    if release >= (4, 0):
+        row["messages_ready_returned"] = queue.backlog.returned_count
+    if release >= (4, 3):
+        row["delayed_retry"] = "disabled"
+        row["messages_delayed"] = 0
+        row["messages_by_priority"] = {str(level): count for level, count in by_level.items()}
+        row["messages_active_priorities"] = len(by_level)
+    elif release >= (4, 0):
+        row["messages_ready_high"] = sum(count for level, count in by_level.items() if level >= HIGH_MIN)
+        row["messages_ready_normal"] = sum(by_level.values()) - row["messages_ready_high"]
     # All messages are on the disk, and RabbitMQ counts none as in memory.
     row["messages_persistent"] = queue.ready_count + queue.unacked_count
     row["message_bytes_persistent"] = row["message_bytes"]
@@ -187,7 +248,7 @@ def _add_classic_columns(row: dict[str, Any], queue: Queue, ready_size: Sizes, u
 def all_queues(request: Request) -> Any:
     """List queues and streams, of one vhost or of all."""
     queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
-    brief, totals = partial(basic_row, node=request.broker.node), partial(totals_row, node=request.broker.node)
+    brief, totals = partial(unchanging_row, node=request.broker.node), partial(totals_row, node=request.broker.node)
     if not request.wants_stats:
         with_totals = request.query.get("enable_queue_totals") == "true"
         return listed(request, queues, totals if with_totals else brief)
@@ -195,7 +256,14 @@ def all_queues(request: Request) -> Any:
     if asked and asked <= CHEAP_COLUMNS and "columns" in request.query:
         return listed(request, queues, totals)
     rows = Rows(request, SAMPLE_IN_LIST)
-    return listed(request, queues, rows.row, brief=brief, brief_columns=BRIEF_COLUMNS)
+    return listed(request, queues, rows.brief, brief=brief, brief_columns=BRIEF_COLUMNS)
+
+
+@endpoints.on("GET /api/queues/detailed", tag=MANAGEMENT, query=ListQuery)
+def detailed_queues(request: Request) -> Any:
+    """List queues and streams of all vhosts with all columns."""
+    queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
+    return listed(request, queues, Rows(request, SAMPLE_IN_LIST).row)
 
 
 def _queue(request: Request) -> Queue:
@@ -221,7 +289,7 @@ def one(request: Request) -> dict[str, Any]:
         }
     return {
         **row,
-        "consumer_details": [consumer_row(consumer, node) for consumer in queue.consumers],
+        "consumer_details": [consumer_row(consumer, request.broker) for consumer in queue.consumers],
         "deliveries": [
             {
                 "channel_details": channel_details(channel.connection, channel.number, node),
@@ -275,8 +343,11 @@ def delete(request: Request) -> Any:
 
 @endpoints.on("POST /api/queues/{vhost}/{queue}/actions", tag=MANAGEMENT, body=QueueAction)
 def act_on_mirrors(request: Request) -> Answer:
-    """Do nothing: queues have no mirrors."""
+    """Do nothing with RabbitMQ 3: queues have no mirrors. RabbitMQ 4 knows no actions (400)."""
+    release = request.broker.profile.release
     if request.path["queue"] not in request.vhost.queues:
-        raise not_found()
-    request.read(QueueAction)
+        raise no_such("queue_not_found") if release >= (4, 0) else not_found()
+    action = request.read(QueueAction).action
+    if release >= (4, 0):
+        raise bad_term("unknown", action)
     return NO_CONTENT

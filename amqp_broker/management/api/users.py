@@ -83,7 +83,8 @@ def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
         raise bad_request("both_password_and_password_hash_are_provided")
     if given.password_hash is not None:
         octets_of_base64(given.password_hash)
-        return decode_hash(given.password_hash, algorithm), algorithm
+        is_newer = request.broker.profile.release >= (4, 0)
+        return decode_hash(given.password_hash, algorithm, takes_any_length=is_newer), algorithm
     if not given.password:
         return b"", algorithm
     return hash_password(given.password.encode(), request.broker.entropy(SALT_BYTES)), SHA256
@@ -98,8 +99,11 @@ def delete(request: Request) -> Answer:
 
 @endpoints.on("POST /api/users/bulk-delete", tag=ADMINISTRATOR, body=UsersToDelete)
 def bulk_delete(request: Request) -> Answer:
-    """Delete several users, up to the first that does not exist."""
+    """Delete several users; with RabbitMQ 3 up to the first that does not exist."""
+    is_newer = request.broker.profile.release >= (4, 0)
     for name in request.read(UsersToDelete).users:
+        if is_newer and isinstance(name, str) and name not in request.broker.users:
+            continue
         if not isinstance(name, str) or name not in request.broker.users:
             raise bad_term("no_such_user", name)
         request.broker.users.delete(name)

@@ -6,7 +6,7 @@ Source: rabbit_mgmt_wm_vhost.erl, rabbit_mgmt_wm_vhost_deletion_protection.erl, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -20,9 +20,15 @@ from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.http.shapes import OptionalFlag, Tags, Text, read_by
+from amqp_broker.management.http.shapes import OptionalFlag, Reader, read_by, tags, text
 
 endpoints = Endpoints()
+
+QUEUE_TYPES: Final = ("classic", "quorum", "stream")
+
+
+def _or_null(reader: Reader) -> Reader:
+    return lambda name, value: None if value is None else reader(name, value)
 
 
 def _queue_type(name: str, value: Any) -> str | None:
@@ -40,8 +46,8 @@ class VHostSettings(Struct):
         str | UnsetType | None, read_by(_queue_type, enum=["classic", "quorum", "stream"])
     ] = UNSET
     protected_from_deletion: OptionalFlag = None
-    description: Text | None = None
-    tags: Tags | None = None
+    description: Annotated[str | None, read_by(_or_null(text))] = None
+    tags: Annotated[list[str] | None, read_by(_or_null(tags), description="a list, or one text with commas")] = None
     tracing: OptionalFlag = None
 
 
@@ -67,9 +73,7 @@ def basic_row(vhost: VHost) -> dict[str, Any]:
     """Return the row of a vhost without statistics."""
     metadata = vhost.metadata
     queue_type = metadata.default_queue_type or "classic"
-    queues = vhost.queues.values()
-    ready, unacked = sum(queue.ready_count for queue in queues), sum(queue.unacked_count for queue in queues)
-    return {
+    row: dict[str, Any] = {
         "name": vhost.name,
         "description": metadata.description,
         "tags": list(metadata.tags),
@@ -82,10 +86,12 @@ def basic_row(vhost: VHost) -> dict[str, Any]:
         },
         "tracing": vhost.tracing.is_on,
         "cluster_state": {vhost.broker.node: "running"},
-        "messages": ready + unacked,
-        "messages_ready": ready,
-        "messages_unacknowledged": unacked,
     }
+    if vhost.queues or vhost.broker.profile.release < (4, 0):
+        queues = vhost.queues.values()
+        ready, unacked = sum(queue.ready_count for queue in queues), sum(queue.unacked_count for queue in queues)
+        row |= {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+    return row
 
 
 def message_stats_of(vhost: VHost) -> dict[str, int]:
@@ -117,11 +123,16 @@ def one(request: Request) -> dict[str, Any]:
 
 @endpoints.on("PUT /api/vhosts/{vhost}", tag=ADMINISTRATOR, body=VHostSettings)
 def put(request: Request) -> Answer:
-    """Create a vhost, with all permissions for its creator, or change its metadata."""
+    """Create a vhost, with all permissions for its creator, or set its metadata."""
     broker, name = request.broker, request.path["vhost"]
     given = request.read(VHostSettings)
     vhost = broker.vhosts.get(name)
     before = vhost.metadata if vhost is not None else Metadata()
+    if request.broker.profile.release >= (4, 0):
+        # What the body lacks is as in a new vhost.
+        before = Metadata(is_protected_from_deletion=before.is_protected_from_deletion)
+        if given.default_queue_type not in (UNSET, None, *QUEUE_TYPES):
+            raise bad_request(f"{given.default_queue_type} is not a valid queue type")
     metadata = _metadata(given, before)
     answer = NO_CONTENT
     if vhost is None:
@@ -164,7 +175,11 @@ def start(request: Request) -> Answer:
     """Do nothing: vhosts are always running."""
     request.vhost  # noqa: B018 # raises unless it exists
     if request.path["node"] != request.broker.node:
-        raise bad_request(f"Request to node {request.path['node']} failed with nodedown")
+        node = request.path["node"]
+        is_known_reason = request.broker.profile.release >= (4, 3)
+        raise bad_request(
+            f"Unknown node: {node}" if is_known_reason else f"Request to node {node} failed with nodedown"
+        )
     return NO_CONTENT
 
 

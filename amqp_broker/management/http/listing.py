@@ -21,6 +21,8 @@ Row = Mapping[str, Any]
 
 PAGE_SIZE: Final = 100
 PAGE_SIZE_MAX: Final = 500
+# A pattern of names.
+MATCHES_NOTHING: Final = "(?!)"
 DEFAULT_SORT: Final = ("vhost", "name")
 # Digits of an integer that are read as RabbitMQ does (list_to_integer).
 _DIGITS_MAX: Final = 18
@@ -54,8 +56,11 @@ class Page(NamedTuple):
     is_pattern: bool
 
 
-def page_of(query: ListQuery) -> Page | None:
-    """Return the page that a query asks for, or None for the whole list. Raise Refusal."""
+def page_of(query: ListQuery, release: tuple[int, int]) -> Page | None:
+    """Return the page that a query asks for, or None for the whole list. Raise Refusal.
+
+    An invalid pattern matches no name in this release of RabbitMQ, or is refused.
+    """
     number, size, name = query.page, query.page_size, query.name
     if number is None:
         return None
@@ -66,7 +71,9 @@ def page_of(query: ListQuery) -> Page | None:
             f"Invalid pagination parameters: page number {number}, page size {'undefined' if size is None else size}",
         )
     if query.use_regex and patterns.problem_of(name):
-        raise bad_request("Pagination parameters are invalid")
+        if release < (4, 3):
+            raise bad_request("Pagination parameters are invalid")
+        name = MATCHES_NOTHING
     return Page(number, size or PAGE_SIZE, name, query.use_regex)
 
 
@@ -94,7 +101,7 @@ def listed(
     `view` only those of the page.
     """
     query = request.read_query(ListQuery)
-    page, sort, is_reversed = page_of(query), query.sort, query.sort_reverse
+    page, sort, is_reversed = page_of(query, request.broker.profile.release), query.sort, query.sort_reverse
     order = _order_by((sort, *default_sort) if sort else default_sort)
     if page is None:
         rows = [view(thing) for thing in things]

@@ -1,7 +1,8 @@
 """Routing: the endpoints of a path, whose names may be any octets, percent-encoded.
 
 A segment is decoded once, after the path was split, so that `%2F` is a part of a name. `.` and `..` are resolved after
-decoding; an empty last segment does not count (cowboy_router.erl, split_path).
+decoding; an empty last segment does not count (cowboy_router.erl, split_path). An empty segment before it is the name
+of the default exchange.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from amqp_broker.management.http.endpoint import Endpoint
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # More than the path of any endpoint has.
 SEGMENTS_MAX: Final = 32
+# Paths with names of exchanges.
+WITH_EXCHANGES: Final = ("/api/exchanges/{vhost}/", "/api/bindings/{vhost}/")
 # Key of the segments that may be any name.
 _ANY: Final = ""
 
@@ -27,12 +30,13 @@ class BrokenPath(ValueError):
 class _Node:
     """A segment of the tree: the nodes below it, and the endpoints by method of a path that ends here."""
 
-    __slots__ = ("below", "by_method", "names")
+    __slots__ = ("below", "by_method", "may_name_default_exchange", "names")
 
     def __init__(self) -> None:
         self.below: dict[str, _Node] = {}
         self.by_method: dict[str, Endpoint] = {}
         self.names: list[str] = []
+        self.may_name_default_exchange = False
 
 
 class Paths:
@@ -49,6 +53,7 @@ class Paths:
                 node = node.below.setdefault(segment, _Node())
             if not node.by_method:
                 node.names = names
+                node.may_name_default_exchange = endpoint.path.startswith(WITH_EXCHANGES)
             assert names == node.names, f"{endpoint} has other names than the other methods of its path"
             node.by_method[endpoint.method] = endpoint
 
@@ -59,7 +64,9 @@ class Paths:
             return None
         values: list[str] = []
         end = _walk(self._root, segments, 0, values)
-        return None if end is None else (end.by_method, dict(zip(end.names, values, strict=True)))
+        if end is None or ("" in values and not end.may_name_default_exchange):
+            return None
+        return end.by_method, dict(zip(end.names, values, strict=True))
 
 
 def _walk(node: _Node, segments: list[str], at: int, values: list[str]) -> _Node | None:
@@ -67,9 +74,8 @@ def _walk(node: _Node, segments: list[str], at: int, values: list[str]) -> _Node
     if at == len(segments):
         return node if node.by_method else None
     segment = segments[at]
-    if not segment:
-        return None
-    if segment in node.below:
+    # The node below it for any name has the empty key, too.
+    if segment and segment in node.below:
         found = _walk(node.below[segment], segments, at + 1, values)
         if found is not None:
             return found

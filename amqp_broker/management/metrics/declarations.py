@@ -27,12 +27,17 @@ Objects: TypeAlias = Callable[[Scope], Iterable[tuple[tuple[str, ...], Any]]]
 
 
 class Metric(NamedTuple):
-    """A number of each object of a family; `value(object)` is None for an object without it."""
+    """A number of each object of a family; `value(object)` is None for an object without it.
+
+    Releases of RabbitMQ from `since` on and before `until` have it.
+    """
 
     name: str
     type: str
     help: str
     value: Callable[[Any], float | None]
+    since: tuple[int, int] = (3, 0)
+    until: tuple[int, int] = (99, 0)
 
 
 class Family(NamedTuple):
@@ -42,6 +47,11 @@ class Family(NamedTuple):
     labels: tuple[str, ...]
     objects: Objects
     metrics: tuple[Metric, ...]
+
+    def metrics_of(self, scope: Scope) -> list[Metric]:
+        """Return the metrics that the imitated release has."""
+        release = scope.broker.profile.release
+        return [metric for metric in self.metrics if metric.since <= release < metric.until]
 
 
 def label_writer(names: tuple[str, ...]) -> Callable[[tuple[str, ...]], str]:

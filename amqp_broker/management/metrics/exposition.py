@@ -16,8 +16,15 @@ from amqp_broker.management.http.auth import PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics.declarations import Family, Metric, Objects, Scope, label_writer
-from amqp_broker.management.metrics.node_metrics import GLOBAL_FAMILIES, IDENTITY_FAMILIES, NODE_FAMILIES
+from amqp_broker.management.metrics.memory_metrics import MEMORY_FAMILIES
+from amqp_broker.management.metrics.node_metrics import (
+    GLOBAL_FAMILIES,
+    IDENTITY_FAMILIES,
+    NODE_FAMILIES,
+    PROCESS_FAMILIES,
+)
 from amqp_broker.management.metrics.object_metrics import CLUSTER_FAMILIES, OBJECT_FAMILIES
+from amqp_broker.management.metrics.queue_metrics import UNSUMMED_FAMILIES
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX: Final = "rabbitmq_"
@@ -28,14 +35,22 @@ CLUSTER_PREFIX: Final = "rabbitmq_cluster_"
 def summed(request: Request) -> str:
     """Return all families, with the numbers of objects summed up."""
     scope = _scope(request, "aggregated")
-    return _text(_all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope), _sums(scope), _identity(scope))
+    node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
+    return _text(node, _sums(scope), _all("", PROCESS_FAMILIES, scope), _identity(scope))
 
 
 def per_object(request: Request) -> str:
     """Return all families, with the numbers of each object."""
     scope = _scope(request, "per-object")
     node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
-    return _text(node, _present(PREFIX, OBJECT_FAMILIES, scope), _identity(scope))
+    objects = _present(PREFIX, (*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), scope)
+    return _text(node, objects, _all("", PROCESS_FAMILIES, scope), _identity(scope))
+
+
+def memory_breakdown(request: Request) -> str:
+    """Return the use of memory by category."""
+    scope = _scope(request, "memory-breakdown")
+    return _text(_all(PREFIX, MEMORY_FAMILIES, scope), _identity(scope))
 
 
 def detailed(request: Request, names: Collection[str], vhosts: Collection[str] | None) -> str:
@@ -43,7 +58,7 @@ def detailed(request: Request, names: Collection[str], vhosts: Collection[str] |
     scope = _scope(request, "detailed", vhosts)
     objects, node, cluster = (
         [family for family in families if family.name in names]
-        for families in (OBJECT_FAMILIES, NODE_FAMILIES, CLUSTER_FAMILIES)
+        for families in ((*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), NODE_FAMILIES, CLUSTER_FAMILIES)
     )
     return _text(
         _present(DETAILED_PREFIX, objects, scope),
@@ -74,28 +89,34 @@ def _present(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[
 def _all(prefix: str, families: Iterable[Family], scope: Scope, *, with_empty: bool = True) -> Iterator[str]:
     known: dict[Objects, list[tuple[str, Any]]] = {}
     for family in families:
+        metrics = family.metrics_of(scope)
+        if not metrics:
+            continue
         objects = known.get(family.objects)
         if objects is None:
             write = label_writer(family.labels)
             objects = known[family.objects] = [(write(values), subject) for values, subject in family.objects(scope)]
         if not objects and not with_empty:
             continue
-        for metric in family.metrics:
+        for metric in metrics:
             yield from _head(prefix, metric)
             start, value_of = prefix + metric.name, metric.value
             for labels, subject in objects:
                 value = value_of(subject)
                 if value is not None:
-                    yield f"{start}{labels} {value}"
+                    yield f"{start}{labels} {value if value == value else 'NaN'}"
 
 
 def _sums(scope: Scope) -> Iterator[str]:
     for family in OBJECT_FAMILIES:
         objects = [subject for _, subject in family.objects(scope)]
-        for metric in family.metrics:
+        for metric in family.metrics_of(scope):
             yield from _head(PREFIX, metric)
-            values = (metric.value(subject) for subject in objects)
-            yield f"{PREFIX}{metric.name} {sum(value for value in values if value is not None)}"
+            values = [value for subject in objects if (value := metric.value(subject)) is not None]
+            total = sum(values)
+            # RabbitMQ has no sum of what no object has, either.
+            if total == total and (values or not objects):
+                yield f"{PREFIX}{metric.name} {total}"
 
 
 def _head(prefix: str, metric: Metric) -> tuple[str, str]:
@@ -127,6 +148,11 @@ def get_per_object(request: Request) -> Answer:
     return _answer(per_object(request))
 
 
+def get_memory_breakdown(request: Request) -> Answer:
+    """Return the use of memory by category."""
+    return _answer(memory_breakdown(request))
+
+
 def get_detailed(request: Request) -> Answer:
     """Return chosen families for each object, of some vhosts or of all."""
     vhosts = request.all_of("vhost")
@@ -138,5 +164,6 @@ def endpoints(is_per_object: bool) -> Endpoints:
     declared = Endpoints()
     declared.on("GET /metrics", tag=PUBLIC)(get_per_object if is_per_object else get_summed)
     declared.on("GET /metrics/per-object", tag=PUBLIC)(get_per_object)
+    declared.on("GET /metrics/memory-breakdown", tag=PUBLIC)(get_memory_breakdown)
     declared.on("GET /metrics/detailed", tag=PUBLIC, query=FamilyQuery)(get_detailed)
     return declared

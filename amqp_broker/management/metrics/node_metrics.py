@@ -69,6 +69,7 @@ NODE_FAMILIES: Final = (
                 UNTYPED,
                 "is 1 if file descriptor limit alarm is in effect",
                 lambda s: int("file_descriptor_limit" in s.broker.alarms),
+                until=(4, 3),
             ),
             Metric(
                 "alarms_free_disk_space_watermark",
@@ -89,7 +90,20 @@ NODE_FAMILIES: Final = (
         ("protocol",),
         _logins,
         (
-            Metric("auth_attempts_total", COUNTER, "Total number of authorization attempts", lambda a: a.total),
+            Metric(
+                "auth_attempts_total",
+                COUNTER,
+                "Total number of authorization attempts",
+                lambda a: a.total,
+                until=(4, 0),
+            ),
+            Metric(
+                "auth_attempts_total",
+                COUNTER,
+                "Total number of authentication attempts",
+                lambda a: a.total,
+                since=(4, 0),
+            ),
             Metric(
                 "auth_attempts_succeeded_total",
                 COUNTER,
@@ -131,7 +145,13 @@ NODE_FAMILIES: Final = (
         _scope,
         (
             Metric("process_open_fds", GAUGE, "Open file descriptors", lambda s: s.node.descriptors()[0]),
-            Metric("process_open_tcp_sockets", GAUGE, "Open TCP sockets", lambda s: len(s.broker.connections)),
+            Metric(
+                "process_open_tcp_sockets",
+                GAUGE,
+                "Open TCP sockets",
+                lambda s: len(s.broker.connections),
+                until=(4, 0),
+            ),
             Metric("process_resident_memory_bytes", GAUGE, "Memory used in bytes", lambda s: s.node.memory_used()),
             Metric("disk_space_available_bytes", GAUGE, "Disk space available in bytes", lambda s: s.node.disk_free()),
         ),
@@ -142,7 +162,13 @@ NODE_FAMILIES: Final = (
         _scope,
         (
             Metric("process_max_fds", GAUGE, "Open file descriptors limit", lambda s: s.node.descriptors()[1]),
-            Metric("process_max_tcp_sockets", GAUGE, "Open TCP sockets limit", lambda s: s.node.descriptors()[1]),
+            Metric(
+                "process_max_tcp_sockets",
+                GAUGE,
+                "Open TCP sockets limit",
+                lambda s: s.node.descriptors()[1],
+                until=(4, 0),
+            ),
             Metric(
                 "resident_memory_limit_bytes",
                 GAUGE,
@@ -183,6 +209,20 @@ NODE_FAMILIES: Final = (
 
 # Families that RabbitMQ does not offer in /metrics/detailed.
 GLOBAL_FAMILIES: Final = (
+    Family(
+        "cluster",
+        (),
+        _scope,
+        (
+            Metric(
+                "unreachable_cluster_peers_count",
+                GAUGE,
+                "Number of peers in the cluster the current node cannot reach.",
+                lambda s: 0,
+                since=(4, 0),
+            ),
+        ),
+    ),
     Family(
         "global",
         ("protocol",),
@@ -271,6 +311,23 @@ GLOBAL_FAMILIES: Final = (
                 ("maxlen", "due to overflow drop-head or reject-publish-dlx", lambda d: d.get("maxlen")),
                 ("rejected", "due to basic.reject or basic.nack", lambda d: d.get("rejected")),
             )
+        ),
+    ),
+)
+
+# Families without RabbitMQ's prefix.
+PROCESS_FAMILIES: Final = (
+    Family(
+        "process",
+        (),
+        _scope,
+        (
+            Metric(
+                "process_start_time_seconds",
+                GAUGE,
+                "Start time of the process since unix epoch in seconds.",
+                lambda s: s.node.started_at_ms // 1000,
+            ),
         ),
     ),
 )

@@ -1,7 +1,8 @@
 """The metrics of queues, channels, connections and exchanges.
 
 Names, families and help are RabbitMQ's (prometheus_rabbitmq_core_metrics_collector.erl). Metrics that only Erlang has
-(reductions, message store) are missing, and those for which each message would have to be read.
+(reductions, message store) are missing, and those that would have to be counted for each message (`message_size_bytes`,
+`queue_disk_reads_total`, `queue_disk_writes_total`).
 """
 
 from __future__ import annotations
@@ -10,34 +11,35 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, Family, Metric, Scope
+from amqp_broker.management.metrics.queue_metrics import MEASURED_FAMILIES, Labels, queues, selected
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
-Labels = tuple[str, ...]
+
+def _published_exchanges(scope: Scope) -> Iterator[tuple[Labels, Any]]:
+    for vhost in selected(scope):
+        for exchange in vhost.exchanges.values():
+            if exchange.publishes.publish:
+                yield (vhost.name, exchange.name), exchange.publishes
 
 
-def _selected(scope: Scope) -> Iterator[VHost]:
-    names = scope.vhosts
-    return (vhost for vhost in scope.broker.vhosts.values() if names is None or vhost.name in names)
-
-
-def _queues(scope: Scope) -> Iterator[tuple[Labels, Queue]]:
-    for vhost in _selected(scope):
+def _queue_routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
+    for vhost in selected(scope):
         for queue in vhost.queues.values():
-            yield (vhost.name, queue.name), queue
+            for exchange, count in queue.statistics.published_from.items():
+                yield (vhost.name, exchange.name, queue.name), count
 
 
 def _vhosts(scope: Scope) -> Iterator[tuple[Labels, VHost]]:
-    for vhost in _selected(scope):
+    for vhost in selected(scope):
         yield (vhost.name,), vhost
 
 
 def _exchanges(scope: Scope) -> Iterator[tuple[Labels, Any]]:
-    for vhost in _selected(scope):
+    for vhost in selected(scope):
         for exchange in vhost.exchanges.values():
             if exchange.name and not exchange.is_internal:  # RabbitMQ shows no others
                 yield (vhost.name, exchange.name, exchange.type), exchange
@@ -70,7 +72,7 @@ def _deliveries(scope: Scope) -> Iterator[tuple[Labels, Any]]:
 
 
 def _routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
-    for vhost in _selected(scope):
+    for vhost in selected(scope):
         for queue in vhost.queues.values():
             for exchange, count in queue.statistics.published_from.items():
                 yield (vhost.name, queue.name, vhost.name, exchange.name), count
@@ -80,7 +82,7 @@ OBJECT_FAMILIES: Final = (
     Family(
         "queue_coarse_metrics",
         ("vhost", "queue"),
-        _queues,
+        queues,
         (
             Metric(
                 "queue_messages_ready", GAUGE, "Messages ready to be delivered to consumers", lambda q: q.ready_count
@@ -102,22 +104,23 @@ OBJECT_FAMILIES: Final = (
     Family(
         "queue_consumer_count",
         ("vhost", "queue"),
-        _queues,
+        queues,
         (Metric("queue_consumers", GAUGE, "Consumers on a queue", lambda q: len(q.consumers)),),
     ),
     Family(
         "queue_metrics",
         ("vhost", "queue"),
-        _queues,
+        queues,
         (
             Metric("queue_consumer_capacity", GAUGE, "Consumer capacity", lambda q: q.rotation.capacity),
             Metric("queue_consumer_utilisation", GAUGE, "Same as consumer capacity", lambda q: q.rotation.capacity),
         ),
     ),
+    *MEASURED_FAMILIES,
     Family(
         "queue_delivery_metrics",
         ("vhost", "queue"),
-        _queues,
+        queues,
         (
             Metric(
                 "queue_get_ack_total",
@@ -204,6 +207,14 @@ OBJECT_FAMILIES: Final = (
                 GAUGE,
                 "Total limit of unacknowledged messages for all consumers on a channel",
                 lambda c: c.prefetch_total,
+                until=(4, 0),
+            ),
+            Metric(
+                "channel_prefetch",
+                GAUGE,
+                "Deprecated and will be removed in a future version",
+                lambda c: None,
+                since=(4, 0),
             ),
         ),
     ),
@@ -298,6 +309,50 @@ OBJECT_FAMILIES: Final = (
                 COUNTER,
                 "Total number of messages published to queues",
                 lambda count: count,
+                until=(4, 0),
+            ),
+            Metric(
+                "queue_messages_published_total",
+                COUNTER,
+                "Total number of messages published into a queue through an exchange on a channel",
+                lambda count: count,
+                since=(4, 0),
+            ),
+        ),
+    ),
+    Family(
+        "exchange_metrics",
+        ("vhost", "exchange"),
+        _published_exchanges,
+        tuple(
+            Metric(f"exchange_messages_{name}_total", COUNTER, f"Total number of messages {text}", value, since=(4, 0))
+            for name, text, value in (
+                ("published", "published into an exchange", lambda p: p.publish),
+                ("confirmed", "published into an exchange and confirmed", lambda p: p.confirm),
+                (
+                    "unroutable_returned",
+                    "published as mandatory into an exchange and returned to the publisher as unroutable",
+                    lambda p: p.return_unroutable,
+                ),
+                (
+                    "unroutable_dropped",
+                    "published as non-mandatory into an exchange and dropped as unroutable",
+                    lambda p: p.drop_unroutable,
+                ),
+            )
+        ),
+    ),
+    Family(
+        "queue_exchange_metrics",
+        ("vhost", "exchange", "queue"),
+        _queue_routes,
+        (
+            Metric(
+                "queue_exchange_messages_published_total",
+                COUNTER,
+                "Total number of messages published into a queue through an exchange",
+                lambda count: count,
+                since=(4, 0),
             ),
         ),
     ),
@@ -337,6 +392,12 @@ OBJECT_FAMILIES: Final = (
                 COUNTER,
                 "Total number of packets sent on a connection",
                 lambda c: c.sent_count,
+            ),
+            Metric(
+                "connection_pending_packets",
+                GAUGE,
+                "Number of packets waiting to be sent on a connection",
+                lambda c: 0,
             ),
             Metric("connection_channels", GAUGE, "Channels on a connection", lambda c: len(c.channels)),
         ),

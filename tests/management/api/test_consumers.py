@@ -20,6 +20,7 @@ def test_a_consumer_is_listed_with_its_queue_and_channel() -> None:
         "consumer_tag": "c",
         "exclusive": False,
         "prefetch_count": 0,
+        "consumer_timeout": 1_800_000,
         "queue": {"name": "q", "vhost": "/"},
     }
     assert (details["number"], details["user"], details["peer_host"]) == (1, "guest", "127.0.0.1")

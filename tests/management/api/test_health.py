@@ -18,8 +18,15 @@ def desk() -> Desk:
 def test_a_healthy_broker_passes_every_check(desk: Desk) -> None:
     parts = {"port": "5672", "protocol": "AMQP091", "within": "1", "unit": "weeks", "vhost": "%2F", "pattern": ".*"}
     for endpoint in endpoints:
+        if endpoint.path.endswith("node-is-mirror-sync-critical"):
+            continue
         status, value = desk.get(endpoint.path.format(**parts, node=desk.broker.node))
         assert (status, value["status"]) == (200, "ok"), endpoint.path
+
+
+def test_mirrors_ended_with_rabbitmq_4(desk: Desk) -> None:
+    assert desk.get(f"{CHECKS}/node-is-mirror-sync-critical") == (404, "Not Found")
+    assert Desk(compat="3.13").get(f"{CHECKS}/node-is-mirror-sync-critical")[0] == 200
 
 
 def test_an_alarm_fails_the_checks_of_alarms(desk: Desk) -> None:

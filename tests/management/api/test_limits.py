@@ -45,7 +45,7 @@ def test_invalid_limits_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
 def test_missing_vhosts_and_users_have_no_limits(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/vhost-limits/none/max-queues", {"value": 1}) == (404, "vhost_not_found")
     assert desk.ask("PUT", "/api/user-limits/nobody/max-channels", {"value": 1}) == (400, ["no_such_user", "nobody"])
-    assert desk.ask("DELETE", "/api/user-limits/nobody/max-channels") == (404, "Not Found")
+    assert desk.ask("DELETE", "/api/user-limits/nobody/max-channels") == (404, "vhost_not_found")
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400, True, [], {}, None, 1.5])

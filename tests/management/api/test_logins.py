@@ -34,8 +34,10 @@ def test_a_returned_hash_accepts_its_password(desk: Desk) -> None:
 
 def test_the_form_of_a_login_is_checked(desk: Desk) -> None:
     assert desk.ask("POST", "/api/login", b"username=guest&password=guest") == (200, "ok")
-    for form in (b"username=guest&password=x", b"username=guest", b"", b"\xff", b"{}"):
+    for form in (b"username=guest&password=x", b"username=guest"):
         assert desk.ask("POST", "/api/login", form) == (401, "Login failed")
+    for form in (b"", b"\xff", b"{}"):
+        assert desk.ask("POST", "/api/login", form) == (401, "Not_Authorized")
     request = Request(desk.broker, desk.node, desk.user, body=b"username=guest&password=guest")
     assert logins.log_in(request).headers["Set-Cookie"].startswith("auth=")
 

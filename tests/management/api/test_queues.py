@@ -168,9 +168,46 @@ def test_the_consumer_capacity_without_consumers_is_an_integer() -> None:
     assert repr(desk.get(Q + "q")[1]["consumer_capacity"]) == "1.0"
 
 
-def test_actions_on_mirrors_do_nothing() -> None:
+def test_actions_on_mirrors_ended_with_rabbitmq_4() -> None:
     desk = desk_with("q")
+    assert desk.ask("POST", f"{Q}q/actions", {"action": "sync"}) == (400, ["unknown", "sync"])
+    assert desk.ask("POST", f"{Q}none/actions", {"action": "sync"}) == (404, "queue_not_found")
+
+
+def test_actions_on_mirrors_do_nothing() -> None:
+    desk = desk_with("q", compat="3.13")
     assert desk.ask("POST", f"{Q}q/actions", {"action": "sync"})[0] == 204
     assert desk.ask("POST", f"{Q}q/actions", {"action": "x"}) == (400, ["unknown", "x"])
     assert desk.ask("POST", f"{Q}q/actions", {}) == (400, "[{key_missing,action}]")
     assert desk.ask("POST", f"{Q}none/actions", {"action": "sync"}) == (404, "Not Found")
+
+
+def test_the_detailed_list_has_columns_that_are_not_set() -> None:
+    desk = desk_with("q")
+    (brief,), (detailed,) = desk.get("/api/queues")[1], desk.get("/api/queues/detailed")[1]
+    assert detailed["exclusive_consumer_tag"] is None
+    assert "garbage_collection" in detailed
+    assert detailed.keys() - brief.keys() == {
+        *("exclusive_consumer_tag", "garbage_collection", "head_message_timestamp", "operator_policy", "policy"),
+        "single_active_consumer_tag",
+    }
+
+
+@pytest.mark.parametrize(
+    ("compat", "columns"),
+    [
+        ("3.13", {}),
+        ("4.2", {"messages_ready_high": 1, "messages_ready_normal": 2}),
+        ("4.3", {"messages_by_priority": {"2": 1, "4": 1, "9": 1}, "messages_active_priorities": 3}),
+    ],
+)
+def test_messages_of_a_quorum_queue_are_counted_by_priority(compat: str, columns: dict[str, Any]) -> None:
+    desk = Desk(compat=compat)
+    desk.ask("PUT", Q + "q", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    peer = desk.lab.connect()
+    for priority in (None, 2, 9):
+        peer.publish("q", b"m", priority=priority)
+    row = desk.get(Q + "q")[1]
+    assert row["messages"] == 3
+    known = ("messages_ready_high", "messages_ready_normal", "messages_by_priority", "messages_active_priorities")
+    assert {name: row[name] for name in known if name in row} == columns

@@ -26,7 +26,17 @@ def test_a_vhost_is_created_with_metadata_and_all_permissions_for_its_creator(de
     assert desk.user.permissions["v"] == Permission()
 
 
-def test_a_change_keeps_unmentioned_metadata(desk: Desk) -> None:
+def test_a_change_resets_unmentioned_metadata(desk: Desk) -> None:
+    desk.ask("PUT", "/api/vhosts/v", {"description": "d", "tags": "a", "default_queue_type": "quorum"})
+    desk.ask("POST", "/api/vhosts/v/deletion/protection")
+    assert desk.ask("PUT", "/api/vhosts/v", {"description": None, "tags": None, "tracing": True})[0] == 204
+    vhost = desk.get("/api/vhosts/v")[1]
+    assert (vhost["description"], vhost["tags"], vhost["default_queue_type"]) == ("", [], "classic")
+    assert vhost["protected_from_deletion"] is vhost["tracing"] is True
+
+
+def test_a_change_in_rabbitmq_3_keeps_unmentioned_metadata() -> None:
+    desk = Desk(compat="3.13")
     desk.ask("PUT", "/api/vhosts/v", {"description": "d", "tags": "a"})
     assert desk.ask("PUT", "/api/vhosts/v", {"tracing": True})[0] == 204
     assert desk.ask("PUT", "/api/vhosts/v", {"tags": ["b"]})[0] == 204
@@ -40,7 +50,7 @@ def test_a_change_keeps_unmentioned_metadata(desk: Desk) -> None:
         ({"description": 5}, ["not_string", "description"]),
         ({"tags": 5}, "tags must be a string or a list of strings"),
         ({"tracing": "maybe"}, ["not_boolean", "maybe"]),
-        ({"default_queue_type": "x"}, "unsupported queue type 'x'"),
+        ({"default_queue_type": "x"}, "x is not a valid queue type"),
         ({"default_queue_type": 5}, "Unsupported default queue type: 5"),
     ],
 )

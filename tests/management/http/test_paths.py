@@ -14,6 +14,8 @@ PATHS = Paths(
     [
         endpoint("/api/queues"),
         endpoint("/api/queues/{vhost}/{name}"),
+        endpoint("/api/exchanges/{vhost}/{name}"),
+        endpoint("/api/exchanges/{vhost}/{name}/publish"),
         endpoint("/api/connections/{name}/channels"),
         endpoint("/api/connections/username/{user}"),
         endpoint("/api/connections/{name}"),
@@ -35,6 +37,8 @@ PATHS = Paths(
         ("/api/queues/v/%FF", "/api/queues/{vhost}/{name}", {"vhost": "v", "name": "\udcff"}),
         ("/api/queues/v/%00%0A", "/api/queues/{vhost}/{name}", {"vhost": "v", "name": "\0\n"}),
         ("/api/queues/v/a+b", "/api/queues/{vhost}/{name}", {"vhost": "v", "name": "a+b"}),
+        ("/api/exchanges/%2F//", "/api/exchanges/{vhost}/{name}", {"vhost": "/", "name": ""}),
+        ("/api/exchanges/%2F//publish", "/api/exchanges/{vhost}/{name}/publish", {"vhost": "/", "name": ""}),
         ("/api/%71ueues", "/api/queues", {}),
         ("/api/connections/username", "/api/connections/{name}", {"name": "username"}),
         ("/api/connections/username/channels", "/api/connections/username/{user}", {"user": "channels"}),

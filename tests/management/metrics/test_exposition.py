@@ -118,10 +118,46 @@ def test_logins_are_counted_for_the_protocols_in_use() -> None:
 
 def test_all_families_can_be_requested_at_once() -> None:
     families = (*object_metrics.OBJECT_FAMILIES, *object_metrics.CLUSTER_FAMILIES, *node_metrics.NODE_FAMILIES)
-    names = [family.name for family in families]
-    assert len(names) == len(set(names))
+    names = {family.name for family in families}
     query = "&".join(f"family={name}" for name in names)
     assert len(samples(body(exposition.get_detailed(request(busy(), query))))) > 40
+
+
+def test_exchanges_count_their_messages() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    peer.declare("q")
+    peer.publish("q", b"m")
+    peer.publish("none", b"m", exchange="amq.direct")
+    text = body(exposition.get_per_object(request(desk)))
+    assert value(text, "rabbitmq_exchange_messages_published_total", vhost="/", exchange="") == 1
+    dropped = "rabbitmq_exchange_messages_unroutable_dropped_total"
+    assert value(text, dropped, vhost="/", exchange="amq.direct") == 1
+    through = "rabbitmq_queue_exchange_messages_published_total"
+    assert value(text, through, vhost="/", exchange="", queue="q") == 1
+
+
+def test_a_release_has_its_own_metrics() -> None:
+    older, newer = (body(exposition.get_per_object(request(desk_with_streams(compat)))) for compat in ("3.13", "4.3"))
+    for name in (b"rabbitmq_process_open_tcp_sockets", b"rabbitmq_alarms_file_descriptor_limit"):
+        assert (name in older, name in newer) == (True, False)
+    for name in (b"rabbitmq_stream_segments", b"rabbitmq_queue_info", b"rabbitmq_unreachable_cluster_peers_count"):
+        assert (name in older, name in newer) == (False, True)
+    labels = {"vhost": "/", "queue": "s", "queue_type": "rabbit_stream_queue", "membership": "leader"}
+    assert value(newer, "rabbitmq_queue_info", **labels) == 1
+
+
+def desk_with_streams(compat: str) -> Desk:
+    desk = Desk(compat=compat)
+    declaration = QueueDeclaration("s", {"x-queue-type": "stream"}, is_durable=True)
+    desk.broker.vhosts["/"].declare_queue(declaration)
+    return desk
+
+
+def test_the_start_of_the_process_has_no_prefix() -> None:
+    desk = Desk()
+    for text in (exposition.get_summed(request(desk)), exposition.get_per_object(request(desk))):
+        assert value(body(text), "process_start_time_seconds") == desk.node.started_at_ms // 1000
 
 
 def test_a_redeclared_queue_has_one_line() -> None:

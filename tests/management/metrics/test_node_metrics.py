@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import pytest
+
 from amqp_broker.management.metrics.declarations import COUNTER
 from amqp_broker.management.metrics.node_metrics import GLOBAL_FAMILIES, IDENTITY_FAMILIES, NODE_FAMILIES
+from amqp_broker.settings.profiles import PROFILES
 
 METRICS = [metric for family in (*NODE_FAMILIES, *GLOBAL_FAMILIES, *IDENTITY_FAMILIES) for metric in family.metrics]
 
 
-def test_each_metric_is_declared_once() -> None:
-    names = [metric.name for metric in METRICS]
+@pytest.mark.parametrize("compat", PROFILES)
+def test_each_release_has_a_metric_once(compat: str) -> None:
+    release = PROFILES[compat].release
+    names = [metric.name for metric in METRICS if metric.since <= release < metric.until]
     assert len(names) == len(set(names))
 
 

@@ -1,0 +1,216 @@
+"""The metrics of single queues that depend on their messages or their type.
+
+Octets of many messages are estimated from the first ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.sizes import (
+    NOTHING,
+    Sizes,
+    memory_bytes,
+    paged_count,
+    ready_sizes,
+    unacked_sizes,
+)
+from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, Family, Metric, Scope
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
+
+Labels: TypeAlias = tuple[str, ...]
+
+# Messages of a queue whose sizes are averaged.
+SAMPLE: Final = 20
+
+
+def selected(scope: Scope) -> Iterator[VHost]:
+    """Yield the vhosts of a scope."""
+    names = scope.vhosts
+    return (vhost for vhost in scope.broker.vhosts.values() if names is None or vhost.name in names)
+
+
+def queues(scope: Scope) -> Iterator[tuple[Labels, Queue]]:
+    """Yield the queues of a scope with their labels."""
+    for vhost in selected(scope):
+        for queue in vhost.queues.values():
+            yield (vhost.name, queue.name), queue
+
+
+class Measured(NamedTuple):
+    """A queue, except a stream, with the sizes of its messages."""
+
+    queue: Queue
+    ready: Sizes
+    unacked: Sizes
+
+    @property
+    def ready_ram(self) -> int:
+        """The number of ready messages in memory; RabbitMQ counts none of a quorum queue."""
+        if isinstance(self.queue, QuorumQueue):
+            return 0
+        return self.ready.messages - min(self.ready.messages, paged_count(self.queue))
+
+    @property
+    def unacked_ram(self) -> int:
+        return 0 if isinstance(self.queue, QuorumQueue) else self.queue.unacked_count
+
+    @property
+    def ram_bytes(self) -> int:
+        if isinstance(self.queue, QuorumQueue):
+            return 0
+        return self.ready.scaled(self.ready_ram).body_bytes + self.unacked.body_bytes
+
+    @property
+    def persistent(self) -> int:
+        if isinstance(self.queue, QuorumQueue):
+            return self.queue.ready_count + self.queue.unacked_count
+        return self.ready.persistent_count + self.unacked.persistent_count
+
+    @property
+    def persistent_bytes(self) -> int:
+        if isinstance(self.queue, QuorumQueue):
+            return self.ready.body_bytes + self.unacked.body_bytes
+        return self.ready.persistent_bytes + self.unacked.persistent_bytes
+
+    @property
+    def head_timestamp(self) -> float:
+        """The timestamp of the first message; not a number if there is none, as in RabbitMQ."""
+        head = next(self.queue.messages(), None) if self.queue.ready_count else None
+        found = head.timestamp if head is not None else None
+        return math.nan if found is None else found
+
+
+def _measured(scope: Scope) -> Iterator[tuple[Labels, Measured]]:
+    unacked = unacked_sizes(scope.broker.channels())
+    for labels, queue in queues(scope):
+        if not isinstance(queue, StreamQueue):
+            yield labels, Measured(queue, ready_sizes(queue, SAMPLE), unacked.get(queue, NOTHING))
+
+
+def _streams(scope: Scope) -> Iterator[tuple[Labels, StreamQueue]]:
+    for labels, queue in queues(scope):
+        if isinstance(queue, StreamQueue):
+            yield labels, queue
+
+
+def _queues_of_types(scope: Scope) -> Iterator[tuple[Labels, Queue]]:
+    for labels, queue in queues(scope):
+        yield (*labels, f"rabbit_{queue.type}_queue", "leader"), queue
+
+
+MEASURED_FAMILIES: Final = (
+    Family(
+        "queue_metrics",
+        ("vhost", "queue"),
+        _measured,
+        (
+            Metric(
+                "queue_process_memory_bytes",
+                GAUGE,
+                "Memory in bytes used by the Erlang queue process",
+                lambda m: memory_bytes(m.queue, m.ready),
+            ),
+            Metric(
+                "queue_messages_ram",
+                GAUGE,
+                "Ready and unacknowledged messages stored in memory",
+                lambda m: m.ready_ram + m.unacked_ram,
+            ),
+            Metric(
+                "queue_messages_ram_bytes",
+                GAUGE,
+                "Size of ready and unacknowledged messages stored in memory",
+                lambda m: m.ram_bytes,
+            ),
+            Metric("queue_messages_ready_ram", GAUGE, "Ready messages stored in memory", lambda m: m.ready_ram),
+            Metric(
+                "queue_messages_unacked_ram",
+                GAUGE,
+                "Unacknowledged messages stored in memory",
+                lambda m: m.unacked_ram,
+            ),
+            Metric("queue_messages_persistent", GAUGE, "Persistent messages", lambda m: m.persistent),
+            Metric(
+                "queue_messages_persistent_bytes",
+                GAUGE,
+                "Size in bytes of persistent messages",
+                lambda m: m.persistent_bytes,
+            ),
+            Metric(
+                "queue_messages_bytes",
+                GAUGE,
+                "Size in bytes of ready and unacknowledged messages",
+                lambda m: m.ready.body_bytes + m.unacked.body_bytes,
+            ),
+            Metric(
+                "queue_messages_ready_bytes", GAUGE, "Size in bytes of ready messages", lambda m: m.ready.body_bytes
+            ),
+            Metric(
+                "queue_messages_unacked_bytes",
+                GAUGE,
+                "Size in bytes of all unacknowledged messages",
+                lambda m: m.unacked.body_bytes,
+            ),
+            Metric(
+                "queue_messages_paged_out",
+                GAUGE,
+                "Messages paged out to disk",
+                lambda m: m.ready.messages - m.ready_ram,
+                until=(4, 3),
+            ),
+            Metric(
+                "queue_messages_paged_out_bytes",
+                GAUGE,
+                "Size in bytes of messages paged out to disk",
+                lambda m: m.ready.scaled(m.ready.messages - m.ready_ram).body_bytes,
+                until=(4, 3),
+            ),
+            Metric(
+                "queue_head_message_timestamp",
+                GAUGE,
+                "Timestamp of the first message in the queue, if any",
+                lambda m: m.head_timestamp,
+            ),
+        ),
+    ),
+    Family(
+        "queue_metrics",
+        ("vhost", "queue"),
+        _streams,
+        (
+            Metric(
+                "stream_segments",
+                COUNTER,
+                "Total number of stream segment files",
+                lambda stream: stream.segment_count,
+                since=(4, 0),
+            ),
+        ),
+    ),
+)
+
+# Families of single objects, which have no sum.
+UNSUMMED_FAMILIES: Final = (
+    Family(
+        "queue_metrics",
+        ("vhost", "queue", "queue_type", "membership"),
+        _queues_of_types,
+        (
+            Metric(
+                "queue_info",
+                GAUGE,
+                "A metric with a constant '1' value and labels that provide some queue details",
+                lambda queue: 1,
+                since=(4, 3),
+            ),
+        ),
+    ),
+)
