@@ -41,7 +41,6 @@ BEFORE_OLDEST: Final = (
         "channel.close.*x-queue-leader-locator.*rabbit_classic_queue",
         "queue.declare-ok",
     ),
-    Known("Refused limits are reported", "nothing", "connection.close reply_code=530.*negotiated"),
     Known("A nack to a stream is credit", "connection.close reply_code=540.*stream queue", "nothing"),
 )
 

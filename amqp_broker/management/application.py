@@ -32,7 +32,7 @@ from amqp_broker.management.page import files
 logger = logging.getLogger("amqp_broker.management")
 
 # Key of a request's allowed methods.
-ALLOW: Final = "allow"
+ALLOW: Final = web.RequestKey("allow", str)
 # RabbitMQ's management.http.max_body_size.
 BODY_BYTES_MAX: Final = 20_000_000
 # Seconds until an answer that waits for a commit is refused.
@@ -162,7 +162,7 @@ class Management:
 
     @web.middleware
     async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer errors in JSON, never with a page of HTML or a traceback; from 4.3 on, name the allowed methods."""
+        """Answer errors in JSON, never with a page of HTML or a traceback. From 4.3 on, name the allowed methods."""
         self.patience.end(request.protocol)
         response = await self._answer(request, handler)
         if ALLOW in request and not response.prepared and self.broker.profile.release >= (4, 3):

@@ -27,7 +27,6 @@ DIFFERENCES: Final = {
     r"whoami\.is_internal_user: only here": NEWER,
     r"nodes\S*\.being_drained: only here": NEWER,
     r".*\.leader: only here": NEWER,
-    r".*\.arguments\.x-queue-type: only here": NEWER,
     r".*\.exchange_types\[\[\"x-(delayed-message|local-random|modulus-hash)\"\]\]: only here": "plugins that we have",
     r"nodes\S*\.enabled_plugins.*": "plugins that we have",
     # Inputs that RabbitMQ does not validate

@@ -81,7 +81,7 @@ def is_among(answer: Answer, answers: Sequence[Answer]) -> bool:
 
 def is_same(one: Answer, other: Answer) -> bool:
     """Return whether two values are the same JSON: Python treats true, 1 and 1.0 as equal, clients do not."""
-    # What is not a number is the same as itself, too.
+    # NaN is the same as itself, too.
     return (one == other or one != one) and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -29,9 +29,10 @@ def test_the_summary_has_the_counts() -> None:
 
 def test_a_difference_that_the_upstreams_version_explains_is_counted_apart() -> None:
     report = DifferenceReport(lambda line: None, "3.10.8")
-    report.add(Difference(1, "", 0, "", "nothing", "connection.close reply_code=530 reply_text='negotiated frame_max'"))
+    upstream = "connection.close reply_code=540 reply_text='basic.nack not supported by stream queue'"
+    report.add(Difference(1, "", 0, "", upstream, "nothing"))
     assert report.differences_count == 0
-    assert report.summary.endswith("1 more explained: Refused limits are reported")
+    assert report.summary.endswith("1 more explained: A nack to a stream is credit")
 
 
 def test_json_has_all_differences() -> None:

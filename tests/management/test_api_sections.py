@@ -17,6 +17,8 @@ NO_BODY = {
     "POST /_broker/reset",
     "PUT /api/feature-flags/{name}/enable",
     "PUT /_broker/event-log",
+    "PUT /_broker/alarms/{resource}",
+    "PUT /_broker/disk-monitoring",
     *(
         f"POST /_broker/{verb}"
         for verb in ("stop", "stop-app", "start-app", "suspend-listeners", "resume-listeners", "reset-node")

@@ -62,4 +62,4 @@ def check(stream: Stream, told: list[bytes], safe: int, bytes_max: int) -> None:
     head = log.first_head()
     if head is not None:
         assert log.content_bytes <= bytes_max or log.next > safe, "more than one chunk, and too much"
-    assert log.content_bytes == sum(len(new_message(body).content) for body in told[log.first :])
+    assert log.content_bytes == sum(len(new_message(body).with_delivery_mode().content) for body in told[log.first :])

@@ -29,7 +29,7 @@ def test_later_messages_are_moved() -> None:
 def test_a_message_arrives_with_its_original_octets() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
-    headers = {"b": fields.Long(1), "a": True, "c": [b"\xff", {"deep": None}]}
+    headers = {"a": True, "b": fields.Long(1), "c": [b"\xff", {"deep": None}]}
     push(source, b"x" * 300_000, headers=headers, message_id="m", delivery_mode=2)
     (sent,) = source.messages()
     pair.shovel(src_queue="q", dest_queue="other")

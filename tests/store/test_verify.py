@@ -205,7 +205,7 @@ def test_a_stream_as_a_broker_wrote_it_has_no_problems(tmp_path: Path) -> None:
 def test_a_stream_with_a_gap_is_reported(tmp_path: Path) -> None:
     fill_stream(tmp_path)
     problems = change(tmp_path, lambda txn, tables: txn.delete(POSITION.pack(1, 8), db=tables["chunks"]))
-    assert problems == ["queue 's' in vhost '/' has 4 messages of 520 octets, and counts 8 of 1040."]
+    assert problems == ["queue 's' in vhost '/' has 4 messages of 524 octets, and counts 8 of 1048."]
 
 
 def test_missing_offsets_are_reported(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ LAYERS = {
             "management/http",
             "management/node",
             "management/rates",
+            "settings/sources",
         },
         MANAGEMENT,
     ),

@@ -1,4 +1,4 @@
-"""rabbitmq-queues and rabbitmq-streams: commands for replicated queues, which have a single member here."""
+"""rabbitmq-queues and rabbitmq-streams: commands for replicated queues. They have one member here."""
 
 from __future__ import annotations
 

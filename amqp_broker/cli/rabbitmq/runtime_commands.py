@@ -1,4 +1,4 @@
-"""rabbitmq-diagnostics: commands about the process, its network and TLS, and about Erlang, which this broker lacks."""
+"""rabbitmq-diagnostics: commands about the process, its network, TLS and Erlang."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def refusing(reason: str) -> Callable[[Call], NoReturn]:
 
 
 def missing_function(name: str) -> Callable[[Call], NoReturn]:
-    """Return a function that fails as RabbitMQ 4 does, which has removed an Erlang function but not its command."""
+    """Return a function that fails as RabbitMQ 4 does, where an Erlang function was removed."""
     return refusing(f"{{:undef, [{{:rabbit_mirror_queue_misc, :{name}_for_cli, [], []}}]}}")
 
 

@@ -1,4 +1,4 @@
-"""The use of memory, in RabbitMQ's categories: all of it is `other_proc`.
+"""The use of memory in RabbitMQ's categories: this broker counts it as `other_proc` alone.
 
 Source: rabbit_mgmt_wm_node_memory.erl, rabbit_mgmt_wm_node_memory_ets.erl; answers of RabbitMQ 4.3.6.
 """

@@ -129,7 +129,7 @@ def put(request: Request) -> Answer:
     vhost = broker.vhosts.get(name)
     before = vhost.metadata if vhost is not None else Metadata()
     if request.broker.profile.release >= (4, 0):
-        # What the body lacks is as in a new vhost.
+        # Fields that the body lacks are as in a new vhost.
         before = Metadata(is_protected_from_deletion=before.is_protected_from_deletion)
         if given.default_queue_type not in (UNSET, None, *QUEUE_TYPES):
             raise bad_request(f"{given.default_queue_type} is not a valid queue type")

@@ -1,4 +1,4 @@
-"""The use of memory by RabbitMQ's categories: all of it belongs to `other_erlang_process`.
+"""The use of memory by RabbitMQ's categories: this broker counts it as `other_erlang_process` alone.
 
 Source: answers of RabbitMQ 4.3.6 to /metrics/memory-breakdown.
 """
