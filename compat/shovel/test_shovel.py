@@ -31,6 +31,9 @@ def channel_of(port: int) -> pika.adapters.blocking_connection.BlockingChannel:
 
 
 def test_nothing_is_lost_when_the_destination_is_killed_midway(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    channel_of(rabbitmq.port).queue_declare("taken-over", durable=True)
+    # A kill soon after a declaration loses the queue: RabbitMQ's database writes it later.
+    rabbitmq.run("rabbitmqctl", "eval", "mnesia:sync_log().")
     with RunningServer(ephemeral=False, data_dir=str(tmp_path / "data")) as here:
         channel = channel_of(here.port)
         channel.queue_declare("q", durable=True)
