@@ -182,7 +182,7 @@ class Session(Connection):
             self.block_by_alarm()
 
     def block_by_alarm(self) -> None:
-        """Block the connection until the last alarm is cleared: it publishes. The publish waits in the reader.
+        """Block the connection until the last alarm is cleared. If it publishes, the publish waits in the reader.
 
         Source: rabbit_reader.erl, maybe_block.
         """
