@@ -379,7 +379,14 @@ class SpecialMessage(Message):
         return special
 
     def with_properties(self, properties: Properties) -> Message:
-        special = SpecialMessage.of(super().with_properties(properties))
+        return self._carried_to(super().with_properties(properties))
+
+    def with_delivery_mode(self) -> Message:
+        return self._carried_to(super().with_delivery_mode())
+
+    def _carried_to(self, message: Message) -> Message:
+        """Return a message that carries what this one does."""
+        special = SpecialMessage.of(message)
         special._carry(self)
         return special
 

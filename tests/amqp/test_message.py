@@ -311,3 +311,11 @@ def test_routing_keys_are_those_of_the_message_and_its_copies() -> None:
 def test_a_cc_header_that_is_no_list_has_no_routing_keys() -> None:
     message = Message.build(Address("x", "k"), Properties(headers={"CC": "a"}), b"")
     assert routing_keys(message, message.properties()) == ["k"]
+
+
+def test_a_message_that_gets_a_delivery_mode_keeps_its_number_in_the_trace() -> None:
+    special = SpecialMessage.of(Message.build(Address("", "q"), Properties(), b"x"))
+    special.number = 7
+    named = special.with_delivery_mode()
+    assert isinstance(named, SpecialMessage)
+    assert (named.number, named.properties().delivery_mode, named.body) == (7, 1, b"x")
