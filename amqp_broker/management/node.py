@@ -54,6 +54,10 @@ class Node(ABC):
         """Return the time without the offset of a moved clock (ms since the epoch)."""
 
     @abstractmethod
+    def clock_offset(self) -> int:
+        """Return how far the clock was moved: `now` minus `real_now` (ms)."""
+
+    @abstractmethod
     def is_frozen(self) -> bool:
         """Return whether the clock is stopped."""
 

@@ -36,6 +36,12 @@ class Clock:
         """Return the real time: `now` without freezes and advances."""
         return _monotonic_ms() + self._start_ms
 
+    def offset(self) -> int:
+        """Return `now` minus `real_now` as of one moment: two readings may have a millisecond between them."""
+        if self._frozen_at_ms is not None:
+            return self._frozen_at_ms - self.real_now()
+        return self._offset_ms - self._start_ms
+
     @property
     def is_frozen(self) -> bool:
         return self._frozen_at_ms is not None

@@ -61,6 +61,9 @@ class ServerNode(Node):
     def real_now(self) -> int:
         return self.server.clock.real_now()
 
+    def clock_offset(self) -> int:
+        return self.server.clock.offset()
+
     def is_frozen(self) -> bool:
         return self.server.clock.is_frozen
 

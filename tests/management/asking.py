@@ -40,6 +40,9 @@ class StillNode(Node):
     def real_now(self) -> int:
         return NOW
 
+    def clock_offset(self) -> int:
+        return self.now() - NOW
+
     def is_frozen(self) -> bool:
         return False
 

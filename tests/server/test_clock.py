@@ -105,3 +105,21 @@ def test_clocks_are_independent() -> None:
     one, other = Clock(), Clock()
     one.advance(HOUR_MS)
     assert one.now() - other.now() >= HOUR_MS - MOMENT_MS
+
+
+def test_the_offset_of_a_running_clock_is_exactly_what_it_was_advanced_by() -> None:
+    clock = Clock()
+    offsets = set()
+    for _ in range(10_000):  # long enough for readings that a millisecond lies between
+        clock.advance(1)
+        offsets.add(clock.offset())
+    assert offsets == set(range(1, 10_001))
+
+
+def test_the_offset_of_a_frozen_clock_falls_as_the_real_time_passes() -> None:
+    clock = Clock()
+    clock.freeze()
+    clock.advance(HOUR_MS)
+    assert HOUR_MS - MOMENT_MS < clock.offset() <= HOUR_MS
+    time.sleep(0.002)
+    assert clock.offset() < HOUR_MS

@@ -43,11 +43,11 @@ def duration_ms(text: str) -> int:
 def clock(request: Request) -> dict[str, Any]:
     """Return the time of the broker's [clock](clock.md) and the real time."""
     node = request.node
-    now, real_now = node.now(), node.real_now()
+    now, offset = node.now(), node.clock_offset()
     return {
         "now_ms": now,
-        "real_now_ms": real_now,
-        "offset_ms": now - real_now,
+        "real_now_ms": now - offset,
+        "offset_ms": offset,
         "is_frozen": node.is_frozen(),
     }
 
