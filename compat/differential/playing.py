@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Self
 
 from compat.brokers import BrokerProcess
 from compat.differential.lab import Scenario, run
@@ -12,7 +13,7 @@ from compat.differential.lab import Scenario, run
 class Playing(Mapping[str, list[str]]):
     """Transcripts by `area/name` of the scenario, which is played on lookup.
 
-    Scenarios that mostly wait start at once, in parallel.
+    Scenarios that mostly wait start at once, in parallel; leaving the context waits for them.
     """
 
     def __init__(self, broker: BrokerProcess, scenarios: Iterable[Scenario]) -> None:
@@ -20,11 +21,16 @@ class Playing(Mapping[str, list[str]]):
         self._declares_durable = broker.declares_durable
         self._scenarios = {scenario.question: scenario for scenario in scenarios}
         slow = [scenario for scenario in self._scenarios.values() if scenario.is_slow]
-        with_threads = ThreadPoolExecutor(max_workers=100)
+        self._threads = ThreadPoolExecutor(max_workers=100)
         self._begun: dict[str, Future[str]] = {
-            scenario.question: with_threads.submit(self._run, scenario) for scenario in slow
+            scenario.question: self._threads.submit(self._run, scenario) for scenario in slow
         }
-        with_threads.shutdown(wait=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
 
     def __getitem__(self, question: str) -> list[str]:
         begun = self._begun.get(question)

@@ -16,13 +16,14 @@ from compat.oracles.rabbitmq import EXCHANGE_PLUGINS, RabbitMQ
 
 @contextmanager
 def _answers(broker: RabbitMQ) -> Iterator[Answers]:
-    yield Playing(broker, SCENARIOS.values())
+    with Playing(broker, SCENARIOS.values()) as playing:
+        yield playing
 
 
 @contextmanager
 def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
-    with broker.running():
-        yield Playing(broker, SCENARIOS.values())
+    with broker.running(), Playing(broker, SCENARIOS.values()) as playing:
+        yield playing
 
 
 WIRE = Suite("wire", _answers, _own_answers, fields, plugins=EXCHANGE_PLUGINS, has_areas=True)

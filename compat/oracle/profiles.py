@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 from compat.brokers import AmqpBroker
@@ -13,13 +13,15 @@ from compat.oracle.suite import Answer, Suite
 from compat.oracles.oracle import ORACLES
 
 # Where two oracles differ, a profile between them may answer as either.
-ORACLES_OF = {"4.2": ("4.0", "4.3"), "4.3": ("4.3",)}
+ORACLES_OF = {"3.13": ("3.10",), "4.2": ("4.0", "4.3"), "4.3": ("4.3",)}
 # A question that one side alone has.
 NOT_RECORDED, NOT_ASKED = "not recorded", "not asked"
 
 
-def ask(suite: Suite, profile: str, oracles: Sequence[str], folder: Path) -> dict[str, Answer]:
-    """Return the answers of a new amqp-broker with this profile to what the oracles were asked.
+def ask(
+    suite: Suite, profile: str, oracles: Sequence[str], folder: Path, questions: Container[str] | None = None
+) -> dict[str, Answer]:
+    """Return the answers of a new amqp-broker with this profile to all questions, or to these.
 
     Its data is in the folder.
     """
@@ -27,7 +29,9 @@ def ask(suite: Suite, profile: str, oracles: Sequence[str], folder: Path) -> dic
     broker.declares_durable = all(ORACLES[name].declares_durable for name in oracles)
     with suite.own_answers(broker) as answers:
         # As read from a file.
-        plain: dict[str, Answer] = json.loads(json.dumps(dict(answers)))
+        plain: dict[str, Answer] = json.loads(
+            json.dumps({one: answers[one] for one in answers if questions is None or one in questions})
+        )
     return plain
 
 
@@ -58,3 +62,17 @@ def _places(suite: Suite, question: str, theirs: list[list[Answer]], answer: Ans
 
 def load_recorded(suite: Suite, oracles: Sequence[str]) -> list[Seen]:
     return [records.load(suite, oracle) for oracle in oracles]
+
+
+def varying(suite: Suite) -> set[str]:
+    """Return the questions that the recorded versions of RabbitMQ do not answer alike."""
+    recorded = load_recorded(suite, list(ORACLES))
+    return {
+        question
+        for question in {question for seen in recorded for question in seen}
+        if not all(_is_alike(recorded[0].get(question, []), seen.get(question, [])) for seen in recorded)
+    }
+
+
+def _is_alike(some: list[Answer], others: list[Answer]) -> bool:
+    return len(some) == len(others) and all(is_among(answer, others) for answer in some)

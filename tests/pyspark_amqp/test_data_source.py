@@ -76,13 +76,21 @@ def test_a_batch_is_a_table(spark: SparkSession, broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(100), message_id="m", timestamp=1_700_000_000, headers={"a": "b"})
     reader = spark.read.format("amqp").options(url=broker.url, queue=queue, queueType="stream", includeHeaders=True)
-    table = reader.load()
-    assert table.count() == 100
-    row = table.where("offset = 7").first()
-    assert row is not None
+    rows = {row.offset: row for row in reader.load().collect()}
+    assert rows.keys() == set(range(100))
+    row = rows[7]
     assert (row.body, row.queue, row.routing_key, row.message_id, row.error) == (b"7", queue, queue, "m", None)
     assert (row.timestamp.timestamp(), row.headers) == (1_700_000_000, {"a": "b"})
-    assert reader.schema("offset bigint, body binary").load().first() == (0, b"0")
+
+
+def test_a_batch_has_the_columns_of_the_schema_that_was_given(spark: SparkSession, broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(100))
+    reader = spark.read.format("amqp").options(url=broker.url, queue=queue, queueType="stream")
+    table = reader.schema("offset bigint, body binary").load()
+    assert table.first() == (0, b"0")
+    assert table.where("offset = 7").first() == (7, b"7")
+    assert table.count() == 100
 
 
 def test_a_stream_goes_to_parquet_in_batches_and_continues_after_a_restart(

@@ -14,7 +14,6 @@ FUNCTION_LINES_MAX = 60
 
 # Path, or path and qualified name, to the reason for its length.
 REASONS = {
-    "compat/differential/differences.py": "one table, with a difference in each entry",
     "amqp_broker/settings/settings.py": "the declarations of all settings, one after the other",
     "amqp_broker/cli/rabbitmq/runtime_commands.py": "for the most part one table, with a command in each entry",
     "tests/simulation/bugs_in_extensions.py": "a list of planted bugs",
