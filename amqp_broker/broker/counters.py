@@ -9,11 +9,28 @@ Source: rabbit_core_metrics.erl, rabbit_channel.erl (INCR_STATS), rabbit_global_
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 QUEUE_TYPES: Final = ("classic", "quorum", "stream")
-STRATEGIES: Final = ("at_most_once", "disabled")
-REASONS: Final = ("expired", "rejected", "maxlen", "delivery_limit")
+# The type under which RabbitMQ 4.2 and later count direct replies.
+VOLATILE: Final = "volatile"
+AT_LEAST_ONCE: Final = "at_least_once"
+AT_MOST_ONCE: Final = "at_most_once"
+NO_DEAD_LETTERS: Final = "disabled"
+CONFIRMED: Final = "confirmed"
+# Counts of the messages that queues have given up: the type of queue, the strategy, and the reason or CONFIRMED.
+DEAD_LETTERED: Final = (
+    *(
+        (kind, strategy, reason)
+        for kind in ("classic", "quorum")
+        for strategy in (AT_MOST_ONCE, NO_DEAD_LETTERS)
+        for reason in ("expired", "rejected", "maxlen")
+    ),
+    *(("quorum", strategy, "delivery_limit") for strategy in (AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS)),
+    *(("quorum", AT_LEAST_ONCE, reason) for reason in ("expired", "rejected", CONFIRMED)),
+    (VOLATILE, NO_DEAD_LETTERS, "maxlen"),
+)
 
 
 class PublishCounts:
@@ -110,12 +127,8 @@ class Counters:
         # Publishes on channels in confirm mode.
         self.received_confirm = 0
         # By type of queue.
-        self.deliveries = {kind: DeliveryCounts() for kind in QUEUE_TYPES}
-        # Messages that queues gave up, by type of queue, strategy and reason; without a dead-letter exchange the
-        # strategy is "disabled".
-        self.dead_lettered = {
-            (kind, strategy, reason): 0 for kind in QUEUE_TYPES for strategy in STRATEGIES for reason in REASONS
-        }
+        self.deliveries = {kind: DeliveryCounts() for kind in (*QUEUE_TYPES, VOLATILE)}
+        self.dead_lettered = Counter(dict.fromkeys(DEAD_LETTERED, 0))
         self.connections_created = self.connections_closed = 0
         self.channels_created = self.channels_closed = 0
         self.queues_declared = self.queues_created = self.queues_deleted = 0

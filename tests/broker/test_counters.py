@@ -97,7 +97,7 @@ def test_deliveries_are_counted_by_type_of_queue() -> None:
         peer.publish(queue, b"x")
         peer.get(queue)
     counted = {kind: counts.deliver_get for kind, counts in lab.broker.counters.deliveries.items()}
-    assert counted == {"classic": 1, "quorum": 2, "stream": 0}
+    assert counted == {"classic": 1, "quorum": 2, "stream": 0, "volatile": 0}
 
 
 def test_a_stream_counts_the_deliveries_to_each_of_its_readers() -> None:
@@ -150,3 +150,46 @@ def test_created_and_deleted_objects_are_counted() -> None:
         "queue_created": 1,
         "queue_deleted": 1,
     }
+
+
+def test_replies_count_as_deliveries_of_a_type_of_their_own() -> None:
+    lab = Lab()
+    client, server = lab.connect(), lab.connect()
+    server.declare("requests")
+    client.consume("amq.rabbitmq.reply-to", no_ack=True)
+    client.publish("requests", b"question", reply_to="amq.rabbitmq.reply-to")
+    asked = server.get("requests")
+    assert asked is not None
+    server.publish(asked[1].properties.reply_to or "", b"answer")
+    lab.broker.collect_counts()
+    deliveries = lab.broker.counters.deliveries
+    assert (deliveries["volatile"].deliver_no_ack, deliveries["classic"].deliver_no_ack) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "overflow", "counted"),
+    [
+        ("at-least-once", "reject-publish", {("at_least_once", "rejected"): 1, ("at_least_once", "confirmed"): 1}),
+        ("at-least-once", "drop-head", {("at_most_once", "rejected"): 1}),
+        ("at-most-once", "reject-publish", {("at_most_once", "rejected"): 1}),
+    ],
+)
+def test_dead_letters_are_counted_by_strategy(
+    strategy: str, overflow: str, counted: dict[tuple[str, str], int]
+) -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("dead")
+    arguments = {
+        "x-queue-type": "quorum",
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "dead",
+        "x-dead-letter-strategy": strategy,
+        "x-overflow": overflow,
+    }
+    peer.declare("work", durable=True, arguments=arguments)
+    peer.publish("work", b"m")
+    assert peer.get("work", no_ack=False)
+    peer.send(commands.Basic.Reject(1, requeue=False))
+    found = lab.broker.counters.dead_lettered.items()
+    assert {(by, reason): count for (kind, by, reason), count in found if count and kind == "quorum"} == counted

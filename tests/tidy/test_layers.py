@@ -45,16 +45,8 @@ LAYERS = {
         {"amqp", "settings", "broker/timers", "broker/counters", "broker/admin", "broker/durability"}, PURE
     ),
     "broker/queues": Layer(
-        {
-            "amqp",
-            "settings",
-            "broker/timers",
-            "broker/counters",
-            "broker/admin",
-            "broker/peer",
-            "broker/durability",
-            "broker/exchanges",
-        },
+        {"amqp", "settings", "broker/exchanges"}
+        | {f"broker/{name}" for name in ("timers", "counters", "admin", "peer", "durability")},
         PURE,
     ),
     "broker/routing": Layer({"amqp", "broker/counters", "broker/exchanges", "broker/queues"}, PURE),
@@ -129,7 +121,8 @@ LAYERS = {
         {"amqp", "broker/admin", "broker/observe", "broker", "management/documents", "management/node"}, MANAGEMENT
     ),
     "management/metrics": Layer(
-        {"broker/queues", "broker/clients", "broker", "management/http", "management/node"}, MANAGEMENT
+        {"broker/counters", "broker/queues", "broker/clients", "broker", "management/http", "management/node"},
+        MANAGEMENT,
     ),
     "management/api": Layer(
         {

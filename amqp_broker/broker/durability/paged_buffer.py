@@ -50,6 +50,7 @@ class PagedBuffer:
         "next",
         "paged_count",
         "puts",
+        "read_count",
         "ready_bytes",
         "redelivered_before",
         "removes",
@@ -59,6 +60,7 @@ class PagedBuffer:
         "taken_count",
         "writing",
         "writing_state",
+        "written_count",
     )
 
     def __init__(
@@ -94,6 +96,8 @@ class PagedBuffer:
         self._memory_bytes = 0
         self.paged_count = state.message_count
         self._read_from = 0
+        # Messages written to the journal and read from it since the process started.
+        self.written_count = self.read_count = 0
         # Changes for the next batch of the journal, and the puts of the batch that is being committed.
         self.puts: dict[int, Stored] = {}
         self.removes: list[int] = []
@@ -265,6 +269,7 @@ class PagedBuffer:
         while self.paged_count and not self.memory:
             found = self._read(self._read_from, bytes_max or PAGE_BYTES)
             assert found, f"the journal has lost {self.paged_count} messages of range {self.id}"
+            self.read_count += len(found)
             for position, stored in found:
                 self._read_from = position + 1
                 message = stored.message
@@ -310,12 +315,14 @@ class PagedBuffer:
         self.is_dirty = False
         self.writing_state = None if self.is_dropped else self.state
         self.writing, self.puts = self.puts, {}
+        self.written_count += len(self.writing)
         removes, self.removes = self.removes, []
         return removes
 
     def take_back(self, removes: list[int]) -> None:
         """Collect the changes of a batch that was not written once more."""
         written, self.writing = self.writing, {}
+        self.written_count -= len(written)
         for position in self.removes:
             written.pop(position, None)
         self.puts = {**written, **self.puts}

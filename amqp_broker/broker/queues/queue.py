@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.amqp.message import SpecialMessage
+from amqp_broker.broker.counters import AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
 from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
 from amqp_broker.broker.queues.queue_settings import QueueSettings
@@ -207,12 +208,23 @@ class Queue(ABC):
         """Dead-letter a message that has left the queue."""
         broker, exchange = self.vhost.broker, self.settings.dead_letter_exchange
         if not self.is_deleted:
-            strategy = "at_most_once" if exchange is not None and exchange in self.vhost.exchanges else "disabled"
-            broker.counters.dead_lettered[self.type, strategy, reason] += 1
+            broker.counters.dead_lettered[self.type, self._strategy(), reason] += 1
         if self.vhost.trace is not None:
             self.vhost.trace.given_up(self, message, reason)
         if exchange is not None and not self.is_deleted:
             broker.dead_letter(self, message, reason)
+
+    @property
+    def dead_letters_at_least_once(self) -> bool:
+        """True if no dead letter may be lost; RabbitMQ promises that only of queues that refuse publishes."""
+        return False
+
+    def _strategy(self) -> str:
+        """Return the strategy by which RabbitMQ counts a message that is given up now."""
+        exchange = self.settings.dead_letter_exchange
+        if exchange is None or exchange not in self.vhost.exchanges:
+            return NO_DEAD_LETTERS
+        return AT_LEAST_ONCE if self.dead_letters_at_least_once else AT_MOST_ONCE
 
     def _drain_next_batch(self) -> None:
         self.is_undrained = False

@@ -53,6 +53,11 @@ class QuorumQueue(BacklogQueue):
         self.backlog.returns_to_tail = self.delivery_limit is None
 
     @property
+    def dead_letters_at_least_once(self) -> bool:
+        settings = self.settings
+        return settings.dead_letter_strategy == "at-least-once" and settings.overflow == "reject-publish"
+
+    @property
     def delivery_limit(self) -> int | None:
         """Number of returns (failures from 4.3 on) after which a message is given up; None for no limit."""
         limit = self.settings.delivery_limit

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from amqp_broker.broker.counters import VOLATILE
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+from amqp_broker.broker.queues.statistics import QueueStatistics
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -48,6 +50,8 @@ class ReplyQueue(ClassicQueue):
 
     def __init__(self, vhost: ReplyVHost, name: str) -> None:
         super().__init__(vhost, QueueDeclaration(name, {}))
+        broker = vhost.broker
+        self.statistics = QueueStatistics(broker.now, vhost.counts.deliveries, broker.counters.deliveries[VOLATILE])
 
     def _update_extras(self) -> None:
         """Leave `has_extras` unset: replies do not expire, and the trace does not have their deliveries."""

@@ -15,7 +15,7 @@ class QueueStatistics:
     """Counts that never decrease. `published` and `published_from` are up to date after `VHostCounts.collect`.
 
     `delivery_counts` are all the counts that a delivery changes: those of the queue, its vhost and its type.
-    `given_up` counts by reason: `REASONS` of dead-lettering, and "purged".
+    `given_up` counts by reason: those of dead-lettering, and "purged".
     """
 
     __slots__ = ("active_at_ms", "deliveries", "delivery_counts", "given_up", "published", "published_from")

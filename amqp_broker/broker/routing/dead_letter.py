@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, failures_of, with_property_list
+from amqp_broker.broker.counters import AT_LEAST_ONCE, CONFIRMED
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
 
 if TYPE_CHECKING:
@@ -103,8 +104,9 @@ def dead_letter(vhost: DeadLetterVHost, queue: Queue, message: Message, reason: 
             form.targets = targets
     if vhost.trace is not None:
         vhost.trace.dead_lettered(queue, message, dead, reason, targets)
-    for target in targets:
-        target.accept(dead)
+    accepted = [target.accept(dead) for target in targets]
+    if accepted and all(accepted) and queue.dead_letters_at_least_once:
+        queue.vhost.broker.counters.dead_lettered[queue.type, AT_LEAST_ONCE, CONFIRMED] += 1
 
 
 def _dead_form(

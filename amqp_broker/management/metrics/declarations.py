@@ -29,7 +29,7 @@ Objects: TypeAlias = Callable[[Scope], Iterable[tuple[tuple[str, ...], Any]]]
 class Metric(NamedTuple):
     """A number of each object of a family; `value(object)` is None for an object without it.
 
-    Releases of RabbitMQ from `since` on and before `until` have it.
+    Releases of RabbitMQ from `since` on and before `until` have it. RabbitMQ sums up those with `is_summed`.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Metric(NamedTuple):
     value: Callable[[Any], float | None]
     since: tuple[int, int] = (3, 0)
     until: tuple[int, int] = (99, 0)
+    is_summed: bool = True
 
 
 class Family(NamedTuple):

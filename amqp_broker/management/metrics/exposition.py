@@ -43,7 +43,7 @@ def per_object(request: Request) -> str:
     """Return all families, with the numbers of each object."""
     scope = _scope(request, "per-object")
     node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
-    objects = _present(PREFIX, (*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), scope)
+    objects = _all(PREFIX, (*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), scope)
     return _text(node, objects, _all("", PROCESS_FAMILIES, scope), _identity(scope))
 
 
@@ -61,9 +61,9 @@ def detailed(request: Request, names: Collection[str], vhosts: Collection[str] |
         for families in ((*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), NODE_FAMILIES, CLUSTER_FAMILIES)
     )
     return _text(
-        _present(DETAILED_PREFIX, objects, scope),
+        _all(DETAILED_PREFIX, objects, scope),
         _all(DETAILED_PREFIX, node, scope),
-        _present(CLUSTER_PREFIX, cluster, scope),
+        _all(CLUSTER_PREFIX, cluster, scope),
         _identity(scope),
     )
 
@@ -81,12 +81,8 @@ def _identity(scope: Scope) -> Iterator[str]:
     return _all(PREFIX, IDENTITY_FAMILIES, scope)
 
 
-def _present(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[str]:
-    """Yield the lines of the families that have objects."""
-    return _all(prefix, families, scope, with_empty=False)
-
-
-def _all(prefix: str, families: Iterable[Family], scope: Scope, *, with_empty: bool = True) -> Iterator[str]:
+def _all(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[str]:
+    """Yield the lines of families; those without objects have a type and a help text all the same."""
     known: dict[Objects, list[tuple[str, Any]]] = {}
     for family in families:
         metrics = family.metrics_of(scope)
@@ -96,8 +92,6 @@ def _all(prefix: str, families: Iterable[Family], scope: Scope, *, with_empty: b
         if objects is None:
             write = label_writer(family.labels)
             objects = known[family.objects] = [(write(values), subject) for values, subject in family.objects(scope)]
-        if not objects and not with_empty:
-            continue
         for metric in metrics:
             yield from _head(prefix, metric)
             start, value_of = prefix + metric.name, metric.value
@@ -112,10 +106,8 @@ def _sums(scope: Scope) -> Iterator[str]:
         objects = [subject for _, subject in family.objects(scope)]
         for metric in family.metrics_of(scope):
             yield from _head(PREFIX, metric)
-            values = [value for subject in objects if (value := metric.value(subject)) is not None]
-            total = sum(values)
-            # RabbitMQ has no sum of what no object has, either.
-            if total == total and (values or not objects):
+            if metric.is_summed:
+                total = sum(value for subject in objects if (value := metric.value(subject)) is not None)
                 yield f"{PREFIX}{metric.name} {total}"
 
 

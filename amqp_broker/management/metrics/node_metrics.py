@@ -7,22 +7,43 @@ Counters hold the counts of closed channels and deleted queues as well. Names, f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
+from amqp_broker.broker.counters import QUEUE_TYPES, VOLATILE, DeliveryCounts, PublishCounts
 from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, UNTYPED, Family, Metric, Scope
 
-if TYPE_CHECKING:
-    from amqp_broker.broker.broker import Broker
-
-PROTOCOL: Final = "amqp091"
+AMQP_091: Final = "amqp091"
+AMQP_10: Final = "amqp10"
+# The version of Erlang, as in the HTTP API.
+NO_ERLANG: Final = "0"
 
 
 def _scope(scope: Scope) -> Iterator[tuple[tuple[str, ...], Scope]]:
     yield (), scope
 
 
-def _protocol(scope: Scope) -> Iterator[tuple[tuple[str, ...], Broker]]:
-    yield (PROTOCOL,), scope.broker
+class Clients(NamedTuple):
+    """The clients of a protocol, and the counts of their publishes."""
+
+    publishers: int
+    consumers: int
+    publishes: PublishCounts
+    received_confirm: int
+
+
+def _protocols(scope: Scope) -> Iterator[tuple[tuple[str, ...], Clients]]:
+    broker = scope.broker
+    publishers = sum(bool(channel.counts.publishes) for channel in broker.channels())
+    counters = broker.counters
+    consumers = sum(1 for _ in broker.consumers())
+    yield (AMQP_091,), Clients(publishers, consumers, counters.publishes, counters.received_confirm)
+    if _has_amqp_10(scope):
+        yield (AMQP_10,), Clients(0, 0, PublishCounts(), 0)
+
+
+def _has_amqp_10(scope: Scope) -> bool:
+    """Return whether RabbitMQ counts clients of AMQP 1.0 even if there are none."""
+    return scope.broker.profile.release >= (4, 0)
 
 
 def _logins(scope: Scope) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -31,15 +52,24 @@ def _logins(scope: Scope) -> Iterator[tuple[tuple[str, ...], Any]]:
             yield (protocol,), attempts
 
 
-def _deliveries(scope: Scope) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for kind, counts in scope.broker.counters.deliveries.items():
-        yield (PROTOCOL, _module(kind)), counts
+def _kinds(scope: Scope) -> tuple[str, ...]:
+    """Return the types of queues that RabbitMQ counts."""
+    return QUEUE_TYPES if scope.broker.profile.release < (4, 2) else (*QUEUE_TYPES, VOLATILE)
+
+
+def _deliveries(scope: Scope) -> Iterator[tuple[tuple[str, ...], DeliveryCounts]]:
+    for kind in _kinds(scope):
+        yield (AMQP_091, _module(kind)), scope.broker.counters.deliveries[kind]
+    if _has_amqp_10(scope):
+        for kind in _kinds(scope):
+            yield (AMQP_10, _module(kind)), DeliveryCounts()
 
 
 def _dead_letters(scope: Scope) -> Iterator[tuple[tuple[str, ...], dict[str, int]]]:
     found: dict[tuple[str, ...], dict[str, int]] = {}
+    kinds = _kinds(scope)
     for (kind, strategy, reason), count in scope.broker.counters.dead_lettered.items():
-        if kind != "stream" and (kind == "quorum" or reason != "delivery_limit"):
+        if kind in kinds:
             found.setdefault((_module(kind), strategy), {})[reason] = count
     yield from found.items()
 
@@ -50,7 +80,7 @@ def _module(kind: str) -> str:
 
 def _build(scope: Scope) -> Iterator[tuple[tuple[str, ...], int]]:
     version = scope.broker.profile.version
-    yield (version, version, "", "", "RabbitMQ", version), 1
+    yield (version, version, NO_ERLANG, NO_ERLANG), 1
 
 
 def _identity(scope: Scope) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -58,33 +88,12 @@ def _identity(scope: Scope) -> Iterator[tuple[tuple[str, ...], int]]:
     yield (broker.node, broker.cluster_name, broker.cluster_id, scope.endpoint), 1
 
 
+def _zero(name: str, text: str) -> Metric:
+    """Return a counter of what this broker lacks; RabbitMQ 4 no longer counts reads and writes, either."""
+    return Metric(name, COUNTER, text, lambda s: 0)
+
+
 NODE_FAMILIES: Final = (
-    Family(
-        "alarm_metrics",
-        (),
-        _scope,
-        (
-            Metric(
-                "alarms_file_descriptor_limit",
-                UNTYPED,
-                "is 1 if file descriptor limit alarm is in effect",
-                lambda s: int("file_descriptor_limit" in s.broker.alarms),
-                until=(4, 3),
-            ),
-            Metric(
-                "alarms_free_disk_space_watermark",
-                UNTYPED,
-                "is 1 if free disk space watermark alarm is in effect",
-                lambda s: int("disk" in s.broker.alarms),
-            ),
-            Metric(
-                "alarms_memory_used_watermark",
-                UNTYPED,
-                "is 1 if VM memory watermark alarm is in effect",
-                lambda s: int("memory" in s.broker.alarms),
-            ),
-        ),
-    ),
     Family(
         "auth_attempt_metrics",
         ("protocol",),
@@ -154,6 +163,13 @@ NODE_FAMILIES: Final = (
             ),
             Metric("process_resident_memory_bytes", GAUGE, "Memory used in bytes", lambda s: s.node.memory_used()),
             Metric("disk_space_available_bytes", GAUGE, "Disk space available in bytes", lambda s: s.node.disk_free()),
+            Metric("erlang_processes_used", GAUGE, "Erlang processes used", lambda s: 1),
+            _zero("erlang_gc_runs_total", "Total number of Erlang garbage collector runs"),
+            _zero(
+                "erlang_gc_reclaimed_bytes_total",
+                "Total number of bytes of memory reclaimed by Erlang garbage collector",
+            ),
+            _zero("erlang_scheduler_context_switches_total", "Total number of Erlang scheduler context switches"),
         ),
     ),
     Family(
@@ -187,6 +203,36 @@ NODE_FAMILIES: Final = (
                 "Node uptime",
                 lambda s: (s.node.real_now() - s.node.started_at_ms) / 1000,
             ),
+            Metric("erlang_processes_limit", GAUGE, "Erlang processes limit", lambda s: 1),
+            Metric("erlang_scheduler_run_queue", GAUGE, "Erlang scheduler run queue", lambda s: 0),
+            Metric("erlang_net_ticktime_seconds", GAUGE, "Inter-node heartbeat interval", lambda s: 60),
+        ),
+    ),
+    Family(
+        "node_persister_metrics",
+        (),
+        _scope,
+        tuple(
+            _zero(f"{name}_total", f"Total {text}")
+            for name, text in (
+                ("io_read_ops", "number of I/O read operations"),
+                ("io_read_bytes", "number of I/O bytes read"),
+                ("io_write_ops", "number of I/O write operations"),
+                ("io_write_bytes", "number of I/O bytes written"),
+                ("io_sync_ops", "number of I/O sync operations"),
+                ("io_seek_ops", "number of I/O seek operations"),
+                ("io_reopen_ops", "number of times files have been reopened"),
+                ("io_read_time_seconds", "I/O read time"),
+                ("io_write_time_seconds", "I/O write time"),
+                ("io_sync_time_seconds", "I/O sync time"),
+                ("io_seek_time_seconds", "I/O seek time"),
+                ("schema_db_ram_tx", "number of Schema DB memory transactions"),
+                ("schema_db_disk_tx", "number of Schema DB disk transactions"),
+                ("msg_store_read", "number of Message Store read operations"),
+                ("msg_store_write", "number of Message Store write operations"),
+                ("queue_index_read_ops", "number of Queue Index read operations"),
+                ("queue_index_write_ops", "number of Queue Index write operations"),
+            )
         ),
     ),
     Family(
@@ -210,6 +256,32 @@ NODE_FAMILIES: Final = (
 # Families that RabbitMQ does not offer in /metrics/detailed.
 GLOBAL_FAMILIES: Final = (
     Family(
+        "alarms",
+        (),
+        _scope,
+        (
+            Metric(
+                "alarms_file_descriptor_limit",
+                UNTYPED,
+                "is 1 if file descriptor limit alarm is in effect",
+                lambda s: int("file_descriptor_limit" in s.broker.alarms),
+                until=(4, 3),
+            ),
+            Metric(
+                "alarms_free_disk_space_watermark",
+                UNTYPED,
+                "is 1 if free disk space watermark alarm is in effect",
+                lambda s: int("disk" in s.broker.alarms),
+            ),
+            Metric(
+                "alarms_memory_used_watermark",
+                UNTYPED,
+                "is 1 if VM memory watermark alarm is in effect",
+                lambda s: int("memory" in s.broker.alarms),
+            ),
+        ),
+    ),
+    Family(
         "cluster",
         (),
         _scope,
@@ -226,35 +298,30 @@ GLOBAL_FAMILIES: Final = (
     Family(
         "global",
         ("protocol",),
-        _protocol,
+        _protocols,
         (
-            Metric(
-                "global_publishers",
-                GAUGE,
-                "Current number of publishers",
-                lambda b: sum(bool(channel.counts.publishes) for channel in b.channels()),
-            ),
-            Metric("global_consumers", GAUGE, "Current number of consumers", lambda b: sum(1 for _ in b.consumers())),
+            Metric("global_publishers", GAUGE, "Current number of publishers", lambda c: c.publishers),
+            Metric("global_consumers", GAUGE, "Current number of consumers", lambda c: c.consumers),
             *(
                 Metric(f"global_messages_{name}_total", COUNTER, f"Total number of messages {text}", value)
                 for name, text, value in (
-                    ("received", "received from publishers", lambda b: b.counters.publishes.publish),
+                    ("received", "received from publishers", lambda c: c.publishes.publish),
                     (
                         "received_confirm",
                         "received from publishers expecting confirmations",
-                        lambda b: b.counters.received_confirm,
+                        lambda c: c.received_confirm,
                     ),
-                    ("confirmed", "confirmed to publishers", lambda b: b.counters.publishes.confirm),
-                    ("routed", "routed to queues or streams", lambda b: b.counters.publishes.routed),
+                    ("confirmed", "confirmed to publishers", lambda c: c.publishes.confirm),
+                    ("routed", "routed to queues or streams", lambda c: c.publishes.routed),
                     (
                         "unroutable_dropped",
                         "published as non-mandatory into an exchange and dropped as unroutable",
-                        lambda b: b.counters.publishes.drop_unroutable,
+                        lambda c: c.publishes.drop_unroutable,
                     ),
                     (
                         "unroutable_returned",
                         "published as mandatory into an exchange and returned to the publisher as unroutable",
-                        lambda b: b.counters.publishes.return_unroutable,
+                        lambda c: c.publishes.return_unroutable,
                     ),
                 )
             ),
@@ -310,6 +377,7 @@ GLOBAL_FAMILIES: Final = (
                 ("expired", "due to message TTL exceeded", lambda d: d.get("expired")),
                 ("maxlen", "due to overflow drop-head or reject-publish-dlx", lambda d: d.get("maxlen")),
                 ("rejected", "due to basic.reject or basic.nack", lambda d: d.get("rejected")),
+                ("confirmed", "and confirmed by target queues", lambda d: d.get("confirmed")),
             )
         ),
     ),
@@ -336,10 +404,7 @@ PROCESS_FAMILIES: Final = (
 IDENTITY_FAMILIES: Final = (
     Family(
         "build",
-        (
-            *("rabbitmq_version", "prometheus_plugin_version", "prometheus_client_version", "erlang_version"),
-            *("product_name", "product_version"),
-        ),
+        (*("rabbitmq_version", "prometheus_plugin_version", "prometheus_client_version", "erlang_version"),),
         _build,
         (Metric("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info", lambda one: one),),
     ),

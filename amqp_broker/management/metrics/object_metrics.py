@@ -1,8 +1,6 @@
 """The metrics of queues, channels, connections and exchanges.
 
-Names, families and help are RabbitMQ's (prometheus_rabbitmq_core_metrics_collector.erl). Metrics that only Erlang has
-(reductions, message store) are missing, and those that would have to be counted for each message (`message_size_bytes`,
-`queue_disk_reads_total`, `queue_disk_writes_total`).
+Names, families and help are RabbitMQ's (prometheus_rabbitmq_core_metrics_collector.erl).
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, Family, Metric, Scope
-from amqp_broker.management.metrics.queue_metrics import MEASURED_FAMILIES, Labels, queues, selected
+from amqp_broker.management.metrics.queue_metrics import QUEUE_FAMILIES, Labels, queues, selected
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Channel
@@ -78,6 +76,13 @@ def _routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
                 yield (vhost.name, queue.name, vhost.name, exchange.name), count
 
 
+def _reductions(name: str) -> Metric:
+    """Return the steps of the Erlang processes of queues, channels or connections: there are none."""
+    return Metric(
+        f"{name}_process_reductions_total", COUNTER, f"Total number of {name} process reductions", lambda one: 0
+    )
+
+
 OBJECT_FAMILIES: Final = (
     Family(
         "queue_coarse_metrics",
@@ -99,6 +104,7 @@ OBJECT_FAMILIES: Final = (
                 "Sum of ready and unacknowledged messages - total queue depth",
                 lambda q: q.ready_count + q.unacked_count,
             ),
+            _reductions("queue"),
         ),
     ),
     Family(
@@ -112,60 +118,17 @@ OBJECT_FAMILIES: Final = (
         ("vhost", "queue"),
         queues,
         (
-            Metric("queue_consumer_capacity", GAUGE, "Consumer capacity", lambda q: q.rotation.capacity),
+            Metric(
+                "queue_consumer_capacity",
+                GAUGE,
+                "Consumer capacity",
+                lambda q: q.rotation.capacity,
+                is_summed=False,
+            ),
             Metric("queue_consumer_utilisation", GAUGE, "Same as consumer capacity", lambda q: q.rotation.capacity),
         ),
     ),
-    *MEASURED_FAMILIES,
-    Family(
-        "queue_delivery_metrics",
-        ("vhost", "queue"),
-        queues,
-        (
-            Metric(
-                "queue_get_ack_total",
-                COUNTER,
-                "Total number of messages fetched from a queue with basic.get in manual acknowledgement mode",
-                lambda q: q.statistics.deliveries.get,
-            ),
-            Metric(
-                "queue_get_total",
-                COUNTER,
-                "Total number of messages fetched from a queue with basic.get in automatic acknowledgement mode",
-                lambda q: q.statistics.deliveries.get_no_ack,
-            ),
-            Metric(
-                "queue_messages_delivered_ack_total",
-                COUNTER,
-                "Total number of messages delivered from a queue to consumers in manual acknowledgement mode",
-                lambda q: q.statistics.deliveries.deliver,
-            ),
-            Metric(
-                "queue_messages_delivered_total",
-                COUNTER,
-                "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode",
-                lambda q: q.statistics.deliveries.deliver_no_ack,
-            ),
-            Metric(
-                "queue_messages_redelivered_total",
-                COUNTER,
-                "Total number of messages redelivered from a queue to consumers",
-                lambda q: q.statistics.deliveries.redeliver,
-            ),
-            Metric(
-                "queue_messages_acked_total",
-                COUNTER,
-                "Total number of messages acknowledged by consumers on a queue",
-                lambda q: q.statistics.deliveries.ack,
-            ),
-            Metric(
-                "queue_get_empty_total",
-                COUNTER,
-                "Total number of times basic.get operations fetched no message on a queue",
-                lambda q: q.statistics.deliveries.get_empty,
-            ),
-        ),
-    ),
+    *QUEUE_FAMILIES,
     Family(
         "channel_metrics",
         ("channel",),
@@ -218,6 +181,7 @@ OBJECT_FAMILIES: Final = (
             ),
         ),
     ),
+    Family("channel_process_metrics", ("channel",), _channels, (_reductions("channel"),)),
     Family(
         "channel_exchange_metrics",
         ("channel", "vhost", "exchange"),
@@ -374,6 +338,7 @@ OBJECT_FAMILIES: Final = (
                 "Total number of bytes sent on a connection",
                 lambda c: c.sent_bytes,
             ),
+            _reductions("connection"),
         ),
     ),
     Family(

@@ -81,6 +81,20 @@ class Measured(NamedTuple):
         return self.ready.persistent_bytes + self.unacked.persistent_bytes
 
     @property
+    def disk_reads(self) -> int | None:
+        """The number of messages that were read from the journal; RabbitMQ counts only those of classic queues."""
+        if isinstance(self.queue, QuorumQueue):
+            return None
+        return sum(buffer.read_count for buffer in self.queue.buffers)
+
+    @property
+    def disk_writes(self) -> int | None:
+        """The number of messages that were written to the journal; RabbitMQ counts only those of classic queues."""
+        if isinstance(self.queue, QuorumQueue):
+            return None
+        return sum(buffer.written_count for buffer in self.queue.buffers)
+
+    @property
     def head_timestamp(self) -> float:
         """The timestamp of the first message; not a number if there is none, as in RabbitMQ."""
         head = next(self.queue.messages(), None) if self.queue.ready_count else None
@@ -95,10 +109,13 @@ def _measured(scope: Scope) -> Iterator[tuple[Labels, Measured]]:
             yield labels, Measured(queue, ready_sizes(queue, SAMPLE), unacked.get(queue, NOTHING))
 
 
-def _streams(scope: Scope) -> Iterator[tuple[Labels, StreamQueue]]:
-    for labels, queue in queues(scope):
-        if isinstance(queue, StreamQueue):
-            yield labels, queue
+def _segments(queue: Queue) -> int | None:
+    return queue.segment_count if isinstance(queue, StreamQueue) else None
+
+
+def no_objects(scope: Scope) -> Iterator[tuple[Labels, None]]:
+    """Yield nothing: RabbitMQ has these objects only with a protocol or setting that this broker lacks."""
+    yield from ()
 
 
 def _queues_of_types(scope: Scope) -> Iterator[tuple[Labels, Queue]]:
@@ -106,7 +123,7 @@ def _queues_of_types(scope: Scope) -> Iterator[tuple[Labels, Queue]]:
         yield (*labels, f"rabbit_{queue.type}_queue", "leader"), queue
 
 
-MEASURED_FAMILIES: Final = (
+QUEUE_FAMILIES: Final = (
     Family(
         "queue_metrics",
         ("vhost", "queue"),
@@ -143,6 +160,7 @@ MEASURED_FAMILIES: Final = (
                 GAUGE,
                 "Size in bytes of persistent messages",
                 lambda m: m.persistent_bytes,
+                is_summed=False,
             ),
             Metric(
                 "queue_messages_bytes",
@@ -178,20 +196,86 @@ MEASURED_FAMILIES: Final = (
                 GAUGE,
                 "Timestamp of the first message in the queue, if any",
                 lambda m: m.head_timestamp,
+                is_summed=False,
+            ),
+            Metric(
+                "queue_disk_reads_total",
+                COUNTER,
+                "Total number of times queue read messages from disk",
+                lambda m: m.disk_reads,
+            ),
+            Metric(
+                "queue_disk_writes_total",
+                COUNTER,
+                "Total number of times queue wrote messages to disk",
+                lambda m: m.disk_writes,
             ),
         ),
     ),
     Family(
         "queue_metrics",
         ("vhost", "queue"),
-        _streams,
+        queues,
+        (Metric("stream_segments", COUNTER, "Total number of stream segment files", _segments, since=(4, 0)),),
+    ),
+    Family(
+        "stream_consumer_metrics",
+        ("vhost", "queue"),
+        no_objects,
+        tuple(
+            Metric("stream_consumer_max_offset_lag", GAUGE, text, lambda one: None, since, until, is_summed=False)
+            for text, since, until in (
+                ("Current maximum of offset lag of consumers", (4, 0), (4, 1)),
+                ("Highest consumer offset lag", (4, 1), (99, 0)),
+            )
+        ),
+    ),
+    Family(
+        "queue_delivery_metrics",
+        ("vhost", "queue"),
+        queues,
         (
             Metric(
-                "stream_segments",
+                "queue_get_ack_total",
                 COUNTER,
-                "Total number of stream segment files",
-                lambda stream: stream.segment_count,
-                since=(4, 0),
+                "Total number of messages fetched from a queue with basic.get in manual acknowledgement mode",
+                lambda q: q.statistics.deliveries.get,
+            ),
+            Metric(
+                "queue_get_total",
+                COUNTER,
+                "Total number of messages fetched from a queue with basic.get in automatic acknowledgement mode",
+                lambda q: q.statistics.deliveries.get_no_ack,
+            ),
+            Metric(
+                "queue_messages_delivered_ack_total",
+                COUNTER,
+                "Total number of messages delivered from a queue to consumers in manual acknowledgement mode",
+                lambda q: q.statistics.deliveries.deliver,
+            ),
+            Metric(
+                "queue_messages_delivered_total",
+                COUNTER,
+                "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode",
+                lambda q: q.statistics.deliveries.deliver_no_ack,
+            ),
+            Metric(
+                "queue_messages_redelivered_total",
+                COUNTER,
+                "Total number of messages redelivered from a queue to consumers",
+                lambda q: q.statistics.deliveries.redeliver,
+            ),
+            Metric(
+                "queue_messages_acked_total",
+                COUNTER,
+                "Total number of messages acknowledged by consumers on a queue",
+                lambda q: q.statistics.deliveries.ack,
+            ),
+            Metric(
+                "queue_get_empty_total",
+                COUNTER,
+                "Total number of times basic.get operations fetched no message on a queue",
+                lambda q: q.statistics.deliveries.get_empty,
             ),
         ),
     ),
@@ -199,6 +283,26 @@ MEASURED_FAMILIES: Final = (
 
 # Families of single objects, which have no sum.
 UNSUMMED_FAMILIES: Final = (
+    Family(
+        "auth_attempt_detailed_metrics",
+        ("remote_address", "username", "protocol"),
+        no_objects,
+        tuple(
+            Metric(
+                f"auth_attempts_detailed{name}_total",
+                COUNTER,
+                f"Total number of {text} attempts with source info",
+                lambda one: None,
+                since,
+                until,
+            )
+            for name, text, since, until in (
+                (name, f"{text}{done}", since, until)
+                for done, since, until in (("authorization", (3, 0), (4, 0)), ("authentication", (4, 0), (99, 0)))
+                for name, text in (("", ""), ("_succeeded", "successful "), ("_failed", "failed "))
+            )
+        ),
+    ),
     Family(
         "queue_metrics",
         ("vhost", "queue", "queue_type", "membership"),

@@ -334,3 +334,18 @@ def test_a_message_that_expired_while_only_in_the_journal_is_not_delivered(journ
             collector.ack()
     assert collector.bodies == [b"0", b"1", b"2", b"3", b"4", b"5"]
     assert queue.ready_count == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_messages_written_to_the_journal_and_read_from_it_are_counted(journal: MemoryJournal) -> None:
+    buffer = new_buffer(journal)
+    fill(buffer, b"a", b"b", b"c", b"d", b"e")
+    journal.take_batch()
+    journal.take_back()
+    fill(buffer, b"in memory", mode=1)
+    assert (buffer.written_count, buffer.read_count) == (0, 0)
+    journal.commit()
+    written = buffer.written_count
+    while buffer:
+        buffer.pop_head()
+    assert (written, buffer.read_count) == (6, 3)

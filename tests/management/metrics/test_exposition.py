@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pamqp import commands
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -145,6 +146,33 @@ def test_a_release_has_its_own_metrics() -> None:
         assert (name in older, name in newer) == (False, True)
     labels = {"vhost": "/", "queue": "s", "queue_type": "rabbit_stream_queue", "membership": "leader"}
     assert value(newer, "rabbitmq_queue_info", **labels) == 1
+
+
+def test_families_without_objects_have_a_help_text() -> None:
+    text = body(exposition.get_per_object(request(Desk())))
+    for name in (
+        b"rabbitmq_channel_consumers",
+        b"rabbitmq_stream_consumer_max_offset_lag",
+        b"rabbitmq_stream_segments",
+    ):
+        assert b"# HELP %s " % name in text
+        assert b"\n%s" % name not in text
+
+
+@pytest.mark.parametrize(
+    ("compat", "protocols", "kinds"),
+    [
+        ("3.13", {"amqp091"}, {"classic", "quorum", "stream"}),
+        ("4.2", {"amqp091", "amqp10"}, {"classic", "quorum", "stream", "volatile"}),
+    ],
+)
+def test_protocols_and_types_without_clients_count_0(compat: str, protocols: set[str], kinds: set[str]) -> None:
+    found = samples(body(exposition.get_summed(request(Desk(compat=compat)))))
+    name = "rabbitmq_global_messages_delivered_total"
+    expected = {(("protocol", one), ("queue_type", f"rabbit_{kind}_queue")) for one in protocols for kind in kinds}
+    assert {labels: count for (other, labels), count in found.items() if other == name} == dict.fromkeys(
+        map(frozenset, expected), 0
+    )
 
 
 def desk_with_streams(compat: str) -> Desk:
