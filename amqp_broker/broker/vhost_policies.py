@@ -5,16 +5,30 @@ Each change is durable, announced, and applied at once.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker import journal_entries
-from amqp_broker.broker.admin.policies import OPERATOR_KEYS, POLICY_VALUES, Policies, Policy, definition_of
+from amqp_broker.broker.admin.policies import (
+    DELAYED_RETRY_KEYS,
+    OPERATOR_KEYS,
+    POLICY_VALUES,
+    Policies,
+    Policy,
+    definition_of,
+)
 from amqp_broker.broker.queues.queue_settings import effective
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
+    from amqp_broker.settings.profiles import Profile
+
+
+def known_keys(keys: Collection[str], profile: Profile) -> frozenset[str]:
+    """Return those of the keys that a version of RabbitMQ knows."""
+    return frozenset(keys) if profile.delays_retries else frozenset(keys) - DELAYED_RETRY_KEYS
 
 
 class VHostPolicies(Policies):
@@ -24,7 +38,7 @@ class VHostPolicies(Policies):
     kind = "policy"
 
     def __init__(self, vhost: VHost) -> None:
-        super().__init__(POLICY_VALUES)
+        super().__init__(known_keys(POLICY_VALUES, vhost.broker.profile))
         self._vhost = vhost
 
     def set(self, policy: Policy) -> None:
@@ -57,7 +71,7 @@ class VHostOperatorPolicies(VHostPolicies):
 
     def __init__(self, vhost: VHost) -> None:
         super().__init__(vhost)
-        self.keys = OPERATOR_KEYS
+        self.keys = known_keys(OPERATOR_KEYS, vhost.broker.profile)
 
     def set(self, policy: Policy) -> None:
         if self.put(policy):

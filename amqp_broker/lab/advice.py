@@ -426,8 +426,7 @@ def is_unused(queue: Queue) -> bool:
     """Return whether a queue was never used and has no bindings."""
     return not (
         queue.incoming
-        or queue.ready_count
-        or queue.unacked_count
+        or queue.message_count
         or queue.statistics.published
         or queue.statistics.deliveries.deliver_get
         or queue.statistics.deliveries.get_empty

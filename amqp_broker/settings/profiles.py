@@ -26,6 +26,10 @@ class Profile:
     delivery_limit: int | None = 20
     # Only failed deliveries (reject, a lost channel) count for that limit, returned ones (nack) do not.
     counts_failures: bool = False
+    # A message that is returned to a quorum queue without a delivery limit goes behind all others.
+    returns_to_tail: bool = True
+    # Quorum queues delay returned messages if their arguments or policies say so.
+    delays_retries: bool = False
     # Number of message priorities of a quorum queue.
     quorum_priority_levels: int = 2
     # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
@@ -126,6 +130,8 @@ PROFILES: Final = {
         passive_needs_permission=True,
         times_out_quorum_only=True,
         counts_failures=True,
+        returns_to_tail=False,
+        delays_retries=True,
         quorum_priority_levels=32,
         reply_names_are_bindable=False,
         compares_age_in_ms=True,

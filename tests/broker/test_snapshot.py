@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pamqp import commands
+from pamqp.common import FieldTable
 
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.snapshot import Kept, KeptMessages, kept_in
@@ -29,6 +30,19 @@ def test_unsettled_messages_count_as_returned_to_their_positions() -> None:
     peer.send(commands.Basic.Get(queue="q"))
     returned, others, _ = kept(lab)
     assert (bodies(returned), bodies(others)) == ([b"1"], [b"2", b"3"])
+
+
+def test_delayed_messages_count_as_returned() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    arguments: FieldTable = {"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": 5000}
+    peer.send(commands.Queue.Declare(queue="q", durable=True, arguments=arguments))
+    for body in (b"1", b"2"):
+        peer.publish("q", body)
+    peer.send(commands.Basic.Get(queue="q"), commands.Basic.Reject(1, requeue=True))
+    returned, others, _ = kept(lab)
+    assert (bodies(returned), bodies(others)) == ([b"1"], [b"2"])
+    assert (returned[0].returns, returned[0].failures) == (1, 1)
 
 
 def test_expired_messages_are_not_kept() -> None:

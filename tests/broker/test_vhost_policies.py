@@ -11,6 +11,7 @@ Seen in RabbitMQ 3.10 with classic queues:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from amqp_broker.broker.admin.policies import Policy, effective_definition
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_route, new_vhost, pulled, push
+from tests.peer import Lab
 
 
 @pytest.fixture
@@ -33,6 +35,13 @@ def set_policy(vhost: VHost, name: str = "p", pattern: str = ".*", priority: int
 
 def set_operator_policy(vhost: VHost, name: str = "op", **keys: Any) -> None:
     vhost.operator_policies.set(Policy(name, ".*", {key.replace("_", "-"): value for key, value in keys.items()}))
+
+
+@pytest.mark.parametrize("set_one", [set_policy, set_operator_policy])
+def test_only_4_3_knows_the_keys_of_delayed_retries(set_one: Callable[..., None]) -> None:
+    set_one(Lab(compat="4.3").vhost, delayed_retry_max=5)
+    with pytest.raises(InvalidParameter):
+        set_one(Lab(compat="4.2").vhost, delayed_retry_max=5)
 
 
 def bodies(queue: Queue) -> list[bytes]:

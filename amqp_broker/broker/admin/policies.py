@@ -133,6 +133,10 @@ def _is_age(value: Any) -> bool:
     return _is_text(value) and MAX_AGE.fullmatch(value) is not None
 
 
+def _is_positive(value: Any) -> bool:
+    return _is_count(value) and value > 0
+
+
 def _one_of(*choices: str | int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, (str, int)) and not isinstance(value, bool) and value in choices
 
@@ -144,8 +148,14 @@ POLICY_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "dead-letter-exchange": (_is_text, "dead letter exchange name"),
     "dead-letter-routing-key": (_is_text, "dead letter routing key"),
     "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "dead letter strategy"),
+    "delayed-retry-max": (_is_positive, "delayed retry maximum delay. Must be a positive integer"),
+    "delayed-retry-min": (_is_positive, "delayed retry minimum delay. Must be a positive integer"),
+    "delayed-retry-type": (
+        _one_of("all", "failed", "returned", "disabled"),
+        "delayed retry type. Must be one of: all, failed, returned, disabled",
+    ),
     "delivery-limit": (_is_int, "delivery limit"),
-    "expires": (lambda value: _is_count(value) and value > 0, "queue expiry"),
+    "expires": (_is_positive, "queue expiry"),
     "initial-cluster-size": (_is_count, "cluster size"),
     "max-age": (_is_age, "max age"),
     "max-in-memory-bytes": (_is_count, "maximum memory in bytes"),
@@ -169,8 +179,10 @@ POLICY_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "federation-upstream-pattern": (_is_text, "upstream pattern"),
     "federation-upstream-set": (_is_text, "upstream set name"),
 }
+DELAYED_RETRY_KEYS: Final = frozenset({"delayed-retry-max", "delayed-retry-min", "delayed-retry-type"})
 OPERATOR_KEYS: Final = frozenset(
     {
+        *DELAYED_RETRY_KEYS,
         "delivery-limit",
         "expires",
         "max-in-memory-bytes",
@@ -274,6 +286,15 @@ def _wrong_scope(apply_to: Any) -> str:
     )
 
 
+def _wrong_delays(definition: Mapping[str, Any]) -> str:
+    kind, shortest, longest = (definition.get(f"delayed-retry-{name}") for name in ("type", "min", "max"))
+    if kind not in (None, "disabled") and shortest is None:
+        return f"delayed-retry-min is required when delayed-retry-type is {kind}"
+    if shortest is not None and longest is not None and longest < shortest:
+        return f"delayed-retry-max ({longest}) must not be smaller than delayed-retry-min ({shortest})"
+    return ""
+
+
 def _wrong_definition(definition: Any, keys: Collection[str]) -> str:
     if not isinstance(definition, Mapping):
         return f"definition must be a dictionary: {fields.json_term(definition)}"
@@ -284,6 +305,8 @@ def _wrong_definition(definition: Any, keys: Collection[str]) -> str:
             is_valid, kind = POLICY_VALUES[key]
             if not is_valid(value):
                 return f"{fields.json_term(value)} is not a valid {kind}"
+    if wrong := _wrong_delays(definition):
+        return wrong
     unknown = [(key, definition[key]) for key in sorted(definition) if key not in keys]
     if not unknown:
         return ""

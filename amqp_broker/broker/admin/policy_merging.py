@@ -29,7 +29,9 @@ SMALLEST: Final = (
     "max-in-memory-bytes",
     "delivery-limit",
     "consumer-timeout",
+    "delayed-retry-max",
 )
+LARGEST: Final = ("target-group-size", "delayed-retry-min")
 
 
 def merged(policy: Definition, operator_policy: Definition) -> dict[str, Any]:
@@ -47,10 +49,10 @@ def interval_ms(text: str) -> int | None:
 
 
 def _operated(key: str, value: Any, operator_value: Any) -> Any:
-    """Return the value for a key of both policies: the operator's, or the smaller of two numbers."""
+    """Return the value for a key of both policies: the tighter number, or the operator's."""
     if key in SMALLEST:
         return smaller(key, value, operator_value)
-    if key == "target-group-size":
+    if key in LARGEST:
         return max(value, operator_value)
     return operator_value
 

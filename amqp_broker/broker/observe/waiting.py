@@ -93,7 +93,11 @@ class IdleWait(Wait):
 
     def busy(self) -> list[Busy]:
         """Return the queues that are not idle."""
-        return [Busy(queue.name, queue.ready_count, queue.unacked_count) for queue in self._queues() if _is_busy(queue)]
+        return [
+            Busy(queue.name, queue.message_count - queue.unacked_count, queue.unacked_count)
+            for queue in self._queues()
+            if _is_busy(queue)
+        ]
 
     def _queues(self) -> list[Queue]:
         queues = self.vhost.queues
@@ -103,4 +107,4 @@ class IdleWait(Wait):
 
 
 def _is_busy(queue: Queue) -> bool:
-    return queue.type != "stream" and bool(queue.ready_count or queue.unacked_count)
+    return queue.type != "stream" and bool(queue.message_count)

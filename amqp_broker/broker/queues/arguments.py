@@ -191,6 +191,9 @@ COMPARED: Final = {
     "stream": ("x-max-length-bytes", "x-queue-type", *STREAM_ARGUMENTS),
 }
 
+# And of a quorum queue since 4.3.
+DELAYED_RETRY_ARGUMENTS: Final = ("x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max")
+
 # Known to RabbitMQ, but not for this type of queue.
 NOT_CLASSIC_ARGUMENTS: Final = (
     "x-max-in-memory-length",
@@ -207,9 +210,7 @@ NOT_CLASSIC_ARGUMENTS: Final = (
 NEVER_CLASSIC_ARGUMENTS: Final = (
     "x-consumer-timeout",
     "x-consumer-disconnected-timeout",
-    "x-delayed-retry-type",
-    "x-delayed-retry-min",
-    "x-delayed-retry-max",
+    *DELAYED_RETRY_ARGUMENTS,
 )
 NOT_QUORUM_ARGUMENTS: Final = (
     "x-max-priority",
@@ -285,6 +286,12 @@ def _foreign(queue_type: str, profile: Profile) -> tuple[str, ...]:
     if queue_type == "classic" and profile.times_out_quorum_only:
         return NOT_CLASSIC_ARGUMENTS + NEVER_CLASSIC_ARGUMENTS
     return FOREIGN_ARGUMENTS[queue_type]
+
+
+def compared(queue_type: str, profile: Profile) -> tuple[str, ...]:
+    """Return the arguments that are compared when a queue of this type is declared again."""
+    names = COMPARED[queue_type]
+    return names + DELAYED_RETRY_ARGUMENTS if queue_type == "quorum" and profile.delays_retries else names
 
 
 def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:

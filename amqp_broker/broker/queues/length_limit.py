@@ -13,10 +13,22 @@ if TYPE_CHECKING:
 class LengthLimit:
     """The limit of one queue. `ready_bytes` are the octets of ready bodies, counted only while they are limited.
 
+    Messages that a quorum queue withholds count, too: `withheld_count` is their number, `withheld_bytes` the octets of
+    their bodies.
+
     At the limit a queue either drops messages from its head (`drops_head`) or refuses new ones (`rejects_publish`).
     """
 
-    __slots__ = ("_backlog", "bytes_max", "drops_head", "length_max", "ready_bytes", "rejects_publish")
+    __slots__ = (
+        "_backlog",
+        "bytes_max",
+        "drops_head",
+        "length_max",
+        "ready_bytes",
+        "rejects_publish",
+        "withheld_bytes",
+        "withheld_count",
+    )
 
     def __init__(self, backlog: Backlog) -> None:
         self._backlog = backlog
@@ -25,6 +37,8 @@ class LengthLimit:
         self.drops_head = False
         self.rejects_publish = False
         self.ready_bytes = 0
+        self.withheld_count = 0
+        self.withheld_bytes = 0
 
     def follow(self, settings: QueueSettings) -> None:
         """Apply other settings."""
@@ -41,15 +55,20 @@ class LengthLimit:
 
     @property
     def is_exceeded(self) -> bool:
-        """True if there is more than the limit allows."""
-        if self.length_max is not None and len(self._backlog) > self.length_max:
+        """True if there is more than the limit allows, and something ready to drop."""
+        count = len(self._backlog)
+        if not count:
+            return False
+        if self.length_max is not None and count + self.withheld_count > self.length_max:
             return True
-        return self.bytes_max is not None and self.ready_bytes > self.bytes_max
+        return self.bytes_max is not None and self.ready_bytes + self.withheld_bytes > self.bytes_max
 
     def refuses(self, message: Message) -> bool:
         """Return whether the publisher of this message is refused."""
         if not self.rejects_publish:
             return False
-        if self.length_max is not None and len(self._backlog) + 1 > self.length_max:
+        if self.length_max is not None and len(self._backlog) + self.withheld_count + 1 > self.length_max:
             return True
-        return self.bytes_max is not None and self.ready_bytes + message.body_bytes > self.bytes_max
+        return (
+            self.bytes_max is not None and self.ready_bytes + self.withheld_bytes + message.body_bytes > self.bytes_max
+        )

@@ -134,6 +134,16 @@ class Queue(ABC):
     def ready_count(self) -> int:
         """Number of messages that wait for a consumer."""
 
+    @property
+    def withheld_count(self) -> int:
+        """Number of messages that are neither ready nor unacked; only quorum queues have any."""
+        return 0
+
+    @property
+    def message_count(self) -> int:
+        """Number of all messages of the queue."""
+        return self.ready_count + self.unacked_count + self.withheld_count
+
     @abstractmethod
     def peek(self) -> Iterator[tuple[Message, bool]]:
         """Yield the ready messages in order of delivery, and whether each was delivered before."""

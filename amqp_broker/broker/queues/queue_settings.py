@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.admin.policy_merging import SMALLEST, Definition, interval_ms, merged, smaller
+from amqp_broker.broker.queues.delayed_retries import RetryDelay, retry_delay
 
 # Definition key -> argument: what a queue follows here, whichever of the two says it.
 POLICY_KEYS: Final = {
@@ -46,6 +47,7 @@ class QueueSettings:
     overflow: str = "drop-head"
     delivery_limit: int | None = None
     consumer_timeout_ms: int | None = None
+    retry_delay: RetryDelay | None = None
     age_max_ms: int | None = None
     segment_bytes_max: int | None = None
 
@@ -80,6 +82,20 @@ def effective(arguments: fields.Table, policy: Definition, operator_policy: Defi
         overflow=found.get("overflow", "drop-head"),
         delivery_limit=found.get("delivery-limit"),
         consumer_timeout_ms=found.get("consumer-timeout"),
+        retry_delay=_retry_delay(arguments, definition),
         age_max_ms=interval_ms(found.get("max-age", "")),
         segment_bytes_max=found.get("stream-max-segment-size-bytes"),
     )
+
+
+def _retry_delay(arguments: fields.Table, definition: Definition) -> RetryDelay | None:
+    """Return the merged delay of retries: with the type of the policy, and the smaller one of two numbers."""
+    if "delayed-retry-type" not in definition and "x-delayed-retry-type" not in arguments:
+        return None
+
+    def smallest(key: str) -> int:
+        values: list[Any] = [arguments.get(f"x-{key}"), definition.get(key)]
+        return min((value for value in values if fields.is_integer(value)), default=0)
+
+    kind = definition.get("delayed-retry-type", arguments.get("x-delayed-retry-type"))
+    return retry_delay(kind, smallest("delayed-retry-min"), smallest("delayed-retry-max"))

@@ -13,6 +13,7 @@ from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT
+from amqp_broker.broker.queues.delayed_retries import DelayedRetries
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class QuorumQueue(BacklogQueue):
-    """A quorum queue; `counts` has how often its messages were returned.
+    """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return.
 
     `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
     to settle its messages.
@@ -40,6 +41,7 @@ class QuorumQueue(BacklogQueue):
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
+        self.retries = DelayedRetries(vhost.broker.timers, self._end_delays)
         super().__init__(vhost, declaration)
 
     def _new_backlog(self) -> QuorumBacklog:
@@ -50,7 +52,7 @@ class QuorumQueue(BacklogQueue):
         if settings.overflow == "reject-publish-dlx":
             settings = replace(settings, overflow="drop-head")
         super().apply(settings)
-        self.backlog.returns_to_tail = self.delivery_limit is None
+        self.backlog.returns_to_tail = self._profile.returns_to_tail and self.delivery_limit is None
 
     @property
     def dead_letters_at_least_once(self) -> bool:
@@ -95,16 +97,56 @@ class QuorumQueue(BacklogQueue):
 
     def requeue(self, position: int, message: Message) -> int:
         message = self.counts.take_original(position, message)
+        has_failed = self.counts.has_just_failed(position)
         count, limit = self.counts.note_return(position), self.delivery_limit
         if limit is None or count <= limit:
             self.backlog.rewrite(position, Stored(message, self.deadlines.get(position), count))
-            return super().requeue(position, message)
+            delay = self.settings.retry_delay if self._profile.delays_retries and not self.is_deleted else None
+            delay_ms = delay.of(count, has_failed) if delay is not None else None
+            if delay_ms is None:
+                return super().requeue(position, message)
+            self._delay(position, message, delay_ms)
+            return position
         self.unacked_count -= 1
         message = self._as_given_up(position, message)
         self.forget(position, message)
         self.statistics.given_up[DELIVERY_LIMIT] += 1
         self._give_up(message, DELIVERY_LIMIT)
         return position
+
+    def _delay(self, position: int, message: Message, delay_ms: int) -> None:
+        """Make a returned message ready after a delay. Its time to live ends no earlier than the delay."""
+        self.unacked_count -= 1
+        self.retries.add(self.vhost.broker.now + delay_ms, position, message)
+        self._count_withheld()
+        if self.limit.drops_head:
+            self._drop_beyond_limit()
+
+    def _end_delays(self) -> None:
+        for position, message in self.retries.take_due(self.vhost.broker.now):
+            self.backlog.put_back(position, message)
+            if self.limit.bytes_max is not None:
+                self.limit.ready_bytes += message.body_bytes
+        self._count_withheld()
+        self.drain()
+
+    def _count_withheld(self) -> None:
+        self.limit.withheld_count = len(self.retries)
+        self.limit.withheld_bytes = self.retries.body_bytes
+
+    @property
+    def withheld_count(self) -> int:
+        return len(self.retries)
+
+    def purge(self) -> int:
+        trace, delayed = self.vhost.trace, self.retries.take_all()
+        for position, message in delayed:
+            self.forget(position, message)
+            if trace is not None:
+                trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
+        self._count_withheld()
+        self.statistics.given_up["purged"] += len(delayed)
+        return len(delayed) + super().purge()
 
     def reject(self, position: int, message: Message) -> None:
         if self._takes_failures:

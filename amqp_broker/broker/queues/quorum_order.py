@@ -22,7 +22,7 @@ LEVELS: Final = 32
 HIGH_MIN: Final = 5
 # Messages of high priority that go for one of normal priority.
 WEIGHT: Final = 2
-# The priority of messages without one, and of messages returned to the tail (4.3).
+# The priority of messages without one, and of messages returned to the tail.
 PRIORITY_DEFAULT: Final = 4
 
 

@@ -22,6 +22,8 @@ class ReturnCounts:
         self._counts_failures = counts_failures
         self.returns: dict[int, int] = {}
         self.failures: dict[int, int] = {}
+        # The position of the failure that was noted last.
+        self._failed: int | None = None
         # Messages in flight whose copies have the counts in their headers, without those headers.
         self._originals: dict[int, Message] = {}
 
@@ -29,6 +31,11 @@ class ReturnCounts:
         """Count a failure, if this version does; the message is about to be returned."""
         if self._counts_failures:
             self.failures[position] = self.failures.get(position, 0) + 1
+            self._failed = position
+
+    def has_just_failed(self, position: int) -> bool:
+        """Return whether the message is about to be returned as failed."""
+        return self._failed == position
 
     def note_refusal(self, position: int) -> None:
         """Count the failure of a message that is about to be given up, where all refusals are failures (4.0)."""
@@ -45,6 +52,7 @@ class ReturnCounts:
 
     def note_return(self, position: int) -> int:
         """Count a return; return the number that the delivery limit applies to."""
+        self._failed = None
         count = self.returns[position] = self.returns.get(position, 0) + 1
         return self.failures.get(position, 0) if self._counts_failures else count
 

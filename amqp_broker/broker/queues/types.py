@@ -108,6 +108,7 @@ def check_equivalent(queue: Queue, declaration: QueueDeclaration) -> None:
     arguments.require_equal(resource, "durable", queue.is_durable, declaration.is_durable)
     arguments.require_equal(resource, "auto_delete", queue.is_auto_delete, declaration.is_auto_delete)
     tables = [queue.arguments, declaration.arguments]
-    if queue.vhost.broker.profile.compares_age_in_ms:
+    profile = queue.vhost.broker.profile
+    if profile.compares_age_in_ms:
         tables = [arguments.with_age_in_ms(table) for table in tables]
-    arguments.require_equivalent(resource, arguments.COMPARED[queue.type], *tables)
+    arguments.require_equivalent(resource, arguments.compared(queue.type, profile), *tables)

@@ -84,12 +84,13 @@ def contexts(request: Request) -> list[dict[str, Any]]:
 
 def queue_totals(vhosts: Iterable[VHost]) -> dict[str, int]:
     """Return the numbers of messages in the queues of some vhosts."""
-    ready = unacked = 0
+    total = ready = unacked = 0
     for vhost in vhosts:
         for queue in vhost.queues.values():
+            total += queue.message_count
             ready += queue.ready_count
             unacked += queue.unacked_count
-    return {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+    return {"messages": total, "messages_ready": ready, "messages_unacknowledged": unacked}
 
 
 def all_queue_totals(broker: Broker) -> dict[str, int]:

@@ -29,6 +29,7 @@ from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Flag, Switch, Table, read_by
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.queues.delayed_retries import DelayedRetries
     from amqp_broker.broker.queues.queue import Queue
 
 endpoints = Endpoints()
@@ -119,7 +120,7 @@ def totals_row(queue: Queue, node: str) -> dict[str, Any]:
 
 def lengths_of(queue: Queue) -> dict[str, int]:
     ready, unacked = queue.ready_count, queue.unacked_count
-    return {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+    return {"messages": queue.message_count, "messages_ready": ready, "messages_unacknowledged": unacked}
 
 
 def message_stats_of(queue: Queue) -> dict[str, int]:
@@ -211,18 +212,27 @@ def _add_quorum_columns(row: dict[str, Any], queue: QuorumQueue, release: tuple[
     if release >= (4, 0):
         row["messages_ready_returned"] = queue.backlog.returned_count
     if release >= (4, 3):
-        row["delayed_retry"] = "disabled"
-        row["messages_delayed"] = 0
+        row["delayed_retry"] = str(queue.settings.retry_delay or "disabled")
+        _add_delayed(row, queue.retries)
         row["messages_by_priority"] = {str(level): count for level, count in by_level.items()}
         row["messages_active_priorities"] = len(by_level)
     elif release >= (4, 0):
         row["messages_ready_high"] = sum(count for level, count in by_level.items() if level >= HIGH_MIN)
         row["messages_ready_normal"] = sum(by_level.values()) - row["messages_ready_high"]
     # All messages are on the disk, and RabbitMQ counts none as in memory.
-    row["messages_persistent"] = queue.ready_count + queue.unacked_count
+    row["messages_persistent"] = queue.message_count
     row["message_bytes_persistent"] = row["message_bytes"]
     for name in ("messages_ram", "message_bytes_ram", "messages_dlx", "message_bytes_dlx"):
         row[name] = 0
+
+
+def _add_delayed(row: dict[str, Any], retries: DelayedRetries) -> None:
+    row["messages_delayed"] = len(retries)
+    span_ms = retries.span_ms
+    if span_ms is not None:
+        row["next_delayed_at"], row["last_delayed_at"] = span_ms
+    row["message_bytes"] += retries.body_bytes
+    row["message_bytes_ready"] += retries.body_bytes
 
 
 def _add_classic_columns(row: dict[str, Any], queue: Queue, ready_size: Sizes, unacked_size: Sizes) -> None:

@@ -14,6 +14,7 @@ from amqp_broker.amqp.errors import ProtectedFromDeletion
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.overview import queue_totals
 from amqp_broker.management.api.statistics import Statistics
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag
@@ -88,9 +89,7 @@ def basic_row(vhost: VHost) -> dict[str, Any]:
         "cluster_state": {vhost.broker.node: "running"},
     }
     if vhost.queues or vhost.broker.profile.release < (4, 0):
-        queues = vhost.queues.values()
-        ready, unacked = sum(queue.ready_count for queue in queues), sum(queue.unacked_count for queue in queues)
-        row |= {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+        row |= queue_totals([vhost])
     return row
 
 

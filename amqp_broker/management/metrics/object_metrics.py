@@ -102,7 +102,7 @@ OBJECT_FAMILIES: Final = (
                 "queue_messages",
                 GAUGE,
                 "Sum of ready and unacknowledged messages - total queue depth",
-                lambda q: q.ready_count + q.unacked_count,
+                lambda q: q.message_count,
             ),
             _reductions("queue"),
         ),

@@ -71,7 +71,7 @@ class Measured(NamedTuple):
     @property
     def persistent(self) -> int:
         if isinstance(self.queue, QuorumQueue):
-            return self.queue.ready_count + self.queue.unacked_count
+            return self.queue.message_count
         return self.ready.persistent_count + self.unacked.persistent_count
 
     @property

@@ -172,6 +172,14 @@ def refusal(one: Policy, keys: Any = POLICY_VALUES) -> str:
         ("delivery-limit", "3", '<<"3">> is not a valid delivery limit'),
         ("max-age", "1 hour", '<<"1 hour">> is not a valid max age'),
         ("consumer-timeout", -1, "-1 is not a valid consumer timeout value"),
+        ("delayed-retry-min", 0, "0 is not a valid delayed retry minimum delay. Must be a positive integer"),
+        ("delayed-retry-max", "1", '<<"1">> is not a valid delayed retry maximum delay. Must be a positive integer'),
+        (
+            "delayed-retry-type",
+            "x",
+            '<<"x">> is not a valid delayed retry type. Must be one of: all, failed, returned, disabled',
+        ),
+        ("delayed-retry-type", "all", "delayed-retry-min is required when delayed-retry-type is all"),
         ("stream-filter-size-bytes", 15, "15 is not a valid filter size"),
         ("nonsense", 1, '[{<<"nonsense">>,1}] are not recognised policy settings'),
     ],
@@ -185,6 +193,9 @@ def test_an_invalid_value_is_refused(key: str, value: Any, text: str) -> None:
     [
         ("max-length", 0),
         ("message-ttl", 400_000_000_000),
+        ("delayed-retry-min", 1),
+        ("delayed-retry-max", 1),
+        ("delayed-retry-type", "disabled"),
         ("delivery-limit", -1),
         ("overflow", "reject-publish-dlx"),
         ("max-age", "7D"),
@@ -196,6 +207,13 @@ def test_an_invalid_value_is_refused(key: str, value: Any, text: str) -> None:
 )
 def test_a_value_at_a_limit_is_accepted(key: str, value: Any) -> None:
     check(Policy("p", ".*", {key: value}), POLICY_VALUES)
+
+
+def test_the_maximum_delay_of_retries_is_not_below_the_minimum() -> None:
+    definition = {"delayed-retry-type": "all", "delayed-retry-min": 5, "delayed-retry-max": 4}
+    text = "delayed-retry-max (4) must not be smaller than delayed-retry-min (5)"
+    assert refusal(Policy("p", ".*", definition)) == text
+    check(Policy("p", ".*", {**definition, "delayed-retry-max": 5}), POLICY_VALUES)
 
 
 def test_all_unknown_keys_are_reported_if_the_known_ones_are_valid() -> None:

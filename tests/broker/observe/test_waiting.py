@@ -52,6 +52,17 @@ def test_a_vhost_is_idle_when_its_last_message_is_settled(lab: Lab, peer: Peer) 
     assert lab.broker.idle_waits == []
 
 
+def test_a_queue_with_a_delayed_message_is_not_idle() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    arguments = {"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": 5000}
+    peer.declare("q", durable=True, arguments=arguments)
+    peer.publish("q")
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Reject(1, requeue=True))
+    assert IdleWait(lab.vhost).busy() == [Busy("q", 1, 0)]
+
+
 def test_a_wait_for_an_idle_vhost_is_done_at_once(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     assert Done(IdleWait(lab.vhost)).times == 1

@@ -12,6 +12,7 @@ from itertools import permutations
 
 import pytest
 
+from amqp_broker.broker.queues.delayed_retries import RetryDelay
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 
 
@@ -54,6 +55,27 @@ def test_a_number_may_come_from_the_argument_or_either_policy(key: str, field: s
 def test_the_name_in_an_argument_overrides_the_policy(key: str, field: str) -> None:
     assert getattr(effective({f"x-{key}": "argument"}, {key: "policy"}, {}), field) == "argument"
     assert getattr(effective({}, {key: "policy"}, {}), field) == "policy"
+
+
+def test_the_policy_overrides_the_type_of_delayed_retries_and_the_smaller_delays_apply() -> None:
+    arguments = {"x-delayed-retry-type": "all", "x-delayed-retry-min": 5, "x-delayed-retry-max": 50}
+    policy = {"delayed-retry-type": "failed", "delayed-retry-min": 10, "delayed-retry-max": 20}
+    assert effective(arguments, {}, {}).retry_delay == RetryDelay("all", 5, 50)
+    assert effective(arguments, policy, {}).retry_delay == RetryDelay("failed", 5, 20)
+    assert effective(arguments, {"delayed-retry-type": "disabled"}, {}).retry_delay is None
+
+
+def test_an_operator_may_lengthen_the_shortest_delay_and_shorten_the_longest() -> None:
+    policy = {"delayed-retry-type": "failed", "delayed-retry-min": 10, "delayed-retry-max": 50}
+    operator = {"delayed-retry-type": "all", "delayed-retry-min": 20, "delayed-retry-max": 40}
+    assert effective({}, policy, operator).retry_delay == RetryDelay("all", 20, 40)
+    assert effective({}, operator, policy).retry_delay == RetryDelay("failed", 20, 40)
+
+
+def test_a_delay_that_is_no_integer_is_ignored() -> None:
+    arguments = {"x-delayed-retry-type": "all", "x-delayed-retry-min": "5", "x-delayed-retry-max": True}
+    assert effective(arguments, {}, {}).retry_delay is None
+    assert effective(arguments, {"delayed-retry-min": 7}, {}).retry_delay == RetryDelay("all", 7, 7)
 
 
 def test_keys_are_merged_independently() -> None:

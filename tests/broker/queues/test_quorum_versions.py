@@ -36,6 +36,26 @@ def bodies(peer: Peer) -> list[bytes]:
     return found
 
 
+# Returns without a delivery limit: rabbit_fifo.erl (handle_aux, return), and seen in 4.0.5 and 4.3.6
+
+
+@pytest.mark.parametrize(
+    ("compat", "expected"),
+    [("3.13", [b"3", b"1", b"2"]), ("4.2", [b"3", b"1", b"2"]), ("4.3", [b"1", b"2", b"3"])],
+)
+def test_before_4_3_messages_return_to_the_end_of_a_queue_without_a_delivery_limit(
+    compat: str, expected: list[bytes]
+) -> None:
+    peer = Lab(compat=compat).connect()
+    declare(peer, delivery_limit=-1)
+    for body in (b"1", b"2", b"3"):
+        peer.publish("q", body)
+    pull(peer)
+    pull(peer)
+    peer.send(commands.Basic.Nack(1, requeue=True), commands.Basic.Reject(2, requeue=True))
+    assert bodies(peer) == expected
+
+
 # Priorities: rabbit_fifo_q.erl (4.0 to 4.2), rabbit_fifo_pq.erl and rabbit_fifo.erl (msg_priority, 4.3); documentation
 # page "Quorum Queues", which names 5 as the first high priority, and 4 as that of messages without one (4.3)
 
@@ -70,10 +90,9 @@ def test_returned_messages_are_served_before_all_priorities(compat: str) -> None
     assert bodies(peer) == [b"low", b"high"]
 
 
-@pytest.mark.parametrize("compat", ["4.2", "4.3"])
-def test_without_a_delivery_limit_a_returned_message_loses_its_priority(compat: str) -> None:
-    """rabbit_fifo.erl (requeue): it goes to the tail as normal (4.2), or with priority 4 (4.3)."""
-    peer = Lab(compat=compat).connect()
+def test_without_a_delivery_limit_a_returned_message_loses_its_priority_before_4_3() -> None:
+    """rabbit_fifo.erl (requeue): it goes to the tail as normal."""
+    peer = Lab(compat="4.2").connect()
     declare(peer, delivery_limit=-1)
     peer.publish("q", b"once high", priority=9)
     tag, _, _ = pull(peer)

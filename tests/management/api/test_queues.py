@@ -193,6 +193,24 @@ def test_the_detailed_list_has_columns_that_are_not_set() -> None:
     }
 
 
+def test_delayed_messages_of_a_quorum_queue_are_counted_apart_from_ready_ones() -> None:
+    desk = Desk(compat="4.3")
+    arguments = {"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": 5000}
+    desk.ask("PUT", Q + "q", {"durable": True, "arguments": arguments})
+    peer = desk.lab.connect()
+    row = desk.get(Q + "q")[1]
+    assert (row["delayed_retry"], row["messages_delayed"]) == ("all (min: 5000ms, max: 5000ms)", 0)
+    assert "next_delayed_at" not in row
+    for body in (b"12", b"3"):
+        peer.publish("q", body)
+    peer.send(commands.Basic.Get(queue="q"), commands.Basic.Reject(1, requeue=True))
+    row = desk.get(Q + "q")[1]
+    counted = ("messages", "messages_ready", "messages_delayed", "messages_persistent", "message_bytes_ready")
+    assert [row[name] for name in counted] == [2, 1, 1, 2, 3]
+    assert row["next_delayed_at"] == row["last_delayed_at"] == desk.lab.now + 5000
+    assert desk.get("/api/overview")[1]["queue_totals"]["messages"] == 2
+
+
 @pytest.mark.parametrize(
     ("compat", "columns"),
     [

@@ -1,0 +1,243 @@
+"""Delayed retries of quorum queues, as RabbitMQ 4.3.6 has them.
+
+The delays, the limits and the times to live were seen there; rabbit_fifo.erl (should_delay, calculate_ready_at).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.broker.admin.policies import Policy
+from amqp_broker.broker.queues.delayed_retries import retry_delay
+from tests.peer import Lab, Peer
+from tests.present import present
+
+MIN_MS = 1000
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(compat="4.3")
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    return lab.connect()
+
+
+def declare(peer: Peer, kind: str = "all", **arguments: Any) -> None:
+    given = {"delayed_retry_type": kind, "delayed_retry_min": MIN_MS, **arguments}
+    named = {f"x-{name.replace('_', '-')}": value for name, value in given.items()}
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", **named})
+
+
+def pull(peer: Peer, queue: str = "q") -> int:
+    """Take the next message, and return its delivery tag."""
+    pulled = peer.get(queue, no_ack=False)
+    assert pulled is not None
+    return present(pulled[0].delivery_tag)
+
+
+def bodies(peer: Peer, queue: str = "q") -> list[bytes]:
+    found = []
+    while (pulled := peer.get(queue)) is not None:
+        found.append(pulled[1].body)
+    return found
+
+
+def reject(peer: Peer, tag: int) -> None:
+    peer.send(commands.Basic.Reject(tag, requeue=True))
+
+
+def nack(peer: Peer, tag: int) -> None:
+    peer.send(commands.Basic.Nack(tag, requeue=True))
+
+
+def is_delayed(lab: Lab, peer: Peer, delay_ms: int) -> bool:
+    """Return whether the only message is ready after this delay and not before. Without a delay, it is ready now."""
+    if peer.get("q", no_ack=False) is not None:
+        return False
+    lab.advance(delay_ms - 1)
+    assert bodies(peer) == []
+    lab.advance(1)
+    return True
+
+
+def test_the_delay_grows_with_each_failure_up_to_its_maximum(lab: Lab, peer: Peer) -> None:
+    declare(peer, delayed_retry_max=2500)
+    peer.publish("q", b"x")
+    for delay_ms in (1000, 2000, 2500, 2500):
+        reject(peer, pull(peer))
+        assert is_delayed(lab, peer, delay_ms)
+
+
+def test_a_message_that_was_given_back_has_no_failure_and_waits_for_the_minimum(lab: Lab, peer: Peer) -> None:
+    declare(peer, delayed_retry_max=2500)
+    peer.publish("q", b"x")
+    for _ in range(3):
+        nack(peer, pull(peer))
+        assert is_delayed(lab, peer, 1000)
+
+
+def test_without_a_maximum_all_delays_are_equal(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    peer.publish("q", b"x")
+    for _ in range(2):
+        reject(peer, pull(peer))
+        assert is_delayed(lab, peer, 1000)
+
+
+def close(peer: Peer, _: int) -> None:
+    peer.send(commands.Channel.Close(200, "", 0, 0))
+    peer.expect(commands.Channel.CloseOk)
+    peer.open_channel(1)
+
+
+def recover(peer: Peer, _: int) -> None:
+    peer.send(commands.Basic.Recover(requeue=True))
+    peer.expect(commands.Basic.RecoverOk)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settle", "expected"),
+    [
+        ("all", close, True),
+        ("all", recover, True),
+        ("failed", reject, True),
+        ("failed", close, True),
+        ("failed", nack, False),
+        ("failed", recover, False),
+        ("returned", reject, False),
+        ("returned", close, False),
+        ("returned", nack, True),
+        ("returned", recover, True),
+        ("disabled", reject, False),
+    ],
+)
+def test_the_type_says_which_returns_are_delayed(lab: Lab, peer: Peer, kind: str, settle: Any, expected: bool) -> None:
+    declare(peer, kind)
+    peer.publish("q", b"x")
+    settle(peer, pull(peer))
+    assert is_delayed(lab, peer, 1000) is expected
+
+
+def test_a_consumer_gets_a_delayed_message_when_its_time_has_come(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    peer.publish("q", b"x")
+    peer.send(commands.Basic.Consume(queue="q"))
+    peer.expect(commands.Basic.ConsumeOk)
+    [(first, _)] = peer.deliveries()
+    reject(peer, present(first.delivery_tag))
+    assert peer.deliveries() == []
+    lab.advance(1000)
+    [(again, content)] = peer.deliveries()
+    assert (again.redelivered, content.body) == (True, b"x")
+
+
+def test_messages_are_ready_in_the_order_of_their_times_then_of_their_arrival(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    for body in (b"1", b"2", b"3", b"4"):
+        peer.publish("q", body)
+    tags = [pull(peer) for _ in range(3)]
+    reject(peer, tags[2])
+    lab.advance(10)
+    reject(peer, tags[1])
+    reject(peer, tags[0])
+    lab.advance(1010)
+    assert bodies(peer) == [b"3", b"1", b"2", b"4"]
+
+
+def test_delayed_messages_count_for_the_maximum_length_and_are_not_dropped(lab: Lab, peer: Peer) -> None:
+    declare(peer, max_length=2)
+    for body in (b"1", b"2"):
+        peer.publish("q", body)
+    reject(peer, pull(peer))
+    for body in (b"3", b"4"):
+        peer.publish("q", body)
+    assert bodies(peer) == [b"4"]
+    lab.advance(1000)
+    assert bodies(peer) == [b"1"]
+
+
+def test_a_queue_full_of_delayed_messages_drops_new_ones(lab: Lab, peer: Peer) -> None:
+    declare(peer, max_length_bytes=4)
+    peer.publish("q", b"1234")
+    reject(peer, pull(peer))
+    peer.publish("q", b"5")
+    assert bodies(peer) == []
+    lab.advance(1000)
+    assert bodies(peer) == [b"1234"]
+
+
+def test_a_queue_full_of_delayed_messages_refuses_new_ones(lab: Lab, peer: Peer) -> None:
+    declare(peer, max_length=1, overflow="reject-publish")
+    peer.publish("q", b"1")
+    reject(peer, pull(peer))
+    peer.publish("q", b"2")
+    lab.advance(1000)
+    assert bodies(peer) == [b"1"]
+
+
+def test_a_delayed_message_expires_when_its_delay_is_over(lab: Lab, peer: Peer) -> None:
+    peer.declare("dead", durable=True)
+    declare(peer, message_ttl=300, dead_letter_exchange="", dead_letter_routing_key="dead")
+    peer.publish("q", b"x")
+    reject(peer, pull(peer))
+    lab.advance(999)
+    assert bodies(peer, "dead") == []
+    lab.advance(1)
+    assert bodies(peer, "dead") == [b"x"]
+
+
+def test_a_purge_drops_delayed_messages_and_counts_them(lab: Lab, peer: Peer) -> None:
+    declare(peer, max_length=2)
+    for body in (b"1", b"2"):
+        peer.publish("q", body)
+    reject(peer, pull(peer))
+    peer.send(commands.Queue.Purge(queue="q"))
+    assert peer.expect(commands.Queue.PurgeOk).message_count == 2
+    for body in (b"3", b"4"):
+        peer.publish("q", body)
+    lab.advance(1000)
+    assert bodies(peer) == [b"3", b"4"]
+
+
+def test_a_deleted_queue_forgets_its_delayed_messages(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    peer.publish("q", b"1")
+    reject(peer, pull(peer))
+    peer.send(commands.Queue.Delete(queue="q"))
+    assert peer.expect(commands.Queue.DeleteOk).message_count == 0
+    lab.advance(1000)
+    declare(peer)
+    assert bodies(peer) == []
+
+
+def test_a_policy_sets_the_delay(lab: Lab, peer: Peer) -> None:
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    lab.vhost.policies.set(Policy("p", "^q", {"delayed-retry-type": "failed", "delayed-retry-min": 700}))
+    peer.publish("q", b"x")
+    reject(peer, pull(peer))
+    assert is_delayed(lab, peer, 700)
+
+
+@pytest.mark.parametrize("compat", ["3.13", "4.2"])
+def test_versions_before_4_3_delay_nothing(compat: str) -> None:
+    peer = Lab(compat=compat).connect()
+    declare(peer)
+    peer.publish("q", b"x")
+    reject(peer, pull(peer))
+    assert bodies(peer) == [b"x"]
+
+
+@pytest.mark.parametrize("values", [("nonsense", 1, 1), (1, 1, 1), (None, 1, 1), ("all", 0, 1), ("all", -1, 1)])
+def test_values_that_are_no_delay_are_ignored(values: tuple[object, int, int]) -> None:
+    assert retry_delay(*values) is None
+
+
+def test_a_delay_is_shown_as_rabbitmq_shows_it() -> None:
+    assert str(retry_delay("all", 1000, 3000)) == "all (min: 1000ms, max: 3000ms)"
+    assert str(retry_delay("failed", 1000, 0)) == "failed (min: 1000ms, max: 1000ms)"
