@@ -30,6 +30,7 @@ GLOBAL_PARAMETER: Final = "global_parameter"
 def of_vhost(name: str, limits: Limits, metadata: Metadata) -> JournalEntry:
     value = {
         "limits": dict(limits.given),
+        "lists_limits": limits.is_listed,
         "description": metadata.description,
         "tags": list(metadata.tags),
         "default_queue_type": metadata.default_queue_type,

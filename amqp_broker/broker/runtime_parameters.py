@@ -164,7 +164,7 @@ class Parameters:
         self.get(component, name)
         vhost = self._vhost
         if component == VHOST_LIMITS:
-            vhost.limits.replace({})
+            vhost.limits.remove()
         elif component == OPERATOR_POLICY:
             vhost.operator_policies.clear(name)
         else:
@@ -186,9 +186,10 @@ class Parameters:
             registered.on_cleared(self._vhost.name, name)
 
     def _limits(self) -> Iterator[Parameter]:
-        given = self._vhost.limits.given
-        if given:
-            yield Parameter(VHOST_LIMITS, LIMITS, dict(given))
+        limits = self._vhost.limits
+        if limits.is_listed:
+            # Erlang writes an empty object as an empty array.
+            yield Parameter(VHOST_LIMITS, LIMITS, dict(limits.given) or [])
 
     def _operator_policies(self) -> Iterator[Parameter]:
         for policy in self._vhost.operator_policies:

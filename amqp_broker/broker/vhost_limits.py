@@ -23,9 +23,10 @@ class VHostLimits(Limits):
         self._events = events
         self._remember = remember
 
-    def restore(self, given: Mapping[str, int]) -> None:
+    def restore(self, given: Mapping[str, int], is_listed: bool) -> None:
         """Set the limits from the journal."""
         self.given = dict(given)
+        self.is_listed = is_listed
 
     def set(self, name: str, value: object) -> None:
         super().set(name, value)
@@ -33,6 +34,7 @@ class VHostLimits(Limits):
 
     def replace(self, values: Mapping[str, object]) -> None:
         super().replace(values)
+        self.is_listed = True
         if values:
             self._on_set()
         else:
@@ -42,7 +44,14 @@ class VHostLimits(Limits):
         super().clear(name)
         self._on_cleared()
 
+    def remove(self) -> None:
+        """Clear all limits, so that they are no parameter any more."""
+        super().replace({})
+        self.is_listed = False
+        self._on_cleared()
+
     def _on_set(self) -> None:
+        self.is_listed = True
         self._remember()
         self._events.parameter_set(self._vhost, "vhost-limits", "limits", dict(self.given))
         self._events.emit_action("vhost.limits.set", name="limits", **self.given)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.management.documents.importing import DefinitionsError, Import
+from amqp_broker.management.documents.definition import DefinitionsError
+from amqp_broker.management.documents.importing import Import
 from amqp_broker.management.documents.parsing import parse
 
 logger = logging.getLogger("amqp_broker.server")

@@ -13,8 +13,9 @@ import pytest
 from amqp_broker.broker.broker import Broker
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.definitions import call_api
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
-from amqp_broker.management.documents.importing import DefinitionsError, import_
+from amqp_broker.management.documents.importing import import_
 from amqp_broker.settings.settings import Settings
 from compat.brokers import AmqpBroker
 from compat.definitions.comparing import SECTIONS, comparable, comparable_vhost

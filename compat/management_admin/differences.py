@@ -86,19 +86,22 @@ def _oauth(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
 
 
 def _definitions(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
-    """Policies do not repeat the vhost's name, and cleared limits are not parameters."""
+    """Policies and parameters do not repeat the vhost's name."""
     if question.path != "definitions/v1":
         return False
-    policies = [{key: item[key] for key in item if key != "vhost"} for item in rabbitmq.value["policies"]]
-    expected = {"bindings": [], "exchanges": [], "queues": [], "parameters": [], "policies": policies}
+    expected = {
+        section: [{key: item[key] for key in item if key != "vhost"} for item in rabbitmq.value[section]]
+        for section in ("bindings", "exchanges", "queues", "parameters", "policies")
+    }
     return is_same({key: amqp_broker.value.get(key) for key in expected}, expected)
 
 
-def _no_limits(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
-    """Limits that are all cleared are not parameters."""
-    if not question.path.startswith(("vhost-limits", "parameters")) or not isinstance(rabbitmq.value, list):
+def _parameter_order(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
+    """RabbitMQ's database has an order of its own; amqp-broker sorts."""
+    if not question.path.startswith("parameters") or not isinstance(rabbitmq.value, list):
         return False
-    return is_same(rabbitmq._replace(value=[item for item in rabbitmq.value if item["value"] != []]), amqp_broker)
+    in_order = sorted(rabbitmq.value, key=lambda item: (item["component"], item["name"]))
+    return is_same(rabbitmq._replace(value=in_order), amqp_broker)
 
 
 def _apply_to(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
@@ -149,7 +152,7 @@ RULES: Final[dict[str, Rule]] = {
     "whoami reports that users are internal": _whoami,
     "passwords can be hashed over HTTP": _hash_password,
     "OAuth settings are reported as in RabbitMQ 4": _oauth,
-    "cleared limits are not listed": _no_limits,
+    "parameters are sorted": _parameter_order,
     "policies can apply to a queue type": _apply_to,
     "an invalid pattern and its error are texts": _regexp,
     "listeners differ": _listeners,

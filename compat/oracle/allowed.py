@@ -1,7 +1,8 @@
 """The differences that a profile of amqp-broker may have from its oracles, with their reasons: `compat/allowed/`.
 
 The table of a profile has suites, questions, and places in the answer. A question or a place may contain `*`, which
-stands for any text. The reason `open` means that a difference is yet to be mended.
+stands for any text. The place `crash` is that of an answer where RabbitMQ fails with an internal error, and amqp-broker
+refuses the request. The reason `open` means that a difference is yet to be mended.
 """
 
 from __future__ import annotations

@@ -68,9 +68,22 @@ def compare(rabbitmq: Answer, amqp_broker: Answer, path: str) -> list[str]:
     return [] if is_same(rabbitmq, amqp_broker) else [f"{path}: {json.dumps(rabbitmq)}, here {json.dumps(amqp_broker)}"]
 
 
+def _status(answer: Answer) -> int:
+    """Return the status of an HTTP answer; 0 for other answers."""
+    status = answer.get("status", 0) if isinstance(answer, dict) else 0
+    return status if isinstance(status, int) else 0
+
+
+# The place of an HTTP answer where RabbitMQ fails with an internal error, and amqp-broker refuses the request.
+CRASH = "crash"
+
+
 def fields(question: str, rabbitmq: Answer, amqp_broker: Answer) -> set[str]:
     """Return the places in which two answers differ, without their values."""
     found = set()
+    if _status(rabbitmq) == 500 and 400 <= _status(amqp_broker) < 500:
+        found.add(CRASH)
+        rabbitmq, amqp_broker = ({**answer, "status": 0, "value": None} for answer in (rabbitmq, amqp_broker))
     for line in compare(rabbitmq, amqp_broker, question):
         place = line.removeprefix(question)
         if not place.endswith((": not here", ": only here")):

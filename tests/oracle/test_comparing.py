@@ -34,6 +34,8 @@ def test_each_difference_is_found(rabbitmq: Answer, amqp_broker: Answer, told: l
         ({"x": 1}, {"y": 1}, {".x: not here", ".y: only here"}),
         (1, 2, {"all"}),
         (A, A, set()),
+        ({"status": 500, "value": None, "x": 1}, {"status": 400, "value": "no", "x": 2}, {"crash", ".x"}),
+        ({"status": 500, "value": None}, {"status": 204, "value": None}, {".status"}),
     ],
 )
 def test_a_place_is_named_without_its_values(rabbitmq: Answer, amqp_broker: Answer, places: set[str]) -> None:

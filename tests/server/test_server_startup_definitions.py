@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.server.server import Server
 from amqp_broker.settings.settings import Settings
 from tests.client import Client

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.server import startup_definitions
 from amqp_broker.server.server import Server
 from amqp_broker.server.startup_definitions import NOTES_MAX, DefinitionsUnreadable, load, sources

@@ -20,15 +20,19 @@ USER_LIMITS: Final = (MAX_CONNECTIONS, MAX_CHANNELS)
 
 
 class Limits:
-    """Limits by name: 0 allows nothing, a negative number allows any number. `given` has those that were set."""
+    """Limits by name: 0 allows nothing, a negative number allows any number. `given` has those that were set.
 
-    __slots__ = ("given", "known", "title")
+    `is_listed` says whether those of a vhost are among its parameters: from the first on, even if each is cleared.
+    """
+
+    __slots__ = ("given", "is_listed", "known", "title")
 
     def __init__(self, title: str, known: tuple[str, ...]) -> None:
         """Create limits with these names; `title` is the word for them in RabbitMQ's error messages."""
         self.title = title
         self.known = known
         self.given: dict[str, int] = {}
+        self.is_listed = False
 
     def __getitem__(self, name: str) -> int | None:
         """Return the largest allowed number, or None for any number."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def _restore_vhost(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
     vhost = broker.add_vhost(key[1])
-    vhost.limits.restore(value["limits"])
-    # Entries of older versions have no metadata.
+    # Entries of older versions have neither lists_limits nor metadata.
+    vhost.limits.restore(value["limits"], value.get("lists_limits", bool(value["limits"])))
     vhost.metadata = Metadata(
         value.get("description", ""),
         tuple(value.get("tags", ())),

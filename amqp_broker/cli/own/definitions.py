@@ -20,8 +20,9 @@ from amqp_broker.cli.own.store import folder_of
 from amqp_broker.cli.progress_bar import showing_progress
 from amqp_broker.cli.standard_streams import read_input
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export as export_from
-from amqp_broker.management.documents.importing import SECTIONS, DefinitionsError, Import
+from amqp_broker.management.documents.importing import SECTIONS, Import
 from amqp_broker.management.documents.parsing import parse
 from amqp_broker.server.startup_definitions import DefinitionsUnreadable, Source, sources
 from amqp_broker.settings.sources.precedence import load

@@ -113,7 +113,7 @@ def _expected(error: Exception) -> tuple[str, int] | None:
     from amqp_broker.cli.own.command_error import CommandError
     from amqp_broker.cli.own.definitions import exit_code_of_definitions
     from amqp_broker.cli.own.store import exit_code_of
-    from amqp_broker.management.documents.importing import DefinitionsError
+    from amqp_broker.management.documents.definition import DefinitionsError
     from amqp_broker.server.tls import TlsError
     from amqp_broker.settings.settings import SettingsError
     from amqp_broker.store.environment import StoreError

@@ -44,6 +44,11 @@ def clear_limits(call: Call, target: str, wanted: str) -> None:
                 call.request("DELETE", f"{target}/{path_of(name)}")
 
 
+def clear_vhost_limits(call: Call) -> None:
+    if call.get(vhost_target(call)):
+        call.request("DELETE", call.fill("/api/parameters/vhost-limits/{vhost}/limits", is_path=True))
+
+
 def list_limits(call: Call, kind: str, name: str) -> Rows | Report:
     """Return the limits of a user or a vhost, or with --global those of all."""
     target = f"/api/{kind}-limits"
@@ -111,7 +116,7 @@ COMMANDS = (
         VHOSTS,
         says='Clearing vhost "{vhost}" limits ...',
         missing=(NO_VHOST,),
-        run=lambda call: clear_limits(call, vhost_target(call), "all"),
+        run=clear_vhost_limits,
     ),
     Command(
         "list_vhost_limits",

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
-from amqp_broker.management.documents.importing import DefinitionsError, import_
+from amqp_broker.management.documents.importing import import_
 from amqp_broker.management.documents.parsing import NotJSON, parse
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR

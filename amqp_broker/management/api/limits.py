@@ -28,8 +28,14 @@ class Limit(Struct):
 def of_vhosts(request: Request) -> Any:
     """List the limits of vhosts."""
     vhosts: list[VHost] = named_vhosts(request)
+    none: dict[str, int] | list[int] = {} if request.broker.profile.release >= (4, 0) else []
     return listed_rows(
-        request, [{"vhost": vhost.name, "value": dict(vhost.limits.given)} for vhost in vhosts if vhost.limits.given]
+        request,
+        [
+            {"vhost": vhost.name, "value": dict(vhost.limits.given) or none}
+            for vhost in vhosts
+            if vhost.limits.is_listed
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import Permission
-from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.parsing import parse
 from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restore, take_snapshot
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request

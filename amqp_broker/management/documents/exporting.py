@@ -32,7 +32,7 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
         "original_cluster_name": broker.cluster_name,
         "explanation": f"Definitions of cluster '{broker.cluster_name}'",
         "users": [user_row(user) for user in broker.users.values()],
-        "vhosts": [{"name": vhost.name, **metadata_of(vhost), "metadata": metadata_of(vhost)} for vhost in vhosts],
+        "vhosts": [_vhost(vhost) for vhost in vhosts],
         "permissions": _permissions(broker),
         "topic_permissions": _topic_permissions(broker),
         "parameters": [parameter for vhost in vhosts for parameter in _parameters(vhost)],
@@ -41,7 +41,7 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
         ],
         "policies": [policy_row(vhost, policy) for vhost in vhosts for policy in vhost.policies],
         "queues": [_queue(queue) for vhost in vhosts for queue in _queues(vhost)],
-        "exchanges": [_exchange(exchange) for vhost in vhosts for exchange in _exchanges(vhost)],
+        "exchanges": [_exchange(vhost, exchange) for vhost in vhosts for exchange in _exchanges(vhost)],
         "bindings": [_binding(binding) for vhost in vhosts for binding in _bindings(vhost)],
     }
 
@@ -52,7 +52,7 @@ def _export_vhost(broker: Broker, vhost: VHost) -> dict[str, Any]:
         "parameters": _parameters(vhost),
         "policies": [policy_row(vhost, policy) for policy in vhost.policies],
         "queues": [_queue(queue) for queue in _queues(vhost)],
-        "exchanges": [_exchange(exchange) for exchange in _exchanges(vhost)],
+        "exchanges": [_exchange(vhost, exchange) for exchange in _exchanges(vhost)],
         "bindings": [_binding(binding) for binding in _bindings(vhost)],
     }
     for item in (item for listed in items.values() for item in listed):
@@ -67,6 +67,13 @@ def _export_vhost(broker: Broker, vhost: VHost) -> dict[str, Any]:
         "limits": dict(vhost.limits.given),
         **items,
     }
+
+
+def _vhost(vhost: VHost) -> dict[str, Any]:
+    metadata = metadata_of(vhost)
+    if vhost.broker.profile.release < (4, 3):
+        return {"name": vhost.name, **metadata, "metadata": metadata}
+    return {"name": vhost.name, "limits": dict(vhost.limits.given), "metadata": metadata}
 
 
 def metadata_of(vhost: VHost) -> dict[str, Any]:
@@ -179,14 +186,16 @@ def _exchanges(vhost: VHost) -> list[Exchange]:
     return [exchange for name, exchange in vhost.exchanges.items() if name and not name.startswith(RESERVED)]
 
 
-def _exchange(exchange: Exchange) -> dict[str, Any]:
+def _exchange(vhost: VHost, exchange: Exchange) -> dict[str, Any]:
+    """Return an exchange; RabbitMQ 4 does not name the flag `internal`, which an import then assumes to be false."""
+    names_internal = exchange.is_internal or vhost.broker.profile.release < (4, 0)
     return {
         "name": text_of(exchange.name),
         "vhost": exchange.vhost,
         "type": exchange.type,
         "durable": exchange.is_durable,
         "auto_delete": exchange.is_auto_delete,
-        "internal": exchange.is_internal,
+        **({"internal": exchange.is_internal} if names_internal else {}),
         "arguments": json_of(exchange.arguments),
     }
 

@@ -26,6 +26,7 @@ from amqp_broker.broker.exchanges.types import exchange_type
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import check_shape, with_default_type
+from amqp_broker.management.documents.definition import DefinitionsError, Entry
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
 
 # Sections in RabbitMQ's order of import, and the name of one object.
@@ -55,10 +56,6 @@ SHA256_SINCE: Final = (3, 6)
 Action: TypeAlias = Callable[[], object]
 
 
-class DefinitionsError(ValueError):
-    """Definitions cannot be imported; the text names the object. The HTTP API answers 400."""
-
-
 def import_(broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> list[str]:
     """Declare the objects in a document; existing objects stay. `Import` does the same step by step.
 
@@ -70,60 +67,11 @@ def import_(broker: Broker, document: Any, vhost: str | None = None, actor: str 
     return work.notes
 
 
-class Entry:
-    """One object of a document: its values, and its title in messages."""
-
-    __slots__ = ("title", "values")
-
-    def __init__(self, title: str, values: dict[str, Any]) -> None:
-        self.title = title
-        self.values = values
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.values.get(key, default)
-        if isinstance(value, str):
-            return value
-        raise self._wrong(key, "a string", value)
-
-    def name(self, key: str = "name") -> str:
-        """Return a name that fits into a shortstr. Raise DefinitionsError."""
-        value = self.text(key)
-        if len(value.encode()) > SHORTSTR_BYTES_MAX:
-            raise DefinitionsError(f"{key} of {self.title} is longer than {SHORTSTR_BYTES_MAX} octets")
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self.values.get(key, default)
-        if isinstance(value, bool):
-            return value
-        raise self._wrong(key, "true or false", value)
-
-    def object(self, key: str) -> dict[str, Any]:
-        # Erlang writes an empty object as an empty array.
-        value = self.values.get(key) or {}
-        if isinstance(value, dict):
-            return value
-        raise self._wrong(key, "an object", value)
-
-    def tags(self) -> list[str]:
-        """Return tags, which are an array or a text with commas."""
-        value = self.values.get("tags") or []
-        if isinstance(value, str):
-            return [tag.strip() for tag in value.split(",") if tag.strip()]
-        if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
-            return value
-        raise self._wrong("tags", "an array of strings", value)
-
-    def _wrong(self, key: str, expected: str, value: Any) -> DefinitionsError:
-        if value is None:
-            return DefinitionsError(f"{self.title} has no {key}")
-        return DefinitionsError(f"{key} of {self.title} should be {expected}, actually was {fields.json_term(value)}")
-
-
 class Import:
     """Checked definitions that are ready to be declared. Raises DefinitionsError for invalid ones.
 
-    `steps` is the number of declarations, `notes` contains a sentence for each skipped object.
+    `steps` is the number of declarations, `notes` contains a sentence for each skipped object. `refused` has vhost and
+    name of the queues that are skipped because this version permits no transient ones.
     """
 
     def __init__(self, broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> None:
@@ -135,6 +83,7 @@ class Import:
             raise DefinitionsError(f"definitions should be an object, actually were {fields.json_term(document)[:60]}")
         self.broker = broker
         self.notes: list[str] = []
+        self.refused: set[tuple[str, str]] = set()
         self._document = document
         self._vhost = vhost
         self._actor = actor
@@ -144,6 +93,7 @@ class Import:
         self._types = {name: vhost.metadata.default_queue_type for name, vhost in broker.vhosts.items()}
         self._queue_limits = {name: vhost.limits[MAX_QUEUES] for name, vhost in broker.vhosts.items()}
         self._new_queues: dict[str, set[str]] = {}
+        self._new_exchanges: dict[str, set[str]] = {}
         self._readers: dict[str, Callable[[Entry], None]] = {
             "users": self._read_user,
             "vhosts": self._read_vhost,
@@ -303,7 +253,7 @@ class Import:
             raise DefinitionsError(f"policy in virtual host '{entry.values.get('vhost')}' has undefined name")
         vhost, name = self._vhost_of(entry), entry.text("name")
         policy = runtime_parameters.policy_of(name, entry.values)
-        with _validating(vhost, name):
+        with self._validating(vhost, name):
             check(policy, POLICY_VALUES)
         self._do(entry, partial(self._set_policy, vhost, policy))
 
@@ -315,7 +265,7 @@ class Import:
         value = entry.values.get("value")
         if component == runtime_parameters.VHOST_LIMITS:
             value = entry.object("value")
-        with _validating(vhost, component, name):
+        with self._validating(vhost, component, name):
             runtime_parameters.check(self.broker.components, component, name, value)
         if component == runtime_parameters.VHOST_LIMITS:
             self._queue_limits[vhost] = entry.object("value").get(MAX_QUEUES)
@@ -329,6 +279,7 @@ class Import:
         if not name or name.startswith(RESERVED):
             self._skip(entry, "an exchange", name)
             return
+        self._new_exchanges.setdefault(vhost, set()).add(name)
         exchange_type(self.broker.profile, kind := entry.text("type"))
         declaration = ExchangeDeclaration(
             name,
@@ -364,6 +315,10 @@ class Import:
             return
         resource = f"queue '{name}' in vhost '{vhost}'"
         adds_classic = self.broker.profile.adds_queue_type
+        if not (declaration.is_durable or self.broker.profile.has_transient_queues):
+            self.refused.add((vhost, name))
+            self.notes.append(f"{entry.title} is skipped: it is neither durable nor exclusive, which is not permitted")
+            return
         typed = with_default_type(declaration, self._types[vhost], adds_classic=adds_classic)
         arguments.check_queue(typed.arguments, self.broker.profile, resource)
         check_shape(typed, resource)
@@ -396,7 +351,19 @@ class Import:
         table = table_of(entry.values.get("arguments"))
         # Bindings of the default exchange cannot be declared.
         if source:
+            if self.broker.profile.release >= (4, 0):
+                self._check_ends(entry, vhost, source, kind, destination)
             self._do(entry, partial(self._bind, entry.title, vhost, source, kind, destination, key, table))
+
+    def _check_ends(self, entry: Entry, vhost: str, source: str, kind: str, destination: str) -> None:
+        """Raise DefinitionsError if an end neither exists nor is declared before. (3.13 skips the binding.)"""
+        there = self.broker.vhosts.get(vhost)
+        for end, name in (("exchange", source), (kind, destination)):
+            new = self._new_exchanges if end == "exchange" else self._new_queues
+            old = () if there is None else there.exchanges if end == "exchange" else there.queues
+            # A new vhost has exchanges with reserved names.
+            if not (name in new.get(vhost, ()) or name in old or (there is None and name.startswith(RESERVED))):
+                raise DefinitionsError(f"{entry.title}: there is no {end} '{name}'")
 
     def _bind(
         self, title: str, vhost: str, source: str, kind: str, destination: str, key: str, table: fields.Table
@@ -410,20 +377,23 @@ class Import:
             return
         there.bind(origin, target, key, table)
 
+    @contextmanager
+    def _validating(self, *names: str) -> Iterator[None]:
+        """Report an invalid policy or parameter in RabbitMQ's words, followed by its names. Raise DefinitionsError."""
+        try:
+            yield
+        except InvalidParameter as error:
+            place = "/".join(names)
+            if self.broker.profile.release >= (4, 3):
+                component = f' / component: "{names[1]}" /' if names[2:] else ""
+                place = f'vhost: "{names[0]}"{component} key: "{names[-1]}"'
+            raise DefinitionsError(f"Validation failed\n\n{error}\n ({place})") from None
+
     def _skip(self, entry: Entry, kind: str, name: str) -> None:
         if name:
             self.notes.append(f"Skipping import of {kind} whose name begins with 'amq.', name: {name}")
         else:
             self.notes.append(f"{entry.title} is skipped: it is the default exchange")
-
-
-@contextmanager
-def _validating(*names: str) -> Iterator[None]:
-    """Report an invalid policy or parameter in RabbitMQ's words, followed by its names. Raise DefinitionsError."""
-    try:
-        yield
-    except InvalidParameter as error:
-        raise DefinitionsError(f"Validation failed\n\n{error}\n ({'/'.join(names)})") from None
 
 
 def _short_type(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from amqp_broker.management.documents.importing import DefinitionsError
+from amqp_broker.management.documents.definition import DefinitionsError
 
 
 class NotJSON(DefinitionsError):

@@ -30,8 +30,9 @@ from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.snapshot import Kept, KeptMessages, kept_in, refill
 from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
-from amqp_broker.management.documents.importing import RESERVED, DefinitionsError, Import
+from amqp_broker.management.documents.importing import RESERVED, Import
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, text_of
 
 FORMAT: Final = 1
@@ -166,7 +167,8 @@ def restore(broker: Broker, document: Any, vhost_name: str, *, clear: bool = Fal
         raise NotEmpty(f"vhost '{vhost_name}' is not empty")
     vhost = broker.add_vhost(vhost_name)
     try:
-        Import(broker, snapshot.definitions, vhost_name)
+        for _, name in Import(broker, snapshot.definitions, vhost_name).refused:
+            raise SnapshotError(f"queue '{name}' is neither durable nor exclusive, which is not permitted here")
         if not is_new and clear:
             reset_vhost(vhost)
         for _ in Import(broker, snapshot.definitions, vhost_name).run():
@@ -183,7 +185,9 @@ def is_empty(vhost: VHost) -> bool:
     """Return whether a vhost has only the objects of a new one."""
     own = any(name and not name.startswith(RESERVED) for name in vhost.exchanges)
     bound = any(exchange.bindings for exchange in vhost.exchanges.values())
-    return not (vhost.queues or own or bound or any(vhost.policies) or any(vhost.parameters))
+    # Limits that were set and cleared are a parameter without content.
+    has_parameters = any(parameter.value != [] for parameter in vhost.parameters)
+    return not (vhost.queues or own or bound or any(vhost.policies) or has_parameters)
 
 
 def _read(document: Any) -> Snapshot:

@@ -130,6 +130,14 @@ def test_vhosts_are_restored_with_metadata_and_parameters(broker: Broker) -> Non
     assert found.parameters.get("shovel", "away") == value
 
 
+def test_cleared_limits_are_still_a_parameter_after_a_restart(broker: Broker) -> None:
+    limits = broker.add_vhost("v").limits
+    limits.set("max-queues", 3)
+    limits.clear("max-queues")
+    found = restarted(broker).vhosts["v"]
+    assert [(parameter.component, parameter.value) for parameter in found.parameters] == [("vhost-limits", [])]
+
+
 def test_global_parameters_and_the_cluster_id_are_restored(broker: Broker) -> None:
     broker.global_parameters.set("cluster_name", "é")
     broker.global_parameters.set("list", [1, {"a": None}])

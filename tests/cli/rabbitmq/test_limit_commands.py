@@ -7,17 +7,17 @@ def requests(api: Canned) -> list[str]:
     return [request for request, _ in api.changes()]
 
 
-def test_limits_are_set_and_cleared_one_by_one() -> None:
+def test_limits_are_set_one_by_one_and_cleared_together() -> None:
     answers = {
         "PUT /api/vhost-limits/%2F/max-queues": 204,
-        "DELETE /api/vhost-limits/%2F/max-queues": 204,
+        "DELETE /api/parameters/vhost-limits/%2F/limits": 204,
         "GET /api/vhost-limits/%2F": [{"vhost": "/", "value": {"max-queues": 1}}],
     }
     with canned(answers) as api:
         assert api.run("rabbitmqctl set_vhost_limits '{\"max-queues\": 1}'").exit_code == 0
         assert api.changes() == [("PUT /api/vhost-limits/%2F/max-queues", {"value": 1})]
         assert api.run("rabbitmqctl clear_vhost_limits").exit_code == 0
-        assert requests(api)[1:] == ["DELETE /api/vhost-limits/%2F/max-queues"]
+        assert requests(api)[1:] == ["DELETE /api/parameters/vhost-limits/%2F/limits"]
         done = api.run("rabbitmqctl set_vhost_limits bogus")
         assert (done.exit_code, done.complaint) == (
             69,

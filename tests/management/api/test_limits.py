@@ -18,6 +18,8 @@ def test_limits_of_a_vhost_are_set_listed_and_removed(desk: Desk) -> None:
     assert desk.get("/api/vhost-limits") == desk.get("/api/vhost-limits/%2F") == (200, described)
     assert desk.ask("DELETE", "/api/vhost-limits/%2F/max-queues")[0] == 204
     assert desk.ask("DELETE", "/api/vhost-limits/%2F/max-queues")[0] == 204
+    assert desk.get("/api/vhost-limits") == (200, [{"vhost": "/", "value": {}}])
+    assert desk.ask("DELETE", "/api/parameters/vhost-limits/%2F/limits")[0] == 204
     assert desk.get("/api/vhost-limits") == (200, [])
 
 

@@ -113,6 +113,32 @@ def test_exclusive_queues_and_their_bindings_are_not_exported(broker: Broker) ->
     assert (told["queues"], told["bindings"]) == ([], [])
 
 
+def test_rabbitmq_4_3_exports_vhosts_with_limits_and_metadata_alone() -> None:
+    broker = new_broker(compat="4.3")
+    broker.vhosts["/"].limits.set("max-queues", 5)
+    metadata = {"description": "Default virtual host", "tags": [], "default_queue_type": "classic"}
+    assert export(broker)["vhosts"] == [{"name": "/", "limits": {"max-queues": 5}, "metadata": metadata}]
+
+
+@pytest.mark.parametrize(("compat", "named"), [("3.13", [False, True]), ("4.2", [None, True])])
+def test_rabbitmq_4_names_only_exchanges_that_are_internal(compat: str, named: list[bool | None]) -> None:
+    broker = new_broker(compat=compat)
+    new_exchange(broker.vhosts["/"], "e", "fanout")
+    new_exchange(broker.vhosts["/"], "i", "fanout", is_internal=True)
+    assert [exchange.get("internal") for exchange in export(broker)["exchanges"]] == named
+
+
+def test_cleared_limits_are_exported_as_nothing(broker: Broker) -> None:
+    limits = broker.vhosts["/"].limits
+    limits.set("max-queues", 5)
+    limits.clear("max-queues")
+    told = tellable(export(broker))
+    assert told["parameters"] == [{"vhost": "/", "component": "vhost-limits", "name": "limits", "value": []}]
+    other = new_broker()
+    import_(other, told)
+    assert other.vhosts["/"].limits["max-queues"] is None
+
+
 def test_an_imported_vhost_keeps_its_metadata_and_protection(broker: Broker) -> None:
     broker.add_vhost("v", Metadata("d", ("a",), "stream", True))
     other = new_broker()

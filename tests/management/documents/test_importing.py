@@ -10,8 +10,9 @@ from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
+from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
-from amqp_broker.management.documents.importing import DefinitionsError, Import, import_
+from amqp_broker.management.documents.importing import Import, import_
 from tests.broker_parts import new_broker, new_exchange, new_queue
 
 # As RabbitMQ 3.5 and 3.6 would have hashed "secret".
@@ -156,7 +157,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "policies": {**POLICY, "name": "good"},
     "parameters": {"vhost": "/", "component": "shovel", "name": "good", "value": {}},
     "queues": {**QUEUE, "name": "good"},
-    "bindings": BINDING,
+    "bindings": {**BINDING, "source": "good", "destination": "good"},
 }
 
 
@@ -168,9 +169,7 @@ def test_an_error_names_its_object_and_changes_nothing(broker: Broker, section: 
 
 
 def test_the_same_document_without_its_errors_is_imported(broker: Broker) -> None:
-    assert import_(broker, {section: [item] for section, item in GOOD.items()}) == [
-        "binding 'k' of exchange 'e' to queue 'q' in vhost '/' is skipped, since there is no exchange 'e'"
-    ]
+    assert import_(broker, {section: [item] for section, item in GOOD.items()}) == []
     assert {"good"} <= broker.vhosts["/"].queues.keys() & broker.vhosts["/"].exchanges.keys() & broker.users.keys()
 
 
@@ -239,7 +238,8 @@ def test_existing_objects_stay_as_they_are(broker: Broker) -> None:
     assert len(exchange.bindings) == 1
 
 
-def test_objects_with_reserved_names_are_skipped(broker: Broker) -> None:
+def test_objects_with_reserved_names_are_skipped() -> None:
+    broker = new_broker(compat="3.13")
     document = {
         "queues": [{**QUEUE, "name": "amq.gen-x"}],
         "exchanges": [{**EXCHANGE, "name": "amq.mine"}, {**EXCHANGE, "name": ""}],
@@ -252,6 +252,50 @@ def test_objects_with_reserved_names_are_skipped(broker: Broker) -> None:
         "binding 'k' of exchange 'amq.direct' to queue 'amq.gen-x' in vhost '/' is skipped, "
         "since there is no queue 'amq.gen-x'",
     ]
+
+
+def test_a_binding_of_a_missing_queue_is_refused(broker: Broker) -> None:
+    assert reason(broker, {"bindings": [{**BINDING, "source": "amq.direct"}]}) == (
+        "binding 'k' of exchange 'amq.direct' to queue 'q' in vhost '/': there is no queue 'q'"
+    )
+    assert reason(broker, {"queues": [QUEUE], "bindings": [BINDING]}) == (
+        "binding 'k' of exchange 'e' to queue 'q' in vhost '/': there is no exchange 'e'"
+    )
+
+
+def test_objects_of_a_new_vhost_are_bound(broker: Broker) -> None:
+    bindings = [{**BINDING, "vhost": "v", "source": source} for source in ("e", "amq.direct")]
+    document = {
+        "vhosts": [{"name": "v"}],
+        "exchanges": [{**EXCHANGE, "vhost": "v"}],
+        "queues": [{**QUEUE, "vhost": "v"}],
+        "bindings": bindings,
+    }
+    assert import_(broker, document) == []
+    assert [found["source"] for found in export(broker, "v")["bindings"]] == ["amq.direct", "e"]
+
+
+def test_a_transient_queue_is_skipped_where_none_is_permitted() -> None:
+    document = {"queues": [{**QUEUE, "durable": False}, {**QUEUE, "name": "good"}]}
+    broker = new_broker(compat="4.3")
+    assert import_(broker, document) == [
+        "queue 'q' in vhost '/' is skipped: it is neither durable nor exclusive, which is not permitted"
+    ]
+    assert list(broker.vhosts["/"].queues) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"policies": [{**POLICY, "definition": {"foo": 1}}]}, 'vhost: "/" key: "p"'),
+        (
+            {"parameters": [{"vhost": "/", "component": "foo", "name": "x", "value": 1}]},
+            'vhost: "/" / component: "foo" / key: "x"',
+        ),
+    ],
+)
+def test_an_invalid_parameter_is_named_as_by_rabbitmq_4_3(document: Any, place: str) -> None:
+    assert reason(new_broker(compat="4.3"), document).endswith(f"\n ({place})")
 
 
 def test_an_existing_vhost_keeps_absent_values(broker: Broker) -> None:

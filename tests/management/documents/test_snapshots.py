@@ -24,6 +24,14 @@ def lab(request: pytest.FixtureRequest) -> Lab:
     return lab
 
 
+def test_a_snapshot_with_a_transient_queue_is_refused_where_none_is_permitted() -> None:
+    lab, other = Lab(), Lab(compat="4.3")
+    lab.connect().send(commands.Queue.Declare(queue="q"))
+    with pytest.raises(SnapshotError, match="queue 'q' is neither durable nor exclusive, which is not permitted here"):
+        restore(other.broker, as_json(take_snapshot(lab.broker, "/")), "/", clear=True)
+    assert not other.vhost.queues
+
+
 def commit(lab: Lab) -> None:
     journal = lab.broker.journal
     if isinstance(journal, MemoryJournal):

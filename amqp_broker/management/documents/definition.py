@@ -1,0 +1,62 @@
+"""One object of a document of definitions, with checked access to its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amqp_broker.amqp import fields
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX
+
+
+class DefinitionsError(ValueError):
+    """Definitions cannot be imported; the text names the object. The HTTP API answers 400."""
+
+
+class Entry:
+    """One object of a document: its values, and its title in messages."""
+
+    __slots__ = ("title", "values")
+
+    def __init__(self, title: str, values: dict[str, Any]) -> None:
+        self.title = title
+        self.values = values
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if isinstance(value, str):
+            return value
+        raise self._wrong(key, "a string", value)
+
+    def name(self, key: str = "name") -> str:
+        """Return a name that fits into a shortstr. Raise DefinitionsError."""
+        value = self.text(key)
+        if len(value.encode()) > SHORTSTR_BYTES_MAX:
+            raise DefinitionsError(f"{key} of {self.title} is longer than {SHORTSTR_BYTES_MAX} octets")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.values.get(key, default)
+        if isinstance(value, bool):
+            return value
+        raise self._wrong(key, "true or false", value)
+
+    def object(self, key: str) -> dict[str, Any]:
+        # Erlang writes an empty object as an empty array.
+        value = self.values.get(key) or {}
+        if isinstance(value, dict):
+            return value
+        raise self._wrong(key, "an object", value)
+
+    def tags(self) -> list[str]:
+        """Return tags, which are an array or a text with commas."""
+        value = self.values.get("tags") or []
+        if isinstance(value, str):
+            return [tag.strip() for tag in value.split(",") if tag.strip()]
+        if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+            return value
+        raise self._wrong("tags", "an array of strings", value)
+
+    def _wrong(self, key: str, expected: str, value: Any) -> DefinitionsError:
+        if value is None:
+            return DefinitionsError(f"{self.title} has no {key}")
+        return DefinitionsError(f"{key} of {self.title} should be {expected}, actually was {fields.json_term(value)}")
