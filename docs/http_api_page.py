@@ -46,6 +46,7 @@ $ curl -s http://localhost:15672/_broker/openapi.json
   any answer. `disable_stats=true` leaves out counters.
 - **Numbers** are current. Rates are those of the last seconds; `msg_rates_age`, `msg_rates_incr`, `lengths_age`,
   `lengths_incr` and similar parameters add samples.
+- **Browsers** are answered only for the broker's own [page](web-page.md#pages-of-other-sites).
 - **A body** is JSON. In the tables its required parts are **bold**, and parameters of the query begin with `?`.
 - **Answers** are 200 with JSON, 201 (created), 202 (begun) or 204 (changed, deleted or already so). Errors are
   `{"error": …, "reason": …}`: 400 for a wrong request, 401 for a missing login, tag or permission, 404 for a missing

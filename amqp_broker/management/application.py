@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,9 +18,11 @@ from amqp_broker.broker.admin.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.management.api_sections import all_endpoints
+from amqp_broker.management.http import browsers
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
 from amqp_broker.management.http.auth import PUBLIC, login
 from amqp_broker.management.http.columns import selected
+from amqp_broker.management.http.connection import HttpConnection
 from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.paths import BrokenPath, Paths, query_of
 from amqp_broker.management.http.patience import Patience
@@ -75,18 +77,36 @@ class Management:
         self.is_local = is_local
         self.patience = Patience(patience_s)
         self.operator = InternalUser("rmq-cli")
-        self._has_page = endpoints is None and not is_local
+        host_name = node.host_name().lower()
+        more = broker.settings.management_hosts.lower().replace(",", " ").split()
+        self._hosts = {host_name, host_name.partition(".")[0], *more}
+        # The control socket is no browser's, and the listener for metrics changes nothing.
+        self._is_for_browsers = endpoints is None and not is_local
         self._paths = Paths(all_endpoints() if endpoints is None else endpoints)
 
     def application(self) -> web.Application:
         """Return the application, to be run by aiohttp."""
         application = web.Application(middlewares=[self._refuse], client_max_size=BODY_BYTES_MAX)
-        if self._has_page:
+        if self._is_for_browsers:
             files.mount(application)
         application.router.add_route("*", "/{path:(?s:.*)}", self._handle)
         return application
 
+    def connections(self, server: web.Server, log: logging.Logger) -> Callable[[], HttpConnection]:
+        """Return a factory of the protocols of connections."""
+        loop, silent = asyncio.get_running_loop(), logging.Logger("amqp_broker.http.access", logging.CRITICAL)
+
+        def make() -> HttpConnection:
+            connection = HttpConnection(server, loop=loop, logger=log, access_log=silent)
+            self.patience.begin(connection)
+            return connection
+
+        return make
+
     async def _handle(self, given: web.Request) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in given.headers.items()}
+        if self._is_for_browsers:
+            self._check_browser(given, headers)
         path, _, query = given.raw_path.partition("?")
         if not path.startswith("/"):
             # A request to a proxy has a complete URI.
@@ -105,7 +125,6 @@ class Management:
         user = self._user_of(given, endpoint)
         if (given.content_length or 0) > BODY_BYTES_MAX:
             raise too_large()
-        headers = {name.lower(): value for name, value in given.headers.items()}
         body = await self._body_of(given)
         request = Request(self.broker, self.node, user, method, names, query_of(query), headers, body, query)
         value = await self._call(endpoint, request)
@@ -116,6 +135,14 @@ class Management:
         if isinstance(value, Deferred):
             value = await _deferred(value)
         return respond(selected(request.query, value) if method == "GET" else value)
+
+    def _check_browser(self, given: web.Request, headers: dict[str, str]) -> None:
+        """Raise Refusal for a request that a browser has sent for another site."""
+        browsers.check_site(headers)
+        address = given.transport.get_extra_info("sockname") if given.transport is not None else None
+        browsers.check_host(headers, str(address[0]) if address else "", self._hosts)
+        if given.can_read_body and given.method not in ("GET", "HEAD", "OPTIONS"):
+            browsers.check_type(headers)
 
     def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
         if self.is_local or endpoint.tag == PUBLIC:

@@ -46,6 +46,10 @@ class Node(ABC):
     # Facts
 
     @abstractmethod
+    def host_name(self) -> str:
+        """Return the name of the machine."""
+
+    @abstractmethod
     def now(self) -> int:
         """Return the time of the broker (ms since the epoch)."""
 

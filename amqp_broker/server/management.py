@@ -61,6 +61,9 @@ class ServerNode(Node):
     def real_now(self) -> int:
         return self.server.clock.real_now()
 
+    def host_name(self) -> str:
+        return socket.gethostname()
+
     def clock_offset(self) -> int:
         return self.server.clock.offset()
 
@@ -314,20 +317,14 @@ class Listeners:
     ) -> None:
         from aiohttp import web
 
-        runner = web.AppRunner(
-            management.application(),
-            access_log=None,
-            # Invalid requests are errors of their senders; a traceback for each would fill the log.
-            logger=quiet_logger(),
-            handle_signals=False,
-            shutdown_timeout=SHUTDOWN_GRACE_S,
-        )
+        runner = web.AppRunner(management.application(), handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
         await runner.setup()
         self._runners.append(runner)
-        assert runner.server is not None, "setup makes it"
-        make_protocol = management.patience.protocols(runner.server)
+        server, loop = runner.server, asyncio.get_running_loop()
+        assert server is not None, "setup makes it"
+        # A traceback for each invalid request would fill the log.
+        make_protocol = management.connections(server, quiet_logger())
         for listener in sockets:
-            loop = asyncio.get_running_loop()
             self._listening.append(await loop.create_server(make_protocol, sock=listener, ssl=context))
 
     async def stop(self) -> None:

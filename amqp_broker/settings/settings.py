@@ -192,6 +192,11 @@ class Settings:
         key=("management.tcp.ip", "management.listener.ip", "management.ssl.ip"),
         flag=False,
     )
+    management_hosts: str = setting(
+        "",
+        "Host names that requests to the HTTP API over a loopback address may have, besides localhost and the machine's"
+        " own, separated by commas.",
+    )
     management_port: int | None = setting(
         None,
         "Port of the HTTP API and the web page: 15672 by default, or a free one if the port for AMQP is 0.",

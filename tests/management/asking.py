@@ -37,6 +37,9 @@ class StillNode(Node):
     def now(self) -> int:
         return self.time
 
+    def host_name(self) -> str:
+        return "machine"
+
     def real_now(self) -> int:
         return NOW
 

@@ -97,14 +97,14 @@ def exchange(port: int, *pieces: bytes, timeout_s: float = 10.0) -> bytes:
 
 def request(method: str, path: str, body: bytes = b"", more: bytes = b"") -> bytes:
     length = b"Content-Length: %d\r\n" % len(body)
-    return f"{method} {path} HTTP/1.1\r\nHost: a\r\n".encode("latin-1") + LOGIN + length + more + b"\r\n" + body
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n".encode("latin-1") + LOGIN + length + more + b"\r\n" + body
 
 
 def test_headers_equal_rabbitmqs(browser: Browser) -> None:
-    headers = browser.ask("GET", "/api/whoami", Origin="http://elsewhere")[2]
+    headers = browser.ask("GET", "/api/whoami")[2]
     assert headers["Cache-Control"] == "no-cache"
     assert headers["Vary"] == "accept, accept-encoding, origin"
-    assert headers["Content-Security-Policy"] == "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'"
+    assert headers["Content-Security-Policy"] == "script-src 'self'; object-src 'self'"
     # No other origin may use a browser's credentials, as in RabbitMQ unless it is configured.
     assert not [name for name in headers if name.lower().startswith("access-control")]
 
@@ -195,7 +195,7 @@ def test_a_connection_is_kept_for_the_next_request(browser: Browser) -> None:
 def test_a_body_that_is_not_encoded_as_it_says_is_refused(
     browser: Browser, pieces: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    head = b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: x\r\n" + LOGIN
+    head = b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: localhost\r\n" + LOGIN
     with socket.create_connection(("127.0.0.1", browser.port), timeout=20) as peer:
         peer.sendall(head + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n" + pieces[0])
         for piece in pieces[1:]:
@@ -301,3 +301,44 @@ def test_a_failing_handler_does_not_disclose_its_error(running: RunningServer, b
     finally:
         running.ask(mend_it)
     assert answer[:2] == (500, {"error": "internal_error", "reason": "Internal Server Error"})
+
+
+DEFINITIONS = b'{"users": [{"name": "mallory", "password": "x", "tags": "administrator"}]}'
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/json", "Origin": "http://evil.example"}, 403),
+        ({"Content-Type": "application/json", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Content-Type": "application/json", "Host": "evil.example"}, 403),
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/api/definitions"), ("POST", "/_broker/stop"), ("PUT", "/api/users/mallory")]
+)
+def test_a_request_of_another_site_changes_nothing(
+    running: RunningServer, browser: Browser, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    assert browser.ask(method, path, DEFINITIONS, **headers)[0] == status
+    assert running.ask(lambda server: "mallory" in server.broker.users) is False
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH"])
+@pytest.mark.parametrize("path", ["/api/whoami", "/_broker/clock", "/_broker/events", "/nothing"])
+def test_another_site_gets_no_answer_by_any_method(browser: Browser, method: str, path: str) -> None:
+    assert browser.ask(method, path, b"", "guest:guest", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+
+
+def test_further_names_of_a_loopback_address_are_a_setting() -> None:
+    with RunningServer(management=True, management_hosts="Proxy.test, broker.test") as running:
+        browser = Browser(running.server.ports["management"])
+        found = [
+            browser.ask("GET", "/api/whoami", Host=name)[0] for name in ("proxy.test", "broker.test:80", "other.test")
+        ]
+    assert found == [200, 200, 403]
+
+
+def test_the_name_of_the_machine_is_a_name_of_a_loopback_address(browser: Browser) -> None:
+    assert browser.ask("GET", "/api/whoami", Host=socket.gethostname())[0] == 200

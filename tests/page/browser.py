@@ -23,6 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from compat.waiting import wait_until
 
 T = TypeVar("T")
+OTHER_SITE = "enemy.test"
 # Visible elements that contain a text, and their text.
 VISIBLE = (
     "const textOf = (one) => (one.innerText ?? one.textContent).trim();"
@@ -45,6 +46,8 @@ def start(chromium: str, chromedriver: str) -> webdriver.Chrome:
     options.binary_location = chromium
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1280,900"):
         options.add_argument(f"--{argument}")
+    # The names of other sites (test_other_sites.py) lead to this machine, as the owner of a site can arrange it.
+    options.add_argument(f"--host-resolver-rules=MAP {OTHER_SITE} 127.0.0.1")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return webdriver.Chrome(options=options, service=Service(chromedriver))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from aiohttp import web
 
@@ -14,16 +13,6 @@ class Patience:
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
         self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
-
-    def protocols(self, server: web.Server) -> Callable[[], web.RequestHandler]:
-        """Return a factory of the protocols of connections, which have the time limit from the start."""
-
-        def make() -> web.RequestHandler:
-            protocol = server()
-            self.begin(protocol)
-            return protocol
-
-        return make
 
     def begin(self, protocol: web.RequestHandler) -> None:
         """Close the connection at the limit, unless `end` or `begin` is called before."""

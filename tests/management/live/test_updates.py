@@ -134,9 +134,8 @@ def test_observation_ends_with_the_last_listener(running: RunningServer) -> None
 def test_the_memory_for_a_browser_that_does_not_read_is_bounded(running: RunningServer) -> None:
     peer = socket.create_connection(("127.0.0.1", running.server.ports["management"]))
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    request = (
-        f"GET /_broker/events?streams=messages HTTP/1.1\r\nHost: x\r\nAuthorization: {GUEST['Authorization']}\r\n\r\n"
-    )
+    head = f"Host: localhost\r\nAuthorization: {GUEST['Authorization']}\r\n"
+    request = f"GET /_broker/events?streams=messages HTTP/1.1\r\n{head}\r\n"
     peer.sendall(request.encode())
     running.until(lambda server: server.broker.vhosts["/"].trace is not None)
 

@@ -21,7 +21,7 @@ def port() -> Iterator[int]:
 def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, http.client.HTTPMessage]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.putrequest(method, path, skip_host=True)
-    for name, value in {"Host": "x", **headers}.items():
+    for name, value in {"Host": "localhost", **headers}.items():
         connection.putheader(name.replace("_", "-"), value)
     connection.endheaders()
     response = connection.getresponse()

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.management.http.answers import Refusal
+from amqp_broker.management.http.browsers import check_host, check_site, check_type
+
+JSON = "application/json"
+
+
+def refusal(check: object, *arguments: object) -> tuple[int, str]:
+    assert callable(check)
+    with pytest.raises(Refusal) as caught:
+        check(*arguments)
+    return caught.value.status, caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"host": "localhost:15672"},
+        {"sec-fetch-site": "same-origin", "origin": "http://localhost:15672", "host": "localhost:15672"},
+        {"sec-fetch-site": "none"},
+        # Behind a proxy that changes Host, the browser's word counts.
+        {"sec-fetch-site": "same-origin", "origin": "https://broker.example", "host": "127.0.0.1:15672"},
+        # Without it, the origin must be that of Host, whatever the scheme.
+        {"origin": "http://10.0.0.7:15672", "host": "10.0.0.7:15672"},
+        {"origin": "https://broker.example", "host": "broker.example"},
+        {"origin": "https://broker.example", "host": "broker.example:443"},
+        {"origin": "http://[::1]:15672", "host": "[::1]:15672"},
+        {"origin": "http://BROKER:15672", "host": "broker:15672"},
+    ],
+)
+def test_tools_and_the_page_of_the_broker_are_answered(headers: dict[str, str]) -> None:
+    check_site(headers)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        # Another port of the same machine is another origin.
+        {"sec-fetch-site": "same-site", "origin": "http://localhost:3000", "host": "localhost:15672"},
+        {"sec-fetch-site": "same-origin "},
+        {"sec-fetch-site": ""},
+        {"origin": "http://evil.example", "host": "localhost:15672"},
+        {"origin": "http://localhost:3000", "host": "localhost:15672"},
+        {"origin": "http://localhost", "host": "localhost:15672"},
+        {"origin": "null", "host": "localhost:15672"},
+        {"origin": "", "host": "localhost:15672"},
+        {"origin": "http://localhost:15672.evil.example", "host": "localhost:15672"},
+        {"origin": "http://localhost:15672"},
+    ],
+)
+def test_other_origins_are_refused(headers: dict[str, str]) -> None:
+    status, reason = refusal(check_site, headers)
+    assert status == 403
+    assert "another" in reason
+
+
+@pytest.mark.parametrize("given", [JSON, "application/json; charset=utf-8", "Application/JSON"])
+def test_a_body_of_json_is_accepted_from_everyone(given: str) -> None:
+    check_type({"content-type": given, "origin": "http://localhost:15672"})
+
+
+@pytest.mark.parametrize("headers", [{"content-type": "application/x-www-form-urlencoded"}, {}])
+def test_the_type_that_curl_gives_is_accepted_from_tools_alone(headers: dict[str, str]) -> None:
+    check_type(headers)
+    for name in ("origin", "sec-fetch-site", "referer"):
+        assert refusal(check_type, {**headers, name: "x"})[0] == 415
+
+
+@pytest.mark.parametrize("given", ["text/plain", "multipart/form-data; boundary=x", "application/json2", "text/json"])
+def test_a_type_that_a_form_may_send_is_refused(given: str) -> None:
+    expected = (415, "the Content-Type of a body must be application/json")
+    assert refusal(check_type, {"content-type": given}) == expected
+
+
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "localhost", "localhost:15672", "LOCALHOST:1", "app.localhost:15672", "localhost."),
+        *("127.0.0.1:15672", "[::1]:15672", "192.168.0.7", "host.docker.internal:15672"),
+        "machine:15672",
+    ],
+)
+@pytest.mark.parametrize("address", [LOOPBACK, "::1", "127.8.8.8", "::ffff:127.0.0.1"])
+def test_a_loopback_address_is_reached_by_names_of_this_machine(host: str, address: str) -> None:
+    check_host({"host": host} if host else {}, address, {"machine"})
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example:15672", "localhost.evil.example", "127.0.0.1.evil.example", "a b", "1.2"]
+)
+@pytest.mark.parametrize("address", [LOOPBACK, "::1", "::ffff:127.0.0.1"])
+def test_other_names_of_a_loopback_address_are_refused(host: str, address: str) -> None:
+    status, reason = refusal(check_host, {"host": host}, address, ())
+    assert (status, reason) == (
+        403,
+        f"'{host}' is not a name of this machine; the setting management_hosts allows further names",
+    )
+
+
+@pytest.mark.parametrize("address", ["192.168.0.7", "fe80::1%eth0", ""])
+def test_other_addresses_are_reached_by_any_name(address: str) -> None:
+    check_host({"host": "broker.example:15672"}, address, ())
