@@ -125,6 +125,8 @@ def erlang_term(value: Value | bytes) -> str:
         return "undefined"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{{{value.scale},{value.unscaled}}}"
     if isinstance(value, dict):
         return f"[{','.join(f'{{{erlang_term(key)},{typed_term(item)}}}' for key, item in value.items())}]"
     if isinstance(value, list):

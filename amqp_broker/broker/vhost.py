@@ -252,7 +252,7 @@ class VHost:
             )
         arguments.check_queue(declaration.arguments, profile, resource)
         check_deprecated(declaration, profile)
-        check_shape(declaration, resource)
+        check_shape(declaration, profile, resource)
 
     def add_queue(self, declaration: QueueDeclaration, range_id: int | None = None) -> Queue:
         """Add a new queue to the vhost; `range_id` is the journal's range of messages for a restored queue."""

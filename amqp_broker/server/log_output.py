@@ -78,8 +78,12 @@ class TextFormatter(logging.Formatter):
         message = _message(record)
         if message.isprintable():
             return f"{prefix}{message}\n"
-        lines = ("".join(letter if letter.isprintable() else "?" for letter in line) for line in message.split("\n"))
-        return "".join(f"{prefix}{line}\n" for line in lines)
+        return "".join(f"{prefix}{_printable(line)}\n" for line in message.split("\n"))
+
+
+def _printable(line: str) -> str:
+    # Most lines have nothing to replace, and looking at each letter is slow.
+    return line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 class JsonFormatter(logging.Formatter):

@@ -169,15 +169,11 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
     given: Any = method.arguments
-    foreign = arguments.FOREIGN_CONSUMER_ARGUMENTS[queue.type]
+    arguments.check_consumer(given, session.broker.profile, str(queue), queue.type)
     if isinstance(queue, StreamQueue):
-        arguments.check_type(foreign, given, str(queue), queue.type)
-        arguments.check(arguments.STREAM_CONSUMER_ARGUMENTS, given, str(queue))
         queue.check_consumer(channel.prefetch, method.no_ack)
     if channel.prefetch_total and not queue.takes_global_prefetch:
         raise NotImplemented_(f"{queue} does not support global qos")
-    arguments.check(arguments.CONSUMER_ARGUMENTS, given, str(queue))
-    arguments.check_type(foreign, given, str(queue))
     attributes = ConsumerAttributes(
         tag or session.broker.unique_name("amq.ctag-"),
         given,

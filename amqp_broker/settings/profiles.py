@@ -57,6 +57,8 @@ class Profile:
     has_transient_queues: bool = True
     # The type is among the arguments of each queue, and the arguments of one declared without a type are sorted.
     adds_queue_type: bool = True
+    # An empty x-queue-type stands for none.
+    takes_empty_type: bool = False
     # Declaring a stream again compares x-max-age in milliseconds.
     compares_age_in_ms: bool = False
     # The text about basic.get and a single active consumer names the type of the queue as an Erlang binary.
@@ -79,7 +81,7 @@ class Profile:
 
     @cached_property
     def release(self) -> tuple[int, int]:
-        """The major and the minor number of the version, which the HTTP API and the metrics depend on."""
+        """The major and minor version number. Arguments, the HTTP API and the metrics depend on them."""
         major, minor, _ = self.version.split(".")
         return int(major), int(minor)
 
@@ -134,6 +136,7 @@ PROFILES: Final = {
         delays_retries=True,
         quorum_priority_levels=32,
         reply_names_are_bindable=False,
+        takes_empty_type=True,
         compares_age_in_ms=True,
         names_type_as_binary=True,
         crashes_channels=True,

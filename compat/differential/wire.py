@@ -102,9 +102,14 @@ _ENCODE_TAG: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-def tagged(value: Any) -> bytes:
+def as_field(value: Any) -> Field:
     """Return a table value with its tag; Python's types get pika's tags."""
-    field = value if isinstance(value, Field) else Field(_tag_of(value), value)
+    return value if isinstance(value, Field) else Field(_tag_of(value), value)
+
+
+def tagged(value: Any) -> bytes:
+    """Return a table value as octets, with its tag."""
+    field = as_field(value)
     return field.tag.encode() + _ENCODE_TAG[field.tag](field.value)
 
 

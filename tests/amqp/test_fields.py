@@ -191,6 +191,7 @@ def test_nothing_else_is_an_integer(value: Any) -> None:
         (False, "false"),
         (-7, "-7"),
         (None, "undefined"),
+        (Decimal(1, 50), "{1,50}"),
         ([1, "a", None], '[{signedint,1},{longstr,<<"a">>},{void,undefined}]'),
         ({"a": Byte(1), "b": {}}, '[{<<"a">>,byte,1},{<<"b">>,table,[]}]'),
     ],

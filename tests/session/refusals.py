@@ -234,9 +234,6 @@ ARGUMENTS = [
     argument("x-queue-version", 3, "\"unsupported queue version '3'\""),
     argument("x-quorum-initial-group-size", 0, "{value_zero,0}", **QUORUM),
     argument("x-queue-leader-locator", "odd", "invalid_queue_locator_arg", **QUORUM),
-    # Unchecked in 3.10.
-    argument("x-delivery-limit", "5", '"expected integer, got longstr"', **QUORUM),
-    argument("x-consumer-timeout", -1, "{value_negative,-1}"),
     Row(declared(dead_letter_exchange=True), 406, f"invalid type 'bool' for arg 'x-dead-letter-exchange' in {Q}"),
     # The type first, then the values of what it knows, then what it does not know, as given.
     argument("x-queue-type", "odd", "\"unsupported queue type 'odd'\"", **{"x-expires": 0, "x-max-age": "1D"}),
@@ -254,8 +251,6 @@ ARGUMENTS = [
             ("x-initial-cluster-size", 1),
         )
     ),
-    # Unknown in 3.10.
-    foreign("x-stream-filter-size-bytes", 16),
     *(
         foreign(name, value, "quorum")
         for name, value in (

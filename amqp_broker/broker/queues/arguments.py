@@ -5,7 +5,8 @@ Source: rabbit_amqqueue.erl (check_arguments, declare_args) and rabbit_misc.erl 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from amqp_broker.amqp import fields
@@ -17,8 +18,8 @@ EXPIRES_MS_MAX: Final = 315_360_000_000
 PRIORITY_MAX: Final = 255
 OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
 QUEUE_MODES: Final = ("default", "lazy")
-QUEUE_TYPES: Final = ("classic", "quorum", "stream", "")
-LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
+QUEUE_TYPES: Final = ("classic", "quorum", "stream")
+LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders", "min-masters")
 OFFSETS: Final = ("first", "last", "next")
 SEGMENT_BYTES_MAX: Final = 3_000_000_000
 
@@ -100,6 +101,10 @@ def _leader_locator(value: Any, arguments: fields.Table) -> str | None:
     return wrong or (None if value in LEADER_LOCATORS else "invalid_queue_locator_arg")
 
 
+def _leader_locator_of_3(value: Any, arguments: fields.Table) -> str | None:
+    return "invalid_queue_locator_arg" if value == "min-masters" else _leader_locator(value, arguments)
+
+
 def _bool(value: Any, _: fields.Table) -> str | None:
     return None if isinstance(value, bool) else f"{{unacceptable_type,{fields.type_name(value)}}}"
 
@@ -119,7 +124,7 @@ def _stream_offset(value: Any, _: fields.Table) -> str | None:
     return None if is_offset else f"{{invalid_stream_offset_arg,{{{fields.typed_term(value)}}}}}"
 
 
-# In the order in which RabbitMQ checks them.
+# In the order in which RabbitMQ checks them, after the type. Each type of queue checks those that it knows.
 QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-expires": _expires,
     "x-message-ttl": _message_ttl,
@@ -131,167 +136,127 @@ QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-max-in-memory-length": _non_negative,
     "x-max-in-memory-bytes": _non_negative,
     "x-max-priority": _max_priority,
-    "x-delivery-limit": _integer,
-    "x-consumer-timeout": _non_negative,
     "x-overflow": _overflow,
     "x-queue-mode": _queue_mode,
     "x-queue-version": _queue_version,
     "x-single-active-consumer": _bool,
-    "x-queue-type": _queue_type,
+    "x-consumer-timeout": _non_negative,
+    "x-consumer-disconnected-timeout": _non_negative,
     "x-quorum-initial-group-size": _positive,
-    "x-queue-leader-locator": _leader_locator,
-}
-
-# Those that only streams have; they are not looked at for other queues, which refuse them all.
-STREAM_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-max-age": _max_age,
     "x-stream-max-segment-size-bytes": _non_negative,
     "x-stream-filter-size-bytes": _non_negative,
     "x-initial-cluster-size": _positive,
     "x-queue-leader-locator": _leader_locator,
 }
-
-# Arguments that are compared when a queue is declared again, in RabbitMQ's order (capabilities of
-# rabbit_classic_queue.erl, rabbit_quorum_queue.erl and rabbit_stream_queue.erl).
-COMPARED: Final = {
-    "classic": (
-        "x-expires",
-        "x-message-ttl",
-        "x-dead-letter-exchange",
-        "x-dead-letter-routing-key",
-        "x-max-length",
-        "x-max-length-bytes",
-        "x-max-priority",
-        "x-overflow",
-        "x-queue-mode",
-        "x-queue-version",
-        "x-single-active-consumer",
-        "x-queue-type",
-        "x-consumer-timeout",
-        "x-queue-leader-locator",
-    ),
-    "quorum": (
-        "x-dead-letter-exchange",
-        "x-dead-letter-routing-key",
-        "x-dead-letter-strategy",
-        "x-expires",
-        "x-max-length",
-        "x-max-length-bytes",
-        "x-max-in-memory-length",
-        "x-max-in-memory-bytes",
-        "x-overflow",
-        "x-single-active-consumer",
-        "x-queue-type",
-        "x-quorum-initial-group-size",
-        "x-delivery-limit",
-        "x-message-ttl",
-        "x-consumer-timeout",
-        "x-queue-leader-locator",
-    ),
-    "stream": ("x-max-length-bytes", "x-queue-type", *STREAM_ARGUMENTS),
+CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {
+    "x-priority": _integer,
+    "x-cancel-on-ha-failover": _bool,
+    "x-consumer-timeout": _non_negative,
+    "x-stream-offset": _stream_offset,
 }
 
-# And of a quorum queue since 4.3.
-DELAYED_RETRY_ARGUMENTS: Final = ("x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max")
+Release = tuple[int, int]
+Known = Mapping[str, tuple[str, ...]]
+_OLDEST: Final = (0, 0)
+# The arguments that each type of queue knows, since which release: the capabilities of rabbit_classic_queue.erl,
+# rabbit_quorum_queue.erl and rabbit_stream_queue.erl. Those that only other types know are refused, and known ones are
+# compared, in this order, when a queue is declared again.
+_KNOWN_BY_QUEUES: Final[dict[Release, Known]] = {
+    _OLDEST: {
+        "classic": (
+            *("x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length"),
+            *("x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version"),
+            *("x-single-active-consumer", "x-queue-type", "x-queue-master-locator"),
+        ),
+        "quorum": (
+            *("x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires"),
+            *("x-max-length", "x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow"),
+            *("x-single-active-consumer", "x-queue-type", "x-quorum-initial-group-size", "x-delivery-limit"),
+            *("x-message-ttl", "x-queue-leader-locator"),
+        ),
+        "stream": (
+            *("x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes"),
+            *("x-initial-cluster-size", "x-queue-leader-locator"),
+        ),
+    },
+    (4, 0): {"classic": ("x-queue-leader-locator",)},
+    (4, 3): {
+        "quorum": (
+            *("x-consumer-disconnected-timeout", "x-consumer-timeout"),
+            *("x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max"),
+        ),
+        "stream": ("x-stream-filter-size-bytes",),
+    },
+}
+_KNOWN_BY_CONSUMERS: Final[dict[Release, Known]] = {
+    _OLDEST: {
+        "classic": ("x-priority", "x-cancel-on-ha-failover"),
+        "quorum": ("x-priority",),
+        "stream": ("x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"),
+    },
+    (4, 3): {"quorum": ("x-consumer-timeout",)},
+}
+_KNOWN_UNTIL: Final[dict[str, Release]] = {"x-cancel-on-ha-failover": (4, 0)}
 
-# Known to RabbitMQ, but not for this type of queue.
-NOT_CLASSIC_ARGUMENTS: Final = (
-    "x-max-in-memory-length",
-    "x-max-in-memory-bytes",
-    "x-delivery-limit",
-    "x-dead-letter-strategy",
-    "x-quorum-initial-group-size",
-    "x-max-age",
-    "x-stream-max-segment-size-bytes",
-    "x-stream-filter-size-bytes",
-    "x-initial-cluster-size",
-)
-# And since 4.3.
-NEVER_CLASSIC_ARGUMENTS: Final = (
-    "x-consumer-timeout",
-    "x-consumer-disconnected-timeout",
-    *DELAYED_RETRY_ARGUMENTS,
-)
-NOT_QUORUM_ARGUMENTS: Final = (
-    "x-max-priority",
-    "x-queue-mode",
-    "x-queue-version",
-    "x-queue-master-locator",
-    "x-max-age",
-    "x-stream-max-segment-size-bytes",
-    "x-stream-filter-size-bytes",
-    "x-initial-cluster-size",
-)
-NOT_STREAM_ARGUMENTS: Final = (
-    "x-expires",
-    "x-message-ttl",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
-    "x-max-length",
-    "x-max-in-memory-length",
-    "x-max-in-memory-bytes",
-    "x-max-priority",
-    "x-delivery-limit",
-    "x-overflow",
-    "x-queue-mode",
-    "x-queue-version",
-    "x-single-active-consumer",
-    "x-quorum-initial-group-size",
-)
-# By type of queue: what it refuses.
-FOREIGN_ARGUMENTS: Final = {
-    "classic": NOT_CLASSIC_ARGUMENTS,
-    "quorum": NOT_QUORUM_ARGUMENTS,
-    "stream": NOT_STREAM_ARGUMENTS,
-}
-NOT_CLASSIC_CONSUMER_ARGUMENTS: Final = ("x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered")
-FOREIGN_CONSUMER_ARGUMENTS: Final = {
-    "classic": NOT_CLASSIC_CONSUMER_ARGUMENTS,
-    "quorum": NOT_CLASSIC_CONSUMER_ARGUMENTS,
-    "stream": ("x-priority",),
-}
-CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-priority": _integer}
-STREAM_CONSUMER_ARGUMENTS: Final[dict[str, Validator]] = {"x-stream-offset": _stream_offset}
+
+@cache
+def known_by_queue(queue_type: str, release: Release) -> tuple[str, ...]:
+    """Return the arguments that a queue of this type knows, in the order in which they are compared."""
+    return _known(_KNOWN_BY_QUEUES, queue_type, release)
+
+
+def _known(since: Mapping[Release, Known], queue_type: str, release: Release) -> tuple[str, ...]:
+    names = (name for first, known in since.items() if first <= release for name in known.get(queue_type, ()))
+    return tuple(name for name in names if name not in _KNOWN_UNTIL or release < _KNOWN_UNTIL[name])
+
+
+@cache
+def _foreign(queue_type: str, release: Release, *, is_consumer: bool) -> frozenset[str]:
+    """Return the arguments that other types know, and this one does not."""
+    since = _KNOWN_BY_CONSUMERS if is_consumer else _KNOWN_BY_QUEUES
+    by_any = {name for each in ("classic", "quorum", "stream") for name in _known(since, each, release)}
+    return frozenset(by_any.difference(_known(since, queue_type, release)))
 
 
 def check_queue(arguments: fields.Table, profile: Profile, resource: str) -> None:
     """Raise PreconditionFailed for an argument that a new queue cannot have.
 
-    First RabbitMQ looks at the type, then at the values of what the type knows, then, in the order given, at what it
-    does not know; for streams at that before the values.
+    First RabbitMQ looks at the type, then at the values of what the type knows, then, in the order given, at what only
+    other types know.
     """
-    check({"x-queue-type": QUEUE_ARGUMENTS["x-queue-type"]}, arguments, resource)
+    is_untyped = profile.takes_empty_type and arguments.get("x-queue-type") == ""
+    check({} if is_untyped else {"x-queue-type": _queue_type}, arguments, resource)
     queue_type = type_of(arguments)
-    foreign = _foreign(queue_type, profile)
-    known = {name: validate for name, validate in QUEUE_ARGUMENTS.items() if name not in foreign}
-    if queue_type == "stream":
-        known.update(STREAM_ARGUMENTS)
-        check_type(foreign, arguments, resource, queue_type)
+    check(_validators(queue_type, profile), arguments, resource)
+    check_type(_foreign(queue_type, profile.release, is_consumer=False), arguments, resource, queue_type)
+
+
+@cache
+def _validators(queue_type: str, profile: Profile) -> dict[str, Validator]:
+    """Return the tests of what a queue of this type knows, except of the type."""
+    known = known_by_queue(queue_type, profile.release)
+    tests = {name: test for name, test in QUEUE_ARGUMENTS.items() if name in known}
     if not profile.has_queue_modes:
-        known.pop("x-queue-mode", None)
-    if not profile.has_queue_version_1 and "x-queue-version" in known:
-        known["x-queue-version"] = _queue_version_2
-    check(known, arguments, resource)
-    check_type(foreign, arguments, resource, queue_type)
+        tests.pop("x-queue-mode", None)
+    if not profile.has_queue_version_1 and "x-queue-version" in tests:
+        tests["x-queue-version"] = _queue_version_2
+    if profile.release < (4, 0) and "x-queue-leader-locator" in tests:
+        tests["x-queue-leader-locator"] = _leader_locator_of_3
+    return tests
+
+
+def check_consumer(arguments: fields.Table, profile: Profile, resource: str, queue_type: str) -> None:
+    """Raise PreconditionFailed for an argument that a consumer of this type of queue cannot have."""
+    known = _known(_KNOWN_BY_CONSUMERS, queue_type, profile.release)
+    check({name: test for name, test in CONSUMER_ARGUMENTS.items() if name in known}, arguments, resource)
+    check_type(_foreign(queue_type, profile.release, is_consumer=True), arguments, resource, queue_type)
 
 
 def type_of(arguments: fields.Table) -> str:
     """The type of a queue with these arguments, which need not be valid."""
     queue_type = arguments.get("x-queue-type")
     return queue_type if queue_type in ("quorum", "stream") else "classic"
-
-
-def _foreign(queue_type: str, profile: Profile) -> tuple[str, ...]:
-    if queue_type == "classic" and profile.times_out_quorum_only:
-        return NOT_CLASSIC_ARGUMENTS + NEVER_CLASSIC_ARGUMENTS
-    return FOREIGN_ARGUMENTS[queue_type]
-
-
-def compared(queue_type: str, profile: Profile) -> tuple[str, ...]:
-    """Return the arguments that are compared when a queue of this type is declared again."""
-    names = COMPARED[queue_type]
-    return names + DELAYED_RETRY_ARGUMENTS if queue_type == "quorum" and profile.delays_retries else names
 
 
 def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -> None:
@@ -301,7 +266,7 @@ def check(known: dict[str, Validator], arguments: fields.Table, resource: str) -
             raise PreconditionFailed(f"invalid arg '{name}' for {resource}: {wrong}")
 
 
-def check_type(foreign: tuple[str, ...], arguments: fields.Table, resource: str, queue_type: str = "classic") -> None:
+def check_type(foreign: Collection[str], arguments: fields.Table, resource: str, queue_type: str) -> None:
     """Raise PreconditionFailed for an argument that only other types of queues have, the first given."""
     for name in arguments:
         if name in foreign:

@@ -66,7 +66,9 @@ def effective(arguments: fields.Table, policy: Definition, operator_policy: Defi
     found: dict[str, Any] = {}
     for key, argument in POLICY_KEYS.items():
         if argument in arguments and key in definition and key in SMALLEST:
-            found[key] = smaller(key, arguments[argument], definition[key])
+            # Numbers are smaller than values of any other type, which some arguments may have.
+            is_number = fields.is_integer(arguments[argument])
+            found[key] = smaller(key, arguments[argument], definition[key]) if is_number else definition[key]
         elif argument in arguments:
             found[key] = arguments[argument]
         elif key in definition:
@@ -80,9 +82,9 @@ def effective(arguments: fields.Table, policy: Definition, operator_policy: Defi
         length_max=found.get("max-length"),
         bytes_max=found.get("max-length-bytes"),
         overflow=found.get("overflow", "drop-head"),
-        delivery_limit=found.get("delivery-limit"),
-        consumer_timeout_ms=found.get("consumer-timeout"),
         retry_delay=_retry_delay(arguments, definition),
+        delivery_limit=_count_or(-1, found.get("delivery-limit")),
+        consumer_timeout_ms=_count_or(0, found.get("consumer-timeout")),
         age_max_ms=interval_ms(found.get("max-age", "")),
         segment_bytes_max=found.get("stream-max-segment-size-bytes"),
     )
@@ -99,3 +101,8 @@ def _retry_delay(arguments: fields.Table, definition: Definition) -> RetryDelay 
 
     kind = definition.get("delayed-retry-type", arguments.get("x-delayed-retry-type"))
     return retry_delay(kind, smallest("delayed-retry-min"), smallest("delayed-retry-max"))
+
+
+def _count_or(none: int, value: Any) -> int | None:
+    """Return a number that was not validated; `none`, which stands for no limit, for a value of another type."""
+    return value if value is None or fields.is_integer(value) else none

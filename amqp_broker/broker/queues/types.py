@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import InternalError, PreconditionFailed
@@ -16,6 +16,9 @@ from amqp_broker.broker.queues.stream import StreamQueue
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
     from amqp_broker.settings.profiles import Profile
+
+FILTER_BYTES_MIN: Final = 16
+FILTER_BYTES_MAX: Final = 255
 
 
 def queue_class(arguments_: fields.Table) -> type[Queue]:
@@ -44,7 +47,7 @@ def with_default_type(declaration: QueueDeclaration, default: str | None, *, add
     return declaration._replace(arguments=dict(sorted(typed.items())) if adds_classic else typed)
 
 
-def check_shape(declaration: QueueDeclaration, resource: str) -> None:
+def check_shape(declaration: QueueDeclaration, profile: Profile, resource: str) -> None:
     """Raise PreconditionFailed for a property that a queue of its type cannot have, in RabbitMQ's order.
 
     The argument values have been checked. Source: rabbit_queue_type_util.erl; rabbit_stream_queue.erl, declare.
@@ -66,8 +69,18 @@ def check_shape(declaration: QueueDeclaration, resource: str) -> None:
             raise PreconditionFailed(f"invalid property '{name}' for {resource}")
     if table.get("x-stream-max-segment-size-bytes", 0) > arguments.SEGMENT_BYTES_MAX:
         raise PreconditionFailed("Exceeded max value for x-stream-max-segment-size-bytes")
-    if not 16 <= table.get("x-stream-filter-size-bytes", 16) <= 255:
-        raise PreconditionFailed("Invalid value for  x-stream-filter-size-bytes")
+    if queue_type == "stream":
+        _check_filter_size(table.get("x-stream-filter-size-bytes", FILTER_BYTES_MIN), profile)
+
+
+def _check_filter_size(value: Any, profile: Profile) -> None:
+    """Raise PreconditionFailed for a size that no stream's filter can have.
+
+    RabbitMQ 4.3 has checked the type before (pull request 16284); elder versions take a value of another type as large.
+    """
+    if not fields.is_integer(value) or not FILTER_BYTES_MIN <= value <= FILTER_BYTES_MAX:
+        gap = " " if profile.release >= (4, 3) else "  "
+        raise PreconditionFailed(f"Invalid value for{gap}x-stream-filter-size-bytes")
 
 
 def check_deprecated(declaration: QueueDeclaration, profile: Profile) -> None:
@@ -107,8 +120,7 @@ def check_equivalent(queue: Queue, declaration: QueueDeclaration) -> None:
     check_same_owner(queue, declaration.owner)
     arguments.require_equal(resource, "durable", queue.is_durable, declaration.is_durable)
     arguments.require_equal(resource, "auto_delete", queue.is_auto_delete, declaration.is_auto_delete)
-    tables = [queue.arguments, declaration.arguments]
-    profile = queue.vhost.broker.profile
+    tables, profile = [queue.arguments, declaration.arguments], queue.vhost.broker.profile
     if profile.compares_age_in_ms:
         tables = [arguments.with_age_in_ms(table) for table in tables]
-    arguments.require_equivalent(resource, arguments.compared(queue.type, profile), *tables)
+    arguments.require_equivalent(resource, arguments.known_by_queue(queue.type, profile.release), *tables)

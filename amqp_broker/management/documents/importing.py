@@ -321,7 +321,7 @@ class Import:
             return
         typed = with_default_type(declaration, self._types[vhost], adds_classic=adds_classic)
         arguments.check_queue(typed.arguments, self.broker.profile, resource)
-        check_shape(typed, resource)
+        check_shape(typed, self.broker.profile, resource)
         self._new_queues.setdefault(vhost, set()).add(name)
         self._do(entry, partial(self._declare_queue, vhost, declaration))
 

@@ -10,6 +10,7 @@ by `sync`, a round trip, never by waiting. Names come from `lab.name`. Sleep nev
 
 from compat.differential.scenarios import (
     arguments,
+    catalogue,
     channels,
     clients,
     confirming,
@@ -38,6 +39,7 @@ from compat.differential.scenarios import (
 
 __all__ = [
     "arguments",
+    "catalogue",
     "channels",
     "clients",
     "confirming",

@@ -10,12 +10,13 @@ from amqp_broker.amqp.fields import Byte, Float32, Long, Short, Timestamp
 from amqp_broker.broker.queues.arguments import (
     CONSUMER_ARGUMENTS,
     EXPIRES_MS_MAX,
-    NOT_CLASSIC_ARGUMENTS,
     QUEUE_ARGUMENTS,
     check,
+    check_consumer,
     check_queue,
     check_type,
     is_same,
+    known_by_queue,
     require_equal,
     require_equivalent,
 )
@@ -54,7 +55,7 @@ def difference(current: fields.Table, received: fields.Table) -> str:
         {"x-overflow": "reject-publish"},
         {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": ""},
         {"x-single-active-consumer": True},
-        {"x-queue-type": "classic", "x-queue-mode": "lazy", "x-queue-version": 2},
+        {"x-queue-mode": "lazy", "x-queue-version": 2},
         {"x-unknown": object, "anything": -1},
     ],
 )
@@ -84,7 +85,6 @@ def test_valid_arguments_are_accepted(arguments: fields.Table) -> None:
         ("x-dead-letter-routing-key", "key", "routing_key_but_no_dlx_defined"),
         ("x-dead-letter-routing-key", 1, "{unacceptable_type,signedint}"),
         ("x-single-active-consumer", "true", "{unacceptable_type,longstr}"),
-        ("x-queue-type", "nonsense", "\"unsupported queue type 'nonsense'\""),
         ("x-queue-mode", "eager", "\"unsupported queue mode 'eager'\""),
         ("x-queue-leader-locator", 5, "{unacceptable_type,signedint}"),
         ("x-queue-version", 3, "\"unsupported queue version '3'\""),
@@ -92,6 +92,68 @@ def test_valid_arguments_are_accepted(arguments: fields.Table) -> None:
 )
 def test_invalid_arguments_are_refused_with_rabbitmqs_reason(name: str, value: Any, reason: str) -> None:
     assert refusal({name: value}) == f"invalid arg '{name}' for queue 'q' in vhost '/': {reason}"
+
+
+def test_an_unknown_type_is_refused_and_an_empty_one_is_in_4_3_none() -> None:
+    """rabbit_amqqueue.erl 4.3.6 (maybe_inject_default_queue_type_shortcut_into_args)."""
+    check_queue({"x-queue-type": ""}, PROFILES["4.3"], RESOURCE)
+    for compat, queue_type in (("4.2", ""), ("4.3", "nonsense")):
+        with pytest.raises(PreconditionFailed, match=f"unsupported queue type '{queue_type}'"):
+            check_queue({"x-queue-type": queue_type}, PROFILES[compat], RESOURCE)
+
+
+@pytest.mark.parametrize(
+    ("compat", "queue_type", "arguments", "is_refused"),
+    [
+        # rabbit_classic_queue.erl 3.10.8 and 4.0.5 (capabilities)
+        ("3.13", "classic", {"x-queue-leader-locator": "balanced"}, True),
+        ("4.2", "classic", {"x-queue-leader-locator": "balanced"}, False),
+        # rabbit_queue_location.erl 4.0.5 (queue_leader_locators)
+        ("3.13", "quorum", {"x-queue-leader-locator": "min-masters"}, True),
+        ("4.2", "quorum", {"x-queue-leader-locator": "min-masters"}, False),
+        # rabbit_quorum_queue.erl 4.3.6 (capabilities)
+        ("4.2", "quorum", {"x-consumer-timeout": "odd"}, False),
+        ("4.3", "quorum", {"x-consumer-timeout": "odd"}, True),
+        ("4.2", "stream", {"x-delayed-retry-type": "all"}, False),
+        ("4.3", "stream", {"x-delayed-retry-type": "all"}, True),
+        # rabbit_amqqueue.erl (declare_args): no version looks at its value
+        ("4.3", "quorum", {"x-delivery-limit": "odd"}, False),
+        # pull request 16284
+        ("4.2", "quorum", {"x-stream-filter-size-bytes": 16}, False),
+        ("4.3", "quorum", {"x-stream-filter-size-bytes": 16}, True),
+    ],
+)
+def test_each_version_has_arguments_of_its_own(
+    compat: str, queue_type: str, arguments: fields.Table, is_refused: bool
+) -> None:
+    table = {"x-queue-type": queue_type, **arguments}
+    if is_refused:
+        with pytest.raises(PreconditionFailed, match="invalid arg"):
+            check_queue(table, PROFILES[compat], RESOURCE)
+    else:
+        check_queue(table, PROFILES[compat], RESOURCE)
+
+
+def test_known_arguments_are_compared_in_the_order_of_the_type() -> None:
+    assert known_by_queue("stream", (3, 13))[:3] == ("x-max-length-bytes", "x-queue-type", "x-max-age")
+
+
+@pytest.mark.parametrize(
+    ("compat", "queue_type", "argument", "reason"),
+    [
+        ("3.13", "classic", "x-cancel-on-ha-failover", ": {unacceptable_type,longstr}"),
+        ("3.13", "quorum", "x-cancel-on-ha-failover", " of queue type rabbit_quorum_queue"),
+        ("4.2", "quorum", "x-stream-filter", " of queue type rabbit_quorum_queue"),
+        ("4.3", "classic", "x-consumer-timeout", " of queue type rabbit_classic_queue"),
+        ("4.3", "quorum", "x-consumer-timeout", ': "expected integer, got longstr"'),
+    ],
+)
+def test_arguments_of_consumers_depend_on_the_queue_and_the_version(
+    compat: str, queue_type: str, argument: str, reason: str
+) -> None:
+    with pytest.raises(PreconditionFailed) as caught:
+        check_consumer({argument: "odd"}, PROFILES[compat], RESOURCE, queue_type)
+    assert str(caught.value) == f"invalid arg '{argument}' for {RESOURCE}{reason}"
 
 
 def test_a_consumers_priority_is_any_integer() -> None:
@@ -103,7 +165,7 @@ def test_a_consumers_priority_is_any_integer() -> None:
 
 def test_arguments_of_other_queue_types_are_refused() -> None:
     with pytest.raises(PreconditionFailed) as caught:
-        check_type(NOT_CLASSIC_ARGUMENTS, {"x-max-age": "1D"}, RESOURCE)
+        check_type(["x-max-age"], {"x-max-age": "1D"}, RESOURCE, "classic")
     assert str(caught.value) == (
         "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
     )

@@ -100,3 +100,12 @@ def test_overflow_has_no_effect_without_a_length_limit() -> None:
     assert not effective({}, {"overflow": "reject-publish"}, {}).rejects_publish
     assert effective({}, {"overflow": "reject-publish", "max-length": 1}, {}).rejects_publish
     assert not effective({}, {"max-length": 1}, {}).rejects_publish
+
+
+def test_a_number_that_is_none_stands_for_no_limit() -> None:
+    """No version of RabbitMQ validates x-delivery-limit, and none before 4.3 x-consumer-timeout."""
+    arguments = {"x-delivery-limit": "odd", "x-consumer-timeout": "odd"}
+    settings = effective(arguments, {}, {})
+    assert (settings.delivery_limit, settings.consumer_timeout_ms) == (-1, 0)
+    settings = effective(arguments, {"delivery-limit": 5, "consumer-timeout": 1000}, {})
+    assert (settings.delivery_limit, settings.consumer_timeout_ms) == (5, 1000)
