@@ -75,6 +75,8 @@ def server_context(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
+    # Erlang sends no session tickets; the Java client reads one as the beginning of a frame if it uses NIO.
+    context.num_tickets = 0
     context.sslobject_class = _Handshake
     _load_certificate(context, cert_file, key_file or cert_file, key_password)
     if ca_file:

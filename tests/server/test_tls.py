@@ -242,6 +242,14 @@ def test_versions_before_1_2_are_refused(running: RunningServer, issuer: Issuer,
     assert is_refused(running, context)
 
 
+def test_no_session_tickets_come_before_the_first_frame(running: RunningServer, issuer: Issuer) -> None:
+    with TlsClient(running, issuer.context()).open() as client:
+        assert isinstance(client.socket, ssl.SSLSocket)
+        assert client.socket.version() == "TLSv1.3"
+        session = client.socket.session
+        assert session is None or not session.has_ticket
+
+
 # Isolation from other clients
 
 

@@ -30,7 +30,8 @@ OURS = ("amqp_broker/", "pyspark_amqp/")
 VOCABULARY = {
     r"enqueue": "push",
     r"dequeue": "pull",
-    r"^(max|min|num|n)_": "…_max, …_min, …_count",
+    # ssl.SSLContext.num_tickets is Python's name.
+    r"^(max|min|num(?!_tickets$)|n)_": "…_max, …_min, …_count",
     r"_(secs?|seconds)$": "…_s",
     r"_(millis|msec|milliseconds)$": "…_ms",
     r"_(flag|obj|info|data)$": "a fact (is_…) or a noun",

@@ -1,6 +1,8 @@
 package matrix;
 
 import com.rabbitmq.client.ConnectionFactory;
+import io.netty.handler.ssl.ClientAuth;
+import io.netty.handler.ssl.JdkSslContext;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
@@ -18,6 +20,8 @@ import javax.net.ssl.TrustManagerFactory;
 final class Player {
     static final int PATIENCE_S = 20;
     static final int LARGE = 16 << 20;
+
+    private static final String TRANSPORT = System.getProperty("transport", "");
 
     private static final BufferedReader ANSWERS = new BufferedReader(new InputStreamReader(System.in));
 
@@ -97,6 +101,16 @@ final class Player {
         ConnectionFactory factory = new ConnectionFactory();
         factory.setUri(System.getenv("AMQP_URL"));
         factory.setNetworkRecoveryInterval(500);
+        return withTransport(factory);
+    }
+
+    /** Use the transport that the row asks for; without one it is that of plain sockets. */
+    private static ConnectionFactory withTransport(ConnectionFactory factory) {
+        switch (TRANSPORT) {
+            case "nio" -> factory.useNio();
+            case "netty" -> factory.netty();
+            default -> {}
+        }
         return factory;
     }
 
@@ -104,9 +118,15 @@ final class Player {
     static ConnectionFactory tlsFactory(boolean trustsAuthority) throws Exception {
         ConnectionFactory factory = new ConnectionFactory();
         factory.setUri(System.getenv("AMQPS_URL"));
-        factory.useSslProtocol(trustsAuthority ? trusting(Path.of(System.getenv("CA_FILE"))) : SSLContext.getDefault());
+        SSLContext context = trustsAuthority ? trusting(Path.of(System.getenv("CA_FILE"))) : SSLContext.getDefault();
+        if (TRANSPORT.equals("netty")) {
+            // It verifies the name of the host by default.
+            factory.netty().sslContext(new JdkSslContext(context, true, ClientAuth.NONE));
+            return factory;
+        }
+        factory.useSslProtocol(context);
         factory.enableHostnameVerification();
-        return factory;
+        return withTransport(factory);
     }
 
     private static SSLContext trusting(Path authority) throws Exception {
