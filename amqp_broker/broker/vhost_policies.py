@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker import journal_entries
+from amqp_broker.broker.admin.patterns import problem_with
 from amqp_broker.broker.admin.policies import (
     DELAYED_RETRY_KEYS,
     OPERATOR_KEYS,
@@ -40,6 +42,12 @@ class VHostPolicies(Policies):
     def __init__(self, vhost: VHost) -> None:
         super().__init__(known_keys(POLICY_VALUES, vhost.broker.profile))
         self._vhost = vhost
+
+    def check(self, policy: Policy) -> None:
+        super().check(policy)
+        names = (name for things in (self._vhost.exchanges, self._vhost.queues) for name in things)
+        if problem := problem_with(policy.pattern, names):
+            raise InvalidParameter(f"pattern should be regular expression but is invalid: {problem}")
 
     def set(self, policy: Policy) -> None:
         """Set a policy, replacing the one of that name. Raises InvalidParameter."""

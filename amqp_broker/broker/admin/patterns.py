@@ -10,8 +10,9 @@ of a name in UTF-8, so that `.` is one octet. So does the library `regex`. Known
   `{e<=1}` are plain text.
 
 A pattern must not stall the broker. A match that takes too long counts as no match, like one above the match limit in
-RabbitMQ (rabbit_re.erl, 4.3). Only here does the core measure time. A pattern that would be huge with its repeats
-written out is refused.
+RabbitMQ (rabbit_re.erl, 4.3). Only here does the core measure time. A pattern that takes too long for many names is
+given up: a policy or a filter may try it on thousands. A pattern that would be huge with its repeats written out is
+refused.
 
 The library is imported with the first pattern that is not `.*`: a broker without policies starts without it.
 """
@@ -19,6 +20,7 @@ The library is imported with the first pattern that is not `.*`: a broker withou
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 TIME_MAX_S: Final = 0.02
 # For a pattern that took too long once, because it may be tried on thousands of names.
 TIME_MAX_SLOW_S: Final = 0.002
+# For all matches with a pattern that took too long. Each match in time gives a little back, so that a few slow names
+# among many do not add up over the days.
+TIME_MAX_ALL_S: Final = 0.05
+TIME_BACK_S: Final = 0.00002
 # RabbitMQ's limit since 4.3 (rabbit_re.erl).
 PATTERN_BYTES_MAX: Final = 1024
 # Limit of a pattern's elements with its counted repeats written out; compiling this many takes some ten ms.
@@ -55,14 +61,36 @@ warnings: Final[deque[str]] = deque(maxlen=100)
 
 
 class _Compiled:
-    """A compiled pattern and its time limit; `problem` is the reason if it is invalid."""
+    """A compiled pattern and its time limit; `problem` is the reason if it is invalid.
 
-    __slots__ = ("expression", "problem", "time_max_s")
+    `lost_s` is the time of matches that took too long, less what matches in time have given back.
+    """
+
+    __slots__ = ("expression", "lost_s", "problem", "time_max_s")
 
     def __init__(self, expression: regex.Pattern[bytes] | None, problem: str = "") -> None:
         self.expression = expression
         self.problem = problem
         self.time_max_s = TIME_MAX_S
+        self.lost_s = 0.0
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.lost_s >= TIME_MAX_ALL_S
+
+    def lose(self, pattern: str) -> None:
+        """Count a match that took too long."""
+        if self.time_max_s == TIME_MAX_S:
+            warnings.append(
+                f"regular expression '{pattern}' took more than {TIME_MAX_S * 1000:.0f} ms to match a name; "
+                "names for which it takes too long do not match"
+            )
+        self.lost_s += self.time_max_s
+        self.time_max_s = TIME_MAX_SLOW_S
+        if self.is_given_up:
+            warnings.append(
+                f"regular expression '{pattern}' takes too long for many names, and matches no name any more"
+            )
 
 
 def check(pattern: object) -> None:
@@ -83,23 +111,33 @@ def matches(pattern: str, text: str) -> bool:
     if pattern == ANYTHING:
         return True
     compiled = _compiled(pattern)
-    if compiled.expression is None:
+    if compiled.expression is None or compiled.is_given_up:
         return False
     try:
-        return compiled.expression.search(_octets(text), timeout=compiled.time_max_s) is not None
+        found = compiled.expression.search(_octets(text), timeout=compiled.time_max_s)
     except TimeoutError:
-        if compiled.time_max_s == TIME_MAX_S:
-            compiled.time_max_s = TIME_MAX_SLOW_S
-            warnings.append(
-                f"regular expression '{pattern}' took more than {TIME_MAX_S * 1000:.0f} ms to match a name; "
-                "names for which it takes too long do not match"
-            )
+        compiled.lose(pattern)
         return False
+    if compiled.lost_s:
+        compiled.lost_s = max(0.0, compiled.lost_s - TIME_BACK_S)
+    return found is not None
 
 
 def is_slow(pattern: str) -> bool:
     """Return whether a match with this pattern has ever taken too long."""
     return _compiled(pattern).time_max_s != TIME_MAX_S
+
+
+def is_given_up(pattern: str) -> bool:
+    """Return whether a pattern matches no name any more, because it took too long for many names."""
+    return pattern != ANYTHING and _compiled(pattern).is_given_up
+
+
+def problem_with(pattern: str, names: Iterable[str]) -> str:
+    """Return why a pattern cannot be used for these names; "" if it can."""
+    for name in names:
+        matches(pattern, name)
+    return "regular expression takes too long" if is_given_up(pattern) else ""
 
 
 def permits(pattern: str, text: str) -> bool:

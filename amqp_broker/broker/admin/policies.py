@@ -233,11 +233,15 @@ class Policies:
 
         Raises InvalidParameter, and changes nothing then.
         """
-        check(policy, self.keys)
+        self.check(policy)
         if self._by_name.get(policy.name) == policy:
             return False
         self._by_name[policy.name] = policy
         return True
+
+    def check(self, policy: Policy) -> None:
+        """Raise InvalidParameter for an invalid policy."""
+        check(policy, self.keys)
 
     def remove(self, name: str) -> Policy:
         """Remove and return a policy. Raises DoesNotExist."""

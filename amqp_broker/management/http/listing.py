@@ -55,6 +55,10 @@ class Page(NamedTuple):
     name: str
     is_pattern: bool
 
+    @property
+    def pattern(self) -> str:
+        return "(?i)" + self.name
+
 
 def page_of(query: ListQuery, release: tuple[int, int]) -> Page | None:
     """Return the page that a query asks for, or None for the whole list. Raise Refusal.
@@ -112,6 +116,8 @@ def listed(
     total_count = len(pairs)
     if page.name:
         pairs = [pair for pair in pairs if _is_named(pair[0], page)]
+        if page.is_pattern and patterns.is_given_up(page.pattern):
+            raise bad_request("the regular expression takes too long")
     pairs.sort(key=lambda pair: order(pair[0]), reverse=is_reversed)
     items = [row if first is view else view(thing) for row, thing in _cut(pairs, page)]
     return Paged(
@@ -140,7 +146,7 @@ def _cut(pairs: list[T], page: Page) -> list[T]:
 def _is_named(row: Row, page: Page) -> bool:
     name = str(row.get("name", ""))
     if page.is_pattern:
-        return patterns.matches("(?i)" + page.name, name)
+        return patterns.matches(page.pattern, name)
     return page.name.lower() in name.lower()
 
 

@@ -108,6 +108,12 @@ def test_a_pattern_that_backtracks_forever_matches_nothing_after_a_short_time() 
     assert ask(rows, page="1", name="(a|a)*$", use_regex="true")["filtered_count"] in (0, 1)
 
 
+def test_a_pattern_that_takes_too_long_for_many_names_is_refused() -> None:
+    rows = [{"name": "a" * 200 + f"!{number}"} for number in range(1000)]
+    with pytest.raises(Refusal, match="the regular expression takes too long"):
+        ask(rows, page="1", name="^(a|a)+$", use_regex="true")
+
+
 def test_only_the_rows_of_a_page_are_built_completely() -> None:
     desk, made = Desk(), []
 
