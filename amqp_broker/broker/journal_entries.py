@@ -82,6 +82,7 @@ def of_exchange(exchange: Exchange) -> JournalEntry:
         "type": exchange.type,
         "auto_delete": exchange.is_auto_delete,
         "internal": exchange.is_internal,
+        "creator": exchange.creator,
         "range": exchange.range_id,
         "arguments": fields.encode_table(exchange.arguments),
     }

@@ -163,8 +163,10 @@ class VHost:
         self.broker.events.exchange_created(exchange)
         return exchange
 
-    def add_exchange(self, declaration: ExchangeDeclaration, range_id: int | None = None) -> Exchange:
-        """Add a new exchange to the vhost; `range_id` is the journal's range of messages for a restored exchange.
+    def add_exchange(
+        self, declaration: ExchangeDeclaration, range_id: int | None = None, creator: str | None = None
+    ) -> Exchange:
+        """Add a new exchange to the vhost; a restored one has its creator and `range_id`, its range of the journal.
 
         Raises PreconditionFailed for arguments that are invalid for its type.
         """
@@ -176,6 +178,7 @@ class VHost:
             is_internal=declaration.is_internal,
             arguments=declaration.arguments,
             range_id=range_id,
+            creator=self.broker.events.actor if creator is None else creator,
         )
         exchange.open(self)
         self.exchanges[exchange.name] = exchange

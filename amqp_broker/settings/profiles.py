@@ -123,7 +123,7 @@ PROFILES: Final = {
     ),
     "4.2": Profile(version="4.2.1"),
     "4.3": Profile(
-        version="4.3.5",
+        version="4.3.6",
         has_transient_queues=False,
         has_global_prefetch=False,
         has_queue_modes=False,

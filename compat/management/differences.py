@@ -36,7 +36,6 @@ DIFFERENCES: Final = {
     r'queues\?disable_stats=true\[\]\.state: "live", here "running"': "amqp-broker has one state in every list",
     r"overview\?disable_stats=true\.(contexts|listeners|object_totals\.(channels|consumers)): only here": MORE,
     # amqp-broker
-    r".*\.user_who_performed_action: not here": "amqp-broker does not store the user who declared an exchange",
     r".*\.message_stats\.disk_(reads|writes)(_details)?: not here": "amqp-broker's store has no such counters",
     r'.*\.properties_key: ".*~\S+", here ".*~\S+"': "an opaque hash of the arguments",
 }

@@ -104,6 +104,11 @@ def _parameter_order(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
     return is_same(rabbitmq._replace(value=in_order), amqp_broker)
 
 
+def _features(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
+    """Deprecated features came with 3.12."""
+    return question.path.startswith("deprecated-features") and rabbitmq.status == 404 and amqp_broker.status != 404
+
+
 def _apply_to(question: Ask, rabbitmq: Said, amqp_broker: Said) -> bool:
     start = "Validation failed\n\napply-to 'nothing' unrecognised; should be "
     return rabbitmq.status == amqp_broker.status == 400 and all(
@@ -152,6 +157,7 @@ RULES: Final[dict[str, Rule]] = {
     "whoami reports that users are internal": _whoami,
     "passwords can be hashed over HTTP": _hash_password,
     "OAuth settings are reported as in RabbitMQ 4": _oauth,
+    "deprecated features are listed": _features,
     "parameters are sorted": _parameter_order,
     "policies can apply to a queue type": _apply_to,
     "an invalid pattern and its error are texts": _regexp,

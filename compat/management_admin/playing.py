@@ -76,6 +76,9 @@ def comparable(value: Answer, node: str, question: Ask) -> Answer:
 def _is_own(key: str, value: Answer, question: Ask) -> bool:
     if question.path.startswith("auth/hash_password"):
         return key == "ok"
+    if question.path.startswith("global-parameters") and key == "value" and isinstance(value, str):
+        # The names of the cluster.
+        return True
     return key in _OWN and value != "" and not question.path.startswith("users/hashed")
 
 

@@ -327,6 +327,17 @@ HEALTH = [
     get("definitions/none"),
 ]
 
+FEATURES = [
+    get("deprecated-features"),
+    get("deprecated-features/used"),
+    get("deprecated-features", "alice"),
+    get("deprecated-features/used", "alice"),
+    get("global-parameters"),
+    get("global-parameters", "monica"),
+    get("global-parameters/cluster_tags"),
+    get("global-parameters/cluster_name"),
+]
+
 SCENARIOS: Final[dict[str, list[Ask]]] = {
     "users": USERS,
     "vhosts": VHOSTS,
@@ -335,4 +346,5 @@ SCENARIOS: Final[dict[str, list[Ask]]] = {
     "policies": POLICIES,
     "parameters": PARAMETERS,
     "health": HEALTH,
+    "features": FEATURES,
 }

@@ -56,7 +56,7 @@ def test_an_unknown_version_is_refused() -> None:
     [
         ("3.13", "3.13.7", "PLAIN AMQPLAIN"),
         ("4.2", "4.2.1", "PLAIN AMQPLAIN ANONYMOUS"),
-        ("4.3", "4.3.5", "PLAIN AMQPLAIN ANONYMOUS"),
+        ("4.3", "4.3.6", "PLAIN AMQPLAIN ANONYMOUS"),
     ],
 )
 def test_the_broker_reports_its_version_and_mechanisms(compat: str, version: str, mechanisms: str) -> None:

@@ -285,7 +285,7 @@ def _wrong_scope(apply_to: Any) -> str:
     if apply_to in APPLY_TO:
         return ""
     return (
-        f"apply-to '{apply_to}' unrecognised; should be one of: 'queues', 'classic_queues', "
+        f"apply-to '{apply_to}' unrecognised; should be one of: 'queues', 'classic_queues',  "
         "'quorum_queues', 'streams', 'exchanges', or 'all'"
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.counters import PublishCounts
@@ -108,6 +108,10 @@ class ExchangeDeclaration(NamedTuple):
     is_internal: bool = False
 
 
+# The creator of the exchanges that every vhost has.
+INTERNAL_CREATOR: Final = "rmq-internal"
+
+
 @dataclass(eq=False)
 class Exchange(ABC):
     """An exchange. `bindings` lead away from it, `incoming` lead to it."""
@@ -126,6 +130,8 @@ class Exchange(ABC):
     operator_policy: Policy | None = None
     # The journal's range of messages, for a durable exchange that keeps messages.
     range_id: int | None = None
+    # The user who declared it.
+    creator: str = INTERNAL_CREATOR
     # Counts of messages that were published directly to this exchange.
     publishes: PublishCounts = field(default_factory=PublishCounts)
     # A routing key that led to no queue, published without mandatory.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
-from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+from amqp_broker.broker.exchanges.exchange import INTERNAL_CREATOR, Binding, Exchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 EVENT_EXCHANGE: Final = "amq.rabbitmq.event"
 LOG_EXCHANGE: Final = "amq.rabbitmq.log"
 # The user of changes without a request: expiry, and deletion together with another object.
-INTERNAL_USER: Final = "rmq-internal"
 # Sent as arrays of Erlang's terms, which is how RabbitMQ holds them.
 _AMQP_TABLES: Final = ("arguments", "client_properties")
 _PROTOCOL: Final = "{0,9,1}"
+INTERNAL_USER: Final = INTERNAL_CREATOR
 _CERTIFICATE: Final = ("peer_cert_validity", "peer_cert_subject", "peer_cert_issuer")
-_TLS: Final = ("ssl_hash", "ssl_cipher", "ssl_key_exchange", "ssl_protocol", *_CERTIFICATE)
+_TLS: Final = ("ssl_hash", "ssl_cipher", "ssl_key_exchange", "ssl_protocol")
 
 
 def internal_exchanges(vhost: str, profile: Profile) -> dict[str, Exchange]:
@@ -78,6 +78,11 @@ class Events:
     def emit_action(self, name: str, /, **headers: Any) -> None:
         """Publish an event with the name of the user who caused it."""
         self.emit(name, user_who_performed_action=self.actor, **headers)
+
+    def _certificate(self) -> tuple[str, ...]:
+        """Return the names of the headers about a client's certificate."""
+        has_number = self.broker.settings.profile.release >= (4, 3)
+        return (*_CERTIFICATE, "peer_cert_serial_number") if has_number else _CERTIFICATE
 
     # Topology
 
@@ -179,7 +184,7 @@ class Events:
         self.emit(
             "user.authentication.failure" if error else "user.authentication.success",
             **headers,
-            **_tls_of_login(connection.tls),
+            **_tls_of_login(connection.tls, self._certificate()),
             auth_mechanism=mechanism,
             protocol=_PROTOCOL,
             peer_port=connection.peer_port,
@@ -206,7 +211,7 @@ class Events:
             vhost=connection.vhost.name,
             user=connection.user.name,
             protocol=_PROTOCOL,
-            **_tls_of_connection(connection.tls),
+            **_tls_of_connection(connection.tls, self._certificate()),
             peer_host=_erlang_address(connection.peer_host),
             host=_erlang_address(connection.host),
             peer_port=connection.peer_port,
@@ -281,16 +286,16 @@ def _provided_name(connection: Connection) -> dict[str, str]:
     return {"user_provided_name": name} if isinstance(name, str) else {}
 
 
-def _tls_of_login(tls: Tls | None) -> dict[str, Any]:
+def _tls_of_login(tls: Tls | None, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the TLS headers of a login: half of the cipher suite, and the peer's certificate, if any."""
     if tls is None:
         return {"ssl": False}
-    certificate = {name: getattr(tls, name) for name in _CERTIFICATE if tls.peer_cert_subject}
+    certificate = {name: getattr(tls, name) for name in names if tls.peer_cert_subject}
     return {**certificate, "ssl_cipher": tls.ssl_cipher, "ssl_protocol": tls.ssl_protocol, "ssl": True}
 
 
-def _tls_of_connection(tls: Tls | None) -> dict[str, Any]:
-    return {"ssl": False} if tls is None else {"ssl": True, **{name: getattr(tls, name) for name in _TLS}}
+def _tls_of_connection(tls: Tls | None, names: tuple[str, ...]) -> dict[str, Any]:
+    return {"ssl": False} if tls is None else {"ssl": True, **{name: getattr(tls, name) for name in (*_TLS, *names)}}
 
 
 def _header(key: str, value: Any) -> Any:

@@ -10,7 +10,7 @@ from amqp_broker.amqp import fields
 from amqp_broker.broker.admin.access import SHA256, Permission, TopicPermission, User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
+from amqp_broker.broker.exchanges.exchange import INTERNAL_CREATOR, ExchangeDeclaration
 from amqp_broker.broker.journal_entries import GLOBAL_PARAMETER, PARAMETER, JournalEntry
 from amqp_broker.broker.queues.queue import QueueDeclaration
 
@@ -76,7 +76,8 @@ def _restore_exchange(broker: Broker, key: DefinitionKey, value: dict[str, Any])
         is_auto_delete=value["auto_delete"],
         is_internal=value["internal"],
     )
-    broker.vhosts[vhost].add_exchange(declaration, value["range"])
+    # Entries of older versions have no creator.
+    broker.vhosts[vhost].add_exchange(declaration, value["range"], value.get("creator", INTERNAL_CREATOR))
 
 
 def _restore_queue(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:

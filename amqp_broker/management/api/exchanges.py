@@ -52,6 +52,7 @@ def basic_row(exchange: Exchange) -> dict[str, Any]:
         "internal": exchange.is_internal,
         "name": exchange.name,
         "type": exchange.type,
+        "user_who_performed_action": exchange.creator,
         "vhost": exchange.vhost,
     }
     if exchange.policy is not None:

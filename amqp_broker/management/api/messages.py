@@ -40,8 +40,8 @@ endpoints = Endpoints()
 # ackmode -> True: messages are requeued; False: they are rejected; None: they are acknowledged at once.
 ACK_MODES: Final[dict[str, bool | None]] = {
     "ack_requeue_true": True,
-    "reject_requeue_true": True,
     "ack_requeue_false": None,
+    "reject_requeue_true": True,
     "reject_requeue_false": False,
 }
 # An answer ends with the message that goes beyond this many octets; the next request continues there.
@@ -72,7 +72,8 @@ def _routing_key(name: str, value: Any) -> str:
 
 def _ack_mode(name: str, value: Any) -> str:
     if not isinstance(value, str) or value not in ACK_MODES:
-        raise bad_request(f"Unsupported ackmode. Please use {', '.join(ACK_MODES)}.")
+        shown = chr(value) if isinstance(value, int) and 0 <= value < 128 else value
+        raise bad_request(f"Invalid ackmode value: {shown}. Valid values are: {', '.join(ACK_MODES)}")
     return value
 
 
@@ -261,6 +262,8 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> l
             trace.delivered(queue, delivered, redelivered, connection, 1, requeue is None)
     if requeue is not None:
         for position, message in taken:
+            if options.ackmode.startswith("reject"):
+                queue.note_failure(position)
             _settle(vhost, connection, queue, position, message, requeue)
         queue.drain()
     return found
@@ -269,7 +272,6 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> l
 def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message: Message, requeue: bool) -> None:
     if vhost.trace is not None:
         vhost.trace.nacked(queue, message, requeue, connection, 1)
-    queue.note_failure(position)
     if requeue:
         queue.requeue(position, message)
     else:

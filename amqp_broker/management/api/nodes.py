@@ -127,7 +127,8 @@ def node_row(request: Request) -> dict[str, Any]:
         "fd_used": fd_used,
         "mem_used": node.memory_used(),
         "proc_used": 1,
-        "sockets_used": len(broker.connections),
+        # RabbitMQ 4 does not count them.
+        "sockets_used": 0 if broker.profile.release >= (4, 0) else len(broker.connections),
     }
     return {**row, **with_details(used), **with_details(ERLANG_ONLY), **Statistics(request).of(broker, "churn", churn)}
 

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.broker.broker import CLUSTER_ID
 from amqp_broker.broker.runtime_parameters import POLICY, Parameter
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
 from amqp_broker.management.documents.exporting import parameter_row
@@ -78,14 +79,24 @@ def delete_parameter(request: Request) -> Answer:
 @endpoints.on("GET /api/global-parameters", tag=POLICYMAKER, query=ListQuery)
 def global_parameters(request: Request) -> Any:
     """List global parameters."""
-    return listed_rows(request, [{"name": name, "value": value} for name, value in request.broker.global_parameters])
+    return listed_rows(request, [{"name": name, "value": value} for name, value in sorted(_global(request).items())])
+
+
+def _global(request: Request) -> dict[str, Any]:
+    """Return the global parameters by name, with those that each node has."""
+    broker = request.broker
+    own: dict[str, Any] = {CLUSTER_ID: broker.cluster_id}
+    if broker.profile.release >= (4, 0):
+        own["cluster_tags"] = []
+    return {**own, **broker.global_parameters.values}
 
 
 @endpoints.on("GET /api/global-parameters/{name}", tag=POLICYMAKER)
 def global_parameter(request: Request) -> dict[str, Any]:
     """Return a global parameter."""
     name = request.path["name"]
-    return {"name": name, "value": request.broker.global_parameters[name]}
+    found = _global(request)
+    return {"name": name, "value": found[name] if name in found else request.broker.global_parameters[name]}
 
 
 @endpoints.on("PUT /api/global-parameters/{name}", tag=POLICYMAKER, body=NewParameter)

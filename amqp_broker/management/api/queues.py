@@ -325,7 +325,8 @@ def declare(request: Request) -> Any:
     given = request.read(NewQueue)
     check_name("queue", name)
     if given.node not in (None, request.broker.node):
-        raise bad_request(f"Node {given.node} could not be contacted")
+        is_newer = request.broker.profile.release >= (4, 3)
+        raise bad_request(f"Node {given.node} {'is not a cluster member' if is_newer else 'could not be contacted'}")
     check_reserved("queue", name)
     is_new = name not in vhost.queues
     # There is no connection that an exclusive queue could belong to.

@@ -268,7 +268,7 @@ def test_a_priority_is_a_number() -> None:
 
 def test_an_unknown_apply_to_is_refused() -> None:
     assert refusal(policy(apply_to="x")) == (
-        "apply-to 'x' unrecognised; should be one of: 'queues', 'classic_queues', 'quorum_queues', 'streams', "
+        "apply-to 'x' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', "
         "'exchanges', or 'all'"
     )
 

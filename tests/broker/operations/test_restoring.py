@@ -138,6 +138,12 @@ def test_cleared_limits_are_still_a_parameter_after_a_restart(broker: Broker) ->
     assert [(parameter.component, parameter.value) for parameter in found.parameters] == [("vhost-limits", [])]
 
 
+def test_an_exchange_is_restored_with_its_creator(broker: Broker) -> None:
+    broker.events.actor = "anna"
+    new_exchange(broker.vhosts["/"], "x", is_durable=True)
+    assert restarted(broker).vhosts["/"].exchanges["x"].creator == "anna"
+
+
 def test_global_parameters_and_the_cluster_id_are_restored(broker: Broker) -> None:
     broker.global_parameters.set("cluster_name", "é")
     broker.global_parameters.set("list", [1, {"a": None}])

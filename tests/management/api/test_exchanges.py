@@ -10,6 +10,7 @@ X = "/api/exchanges/%2F/"
 
 def test_a_declared_exchange_is_listed_at_once() -> None:
     desk = Desk()
+    desk.broker.events.actor = "guest"
     body = {"type": "topic", "durable": True, "arguments": {"alternate-exchange": "amq.fanout"}}
     assert desk.ask("PUT", X + "x", body) == (201, None)
     assert desk.ask("PUT", X + "x", body) == (204, None)
@@ -24,9 +25,11 @@ def test_a_declared_exchange_is_listed_at_once() -> None:
             "name": "x",
             "outgoing": [],
             "type": "topic",
+            "user_who_performed_action": "guest",
             "vhost": "/",
         },
     )
+    assert desk.get(X + "amq.topic")[1]["user_who_performed_action"] == "rmq-internal"
 
 
 def test_counters_are_listed_by_channel_and_queue() -> None:

@@ -205,8 +205,8 @@ def test_payloads_are_text_if_they_are_utf_8(desk: Desk, octets: bytes, shown: t
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"ackmode": "x"}, "Unsupported ackmode. Please use"),
-        ({"ackmode": []}, "Unsupported ackmode. Please use"),
+        ({"ackmode": "x"}, "Invalid ackmode value: x. Valid values are: ack_requeue_true"),
+        ({"ackmode": []}, "Invalid ackmode value: []. Valid values are: ack_requeue_true"),
         ({"count": "x"}, ["not_integer", "x"]),
         ({"count": 1.5}, ["not_integer", 1.5]),
         ({"encoding": "hex"}, "Unsupported encoding. Please use auto or base64."),

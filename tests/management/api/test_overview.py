@@ -68,5 +68,5 @@ def test_naming_the_cluster_requires_an_administrator() -> None:
 
 
 def test_version_and_extensions_are_answered() -> None:
-    assert Desk(compat="4.3").get("/api/version") == (200, "4.3.5")
+    assert Desk(compat="4.3").get("/api/version") == (200, "4.3.6")
     assert Desk().get("/api/extensions") == (200, [{"javascript": "dispatcher.js"}])
