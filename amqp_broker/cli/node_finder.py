@@ -1,4 +1,4 @@
-"""Selection of the broker for a command: by name, by port, on port 5672, or the only one."""
+"""Selection of the broker for a command: by name, by port, or the only one that runs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import NamedTuple
 from amqp_broker.cli.http_api import Api, Place, Unreachable
 from amqp_broker.control import control_folder, control_socket
 
-DEFAULT_PORT = 5672
 # Timeout of the request for a broker's name, on the same machine.
 NAMING_TIMEOUT_S = 5.0
 
 
 class NotRunning(Exception):
-    """The broker `name` does not run; `others` do."""
+    """The broker `name` does not run; `others` do. `is_choice` if none was named, and there are several."""
 
-    def __init__(self, name: str, others: list[str], folder: str) -> None:
+    def __init__(self, name: str, others: list[str], folder: str, *, is_choice: bool = False) -> None:
         super().__init__(name)
         self.name = name
         self.others = others
         self.folder = folder
+        self.is_choice = is_choice
 
 
 class Running(NamedTuple):
@@ -52,15 +52,14 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
         paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".sock")]
     except OSError:
         paths = []
-    if not name and not port:
-        usual = str(control_socket(folder, DEFAULT_PORT))
-        if usual in paths and (running := _ask(usual)) is not None:
-            return running
     found = [running for path in sorted(paths) if (running := _ask(path)) is not None]
     wanted = [running for running in found if is_named(running.name, name)] if name else [] if port else found
     if len(wanted) == 1:
         return wanted[0]
-    raise NotRunning(given or name or f"rabbit@{os.uname().nodename}", _distinct_names(found), str(folder))
+    wanted_name = given or name or f"rabbit@{os.uname().nodename}"
+    # The broker on the usual port may be another user's, or another project's.
+    is_choice = not name and not port and len(found) > 1
+    raise NotRunning(wanted_name, _distinct_names(found), str(folder), is_choice=is_choice)
 
 
 def _distinct_names(found: list[Running]) -> list[str]:

@@ -39,6 +39,8 @@ MANAGEMENT_PORT: Final = 15672
 MANAGEMENT_TLS_PORT: Final = 15671
 PROMETHEUS_PORT: Final = 15692
 SHUTDOWN_GRACE_S: Final = 0.1
+# Age of a control socket that no process answers.
+SWEPT_AFTER_S: Final = 60
 NO_CONTROL: Final = (
     "the command line cannot command this broker: cannot create a socket in '%s' (%s); "
     "set AMQP_BROKER_RUNTIME_DIR to another folder"
@@ -191,6 +193,14 @@ def quiet_logger() -> logging.Logger:
     return quiet
 
 
+def _sweep(folder: Path, before_s: float) -> None:
+    """Remove the sockets that killed brokers have left. A socket made after `before_s` may be about to listen."""
+    for path in folder.glob("*.sock"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < before_s and not is_answered(path):
+                path.unlink()
+
+
 def is_answered(path: Path) -> bool:
     """Return whether a process listens on this Unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -301,6 +311,7 @@ class Listeners:
             logger.warning("another broker has this port on another address: the control socket is '%s'", path)
         # A socket that still exists was left by a killed broker.
         path.unlink(missing_ok=True)
+        _sweep(folder, self.server.clock.real_now() / 1000 - SWEPT_AFTER_S)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(path))

@@ -54,11 +54,12 @@ class Canned:
         return [(request, body) for request, body in self.asked if not request.startswith("GET ")]
 
 
-def run_without_node(line: str) -> Outcome:
-    """Run a command where no broker is."""
+def run_without_node(line: str, others: tuple[str, ...] = ("rabbit@other",)) -> Outcome:
+    """Run a command where only brokers of other names are."""
 
     def find(name: str) -> Running:
-        raise NotRunning(name or NODE, ["rabbit@other"], "/run/amqp-broker")
+        is_choice = not name and len(others) > 1
+        raise NotRunning(name or NODE, list(others), "/run/amqp-broker", is_choice=is_choice)
 
     program, *words = shlex.split(line)
     output, complaint = io.StringIO(), io.StringIO()

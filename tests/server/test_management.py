@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -70,6 +71,24 @@ def test_the_socket_of_a_killed_broker_is_replaced(folder: Path) -> None:
     control_socket(folder, port).touch()
     with RunningServer(control=True, port=port):
         assert ask(control_socket(folder, port), "/api/whoami")[0] == 200
+
+
+def test_the_sockets_of_killed_brokers_are_removed(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    left, new, note = (folder / name for name in ("1.sock", "2.sock", "note.txt"))
+    for path in (left, new):
+        with socket.socket(socket.AF_UNIX) as killed:
+            killed.bind(str(path))
+    note.touch()
+    for path in (left, note):
+        os.utime(path, (0, 0))
+    with RunningServer(control=True) as first:
+        path = control_socket(folder, first.port)
+        os.utime(path, (0, 0))
+        with RunningServer(control=True):
+            assert ask(path, "/api/whoami")[0] == 200
+        found = [one.exists() for one in (left, new, note, path)]
+    assert found == [False, True, True, True]
 
 
 def test_brokers_with_one_port_on_two_addresses_have_separate_control_sockets(folder: Path) -> None:

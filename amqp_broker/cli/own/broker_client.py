@@ -13,7 +13,7 @@ import click
 from amqp_broker.cli import node_finder
 from amqp_broker.cli.http_api import Answered, Api, Place, Refused, Unreachable
 from amqp_broker.cli.own.command_error import CommandError
-from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE, EX_USAGE
 
 CONFLICT: Final = 409
 TIMEOUT_S: Final = 700.0
@@ -94,6 +94,9 @@ def address_near(node: str) -> Address:
     try:
         running = node_finder.find(node, os.environ)
     except node_finder.NotRunning as error:
+        if error.is_choice:
+            brokers = ", ".join(error.others)
+            raise CommandError(f"several brokers run here: choose one with --node: {brokers}", EX_USAGE) from None
         others = f"; running here: {', '.join(error.others)}" if error.others else ""
         raise CommandError(f"no broker {error.name} runs here{others}", EX_UNAVAILABLE) from None
     return Address(running.place, running.name)

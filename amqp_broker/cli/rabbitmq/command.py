@@ -184,6 +184,11 @@ class Call:
             try:
                 self._running = self.find(str(self.options.get("node", "")))
             except NotRunning as missing:
+                if missing.is_choice:
+                    brokers = ", ".join(missing.others)
+                    raise Failure(
+                        f"Error: several brokers run here: choose one with --node: {brokers}", EX_USAGE
+                    ) from None
                 raise Failure(unreachable_text(missing), EX_UNAVAILABLE) from None
         return self._running
 

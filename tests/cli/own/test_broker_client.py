@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from amqp_broker.cli.http_api import Place
 from amqp_broker.cli.own.broker_client import address_of, ask, lines
 from amqp_broker.cli.own.command_error import CommandError
+from tests.running import RunningServer
 
 
 def test_an_address_has_guest_and_the_default_ports() -> None:
@@ -30,3 +33,14 @@ def test_an_address_without_a_broker_is_reported() -> None:
         ask("", "http://127.0.0.1:1", "GET", "/_broker/clock")
     with pytest.raises(CommandError, match=r"no HTTP API answers at 127\.0\.0\.1:1: "):
         list(lines("", "http://127.0.0.1:1", "/_broker/capture/%2F", {}))
+
+
+def test_one_of_several_brokers_must_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path))
+    with (
+        RunningServer(control=True, node_name="one@here"),
+        RunningServer(control=True, node_name="two@here"),
+        pytest.raises(CommandError, match="several brokers run here: choose one with --node: ") as caught,
+    ):
+        ask("", "", "GET", "/_broker/clock")
+    assert caught.value.exit_code == 64

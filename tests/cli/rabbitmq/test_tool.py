@@ -45,6 +45,12 @@ def test_a_node_that_is_down_is_reported_in_rabbitmqs_words() -> None:
     assert "other nodes there: [rabbit@other]" in done.complaint
 
 
+def test_one_of_several_nodes_must_be_chosen() -> None:
+    done = run_without_node("rabbitmqctl trace_on", others=("rabbit@here", "hare@here"))
+    expected = "Error: several brokers run here: choose one with --node: rabbit@here, hare@here\n"
+    assert done == ("", expected, 64)
+
+
 def test_a_stopped_app_is_reported() -> None:
     with canned() as api:
         api.is_started = False
