@@ -57,7 +57,7 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     if len(wanted) == 1:
         return wanted[0]
     wanted_name = given or name or f"rabbit@{os.uname().nodename}"
-    # The broker on the usual port may be another user's, or another project's.
+    # The broker on the usual port may be another project's.
     is_choice = not name and not port and len(found) > 1
     raise NotRunning(wanted_name, _distinct_names(found), str(folder), is_choice=is_choice)
 
