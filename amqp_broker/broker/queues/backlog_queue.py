@@ -97,6 +97,8 @@ class BacklogQueue(Queue):
     def recount(self) -> None:
         """Take account of messages that were put into the backlog from a snapshot. No limit applies to them yet."""
         self.limit.recount()
+        if self._takes_failures and any(failures_of(message) for _, message, _ in self.backlog.items()):
+            self.has_failed_arrivals = True
         self._update_extras()
         if self.deadlines:
             self.expire()

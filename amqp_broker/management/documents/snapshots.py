@@ -68,6 +68,8 @@ class SavedMessage(Struct, omit_defaults=True):
     expiration_ms: Count | None = None
     blind_keys: list[str] = []
     has_died: bool = False
+    carried_failures: Count = 0
+    is_rerouted: bool = False
 
 
 class SavedQueue(Struct, omit_defaults=True):
@@ -124,6 +126,7 @@ def take_snapshot(broker: Broker, vhost_name: str) -> dict[str, Any]:
 def _message(message: Message, **more: Any) -> SavedMessage:
     if isinstance(message, SpecialMessage):
         more.update(expiration_ms=message.expiration_ms, blind_keys=list(message.blind_keys), has_died=message.has_died)
+        more.update(carried_failures=message.failures, is_rerouted=message.is_rerouted)
     names = text_of(message.exchange), text_of(message.routing_key)
     return SavedMessage(*names, message.property_list, message.body, **more)
 
@@ -235,6 +238,8 @@ def _built(saved: SavedMessage) -> Message:
         expiration_ms=saved.expiration_ms,
         blind_keys=saved.blind_keys,
         has_died=saved.has_died,
+        failures=saved.carried_failures,
+        is_rerouted=saved.is_rerouted,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
+from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
@@ -94,6 +95,25 @@ def test_messages_are_restored_in_order_with_their_properties(lab: Lab, kind: st
     assert (copy.ready_count, len(state(queue))) == (11, 11)
     assert state(copy) == state(queue)
     assert pulled(copy) == pulled(queue)
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_the_failures_that_dead_letters_have_brought_are_restored(kind: str) -> None:
+    lab = Lab(compat="4.3")
+    peer = declared(lab, **KINDS[kind])
+    dying: FieldTable = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
+    peer.send(commands.Queue.Declare(queue="dying", durable=True, arguments=dying))
+    peer.publish("dying", b"dead")
+    peer.send(commands.Basic.Get(queue="dying"), commands.Basic.Reject(1, requeue=False))
+    copy = moved(lab)
+    found = [(queue, queue.pull()) for queue in (copy, lab.vhost.queues["q"])]
+    shown = [
+        (failures_of(one[0]), one[2], queue.as_delivered(*one[:2]).property_list)
+        for queue, one in found
+        if one is not None
+    ]
+    assert shown[0] == shown[1]
+    assert shown[0][:2] == (1, True)
 
 
 def test_a_restored_queue_counts_its_octets_against_its_limit(lab: Lab) -> None:
