@@ -228,9 +228,7 @@ class VHost:
         """
         # An exclusive queue is deleted with its connection, so it is never durable.
         declaration = declaration._replace(is_durable=declaration.is_durable and declaration.owner is None)
-        default_type = self.metadata.default_queue_type or self.broker.settings.default_queue_type
-        adds_classic = self.broker.profile.adds_queue_type
-        declaration = with_default_type(declaration, default_type, adds_classic=adds_classic)
+        declaration = self.with_type(declaration)
         queue = self.queues.get(declaration.name)
         if queue is not None:
             check_owner(queue, connection)
@@ -244,6 +242,11 @@ class VHost:
         self.broker.counters.queues_created += 1
         self.broker.events.queue_created(queue)
         return queue
+
+    def with_type(self, declaration: QueueDeclaration) -> QueueDeclaration:
+        """Return a declaration without a type with the default type of the vhost or the node."""
+        default_type = self.metadata.default_queue_type or self.broker.settings.default_queue_type
+        return with_default_type(declaration, default_type, adds_classic=self.broker.profile.adds_queue_type)
 
     def _check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Raise the errors of `declare_queue` for a queue that cannot be created, in RabbitMQ's order."""

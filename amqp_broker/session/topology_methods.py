@@ -86,11 +86,7 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         queue = vhost.queue(name, session)
         queue.use()
     else:
-        if not name:
-            if (queue_type := type_of(method.arguments)) != "classic":
-                raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{queue_type}_queue")
-            name = session.broker.unique_name("amq.gen-")
-        else:
+        if name:
             # Unlike for an exchange, this is checked even if the queue exists.
             check_reserved("queue", name)
         declaration = QueueDeclaration(
@@ -100,6 +96,10 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
             is_auto_delete=method.auto_delete,
             owner=session if method.exclusive else None,
         )
+        if not name:
+            if (queue_type := type_of(vhost.with_type(declaration).arguments)) != "classic":
+                raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{queue_type}_queue")
+            declaration = declaration._replace(name=session.broker.unique_name("amq.gen-"))
         queue = authorized.declare_queue(user_of(channel), vhost, declaration, session)
         session.gate.hold_for_definition(journal_entries.of_queue(queue))
         session.broker.advice.on_declare(channel, queue)

@@ -154,6 +154,15 @@ def test_a_quorum_queue_must_be_named_by_the_client(peer: Peer) -> None:
     assert text == "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue"
 
 
+def test_the_default_type_counts_for_a_queue_without_a_name() -> None:
+    """rabbit_channel.erl 4.0.5 and 4.3.6: the type is added (augment_declare_args) before a name is."""
+    peer = Lab(default_queue_type="quorum").connect()
+    assert peer.call(commands.Queue.Declare(queue="", exclusive=True)).queue.startswith("amq.gen-")
+    peer.send(commands.Queue.Declare(queue="", durable=True))
+    text = peer.expect_channel_close(406)
+    assert text == "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue"
+
+
 @pytest.mark.parametrize("flag", ["if_unused", "if_empty"])
 def test_deleting_a_quorum_queue_conditionally_is_refused(peer: Peer, flag: str) -> None:
     declare(peer)
