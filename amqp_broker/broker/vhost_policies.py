@@ -13,6 +13,7 @@ from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.patterns import problem_with
 from amqp_broker.broker.admin.policies import (
     DELAYED_RETRY_KEYS,
+    MASTER_LOCATOR,
     OPERATOR_KEYS,
     POLICY_VALUES,
     Policies,
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 def known_keys(keys: Collection[str], profile: Profile) -> frozenset[str]:
     """Return those of the keys that a version of RabbitMQ knows."""
-    return frozenset(keys) if profile.delays_retries else frozenset(keys) - DELAYED_RETRY_KEYS
+    unknown = frozenset() if profile.delays_retries else DELAYED_RETRY_KEYS | {"consumer-disconnected-timeout"}
+    return frozenset(keys) - unknown - (frozenset() if profile.has_master_locator else {MASTER_LOCATOR})
 
 
 class VHostPolicies(Policies):

@@ -15,8 +15,9 @@ from typing import Any, Final, Protocol
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.admin import patterns
-from amqp_broker.broker.admin.policy_merging import MAX_AGE, merged
+from amqp_broker.broker.admin.policy_merging import interval_ms, merged
 
+SEGMENT_BYTES_MAX: Final = 3_000_000_000
 APPLY_TO_QUEUE_TYPE: Final = {"classic": "classic_queues", "quorum": "quorum_queues", "stream": "streams"}
 APPLY_TO: Final = ("all", "exchanges", "queues", *APPLY_TO_QUEUE_TYPE.values())
 
@@ -130,7 +131,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_age(value: Any) -> bool:
-    return _is_text(value) and MAX_AGE.fullmatch(value) is not None
+    return _is_text(value) and interval_ms(value) is not None
 
 
 def _is_positive(value: Any) -> bool:
@@ -144,7 +145,8 @@ def _one_of(*choices: str | int) -> Callable[[Any], bool]:
 # By key: a test of the value, and RabbitMQ's name of the value for errors.
 POLICY_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "alternate-exchange": (_is_text, "alternate exchange name"),
-    "consumer-timeout": (_is_count, "consumer timeout value"),
+    "consumer-disconnected-timeout": (_is_count, "consumer disconnected timeout"),
+    "consumer-timeout": (_is_count, "consumer timeout"),
     "dead-letter-exchange": (_is_text, "dead letter exchange name"),
     "dead-letter-routing-key": (_is_text, "dead letter routing key"),
     "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "dead letter strategy"),
@@ -168,21 +170,32 @@ POLICY_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         _one_of("client-local", "balanced", "random", "least-leaders"),
         "queue leader locator value",
     ),
-    "queue-master-locator": (_one_of("client-local", "min-masters", "random"), "queue master locator value"),
+    "queue-master-locator": (
+        _one_of("client-local", "balanced", "random", "least-leaders", "min-masters"),
+        "master locator",
+    ),
     "queue-mode": (_one_of("default", "lazy"), "queue-mode value"),
     "queue-version": (_one_of(1, 2), "queue-version value"),
-    "stream-filter-size-bytes": (lambda value: _is_count(value) and 16 <= value <= 255, "filter size"),
-    "stream-max-segment-size-bytes": (_is_count, "segment size"),
-    "target-group-size": (_is_count, "target group size"),
+    "stream-filter-size-bytes": (
+        lambda value: _is_count(value) and 16 <= value <= 255,
+        "filter size. Valid range is 16-255",
+    ),
+    "stream-max-segment-size-bytes": (lambda value: _is_count(value) and value <= SEGMENT_BYTES_MAX, "segment size"),
+    "target-group-size": (_is_positive, "qq target count value"),
     # The broker does not federate; these are kept for exported definitions.
-    "federation-upstream": (_is_text, "upstream name"),
-    "federation-upstream-pattern": (_is_text, "upstream pattern"),
-    "federation-upstream-set": (_is_text, "upstream set name"),
+    "federation-upstream": (_is_text, "federation upstream name"),
+    "federation-upstream-pattern": (_is_text, "federation upstream pattern name"),
+    "federation-upstream-set": (_is_text, "federation upstream set name"),
+    # Those of the sharding plugin, which `_wrong_shards` checks; they have no effect.
+    "routing-key": (lambda value: True, ""),
+    "shards-per-node": (lambda value: True, ""),
 }
+MASTER_LOCATOR: Final = "queue-master-locator"
 DELAYED_RETRY_KEYS: Final = frozenset({"delayed-retry-max", "delayed-retry-min", "delayed-retry-type"})
 OPERATOR_KEYS: Final = frozenset(
     {
         *DELAYED_RETRY_KEYS,
+        MASTER_LOCATOR,
         "delivery-limit",
         "expires",
         "max-in-memory-bytes",
@@ -299,6 +312,20 @@ def _wrong_delays(definition: Mapping[str, Any]) -> str:
     return ""
 
 
+def _wrong_shards(definition: Mapping[str, Any]) -> str:
+    """Return the fault of the keys of the sharding plugin (rabbit_sharding_policy_validator.erl)."""
+    shards, routing_key = definition.get("shards-per-node", 0), definition.get("routing-key", "")
+    if "routing-key" in definition and "shards-per-node" not in definition:
+        return "shards-per-node must be specified"
+    if isinstance(shards, bool) or not isinstance(shards, int | float):
+        return _no_number("shards-per-node", shards)
+    if shards < 0:
+        return f"shards-per-node should be greater than 0, actually was {fields.json_term(shards)}"
+    if not isinstance(routing_key, str):
+        return f"routing-key should be binary, actually was {fields.json_term(routing_key)}"
+    return ""
+
+
 def _wrong_definition(definition: Any, keys: Collection[str]) -> str:
     if not isinstance(definition, Mapping):
         return f"definition must be a dictionary: {fields.json_term(definition)}"
@@ -309,7 +336,10 @@ def _wrong_definition(definition: Any, keys: Collection[str]) -> str:
             is_valid, kind = POLICY_VALUES[key]
             if not is_valid(value):
                 return f"{fields.json_term(value)} is not a valid {kind}"
-    if wrong := _wrong_delays(definition):
+    if MASTER_LOCATOR in definition and MASTER_LOCATOR not in keys:
+        return f"use of deprecated {MASTER_LOCATOR} argument is not permitted"
+    delays = {key: value for key, value in definition.items() if key in DELAYED_RETRY_KEYS.intersection(keys)}
+    if wrong := _wrong_delays(delays) or _wrong_shards(definition):
         return wrong
     unknown = [(key, definition[key]) for key in sorted(definition) if key not in keys]
     if not unknown:

@@ -21,6 +21,8 @@ from amqp_broker.broker.admin.policies import (
     effective_definition,
 )
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.vhost_policies import known_keys
+from amqp_broker.settings.profiles import PROFILES
 from tests.broker_parts import new_exchange, new_queue, new_vhost
 
 
@@ -171,7 +173,15 @@ def refusal(one: Policy, keys: Any = POLICY_VALUES) -> str:
         ("queue-leader-locator", "x", '<<"x">> is not a valid queue leader locator value'),
         ("delivery-limit", "3", '<<"3">> is not a valid delivery limit'),
         ("max-age", "1 hour", '<<"1 hour">> is not a valid max age'),
-        ("consumer-timeout", -1, "-1 is not a valid consumer timeout value"),
+        ("consumer-timeout", -1, "-1 is not a valid consumer timeout"),
+        ("consumer-disconnected-timeout", -1, "-1 is not a valid consumer disconnected timeout"),
+        ("max-age", "0D", '<<"0D">> is not a valid max age'),
+        ("target-group-size", 0, "0 is not a valid qq target count value"),
+        ("queue-master-locator", "x", '<<"x">> is not a valid master locator'),
+        ("shards-per-node", -1, "shards-per-node should be greater than 0, actually was -1"),
+        ("shards-per-node", True, "shards-per-node should be a number, actually was true"),
+        ("routing-key", "a", "shards-per-node must be specified"),
+        ("stream-max-segment-size-bytes", 3_000_000_001, "3000000001 is not a valid segment size"),
         ("delayed-retry-min", 0, "0 is not a valid delayed retry minimum delay. Must be a positive integer"),
         ("delayed-retry-max", "1", '<<"1">> is not a valid delayed retry maximum delay. Must be a positive integer'),
         (
@@ -180,7 +190,7 @@ def refusal(one: Policy, keys: Any = POLICY_VALUES) -> str:
             '<<"x">> is not a valid delayed retry type. Must be one of: all, failed, returned, disabled',
         ),
         ("delayed-retry-type", "all", "delayed-retry-min is required when delayed-retry-type is all"),
-        ("stream-filter-size-bytes", 15, "15 is not a valid filter size"),
+        ("stream-filter-size-bytes", 15, "15 is not a valid filter size. Valid range is 16-255"),
         ("nonsense", 1, '[{<<"nonsense">>,1}] are not recognised policy settings'),
     ],
 )
@@ -207,6 +217,27 @@ def test_an_invalid_value_is_refused(key: str, value: Any, text: str) -> None:
 )
 def test_a_value_at_a_limit_is_accepted(key: str, value: Any) -> None:
     check(Policy("p", ".*", {key: value}), POLICY_VALUES)
+
+
+def test_the_keys_of_the_sharding_plugin_are_accepted_together() -> None:
+    check(Policy("p", ".*", {"shards-per-node": 2, "routing-key": "1234"}), POLICY_VALUES)
+    wrong = Policy("p", ".*", {"shards-per-node": 2, "routing-key": 7})
+    assert refusal(wrong) == "routing-key should be binary, actually was 7"
+
+
+def test_a_master_locator_that_a_version_has_not_is_called_deprecated() -> None:
+    """Seen in RabbitMQ 4.3.6."""
+    policy = Policy("p", ".*", {"queue-master-locator": "random"})
+    for keys in (POLICY_VALUES, OPERATOR_KEYS):
+        with pytest.raises(InvalidParameter, match="use of deprecated queue-master-locator argument is not permitted"):
+            check(policy, known_keys(keys, PROFILES["4.3"]))
+        check(policy, known_keys(keys, PROFILES["4.2"]))
+
+
+def test_keys_of_4_3_are_unknown_to_older_versions() -> None:
+    policy = Policy("p", ".*", {"delayed-retry-type": "all", "consumer-disconnected-timeout": 5})
+    with pytest.raises(InvalidParameter, match="are not recognised policy settings"):
+        check(policy, known_keys(POLICY_VALUES, PROFILES["4.2"]))
 
 
 def test_the_maximum_delay_of_retries_is_not_below_the_minimum() -> None:
