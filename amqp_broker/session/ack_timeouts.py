@@ -1,7 +1,8 @@
 """The delivery acknowledgement timeout: how long a consumer may keep a message unsettled.
 
 Channels are checked once a minute, as RabbitMQ does, at no cost per delivery: each check marks the channel's last
-delivery tag, so a tag is as old as the first mark that is not below it.
+delivery tag, so a tag is as old as the first mark that is not below it. Where a quorum queue or its consumer has a
+timeout of its own, RabbitMQ 4.3 is exact: then each delivery has a deadline.
 
 While the clock is advanced, minutes in which nothing can become overdue are skipped. Deliveries during the advance
 count as made at its end, since their client had no time to settle them.
@@ -10,22 +11,29 @@ count as made at its end, since their client had no time to settle them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
 
+from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
 from amqp_broker.session.handshake import has_capability
+from amqp_broker.session.late_deliveries import add_late
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.session.channel import Channel
     from amqp_broker.session.session import Session
 
 TICK_MS: Final = 60_000
+# The timeout that RabbitMQ 4.3 names in its text about a quorum queue.
+UNNAMED_MS: Final = -1
 
 
 class AckTimeouts:
@@ -90,41 +98,84 @@ class AckTimeouts:
     def _check_oldest(self, channel: Channel, now: int) -> None:
         for tag, queue in _oldest(channel):
             if self._is_overdue(channel, tag, queue, now):
-                self._close(channel, queue)
+                self._close(channel, self._timeout_ms(queue))
                 return
 
-    def _close(self, channel: Channel, queue: Queue) -> None:
+    def _close(self, channel: Channel, timeout_ms: int) -> None:
         self._session.close_channel(
             channel.number,
             PreconditionFailed(
                 f"delivery acknowledgement on channel {channel.number} timed out. Timeout value used: "
-                f"{self._timeout_ms(queue)} ms. This timeout value can be configured, see consumers doc guide "
+                f"{timeout_ms} ms. This timeout value can be configured, see consumers doc guide "
                 "to learn more"
             ),
         )
 
     def _check_quorum(self, channel: Channel, now: int) -> None:
-        """Check quorum queues alone (RabbitMQ 4.3). A client that supports it loses its consumer, not its channel."""
-        for tag, (queue, consumer, _, _) in list(channel.unacked.items()):
-            if tag not in channel.unacked or not isinstance(queue, QuorumQueue):
-                continue
-            if not self._is_overdue(channel, tag, queue, now):
-                continue
-            if consumer is None or not has_capability(self._session, "consumer_cancel_notify"):
-                self._close(channel, queue)
-                return
-            self._cancel(channel, consumer)
+        """Check quorum queues alone (RabbitMQ 4.3), except consumers with a timeout of their own."""
+        self.time_out(
+            channel,
+            [
+                tag
+                for tag, (queue, consumer, _, _) in channel.unacked.items()
+                if isinstance(queue, QuorumQueue)
+                and (consumer is None or consumer.timeout_ms is None)
+                and self._is_overdue(channel, tag, queue, now)
+            ],
+        )
 
-    def _cancel(self, channel: Channel, consumer: Consumer) -> None:
-        """Cancel a consumer, and requeue its messages."""
-        if channel.consumers.get(consumer.tag) is consumer:
-            channel.drop_consumer(consumer.tag)
-            consumer.queue.unsubscribe(consumer)
-        held = [(tag, delivery) for tag, delivery in channel.unacked.items() if delivery[1] is consumer]
-        for tag, _ in held:
-            del channel.unacked[tag]
-        channel.settle_rejected(held, requeue=True)
+    def time_out(self, channel: Channel, tags: list[int]) -> None:
+        """Return deliveries to their quorum queues. Cancel their consumers, or close the channel where that fails.
+
+        RabbitMQ keeps a consumer that it cancels: it gets messages again when it has settled what was late.
+        """
+        late: dict[Consumer, list[int]] = {}
+        for tag in tags:
+            consumer = channel.unacked[tag][1]
+            if consumer is None or channel.consumers.get(consumer.tag) is not consumer or not self._can_cancel:
+                for other in channel.consumers.values():
+                    other.queue.rotation.suspend(other)
+                channel.settle_rejected([(late_tag, channel.unacked.pop(late_tag)) for late_tag in tags], requeue=True)
+                self._close(channel, UNNAMED_MS)
+                return
+            late.setdefault(consumer, []).append(tag)
+        for of_channel, its_tags in late.items():
+            self._cancel(channel, of_channel, its_tags)
+
+    @property
+    def _can_cancel(self) -> bool:
+        return has_capability(self._session, "consumer_cancel_notify")
+
+    def _cancel(self, channel: Channel, consumer: Consumer, tags: list[int]) -> None:
+        queue = consumer.queue
+        deliveries = [(tag, channel.unacked.pop(tag)) for tag in tags]
+        for tag, delivery in deliveries:
+            add_late(channel, tag, consumer, delivery[3])
+        queue.rotation.suspend(consumer)
+        channel.settle_rejected(deliveries, requeue=True)
+        if isinstance(queue, QuorumQueue):
+            queue.step_aside(consumer)
         self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
+
+
+def own_timeout_ms(broker: Broker, queue: Queue, arguments: fields.Table) -> int | None:
+    """Return the timeout that a consumer or its quorum queue has set; None before RabbitMQ 4.3 and in other queues."""
+    if not broker.profile.times_out_quorum_only or not isinstance(queue, QuorumQueue):
+        return None
+    given = arguments.get("x-consumer-timeout")
+    return given if isinstance(given, int) and fields.is_integer(given) else queue.settings.consumer_timeout_ms
+
+
+def set_deadline(channel: Channel, tag: int, timeout_ms: int) -> None:
+    """Have a delivery time out, unless it is settled before."""
+    session, broker = channel.session, channel.session.broker
+    timeouts = session.ack_timeouts
+    assert timeouts is not None, "a session watches its deliveries from its opening on"
+    if channel.deadlines is None:
+        on_due = partial(timeouts.time_out, channel)
+        channel.deadlines = DeliveryDeadlines(broker.timers, channel.unacked, on_due)
+    # Deliveries during an advance count as made at its end.
+    channel.deadlines.add(tag, (broker.advancing_to_ms or broker.now) + timeout_ms)
 
 
 def _held(channel: Channel) -> Iterator[tuple[int, Queue]]:

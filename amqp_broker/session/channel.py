@@ -11,6 +11,7 @@ from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients import client_channel
 from amqp_broker.lab import delivery_faults
+from amqp_broker.session.late_deliveries import settle_late
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.routing.route import Route
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.lab.withheld_confirms import WithheldConfirms
+    from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
     from amqp_broker.session.session import Session
     from amqp_broker.session.transactions import Transaction
 
@@ -53,6 +55,10 @@ class Channel(client_channel.Channel):
     late_count = 0
     # Unacked duplicates that a fault has delivered, by tag: settling one changes no queue.
     duplicates: dict[int, Duplicate] | None = None
+    # The consumers of deliveries that have timed out and are not settled, by tag; these are among the duplicates, too.
+    timed_out: dict[int, Consumer] | None = None
+    # The deadlines of deliveries whose queue or consumer has a timeout of its own.
+    deadlines: DeliveryDeadlines | None = None
     # Queue that direct replies come through, from the first consumer of them on.
     reply_queue: ReplyQueue | None = None
     # `in_flight` is counted while there is a `prefetch_total`. Messages from basic.get count up to this delivery tag.
@@ -299,7 +305,9 @@ class Channel(client_channel.Channel):
             self.release_duplicates(taken)
 
     def release_duplicates(self, tags: Iterable[int]) -> None:
-        """Stop counting duplicates against the limit of the channel."""
+        """Stop counting duplicates and late deliveries that the client has settled."""
+        if self.timed_out:
+            settle_late(self, tags)
         if self.prefetch_total:
             for tag in tags:
                 self._leave_flight(tag, None)
@@ -426,6 +434,8 @@ class Channel(client_channel.Channel):
         """Put all unacked messages back at their positions."""
         if self.transaction is not None:
             self.transaction.roll_back(self)
+        if self.deadlines is not None:
+            self.deadlines.stop()
         deliveries = sorted(self.unacked.items())
         self.unacked.clear()
         self.duplicates = None

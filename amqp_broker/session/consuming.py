@@ -15,6 +15,7 @@ from amqp_broker.broker.queues.consumer import Consumer, ConsumerAttributes
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.session import ack_timeouts
 from amqp_broker.session.handshake import has_capability
 from amqp_broker.session.topology_methods import queue_name, require
 
@@ -42,7 +43,7 @@ class ChannelConsumer(Consumer):
         self.suffix = self.prefix = b""
 
     def can_take(self) -> bool:
-        if self.session.is_backpressured or self.channel.consumers.get(self.tag) is not self:
+        if self.session.is_backpressured or self.late_tags or self.channel.consumers.get(self.tag) is not self:
             return False
         if self.no_ack:
             return True
@@ -131,6 +132,20 @@ class ChannelConsumer(Consumer):
             self.session.send(self.number, commands.Basic.Cancel(self.tag, True))
 
 
+class TimedConsumer(ChannelConsumer):
+    """A consumer that has a time of its own to settle each delivery."""
+
+    __slots__ = ()
+
+    def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes, timeout_ms: int) -> None:
+        super().__init__(channel, queue, attributes)
+        self.timeout_ms: int = timeout_ms
+
+    def deliver(self, message: Message, position: int, redelivered: bool) -> None:
+        super().deliver(message, position, redelivered)
+        ack_timeouts.set_deadline(self.channel, self.channel.last_tag, self.timeout_ms)
+
+
 class ReplyConsumer(ChannelConsumer):
     """A consumer of direct replies."""
 
@@ -182,7 +197,11 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         prefetch=channel.prefetch,
         priority=int(given.get("x-priority", 0)),
     )
-    consumer = ChannelConsumer(channel, queue, attributes)
+    timeout_ms = ack_timeouts.own_timeout_ms(session.broker, queue, given)
+    if timeout_ms and not attributes.no_ack:
+        consumer: ChannelConsumer = TimedConsumer(channel, queue, attributes, timeout_ms)
+    else:
+        consumer = ChannelConsumer(channel, queue, attributes)
     queue.subscribe(consumer)
     session.broker.advice.on_consume(channel, consumer)
     _start(consumer, method.nowait)
@@ -262,6 +281,8 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     else:
         channel.unacked[tag] = (queue, None, position, message)
         queue.unacked_count += 1
+        if timeout_ms := ack_timeouts.own_timeout_ms(session.broker, queue, {}):
+            ack_timeouts.set_deadline(channel, tag, timeout_ms)
         for counts in counters:
             counts.get += 1
     if redelivered:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pamqp import commands
+from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
 from tests.peer import CAPABILITIES, Lab, Peer
@@ -123,6 +125,136 @@ def test_since_4_3_a_consumer_of_a_quorum_queue_is_cancelled() -> None:
     assert lab.vhost.queues["q"].ready_count == 2
 
 
+# Timeouts of quorum queues and consumers of their own, as seen in 4.3.6
+
+
+@pytest.fixture
+def late_lab() -> Lab:
+    return Lab(compat="4.3")
+
+
+@pytest.fixture
+def late(late_lab: Lab) -> Peer:
+    """A consumer whose two deliveries have timed out."""
+    peer = late_lab.connect()
+    consume(peer, queue_type="quorum", consumer_timeout=700)
+    late_lab.advance(699)
+    peer.expect_nothing()
+    late_lab.advance(1)
+    assert peer.expect(commands.Basic.Cancel).consumer_tag == "c"
+    return peer
+
+
+def redelivered(peer: Peer) -> list[tuple[bytes, bool, FieldTable | None]]:
+    return [
+        (content.body, bool(deliver.redelivered), content.properties.headers) for deliver, content in peer.deliveries()
+    ]
+
+
+def test_a_quorum_queue_may_have_a_timeout_of_its_own_that_is_exact(late_lab: Lab, late: Peer) -> None:
+    queue = late_lab.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count, len(queue.consumers)) == (2, 0, 1)
+    got = late_lab.connect().get("q")
+    assert got is not None
+    assert (got[1].body, got[0].redelivered, got[1].properties.headers) == (b"1", True, {"x-acquired-count": 1})
+
+
+def test_a_late_consumer_gets_messages_again_when_it_has_settled_all_late_ones(late_lab: Lab, late: Peer) -> None:
+    late.send(commands.Basic.Ack(1))
+    late.publish("q", b"3")
+    late.expect_nothing()
+    late.send(commands.Basic.Nack(2, requeue=True))
+    returned = {"x-acquired-count": 1}
+    assert redelivered(late) == [(b"1", True, returned), (b"2", True, returned), (b"3", False, None)]
+    late.send(commands.Basic.Ack(5, multiple=True))
+    queue = late_lab.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (0, 0)
+
+
+def test_the_consumer_tag_of_a_late_consumer_stays_in_use_until_the_client_cancels_it(late: Peer) -> None:
+    late.send(commands.Basic.Cancel("c"))
+    late.expect(commands.Basic.CancelOk)
+    late.send(commands.Basic.Consume(queue="q", consumer_tag="c"))
+    late.expect(commands.Basic.ConsumeOk)
+    assert [body for body, _, _ in redelivered(late)] == [b"1", b"2"]
+
+
+def test_only_deliveries_that_are_late_return(late_lab: Lab) -> None:
+    peer = late_lab.connect()
+    consume(peer, queue_type="quorum", consumer_timeout=700)
+    late_lab.advance(400)
+    peer.publish("q", b"3")
+    peer.send(commands.Basic.Ack(1))
+    assert peer.bodies() == [b"3"]
+    late_lab.advance(300)
+    peer.expect(commands.Basic.Cancel)
+    queue = late_lab.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (1, 1)
+    late_lab.advance(400)
+    peer.expect(commands.Basic.Cancel)
+    assert (queue.ready_count, queue.unacked_count) == (2, 0)
+
+
+def test_a_consumer_has_its_own_timeout_before_that_of_the_queue(late_lab: Lab) -> None:
+    peer = late_lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 500})
+    peer.publish("q", b"1")
+    peer.send(commands.Basic.Consume(queue="q", consumer_tag="c", arguments={"x-consumer-timeout": 90_000}))
+    peer.expect(commands.Basic.ConsumeOk)
+    assert peer.bodies() == [b"1"]
+    late_lab.advance(89_999)
+    peer.expect_nothing()
+    late_lab.advance(1)
+    peer.expect(commands.Basic.Cancel)
+
+
+def test_the_policy_sets_the_timeout_when_the_consumer_begins(late_lab: Lab) -> None:
+    late_lab.vhost.policies.set(Policy("p", "^q", {"consumer-timeout": 700}))
+    peer = late_lab.connect()
+    consume(peer, queue_type="quorum")
+    late_lab.vhost.policies.set(Policy("p", "^q", {"consumer-timeout": 100}))
+    late_lab.advance(699)
+    peer.expect_nothing()
+    late_lab.advance(1)
+    peer.expect(commands.Basic.Cancel)
+
+
+def test_a_message_from_get_has_the_timeout_of_its_queue(late_lab: Lab) -> None:
+    peer = late_lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 700})
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    late_lab.advance(699)
+    peer.expect_nothing()
+    late_lab.advance(1)
+    assert peer.expect_channel_close(406) == TEXT.format(-1)
+    got = late_lab.connect().get("q")
+    assert got is not None
+    assert got[1].properties.headers == {"x-acquired-count": 1}
+
+
+def test_a_single_active_consumer_that_is_late_hands_over(late_lab: Lab) -> None:
+    one, two = late_lab.connect(), late_lab.connect()
+    consume(one, queue_type="quorum", single_active_consumer=True, consumer_timeout=700)
+    two.consume("q")
+    two.expect_nothing()
+    late_lab.advance(700)
+    one.expect(commands.Basic.Cancel)
+    assert two.bodies() == [b"1", b"2"]
+    two.publish("q", b"3")
+    assert two.bodies() == [b"3"]
+
+
+@pytest.mark.parametrize("close", [Peer.disconnect, lambda peer: peer.call(commands.Channel.Close(200, "", 0, 0))])
+def test_a_closed_channel_leaves_no_deadline(late_lab: Lab, close: Callable[[Peer], Any]) -> None:
+    peer = late_lab.connect()
+    consume(peer, queue_type="quorum", consumer_timeout=700)
+    close(peer)
+    late_lab.advance(1000)
+    assert peer.session.channels == {}
+    assert late_lab.vhost.queues["q"].ready_count == 2
+
+
 def test_since_4_3_a_client_without_the_cancel_capability_loses_its_channel() -> None:
     lab = Lab(compat="4.3")
     peer = lab.connect(capabilities={**CAPABILITIES, "consumer_cancel_notify": False})
@@ -138,7 +270,7 @@ def test_since_4_3_a_message_from_get_that_times_out_closes_its_channel() -> Non
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     lab.advance(32 * MINUTE_MS)
-    assert peer.expect_channel_close(406) == TEXT.format(1_800_000)
+    assert peer.expect_channel_close(406) == TEXT.format(-1)
 
 
 @pytest.mark.parametrize("compat", ["3.13", "4.2"])

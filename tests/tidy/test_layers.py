@@ -265,7 +265,7 @@ CIRCLES = (
     Circle(
         "session",
         "ack_timeouts basic_publish channel channel_methods commit_gate connection_log consuming dispatch handshake "
-        "heartbeats outbox reader session topology_methods transactions",
+        "heartbeats late_deliveries outbox reader session topology_methods transactions",
         "the reader of a session calls the functions of methods, which act on the session and its channels",
     ),
     Circle(

@@ -46,6 +46,7 @@ class Consumer(ABC):
         "is_full",
         "is_taking",
         "late_count",
+        "late_tags",
         "no_ack",
         "number",
         "prefetch",
@@ -54,10 +55,15 @@ class Consumer(ABC):
         "redelivered",
         "refused",
         "tag",
+        "timeout_ms",
     )
 
     def __init__(self, connection: Peer, queue: Queue, attributes: ConsumerAttributes) -> None:
         self.connection = connection
+        # Its own time to settle a delivery; None for that of the queue.
+        self.timeout_ms: int | None = None
+        # Deliveries that have timed out and are not settled yet: until they are, the consumer gets nothing.
+        self.late_tags: set[int] | None = None
         self.queue = queue
         self.tag = attributes.tag
         self.no_ack = attributes.no_ack

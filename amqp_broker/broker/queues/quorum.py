@@ -180,6 +180,16 @@ class QuorumQueue(BacklogQueue):
         else:
             super().resume(consumer)
 
+    def step_aside(self, consumer: Consumer) -> None:
+        """Give a consumer nothing until it is resumed: deliveries to it have timed out. Another one becomes active."""
+        self.rotation.suspend(consumer)
+        others = [other for other in self.consumers if other is not consumer]
+        if consumer is self.rotation.active_consumer and others and not consumer.in_flight:
+            self.is_quiescing = False
+            following = self.rotation.active_consumer = max(others, key=lambda other: other.priority)
+            if following.can_take():
+                self.resume(following)
+
     def _end_quiescing(self, active: Consumer) -> None:
         """Activate the next consumer if the active one has settled all its messages."""
         if active.in_flight:

@@ -44,7 +44,9 @@ def consumer_row(consumer: Consumer, broker: Broker) -> dict[str, Any]:
         "queue": {"name": consumer.queue.name, "vhost": consumer.queue.vhost.name},
     }
     if broker.profile.release >= (4, 0):
-        own_ms = consumer.queue.settings.consumer_timeout_ms
+        own_ms = consumer.timeout_ms
+        if own_ms is None:
+            own_ms = consumer.queue.settings.consumer_timeout_ms
         row["consumer_timeout"] = broker.settings.consumer_timeout_ms if own_ms is None else own_ms
     return row
 
