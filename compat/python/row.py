@@ -20,6 +20,7 @@ REQUIREMENTS = {
     "dramatiq": ["dramatiq[rabbitmq]==2.2.1"],
     "taskiq": ["taskiq==0.13.0", "taskiq-aio-pika==0.6.1"],
     "faststream": ["faststream[rabbit]==0.7.8"],
+    "oslo-messaging": ["oslo.messaging==18.3.1"],
     "nameko": ["nameko==2.14.1", "setuptools<81"],
 }
 # This environment's, for all others.

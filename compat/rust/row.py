@@ -1,12 +1,27 @@
-"""The clients of Rust: one package with a program each."""
+"""The clients of Rust: one package with a program each, and rabbitmqadmin as the crate has it."""
 
 from compat.matrix.rows import Row
+
+PROGRAMS = (("cc", "gcc"),)
+ADMIN = "2.35.0"
+# Optimizations and symbols would take most of the time.
+FRUGAL = ("--quiet", "--debug", "--config", "profile.dev.debug=false")
 
 
 def _row(name: str, version: str) -> Row:
     install = (("bash", "cargo.sh", "build", "--quiet", "--bins"),)
-    programs = (("cc", "gcc"),)
-    return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, programs, timeout_s=90)
+    return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, PROGRAMS, timeout_s=90)
 
 
-ROWS = (_row("amqprs", "2.1.5"), _row("lapin", "4.12.3"))
+ROWS = (
+    _row("amqprs", "2.1.5"),
+    _row("lapin", "4.12.3"),
+    Row(
+        name="rabbitmqadmin-ng",
+        language="Rust",
+        version=ADMIN,
+        command=("bash", "rabbitmqadmin.sh"),
+        install=(("bash", "cargo.sh", "install", *FRUGAL, "--locked", "--root", ".", f"rabbitmqadmin@{ADMIN}"),),
+        programs=PROGRAMS,
+    ),
+)
