@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker import journal_entries
+from amqp_broker.broker.admin import federation
 from amqp_broker.broker.admin.limits import VHOST_LIMITS as KNOWN_LIMITS
 from amqp_broker.broker.admin.limits import Limits
 from amqp_broker.broker.admin.policies import OPERATOR_KEYS, Policy
@@ -70,9 +71,9 @@ COMPONENTS: Final[dict[str, Validator]] = {
     VHOST_LIMITS: _is_limits,
     OPERATOR_POLICY: _is_operator_policy,
     "shovel": _is_dictionary,
-    "federation": _is_dictionary,
-    "federation-upstream": _is_dictionary,
-    "federation-upstream-set": lambda name, value: None,
+    "federation": federation.check_setting,
+    "federation-upstream": federation.check_upstream,
+    "federation-upstream-set": federation.check_upstream_set,
 }
 
 

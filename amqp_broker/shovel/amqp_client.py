@@ -277,10 +277,12 @@ class Client:
         self.outbox.append(method_frame(channel, encode_method(method)))
 
 
-def ensure_queue(client: Client, name: str, arguments: fields.Table) -> Procedure:
-    """Declare a durable queue unless it exists (rabbit_shovel_parameters.erl, ensure_queue)."""
+def ensure_queue(client: Client, name: str, arguments: fields.Table, must_exist: bool) -> Procedure:
+    """Declare a durable queue unless it exists (rabbit_shovel_parameters.erl, ensure_queue). Raise Lost if it must."""
     answer = yield call(commands.Queue.Declare, queue=name, passive=True)
-    if isinstance(answer, commands.Channel.Close):
+    if must_exist:
+        check(answer)
+    elif isinstance(answer, commands.Channel.Close):
         yield from reopen(client)
         answer = yield call(commands.Queue.Declare, queue=name, durable=True, arguments=arguments)
         check(answer)

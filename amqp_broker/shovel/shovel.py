@@ -172,7 +172,8 @@ class Shovel:
             yield from self._set_up_source(client)
             return
         if definition.destination.queue is not None:
-            yield from ensure_queue(client, definition.destination.queue, definition.destination.arguments)
+            target = definition.destination
+            yield from ensure_queue(client, definition.destination.queue, target.arguments, target.is_predeclared)
         elif definition.destination.exchange:
             check((yield call(commands.Exchange.Declare, exchange=definition.destination.exchange, passive=True)))
         if definition.ack_mode == ON_CONFIRM:
@@ -181,7 +182,7 @@ class Shovel:
     def _set_up_source(self, client: Client) -> Procedure:
         definition, source = self.definition, self.definition.source
         if source.queue is not None:
-            yield from ensure_queue(client, source.queue, source.arguments)
+            yield from ensure_queue(client, source.queue, source.arguments, source.is_predeclared)
         else:
             answer = yield call(commands.Queue.Declare, exclusive=True, arguments=source.arguments)
             check(answer)

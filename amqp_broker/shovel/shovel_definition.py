@@ -73,6 +73,8 @@ class End:
     exchange: str | None
     routing_key: str | None
     arguments: fields.Table
+    # The queue must exist; otherwise the shovel declares a missing one.
+    is_predeclared: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,9 @@ def parse(value: Any) -> Definition:
             f"the definition of a shovel should be an object, actually was {fields.json_term(value)}"
         )
     given = {key: item for key, item in value.items() if item is not None}
+    # A shovel of AMQP 1.0 has other keys: its protocol is named first.
+    for key in ("src-protocol", "dest-protocol"):
+        _is_protocol(key, given.get(key, "amqp091"))
     unknown = sorted(set(given) - set(_KEYS))
     if unknown:
         raise InvalidParameter(f"Unrecognised terms [{','.join(unknown)}] in shovel")
@@ -119,7 +124,7 @@ def parse(value: Any) -> Definition:
         source=_end(given, "src"),
         destination=_end(given, "dest"),
         ack_mode=ack_mode,
-        prefetch=int(given.get("src-prefetch-count", given.get("prefetch-count", PREFETCH))),
+        prefetch=_prefetch(given.get("src-prefetch-count", given.get("prefetch-count", PREFETCH))),
         reconnect_delay_s=int(given.get("reconnect-delay", RECONNECT_DELAY_S)),
         delete_after=delete_after,
         consumer_arguments=dict(given.get("src-consumer-args", {})),
@@ -127,6 +132,11 @@ def parse(value: Any) -> Definition:
         adds_forward_headers=given.get("dest-add-forward-headers", given.get("add-forward-headers", False)),
         adds_timestamp_header=given.get("dest-add-timestamp-header", given.get("add-timestamp-header", False)),
     )
+
+
+def _prefetch(count: int) -> int:
+    """Return a count as it fits into 16 bits: RabbitMQ sends -1 as 65535."""
+    return count & 0xFFFF if count < 0 else count
 
 
 def parse_uri(text: str) -> Uri:
@@ -169,6 +179,7 @@ def _end(given: Mapping[str, Any], side: str) -> End:
         given.get(f"{side}-exchange"),
         given.get(f"{side}-exchange-key"),
         dict(given.get(f"{side}-queue-args", {})),
+        given.get(f"{side}-predeclared", False),
     )
 
 
@@ -193,6 +204,11 @@ def _is_number(key: str, value: Any) -> None:
         raise InvalidParameter(f"{key} should be a non-negative number, actually was {fields.json_term(value)}")
 
 
+def _is_integer(key: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidParameter(f"{key} should be a number, actually was {fields.json_term(value)}")
+
+
 def _is_object(key: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         raise InvalidParameter(f"{key} should be an object, actually was {fields.json_term(value)}")
@@ -210,8 +226,13 @@ def _is_uri(key: str, value: Any) -> None:
 
 
 def _is_protocol(key: str, value: Any) -> None:
+    if value == "amqp10":
+        raise InvalidParameter(f'{key} is <<"amqp10">>, but AMQP 1.0 is not spoken here; use amqp091')
+    if value == "local":
+        raise InvalidParameter(f'{key} is <<"local">>; use amqp091 and the URI amqp://, which is this broker')
     if value != "amqp091":
-        raise InvalidParameter(f"{key} is {fields.json_term(value)}, but shovels here speak amqp091 only")
+        protocols = '[<<"amqp091">>,<<"local">>,<<"amqp10">>]'
+        raise InvalidParameter(f"{key} should be one of {protocols}, actually was {fields.json_term(value)}")
 
 
 def _is_ack_mode(key: str, value: Any) -> None:
@@ -250,10 +271,12 @@ _KEYS: Final = {
     "src-exchange": _is_name,
     "src-exchange-key": _is_name,
     "src-consumer-args": _is_object,
-    "src-prefetch-count": _is_number,
+    "src-prefetch-count": _is_integer,
+    "src-predeclared": _is_boolean,
     "src-delete-after": _is_delete_after,
     "dest-uri": _is_uri,
     "dest-protocol": _is_protocol,
+    "dest-predeclared": _is_boolean,
     "dest-queue": _is_name,
     "dest-queue-args": _is_object,
     "dest-exchange": _is_name,
@@ -264,7 +287,7 @@ _KEYS: Final = {
     "ack-mode": _is_ack_mode,
     "reconnect-delay": _is_number,
     # Old names, from before source and destination had separate keys.
-    "prefetch-count": _is_number,
+    "prefetch-count": _is_integer,
     "delete-after": _is_delete_after,
     "publish-properties": _is_properties,
     "add-forward-headers": _is_boolean,

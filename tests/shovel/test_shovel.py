@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from tests.shovel.pair import Pair, bodies, declare, push
@@ -42,6 +44,14 @@ def test_missing_queues_are_declared_durable() -> None:
     pair.shovel(src_queue="q", dest_queue="other", dest_queue_args={"x-queue-type": "quorum"})
     assert pair.here.vhosts["/"].queues["q"].is_durable
     assert pair.there.vhosts["/"].queues["other"].type == "quorum"
+
+
+@pytest.mark.parametrize("side", ["src", "dest"])
+def test_a_queue_that_must_exist_is_not_declared(side: str) -> None:
+    pair = Pair()
+    shovel = pair.shovel(src_queue="q", dest_queue="other", **{f"{side}_predeclared": True})
+    missing = {"src": "q", "dest": "other"}[side]
+    assert (shovel.state, shovel.reason) == ("terminated", f"404 NOT_FOUND - no queue '{missing}' in vhost '/'")
 
 
 def test_without_a_destination_messages_keep_exchange_and_routing_key() -> None:
