@@ -23,6 +23,7 @@ from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
 from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import dead_letter
 from amqp_broker.broker.runtime_parameters import Component, GlobalParameters
 from amqp_broker.broker.timers import Timers
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.observe.waiting import IdleWait
     from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.settings.settings import Settings
 
@@ -89,7 +91,7 @@ class Broker:
         self._message_count = 0
         # When the first message was numbered (µs since the epoch); 0 before.
         self.numbered_since_us = 0
-        self._dead_letters: deque[tuple[Queue, Message, str]] = deque()
+        self._dead_letters: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
         self._is_dead_lettering = False
         # Set when a message waits for the full socket of a consumer that would have taken it; the server then slows
         # the publisher down.
@@ -295,19 +297,28 @@ class Broker:
 
     # Dead letters
 
-    def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
+    def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
         """Dead-letter a message, and then those that it displaces from its targets, without recursion."""
         if self._is_dead_lettering:
-            self._dead_letters.append((queue, message, reason))
+            self._dead_letters.append((queue, message, reason, kept))
             return
         self._is_dead_lettering = True
         try:
-            dead_letter(self.vhosts[queue.vhost.name], queue, message, reason, self.now)
+            self._route_dead_letter(queue, message, reason, kept)
             while self._dead_letters:
-                queue, message, reason = self._dead_letters.popleft()
-                dead_letter(self.vhosts[queue.vhost.name], queue, message, reason, self.now)
+                self._route_dead_letter(*self._dead_letters.popleft())
         finally:
             self._is_dead_lettering = False
+
+    def _route_dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
+        vhost = self.vhosts[queue.vhost.name]
+        if kept is None:
+            dead_letter(vhost, queue, message, reason, self.now)
+            return
+        taken_by, is_done = dead_letter(vhost, queue, message, reason, kept.died_at_ms, kept.taken_by)
+        kept.taken_by = {*kept.taken_by, *taken_by}
+        kept.retry_at_ms = self.now + RETRY_MS
+        kept.on_routed(kept, is_done)
 
     # Backlogs
 

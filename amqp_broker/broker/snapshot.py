@@ -76,7 +76,7 @@ def _kept_in_quorum(queue: QuorumQueue, unacked: Unacked) -> KeptMessages:
     arrived = sorted((item for item in items if not item[2]), key=lambda item: item[0])
     others = [_kept(queue, position, message) for position, message, _ in arrived]
     given_back = [_kept(queue, at, queue.counts.original(at, message), more_returns=1) for at, message in unacked]
-    given_back += [_kept(queue, at, message) for at, message in queue.retries.items()]
+    given_back += [_kept(queue, at, message) for at, message in [*queue.retries.items(), *queue.dead_letters.items()]]
     if queue.backlog.returns_to_tail:
         return KeptMessages(returned, others + [one._replace(level=PRIORITY_DEFAULT) for one in given_back], turn)
     return KeptMessages(returned + given_back, others, turn)

@@ -30,6 +30,8 @@ class Profile:
     returns_to_tail: bool = True
     # Quorum queues delay returned messages if their arguments or policies say so.
     delays_retries: bool = False
+    # A purge of a quorum queue drops dead letters that wait for their targets, too.
+    purges_dead_letters: bool = False
     # Number of message priorities of a quorum queue.
     quorum_priority_levels: int = 2
     # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
@@ -134,6 +136,7 @@ PROFILES: Final = {
         counts_failures=True,
         returns_to_tail=False,
         delays_retries=True,
+        purges_dead_letters=True,
         quorum_priority_levels=32,
         reply_names_are_bindable=False,
         takes_empty_type=True,

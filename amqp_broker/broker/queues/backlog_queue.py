@@ -280,10 +280,7 @@ class BacklogQueue(Queue):
 
     def reject(self, position: int, message: Message) -> None:
         self.unacked_count -= 1
-        message = self._as_given_up(position, message)
-        self.forget(position, message)
-        self.statistics.given_up[REJECTED] += 1
-        self._give_up(message, REJECTED)
+        self._discard(position, message, REJECTED)
 
     # Giving up
 
@@ -298,6 +295,10 @@ class BacklogQueue(Queue):
 
     def _give_up_head(self, reason: str) -> None:
         message, position, _ = self._take_head()
+        self._discard(position, message, reason)
+
+    def _discard(self, position: int, message: Message, reason: str) -> None:
+        """Give up a message that was taken."""
         message = self._as_given_up(position, message)
         self.forget(position, message)
         self.statistics.given_up[reason] += 1

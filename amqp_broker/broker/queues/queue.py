@@ -216,13 +216,15 @@ class Queue(ABC):
 
     def _give_up(self, message: Message, reason: str) -> None:
         """Dead-letter a message that has left the queue."""
-        broker, exchange = self.vhost.broker, self.settings.dead_letter_exchange
+        self._count_given_up(message, reason)
+        if self.settings.dead_letter_exchange is not None and not self.is_deleted:
+            self.vhost.broker.dead_letter(self, message, reason)
+
+    def _count_given_up(self, message: Message, reason: str) -> None:
         if not self.is_deleted:
-            broker.counters.dead_lettered[self.type, self._strategy(), reason] += 1
+            self.vhost.broker.counters.dead_lettered[self.type, self._strategy(), reason] += 1
         if self.vhost.trace is not None:
             self.vhost.trace.given_up(self, message, reason)
-        if exchange is not None and not self.is_deleted:
-            broker.dead_letter(self, message, reason)
 
     @property
     def dead_letters_at_least_once(self) -> bool:

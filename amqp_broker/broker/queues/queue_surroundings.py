@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.durability.journal import Journal
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.timers import Timers
     from amqp_broker.settings.profiles import Profile
@@ -109,8 +110,8 @@ class QueueBroker(Protocol):
     @property
     def undrained(self) -> list[Callable[[], None]]: ...
 
-    def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
-        """Dead-letter a message that a queue has given up."""
+    def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
+        """Dead-letter a message that a queue has given up. The queue hears of a kept one by `on_routed`."""
         ...
 
 

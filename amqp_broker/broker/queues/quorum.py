@@ -12,8 +12,9 @@ from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
-from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT
+from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
+from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter, KeptDeadLetters
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class QuorumQueue(BacklogQueue):
-    """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return.
+    """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return,
+    `dead_letters` those that wait for their targets.
 
     `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
     to settle its messages.
@@ -42,6 +44,7 @@ class QuorumQueue(BacklogQueue):
         self._profile = vhost.broker.profile
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
         self.retries = DelayedRetries(vhost.broker.timers, self._end_delays)
+        self.dead_letters = KeptDeadLetters(vhost.broker.timers, self._publish_dead_letter, self._end_dead_letter)
         super().__init__(vhost, declaration)
 
     def _new_backlog(self) -> QuorumBacklog:
@@ -52,12 +55,18 @@ class QuorumQueue(BacklogQueue):
         if settings.overflow == "reject-publish-dlx":
             settings = replace(settings, overflow="drop-head")
         super().apply(settings)
+        if self.dead_letters and not self.dead_letters_at_least_once:
+            self._drop_dead_letters()
         self.backlog.returns_to_tail = self._profile.returns_to_tail and self.delivery_limit is None
 
     @property
     def dead_letters_at_least_once(self) -> bool:
         settings = self.settings
-        return settings.dead_letter_strategy == "at-least-once" and settings.overflow == "reject-publish"
+        return (
+            settings.dead_letter_exchange is not None
+            and settings.dead_letter_strategy == "at-least-once"
+            and settings.overflow == "reject-publish"
+        )
 
     @property
     def delivery_limit(self) -> int | None:
@@ -108,10 +117,7 @@ class QuorumQueue(BacklogQueue):
             self._delay(position, message, delay_ms)
             return position
         self.unacked_count -= 1
-        message = self._as_given_up(position, message)
-        self.forget(position, message)
-        self.statistics.given_up[DELIVERY_LIMIT] += 1
-        self._give_up(message, DELIVERY_LIMIT)
+        self._discard(position, message, DELIVERY_LIMIT)
         return position
 
     def _delay(self, position: int, message: Message, delay_ms: int) -> None:
@@ -131,22 +137,52 @@ class QuorumQueue(BacklogQueue):
         self.drain()
 
     def _count_withheld(self) -> None:
-        self.limit.withheld_count = len(self.retries)
-        self.limit.withheld_bytes = self.retries.body_bytes
+        self.limit.withheld_count = self.withheld_count
+        self.limit.withheld_bytes = self.retries.body_bytes + self.dead_letters.body_bytes
 
     @property
     def withheld_count(self) -> int:
-        return len(self.retries)
+        return len(self.retries) + len(self.dead_letters)
 
     def purge(self) -> int:
-        trace, delayed = self.vhost.trace, self.retries.take_all()
-        for position, message in delayed:
+        trace, withheld = self.vhost.trace, self.retries.take_all()
+        if self.is_deleted or self._profile.purges_dead_letters:
+            withheld += self.dead_letters.take_all()
+        for position, message in withheld:
             self.forget(position, message)
             if trace is not None:
                 trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
         self._count_withheld()
-        self.statistics.given_up["purged"] += len(delayed)
-        return len(delayed) + super().purge()
+        self.statistics.given_up["purged"] += len(withheld)
+        return len(withheld) + super().purge()
+
+    # At-least-once dead-lettering
+
+    def _discard(self, position: int, message: Message, reason: str) -> None:
+        if reason == MAXLEN or self.is_deleted or not self.dead_letters_at_least_once:
+            super()._discard(position, message, reason)
+            return
+        message = self._as_given_up(position, message)
+        self.deadlines.pop(position, None)
+        self.counts.forget(position)
+        self.statistics.given_up[reason] += 1
+        self._count_given_up(message, reason)
+        # The journal has it until all targets have taken it.
+        self.dead_letters.add(position, message, reason, self.vhost.broker.now)
+        self._count_withheld()
+
+    def _publish_dead_letter(self, letter: KeptDeadLetter) -> None:
+        self.vhost.broker.dead_letter(self, letter.message, letter.reason, letter)
+
+    def _end_dead_letter(self, letter: KeptDeadLetter) -> None:
+        self.forget(letter.position, letter.message)
+        self._count_withheld()
+
+    def _drop_dead_letters(self) -> None:
+        """Drop what waits for its targets: the strategy has changed. RabbitMQ does the same."""
+        for position, message in self.dead_letters.take_all():
+            self.forget(position, message)
+        self._count_withheld()
 
     def reject(self, position: int, message: Message) -> None:
         if self._takes_failures:

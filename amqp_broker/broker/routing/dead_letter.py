@@ -7,7 +7,7 @@ Source: RabbitMQ, "Dead Letter Exchanges"; rabbit_dead_letter.erl.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -77,12 +77,23 @@ class DeadLetterVHost(Protocol):
         ...
 
 
-def dead_letter(vhost: DeadLetterVHost, queue: Queue, message: Message, reason: str, now: int) -> None:
-    """Publish a message that `queue` gives up to its dead-letter exchange, if that exists."""
+def dead_letter(
+    vhost: DeadLetterVHost,
+    queue: Queue,
+    message: Message,
+    reason: str,
+    died_at_ms: int,
+    taken_by: Collection[str] = (),
+) -> tuple[list[str], bool]:
+    """Publish a message that `queue` gives up to its dead-letter exchange, if that exists.
+
+    Queues of the names in `taken_by` have it already. Return the names of those that have taken it now, and whether no
+    target lacks it.
+    """
     exchange = vhost.exchanges.get(queue.settings.dead_letter_exchange or "")
     if queue.settings.dead_letter_exchange is None or exchange is None:
-        return
-    form = _dead_form(vhost, queue, exchange, message, reason, now // 1000)
+        return [], False
+    form = _dead_form(vhost, queue, exchange, message, reason, died_at_ms // 1000)
     content = with_property_list(message.content, form.property_list)
     dead: Message = SpecialMessage(
         form.address,
@@ -102,11 +113,15 @@ def dead_letter(vhost: DeadLetterVHost, queue: Queue, message: Message, reason: 
         targets = [target for target in routed if not is_cycle(target.name, form.headers["x-death"])]
         if not by_message:
             form.targets = targets
+    if taken_by:
+        targets = [target for target in targets if target.name not in taken_by]
     if vhost.trace is not None:
         vhost.trace.dead_lettered(queue, message, dead, reason, targets)
-    accepted = [target.accept(dead) for target in targets]
-    if accepted and all(accepted) and queue.dead_letters_at_least_once:
+    accepted = [target.name for target in targets if target.accept(dead)]
+    is_done = len(accepted) == len(targets) and bool(accepted or taken_by)
+    if is_done and queue.dead_letters_at_least_once:
         queue.vhost.broker.counters.dead_lettered[queue.type, AT_LEAST_ONCE, CONFIRMED] += 1
+    return accepted, is_done
 
 
 def _dead_form(

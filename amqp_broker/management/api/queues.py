@@ -219,11 +219,12 @@ def _add_quorum_columns(row: dict[str, Any], queue: QuorumQueue, release: tuple[
     elif release >= (4, 0):
         row["messages_ready_high"] = sum(count for level, count in by_level.items() if level >= HIGH_MIN)
         row["messages_ready_normal"] = sum(by_level.values()) - row["messages_ready_high"]
+    row["message_bytes"] += queue.dead_letters.body_bytes
     # All messages are on the disk, and RabbitMQ counts none as in memory.
     row["messages_persistent"] = queue.message_count
     row["message_bytes_persistent"] = row["message_bytes"]
-    for name in ("messages_ram", "message_bytes_ram", "messages_dlx", "message_bytes_dlx"):
-        row[name] = 0
+    row["messages_ram"] = row["message_bytes_ram"] = 0
+    row["messages_dlx"], row["message_bytes_dlx"] = len(queue.dead_letters), queue.dead_letters.body_bytes
 
 
 def _add_delayed(row: dict[str, Any], retries: DelayedRetries) -> None:

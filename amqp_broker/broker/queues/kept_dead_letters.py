@@ -1,0 +1,112 @@
+"""Kept dead letters, for at-least-once dead-lettering.
+
+A quorum queue keeps them until all targets have them. Source: rabbit_fifo_dlx.erl, rabbit_fifo_dlx_worker.erl.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.timers import Timer, Timers
+
+# RabbitMQ's defaults: how long a target has to take a dead letter (dead_letter_worker_publisher_confirm_timeout), and
+# the number that may wait for their targets while others wait behind them (dead_letter_worker_consumer_prefetch).
+RETRY_MS: Final = 180_000
+TRIED_MAX: Final = 32
+
+
+@dataclass(eq=False, slots=True)
+class KeptDeadLetter:
+    """A dead letter that its queue keeps; `on_routed` is called with it after each attempt, and whether all took it."""
+
+    position: int
+    message: Message
+    reason: str
+    died_at_ms: int
+    on_routed: Callable[[KeptDeadLetter, bool], None]
+    # Names of the queues that have taken it.
+    taken_by: Collection[str] = ()
+    retry_at_ms: int = 0
+
+
+class KeptDeadLetters:
+    """The kept dead letters of one queue, and the timer for the next attempt.
+
+    `publish` sends one to its targets, `on_done` hears of each that all targets have taken.
+    """
+
+    __slots__ = ("_is_trying", "_on_done", "_publish", "_timer", "_timers", "_tried", "_untried", "body_bytes")
+
+    def __init__(
+        self, timers: Timers, publish: Callable[[KeptDeadLetter], None], on_done: Callable[[KeptDeadLetter], None]
+    ) -> None:
+        self._timers = timers
+        self._publish = publish
+        self._on_done = on_done
+        self._timer: Timer | None = None
+        # Those whose targets did not take them yet, in the order of their next attempts.
+        self._tried: dict[KeptDeadLetter, None] = {}
+        self._untried: deque[KeptDeadLetter] = deque()
+        self._is_trying = False
+        self.body_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._tried) + len(self._untried)
+
+    def add(self, position: int, message: Message, reason: str, now: int) -> None:
+        """Keep a message that died now, and publish it if not too many wait."""
+        self._untried.append(KeptDeadLetter(position, message, reason, now, self._on_routed))
+        self.body_bytes += message.body_bytes
+        self._try_next()
+
+    def _try_next(self) -> None:
+        self._is_trying = True
+        while self._untried and len(self._tried) < TRIED_MAX:
+            letter = self._untried.popleft()
+            self._tried[letter] = None
+            self._publish(letter)
+        self._is_trying = False
+
+    def _on_routed(self, letter: KeptDeadLetter, is_done: bool) -> None:
+        if letter not in self._tried:
+            return
+        del self._tried[letter]
+        if is_done:
+            self.body_bytes -= letter.message.body_bytes
+            self._on_done(letter)
+            if self._untried and not self._is_trying:
+                self._try_next()
+            return
+        self._tried[letter] = None
+        self._wake()
+
+    def _wake(self) -> None:
+        first = next(iter(self._tried), None)
+        if first is not None and (self._timer is None or self._timer.callback is None):
+            self._timer = self._timers.at(first.retry_at_ms, self._retry)
+
+    def _retry(self, now: int) -> None:
+        for letter in [one for one in self._tried if one.retry_at_ms <= now]:
+            self._publish(letter)
+        self._wake()
+
+    def items(self) -> list[tuple[int, Message]]:
+        """Return positions and messages, in the order in which they died."""
+        letters = sorted(chain(self._tried, self._untried), key=lambda letter: letter.died_at_ms)
+        return [(letter.position, letter.message) for letter in letters]
+
+    def take_all(self) -> list[tuple[int, Message]]:
+        """Remove all dead letters; return them with their positions."""
+        taken = self.items()
+        self._tried.clear()
+        self._untried.clear()
+        self.body_bytes = 0
+        if self._timer is not None:
+            self._timer.cancel()
+        return taken
