@@ -13,7 +13,7 @@ from compat.oracle.suite import Answer, Suite
 from compat.oracles.oracle import ORACLES
 
 # Where two oracles differ, a profile between them may answer as either.
-ORACLES_OF = {"3.13": ("3.10",), "4.2": ("4.0", "4.3"), "4.3": ("4.3",)}
+ORACLES_OF = {"3.13": ("3.10",), "4.0": ("4.0",), "4.2": ("4.0", "4.3"), "4.3": ("4.3",)}
 # A question that one side alone has.
 NOT_RECORDED, NOT_ASKED = "not recorded", "not asked"
 

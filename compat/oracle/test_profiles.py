@@ -27,6 +27,13 @@ def test_a_profile_answers_as_its_oracles(profile: str, name: str, tmp_path: Pat
 
 @pytest.mark.verify
 @pytest.mark.timeout(600)
+def test_the_profile_4_0_answers_as_rabbitmq_4_0_on_the_wire(tmp_path: Path) -> None:
+    """The profile 4.2, which differs in few scenarios, is compared with the same records in `make test`."""
+    compare("4.0", WIRE, tmp_path, None)
+
+
+@pytest.mark.verify
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("profile", "name"), VARYING_ONLY)
 def test_a_profile_answers_as_its_oracles_where_all_agree(profile: str, name: str, tmp_path: Path) -> None:
     suite = SUITES[name]

@@ -20,7 +20,7 @@ from tests.present import present
 
 REPLY_TO = "amq.rabbitmq.reply-to"
 MINUTE_MS = 60_000
-ALL = ["3.13", "4.2", "4.3"]
+ALL = ["3.13", "4.0", "4.2", "4.3"]
 
 
 def connect(compat: str) -> Peer:
@@ -45,7 +45,7 @@ def test_the_default_version_is_4_2() -> None:
 def test_an_unknown_version_is_refused() -> None:
     with pytest.raises(SettingsError) as caught:
         Settings(compat="5.0").check()
-    assert str(caught.value) == "compat is '5.0', which is not one of 3.13, 4.2, 4.3"
+    assert str(caught.value) == "compat is '5.0', which is not one of 3.13, 4.0, 4.2, 4.3"
 
 
 # Connections
@@ -333,16 +333,16 @@ def requested(compat: str) -> tuple[Peer, Peer, str]:
     return client, server, present(request[1].properties.reply_to)
 
 
-@pytest.mark.parametrize(("compat", "tags"), [("3.13", [1, 1]), ("4.2", [1, 2]), ("4.3", [1, 2])])
-def test_direct_replies_have_their_own_tags_since_4_0(compat: str, tags: list[int]) -> None:
-    """rabbit_channel.erl 3.13.7 (handle_cast deliver_reply) sends the next tag and does not use it up."""
+@pytest.mark.parametrize(("compat", "tags"), [("3.13", [1, 1]), ("4.0", [1, 1]), ("4.2", [1, 2]), ("4.3", [1, 2])])
+def test_direct_replies_have_their_own_tags_since_4_2(compat: str, tags: list[int]) -> None:
+    """deliver_reply of rabbit_channel.erl 3.13.7 and 4.0.5 sends the next tag and does not use it up."""
     client, server, name = requested(compat)
     for body in (b"1", b"2"):
         server.publish(name, body)
     assert [deliver.delivery_tag for deliver, _ in client.deliveries()] == tags
 
 
-@pytest.mark.parametrize(("compat", "is_returned"), [("3.13", True), ("4.2", False), ("4.3", False)])
+@pytest.mark.parametrize(("compat", "is_returned"), [("3.13", True), ("4.0", True), ("4.2", False), ("4.3", False)])
 def test_a_late_direct_reply_is_not_returned_since_4_2(compat: str, is_returned: bool) -> None:
     """rabbit_volatile_queue.erl 4.2 (deliver settles whether anybody is there or not)."""
     client, server, name = requested(compat)

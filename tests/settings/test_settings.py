@@ -32,7 +32,7 @@ def test_the_defaults_are_what_clients_of_rabbitmq_expect() -> None:
     [
         ({"port": 70000}, "port is '70000', which is not between 0 and 65535"),
         ({"management_port": -1}, "management_port is '-1', which is not between 0 and 65535"),
-        ({"compat": "5.0"}, "compat is '5.0', which is not one of 3.13, 4.2, 4.3"),
+        ({"compat": "5.0"}, "compat is '5.0', which is not one of 3.13, 4.0, 4.2, 4.3"),
         ({"disk_free_limit": "-1"}, "disk_free_limit is '-1', which is not an amount like 2GB"),
     ],
 )

@@ -207,7 +207,7 @@ def test_a_switch_in_the_environment_has_several_spellings(text: str, value: boo
             {"AMQP_BROKER_LOG_LEVEL": "x"},
             "AMQP_BROKER_LOG_LEVEL is 'x', which is not one of debug, info, warning, error",
         ),
-        ({"AMQP_BROKER_COMPAT": "5"}, "AMQP_BROKER_COMPAT is '5', which is not one of 3.13, 4.2, 4.3"),
+        ({"AMQP_BROKER_COMPAT": "5"}, "AMQP_BROKER_COMPAT is '5', which is not one of 3.13, 4.0, 4.2, 4.3"),
         (
             {"RABBITMQ_DEFAULT_PASS_FILE": "/no/such"},
             "RABBITMQ_DEFAULT_PASS_FILE: cannot read '/no/such': No such file or directory",
