@@ -25,20 +25,26 @@ Allowed = dict[str, dict[str, str]]
 def load(profile: str, folder: Path = TABLES) -> dict[str, Allowed]:
     """Return the table of a profile by suite; empty if there is none."""
     file = folder / f"{profile}.json"
-    tables: dict[str, Allowed] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    if not file.exists():
+        return {}
+    suites: dict[str, dict[str, dict[str, list[str]]]] = json.loads(file.read_text("utf-8"))
+    tables: dict[str, Allowed] = {suite: {} for suite in suites}
+    for suite, reasons in suites.items():
+        for reason, questions in reasons.items():
+            for question, places in questions.items():
+                tables[suite].setdefault(question, {}).update(dict.fromkeys(places, reason))
     return tables
 
 
 def save(profile: str, tables: Mapping[str, Allowed], folder: Path = TABLES) -> None:
     """Replace the table of a profile."""
     folder.mkdir(exist_ok=True)
-    # Without suites and questions that have nothing left.
-    full = {
-        suite: {question: places for question, places in table.items() if places}
-        for suite, table in tables.items()
-        if any(table.values())
-    }
-    text = json.dumps(full, indent=1, ensure_ascii=False, sort_keys=True)
+    suites: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for suite, table in tables.items():
+        for question, places in table.items():
+            for place, reason in sorted(places.items()):
+                suites.setdefault(suite, {}).setdefault(reason, {}).setdefault(question, []).append(place)
+    text = json.dumps(suites, indent=1, ensure_ascii=False, sort_keys=True)
     (folder / f"{profile}.json").write_text(f"{text}\n", "utf-8")
 
 

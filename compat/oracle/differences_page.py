@@ -18,14 +18,13 @@ Tables = Mapping[str, Mapping[str, Allowed]]
 
 def section(tables: Tables, oracles_of: Mapping[str, tuple[str, ...]]) -> str:
     """Return the section: counts of each profile and suite, then the reasons."""
-    lines = ["| profile | oracles | suite | questions that differ | differences with a reason | yet to be mended |"]
+    lines = ["| profile | oracles | suite | questions that differ | reasons | places yet to be mended |"]
     lines.append("|---|---|---|--:|--:|--:|")
     for profile, suites in tables.items():
         for suite, table in sorted(suites.items()):
-            reasons = [reason for places in table.values() for reason in places.values()]
-            still_open = reasons.count(OPEN)
+            found = [reason for places in table.values() for reason in places.values()]
             oracles = " and ".join(oracles_of[profile])
-            counts = f"{len(table)} | {len(reasons) - still_open} | {still_open}"
+            counts = f"{len(table)} | {len({*found} - {OPEN})} | {found.count(OPEN)}"
             lines.append(f"| {profile} | {oracles} | {suite} | {counts} |")
     return "\n".join([*lines, "", *_reasons(tables)]) + "\n"
 
