@@ -12,7 +12,7 @@ from pamqp.commands import Basic, Confirm, Exchange, Queue
 
 from compat.differential.received import Stopped
 from compat.differential.scenario_channel import Channel
-from compat.differential.scenario_connection import Connection
+from compat.differential.scenario_connection import SILENCE_S, Connection
 from compat.differential.transcript import Transcript
 
 Address = tuple[str, int]
@@ -25,6 +25,8 @@ class Lab:
     def __init__(self, address: Address, declares_durable: bool = False) -> None:
         self.address = address
         self.declares_durable = declares_durable
+        # A scenario stops after this silence of the broker.
+        self.silence_s = SILENCE_S
         # Scenarios share a broker, which may serve many runs.
         self.prefix = secrets.token_hex(4) + "."
         self.transcript = Transcript(self.prefix)
@@ -76,7 +78,7 @@ class Lab:
         return self._feeder
 
     def _connection(self, label: str) -> Connection:
-        return Connection(self.address, label, self.transcript, self.declares_durable)
+        return Connection(self.address, label, self.transcript, self.declares_durable, self.silence_s)
 
     def finish(self) -> None:
         """Record the remaining input and close the connections."""

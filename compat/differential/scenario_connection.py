@@ -32,7 +32,12 @@ class Connection:
     """A socket to a broker. Its channel 0 is `control`; `label` names it in the transcript."""
 
     def __init__(
-        self, address: tuple[str, int], label: str, transcript: Transcript, declares_durable: bool = False
+        self,
+        address: tuple[str, int],
+        label: str,
+        transcript: Transcript,
+        declares_durable: bool = False,
+        silence_s: float = SILENCE_S,
     ) -> None:
         self.label = label
         # Declare durable queues where the scenario does not care: some versions refuse others.
@@ -44,7 +49,7 @@ class Connection:
         self.control = Channel(self, 0)
         self._end_is_recorded = False
         self._buffer = bytearray()
-        self._socket = socket.create_connection(address, timeout=SILENCE_S)
+        self._socket = socket.create_connection(address, timeout=silence_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     # --- Channels
