@@ -252,6 +252,10 @@ class Policies:
         self._by_name[policy.name] = policy
         return True
 
+    def restore(self, policy: Policy) -> None:
+        """Add a policy from the journal: it was accepted once, maybe by another version of RabbitMQ's rules."""
+        self._by_name[policy.name] = policy
+
     def check(self, policy: Policy) -> None:
         """Raise InvalidParameter for an invalid policy."""
         check(policy, self.keys)

@@ -63,7 +63,7 @@ def _restore_policy(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -
     kind, vhost, name = key
     policy = Policy(name, value["pattern"], _table(value["definition"]), value["priority"], value["apply_to"])
     policies = broker.vhosts[vhost].policies if kind == "policy" else broker.vhosts[vhost].operator_policies
-    policies.put(policy)
+    policies.restore(policy)
 
 
 def _restore_exchange(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:

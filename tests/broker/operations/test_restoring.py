@@ -345,6 +345,14 @@ def test_a_policy_applies_to_predeclared_exchanges_again(broker: Broker) -> None
     assert restarted(broker).vhosts["/"].exchanges["amq.direct"].alternate == "amq.fanout"
 
 
+def test_a_policy_is_restored_although_the_profile_would_refuse_it_now() -> None:
+    broker = new_broker(MemoryJournal(), compat="4.2")
+    broker.vhosts["/"].policies.set(Policy("p", "q", {"queue-master-locator": "client-local", "max-length": 5}))
+    found = restarted(broker, compat="4.3").vhosts["/"]
+    assert found.policies["p"].definition == {"queue-master-locator": "client-local", "max-length": 5}
+    assert new_queue(found, "q", is_durable=True).settings.length_max == 5
+
+
 def test_messages_beyond_a_limit_are_dead_lettered_when_all_queues_and_bindings_are_restored(
     broker: Broker,
 ) -> None:
