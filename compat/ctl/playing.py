@@ -27,9 +27,12 @@ def play(side: Side, areas: tuple[str, ...] = tuple(AREAS)) -> Mapping[str, list
     """Return the result of each command line by question."""
     found = {}
     for area in areas:
-        with busy(side) if area == "lists" else nullcontext():
+        with busy(side) if area == "lists" else nullcontext() as connection:
             for question, line in questions(area).items():
                 found[question] = told(area, side.run(line), side.node)
+                if connection:
+                    # RabbitMQ closes a connection without heartbeats after two minutes.
+                    connection.process_data_events()
     return found
 
 
@@ -53,8 +56,8 @@ def _lines(text: str, node: str) -> list[str]:
 
 
 @contextmanager
-def busy(side: Side) -> Iterator[None]:
-    """Provide objects of every kind that the tools can list."""
+def busy(side: Side) -> Iterator[pika.BlockingConnection]:
+    """Provide objects of every kind that the tools can list, and the connection that uses them."""
     side.run("rabbitmqctl add_vhost empty")
     side.run('rabbitmqctl set_policy p ^q1 \'{"max-length":50,"expires":100000}\' --apply-to queues')
     connection = pika.BlockingConnection(pika.URLParameters(side.url))
@@ -74,7 +77,7 @@ def busy(side: Side) -> Iterator[None]:
     # RabbitMQ counts the messages of a quorum queue every five seconds, and its HTTP API counts everything so.
     wait_until(lambda: is_counted(side), COUNTING_S, connection.process_data_events)
     try:
-        yield
+        yield connection
     finally:
         connection.close()
 
