@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -17,6 +17,7 @@ from aiohttp.typedefs import Handler
 from amqp_broker.broker.admin.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
+from amqp_broker.broker.portions import Steps, Work
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import browsers
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
@@ -24,14 +25,17 @@ from amqp_broker.management.http.auth import PUBLIC, login
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.connection import HttpConnection
 from amqp_broker.management.http.endpoint import Endpoint
+from amqp_broker.management.http.long_requests import LongRequests
 from amqp_broker.management.http.paths import BrokenPath, Paths, query_of
 from amqp_broker.management.http.patience import Patience
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.http.responses import allowed, headers_of, refuse, respond
+from amqp_broker.management.http.responses import allowed, encoded, headers_of, refuse, respond
 from amqp_broker.management.node import Node
 from amqp_broker.management.page import files
 
 logger = logging.getLogger("amqp_broker.management")
+
+T = TypeVar("T")
 
 # Key of a request's allowed methods.
 ALLOW: Final = web.RequestKey("allow", str)
@@ -60,7 +64,7 @@ class CommitWait:
 class Management:
     """Answers requests to one broker: the whole API with the web page, or some endpoints.
 
-    `is_local` is for the control socket, which needs no login.
+    `is_local` is for the control socket, which needs no login. `clock` returns seconds, by default those of the loop.
     """
 
     def __init__(
@@ -71,12 +75,15 @@ class Management:
         *,
         is_local: bool = False,
         patience_s: float = PATIENCE_S,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.broker = broker
         self.node = node
         self.is_local = is_local
         self.patience = Patience(patience_s)
         self.operator = InternalUser("rmq-cli")
+        self._clock = clock
+        self._long_requests = LongRequests()
         host_name = node.host_name().lower()
         more = broker.settings.management_hosts.lower().replace(",", " ").split()
         self._hosts = {host_name, host_name.partition(".")[0], *more}
@@ -134,7 +141,7 @@ class Management:
             return await value.send(given)
         if isinstance(value, Deferred):
             value = await _deferred(value)
-        return respond(selected(request.query, value) if method == "GET" else value)
+        return respond(await self._in_portions(_written(request, value)))
 
     def _check_browser(self, given: web.Request, headers: dict[str, str]) -> None:
         """Raise Refusal for a request that a browser has sent for another site."""
@@ -161,31 +168,56 @@ class Management:
         return body
 
     async def _call(self, endpoint: Endpoint, request: Request) -> Any:
+        """Return the value of a handler when its changes are safe. Between portions of long work others are served."""
         broker, journal = self.broker, self.broker.journal
-        broker.now = self.node.now()
-        broker.collect_counts()
-        broker.events.actor = request.user.name
         before = journal.journal_bytes, journal.definitions
+        batch, work = 0, self._work(_handled(endpoint, request))
         try:
-            value = endpoint.handler(request)
+            while True:
+                broker.now = self.node.now()
+                broker.events.actor = request.user.name
+                try:
+                    is_done = work.run_portion()
+                finally:
+                    broker.events.actor = INTERNAL_USER
+                    batch = journal.last_used_batch
+                    self.node.flush()
+                if is_done:
+                    break
+                await self._long_requests.wait()
         finally:
-            broker.events.actor = INTERNAL_USER
-            batch = journal.last_used_batch
-            self.node.flush()
+            work.close()
         is_promise = before != (journal.journal_bytes, journal.definitions)
         if request.method in ("PUT", "DELETE") and endpoint.path.startswith("/api/"):
             # The journal does not count removals, and a request without a change may rest on one that is not safe yet.
             is_promise = True
-        if journal.is_durable and is_promise and journal.committed < batch:
-            wait = CommitWait(batch)
-            broker.awaiting_commit[wait] = None
-            try:
-                await asyncio.wait_for(wait.is_safe, COMMIT_TIMEOUT_S)
-            except TimeoutError:
-                raise Refusal(503, "service_unavailable", "The store does not accept changes") from None
-            finally:
-                broker.awaiting_commit.pop(wait, None)
-        return value
+        if is_promise:
+            await self._await_commit(batch)
+        return work.result
+
+    async def _await_commit(self, batch: int) -> None:
+        """Wait until a batch is safe. Raise Refusal (503) if that takes too long."""
+        journal, waiting = self.broker.journal, self.broker.awaiting_commit
+        if not journal.is_durable or journal.committed >= batch:
+            return
+        wait = CommitWait(batch)
+        waiting[wait] = None
+        try:
+            await asyncio.wait_for(wait.is_safe, COMMIT_TIMEOUT_S)
+        except TimeoutError:
+            raise Refusal(503, "service_unavailable", "The store does not accept changes") from None
+        finally:
+            waiting.pop(wait, None)
+
+    def _work(self, steps: Steps[T]) -> Work[T]:
+        return Work(steps, self._clock or asyncio.get_running_loop().time)
+
+    async def _in_portions(self, steps: Steps[Answer]) -> Answer:
+        """Return the result of steps that change nothing."""
+        work = self._work(steps)
+        while not work.run_portion():
+            await self._long_requests.wait()
+        return work.result
 
     @web.middleware
     async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -224,6 +256,20 @@ class Management:
             # The peer has to take the answer and to send the next request.
             self.patience.begin(request.protocol)
         return response
+
+
+def _handled(endpoint: Endpoint, request: Request) -> Steps[Any]:
+    """Return the value of a handler, which returns either that or the steps to it."""
+    request.broker.collect_counts()
+    value = endpoint.handler(request)
+    return (yield from value) if isinstance(value, Generator) else value
+
+
+def _written(request: Request, value: Any) -> Steps[Answer]:
+    """Return the answer with the chosen columns of a value, in JSON."""
+    if request.method == "GET":
+        value = yield from selected(request.query, value)
+    return (yield from encoded(value))
 
 
 def _hang_up(refusal: Refusal) -> web.Response:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import msgspec
 from pamqp import commands
 
 from amqp_broker.broker.admin.access import Permission, User
+from amqp_broker.broker.portions import finished
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Answer, Deferred, refusal_of
@@ -176,6 +177,8 @@ class Desk:
         try:
             require_tag(self.user, endpoint.tag)
             value = endpoint.handler(request)
+            if isinstance(value, Generator):
+                value = finished(value)
             if isinstance(value, Deferred):
                 # As after its timeout.
                 value = value.answer()
@@ -185,7 +188,7 @@ class Desk:
                 raise
             return refusal.status, refusal.reason
         if method == "GET":
-            value = selected(request.query, value)
+            value = finished(selected(request.query, value))
         answer = value if isinstance(value, Answer) else Answer(200, value)
         assert answer.status in endpoint.statuses or answer.status == 503, (
             f"{endpoint} does not declare {answer.status}"

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import lmdb
+import msgspec
 import pytest
 
 from amqp_broker.management.application import BODY_BYTES_MAX
+from amqp_broker.management.http.responses import BLOCK_BYTES
 from tests.running import RunningServer
 from tests.store.failing import Fault, inject
 
+JSON = {"Content-Type": "application/json"}
 DURABLE = b'{"durable": true}'
 GET = b'{"ackmode": "ack_requeue_true", "count": 1, "encoding": "auto"}'
 
@@ -75,6 +78,15 @@ def test_an_unsupported_method_is_refused_without_a_body(browser: Browser) -> No
     status, value, headers = browser.ask("DELETE", "/api/whoami")
     assert (status, value) == (405, None)
     assert headers["Allow"] == "HEAD, GET, OPTIONS"
+
+
+def test_a_long_answer_is_sent_in_blocks_with_its_length(running: RunningServer, browser: Browser) -> None:
+    queues = [{"name": f"long-{number}", "durable": True, "arguments": {}} for number in range(500)]
+    assert browser.ask("POST", "/api/definitions/%2F", json.dumps({"queues": queues}).encode(), **JSON)[0] == 204
+    status, rows, headers = browser.ask("GET", "/api/queues")
+    assert (status, len([row for row in rows if row["name"].startswith("long-")])) == (200, 500)
+    assert int(headers["Content-Length"]) == len(msgspec.json.encode(rows)) > BLOCK_BYTES
+    assert browser.ask("HEAD", "/api/queues")[:2] == (200, None)
 
 
 LOGIN = b"Authorization: Basic " + base64.b64encode(b"guest:guest") + b"\r\n"

@@ -84,10 +84,18 @@ def of_vhosts(vhosts: Iterable[VHost]) -> Iterator[Binding]:
             yield from exchange.bindings.values()
 
 
+def _is_there(binding: Binding) -> bool:
+    """Return whether a binding has not been removed; an implicit one is there as long as its queue."""
+    source, destination = binding.source, binding.destination
+    if not source.name and isinstance(destination, Queue):
+        return not destination.is_deleted
+    return source.bindings.get(binding.key) is binding
+
+
 def _listed(request: Request, bindings: Iterable[Binding]) -> Any:
     """Return a list of bindings, which RabbitMQ does not divide into pages."""
     query = {name: value for name, value in request.query.items() if name != "page"}
-    return listed(replace(request, query=query), bindings, binding_row, default_sort=SORT)
+    return listed(replace(request, query=query), bindings, binding_row, is_there=_is_there, default_sort=SORT)
 
 
 @endpoints.on("GET /api/bindings", "GET /api/bindings/{vhost}", tag=MANAGEMENT, query=ListQuery)

@@ -29,6 +29,11 @@ def visible(request: Request) -> Iterator[Channel]:
             yield channel
 
 
+def is_there(channel: Channel) -> bool:
+    """Return whether a channel is open."""
+    return channel.connection.channels.get(channel.number) is channel
+
+
 def message_stats_of(channel: Channel) -> dict[str, int]:
     return channel.counts.message_stats()
 
@@ -81,7 +86,9 @@ def all_channels(request: Request) -> Any:
         if broker.profile.release < (4, 3):
             raise bad_request("Stats in management UI are disabled on this node")
         return listed(request, (), dict)
-    return listed(request, visible(request), lambda channel: channel_row(channel, broker, statistics))
+    return listed(
+        request, visible(request), lambda channel: channel_row(channel, broker, statistics), is_there=is_there
+    )
 
 
 @endpoints.on("GET /api/channels/{name}", tag=MANAGEMENT)

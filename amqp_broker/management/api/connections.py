@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.management.api.channels import channel_row
+from amqp_broker.management.api.channels import channel_row, is_there
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import NO_CONTENT, not_found
@@ -16,6 +16,7 @@ from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.clients.client_connection import Connection
 
 endpoints = Endpoints()
@@ -117,9 +118,14 @@ def all_connections(request: Request) -> Any:
         row = connection_row(connection, broker, statistics)
         return {name: value for name, value in row.items() if name not in CHANGING}
 
+    is_open = broker.connections.__contains__
     if not request.wants_stats:
-        return listed(request, visible(request), brief)
-    return listed(request, visible(request), lambda connection: connection_row(connection, broker, statistics))
+        return listed(request, visible(request), brief, is_there=is_open)
+
+    def view(connection: Connection) -> dict[str, Any]:
+        return connection_row(connection, broker, statistics)
+
+    return listed(request, visible(request), view, is_there=is_open)
 
 
 def _connection(request: Request) -> Connection:
@@ -149,9 +155,12 @@ def close(request: Request) -> Any:
 def channels(request: Request) -> Any:
     """List the channels of a connection."""
     broker, statistics = request.broker, Statistics(request)
-    return listed(
-        request, _connection(request).channels.values(), lambda channel: channel_row(channel, broker, statistics)
-    )
+    channels = _connection(request).channels.values()
+
+    def view(channel: Channel) -> dict[str, Any]:
+        return channel_row(channel, broker, statistics)
+
+    return listed(request, channels, view, is_there=is_there)
 
 
 def _of_user(request: Request) -> list[Connection]:
@@ -165,7 +174,8 @@ def _of_user(request: Request) -> list[Connection]:
 def of_user(request: Request) -> Any:
     """List the connections of a user."""
     node = request.broker.node
-    return listed(request, _of_user(request), lambda connection: tracked_row(connection, node))
+    is_open = request.broker.connections.__contains__
+    return listed(request, _of_user(request), lambda connection: tracked_row(connection, node), is_there=is_open)
 
 
 @endpoints.on("DELETE /api/connections/username/{user}", tag=MANAGEMENT)

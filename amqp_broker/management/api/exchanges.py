@@ -78,10 +78,16 @@ def exchange_row(exchange: Exchange, statistics: Statistics) -> dict[str, Any]:
 def all_exchanges(request: Request) -> Any:
     """List exchanges, of one vhost or of all."""
     exchanges = (exchange for vhost in request.vhosts for exchange in vhost.exchanges.values())
+    vhosts = request.broker.vhosts
+
+    def is_there(exchange: Exchange) -> bool:
+        vhost = vhosts.get(exchange.vhost)
+        return vhost is not None and vhost.exchanges.get(exchange.name) is exchange
+
     if not request.wants_stats:
-        return listed(request, exchanges, basic_row)
+        return listed(request, exchanges, basic_row, is_there=is_there)
     statistics = Statistics(request)
-    return listed(request, exchanges, lambda exchange: exchange_row(exchange, statistics))
+    return listed(request, exchanges, lambda exchange: exchange_row(exchange, statistics), is_there=is_there)
 
 
 def _exchange(request: Request) -> Exchange:

@@ -127,6 +127,11 @@ def message_stats_of(queue: Queue) -> dict[str, int]:
     return queue.statistics.message_stats()
 
 
+def is_there(queue: Queue) -> bool:
+    """Return whether a queue has not been deleted."""
+    return not queue.is_deleted
+
+
 class Rows:
     """Makes the rows of queues with statistics, for one answer.
 
@@ -262,19 +267,19 @@ def all_queues(request: Request) -> Any:
     brief, totals = partial(unchanging_row, node=request.broker.node), partial(totals_row, node=request.broker.node)
     if not request.wants_stats:
         with_totals = request.query.get("enable_queue_totals") == "true"
-        return listed(request, queues, totals if with_totals else brief)
+        return listed(request, queues, totals if with_totals else brief, is_there=is_there)
     asked = {request.query.get("sort", ""), *request.query.get("columns", "").split(",")} - {""}
     if asked and asked <= CHEAP_COLUMNS and "columns" in request.query:
-        return listed(request, queues, totals)
+        return listed(request, queues, totals, is_there=is_there)
     rows = Rows(request, SAMPLE_IN_LIST)
-    return listed(request, queues, rows.brief, brief=brief, brief_columns=BRIEF_COLUMNS)
+    return listed(request, queues, rows.brief, is_there=is_there, brief=brief, brief_columns=BRIEF_COLUMNS)
 
 
 @endpoints.on("GET /api/queues/detailed", tag=MANAGEMENT, query=ListQuery)
 def detailed_queues(request: Request) -> Any:
     """List queues and streams of all vhosts with all columns."""
     queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
-    return listed(request, queues, Rows(request, SAMPLE_IN_LIST).row)
+    return listed(request, queues, Rows(request, SAMPLE_IN_LIST).row, is_there=is_there)
 
 
 def _queue(request: Request) -> Queue:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.http.listing import Paged
 
 
-def selected(query: Mapping[str, str], value: Any) -> Any:
+def selected(query: Mapping[str, str], value: Any) -> Steps[Any]:
     """Return the columns of an answer that the query asks for, as a list of dotted names; without `columns`, all."""
     asked = query.get("columns")
     if asked is None:
@@ -18,7 +19,13 @@ def selected(query: Mapping[str, str], value: Any) -> Any:
         _add_column(columns, [key for key in column.split(".") if key])
     if isinstance(value, Paged):
         return {**value, "items": _cut(value["items"], columns)}
-    return _cut(value, columns)
+    if not isinstance(value, list):
+        return _cut(value, columns)
+    rows = []
+    for row in value:
+        rows.append(_cut(row, columns))
+        yield
+    return rows
 
 
 def _add_column(columns: dict[str, Any], keys: Sequence[str]) -> None:

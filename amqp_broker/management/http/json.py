@@ -6,14 +6,21 @@ A name or a value of AMQP may be any octets; octets that are not UTF-8 become U+
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.values import has_null, table_of, text_of
 from amqp_broker.management.http.answers import bad_request
+
+# Longer lists are encoded in steps, this many items at once.
+ITEMS_MAX: Final = 32
+# Depth of lists and objects down to which long lists are looked for.
+DEPTH_MAX: Final = 4
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -24,6 +31,47 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return _encode(_readable(value))
+
+
+def encoded(value: Any) -> Steps[list[bytes]]:
+    """Return `encode(value)` as parts, made in steps."""
+    parts: list[bytes] = []
+    yield from _add(parts, value, DEPTH_MAX)
+    return parts
+
+
+def _add(parts: list[bytes], value: Any, depth: int) -> Steps[None]:
+    if not _is_long(value, depth):
+        parts.append(encode(value))
+        yield
+    elif isinstance(value, Mapping):
+        before = b"{"
+        for key, item in value.items():
+            parts.append(before + encode(key) + b":")
+            yield from _add(parts, item, depth - 1)
+            before = b","
+        parts.append(b"}")
+    else:
+        items, before = iter(value), b"["
+        while some := list(islice(items, ITEMS_MAX)):
+            if any(_is_long(item, depth - 1) for item in some):
+                for item in some:
+                    parts.append(before)
+                    yield from _add(parts, item, depth - 1)
+                    before = b","
+            else:
+                parts.append(before + encode(some)[1:-1])
+                before = b","
+                yield
+        parts.append(b"]")
+
+
+def _is_long(value: Any, depth: int) -> bool:
+    """Return whether a value has a long list, or is one."""
+    if not depth or not isinstance(value, (list, dict)):
+        return False
+    items = value if isinstance(value, list) else value.values()
+    return len(value) > ITEMS_MAX * 2 or any(_is_long(item, depth - 1) for item in items)
 
 
 def _readable(value: Any) -> Any:

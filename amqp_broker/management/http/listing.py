@@ -5,12 +5,15 @@ Source: rabbit_mgmt_util.erl.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from amqp_broker.broker.admin import patterns
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Refusal, bad_request
 from amqp_broker.management.http.request import Request
@@ -24,6 +27,8 @@ PAGE_SIZE_MAX: Final = 500
 # A pattern of names.
 MATCHES_NOTHING: Final = "(?!)"
 DEFAULT_SORT: Final = ("vhost", "name")
+# Rows that are sorted at once.
+SORTED_MAX: Final = 500
 # Digits of an integer that are read as RabbitMQ does (list_to_integer).
 _DIGITS_MAX: Final = 18
 
@@ -85,9 +90,13 @@ class Paged(dict[str, Any]):
     """A page of a list: `items`, and RabbitMQ's counts around them."""
 
 
-def listed_rows(request: Request, rows: Iterable[Row]) -> list[Row] | Paged:
+def listed_rows(request: Request, rows: Iterable[Row]) -> Steps[list[Row] | Paged]:
     """Return the list of these rows, or the page that the request asks for. Raise Refusal."""
     return listed(request, rows, lambda row: row)
+
+
+def _always(thing: object) -> bool:
+    return True
 
 
 def listed(
@@ -95,40 +104,63 @@ def listed(
     things: Iterable[T],
     view: Callable[[T], Row],
     *,
+    is_there: Callable[[T], bool] = _always,
     brief: Callable[[T], Row] | None = None,
     brief_columns: Sequence[str] = (),
     default_sort: Sequence[str] = DEFAULT_SORT,
-) -> list[Row] | Paged:
-    """Return the list of `view(thing)`, or the page that the request asks for. Raise Refusal.
+) -> Steps[list[Row] | Paged]:
+    """Return the list of `view(thing)`, or the page that the request asks for, in steps. Raise Refusal.
 
     For a page, `brief` makes the rows that are sorted and filtered, as long as `brief_columns` suffice for that, and
-    `view` only those of the page.
+    `view` only those of the page. A thing that is deleted meanwhile, so that `is_there(thing)` is false, is left out.
     """
+    things = list(things)
     query = request.read_query(ListQuery)
     page, sort, is_reversed = page_of(query, request.broker.profile.release), query.sort, query.sort_reverse
     order = _order_by((sort, *default_sort) if sort else default_sort)
+    is_brief = page is not None and brief is not None and (not sort or sort in brief_columns)
+    first = brief if is_brief and brief is not None else view
+    total_count, pairs = 0, list[tuple[Any, Row, T]]()
+    for thing in things:
+        if is_there(thing):
+            total_count += 1
+            row = first(thing)
+            if page is None or not page.name or _is_named(row, page):
+                pairs.append((order(row), row, thing))
+        yield
+    ordered = yield from _sorted(pairs, is_reversed)
     if page is None:
-        rows = [view(thing) for thing in things]
-        rows.sort(key=order, reverse=is_reversed)
-        return rows
-    first = brief if brief is not None and (not sort or sort in brief_columns) else view
-    pairs = [(first(thing), thing) for thing in things]
-    total_count = len(pairs)
-    if page.name:
-        pairs = [pair for pair in pairs if _is_named(pair[0], page)]
-        if page.is_pattern and patterns.is_given_up(page.pattern):
-            raise bad_request("the regular expression takes too long")
-    pairs.sort(key=lambda pair: order(pair[0]), reverse=is_reversed)
-    items = [row if first is view else view(thing) for row, thing in _cut(pairs, page)]
+        return [row for _, row, _ in ordered]
+    if page.is_pattern and patterns.is_given_up(page.pattern):
+        raise bad_request("the regular expression takes too long")
+    items = []
+    for _, row, thing in _cut(ordered, page):
+        items.append(view(thing) if is_brief else row)
+        yield
     return Paged(
         total_count=total_count,
         item_count=len(items),
-        filtered_count=len(pairs),
+        filtered_count=len(ordered),
         page=page.number,
         page_size=page.size,
-        page_count=(len(pairs) + page.size - 1) // page.size,
+        page_count=(len(ordered) + page.size - 1) // page.size,
         items=items,
     )
+
+
+def _sorted(pairs: list[tuple[Any, Row, T]], is_reversed: bool) -> Steps[list[tuple[Any, Row, T]]]:
+    """Return rows in the order of their keys; equal ones keep their order."""
+    runs = []
+    for start in range(0, len(pairs), SORTED_MAX):
+        runs.append(sorted(pairs[start : start + SORTED_MAX], key=itemgetter(0), reverse=is_reversed))
+        yield
+    if len(runs) < 2:
+        return runs[0] if runs else []
+    merged = []
+    for pair in heapq.merge(*runs, key=itemgetter(0), reverse=is_reversed):
+        merged.append(pair)
+        yield
+    return merged
 
 
 def _cut(pairs: list[T], page: Page) -> list[T]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.broker.portions import finished
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.listing import Paged
 
@@ -27,8 +28,8 @@ ROWS = [{"vhost": "/", "name": "b", "n": {"m": 2}}, {"vhost": "/", "name": "a", 
     ],
 )
 def test_columns_are_selected_in_lists_and_objects(columns: str, value: Any, expected: Any) -> None:
-    assert selected({"columns": columns}, value) == expected
+    assert finished(selected({"columns": columns}, value)) == expected
 
 
 def test_without_the_parameter_all_columns_are_answered() -> None:
-    assert selected({}, ROWS) is ROWS
+    assert finished(selected({}, ROWS)) is ROWS

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from amqp_broker.amqp import fields
+from amqp_broker.broker.portions import finished
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Refusal
@@ -87,3 +88,27 @@ def test_an_invalid_field_table_is_refused(value: Any) -> None:
 
 def test_a_table_as_deep_as_clients_may_send_is_accepted() -> None:
     fields.encode_table(json.to_table(nested(fields.DEPTH_MAX - 1)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        {"a": [1, {"b": "\udcff"}]},
+        list(range(1000)),
+        [{"name": str(number), "of": {"\udcff": [number]}} for number in range(65)],
+        {"first": 1, "rows": [[number] for number in range(200)], "last": {}},
+        {"queues": [{"name": "a", "messages": list(range(100))}, {"messages": []}, {"messages": list(range(70))}]},
+        {str(number): number for number in range(100)},
+        [[list(range(100))] * 70, 5],
+    ],
+)
+def test_json_in_steps_is_the_same_as_at_once(value: Any) -> None:
+    assert b"".join(finished(json.encoded(value))) == json.encode(value)
+
+
+def test_a_long_list_inside_of_objects_is_encoded_in_steps() -> None:
+    value = {"queues": [{"messages": list(range(10 * json.ITEMS_MAX))}]}
+    assert sum(1 for _ in json.encoded(value)) >= 10

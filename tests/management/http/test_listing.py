@@ -3,9 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pamqp import commands
 
+from amqp_broker.broker.portions import Work, finished
+from amqp_broker.management.api.queues import all_queues
 from amqp_broker.management.http.answers import Refusal
-from amqp_broker.management.http.listing import Paged, listed, listed_rows
+from amqp_broker.management.http.listing import SORTED_MAX, Paged, listed, listed_rows
 from amqp_broker.management.http.request import Request
 from tests.management.asking import Desk
 
@@ -14,7 +17,7 @@ ROWS = [{"vhost": "/", "name": name, "n": {"m": size}} for name, size in (("b", 
 
 def ask(things: Any = ROWS, **query: str) -> Any:
     desk = Desk()
-    return listed_rows(Request(desk.broker, desk.node, desk.user, query=query), things)
+    return finished(listed_rows(Request(desk.broker, desk.node, desk.user, query=query), things))
 
 
 def names(answer: Any) -> list[str]:
@@ -124,9 +127,39 @@ def test_only_the_rows_of_a_page_are_built_completely() -> None:
     def page(**query: str) -> None:
         made.clear()
         request = Request(desk.broker, desk.node, desk.user, query={"page": "1", "page_size": "1", **query})
-        listed(request, ROWS, view, brief=lambda row: row, brief_columns=("name",))
+        finished(listed(request, ROWS, view, brief=lambda row: row, brief_columns=("name",)))
 
     page()
     assert made == ["Ab"]
     page(sort="n.m")
     assert sorted(made) == ["Ab", "a", "b"]
+
+
+@pytest.mark.parametrize("sort_reverse", ["false", "true"])
+def test_a_long_list_is_sorted_like_a_short_one(sort_reverse: str) -> None:
+    values = [number * 7919 % 101 for number in range(3 * SORTED_MAX + 1)]
+    rows = [{"name": str(number), "v": value} for number, value in enumerate(values)]
+    numbers = sorted(range(len(rows)), key=values.__getitem__, reverse=sort_reverse == "true")
+    desk = Desk()
+    request = Request(desk.broker, desk.node, desk.user, query={"sort_reverse": sort_reverse})
+    ordered = finished(listed(request, rows, lambda row: row, default_sort=("v",)))
+    assert ordered == [rows[number] for number in numbers]
+
+
+def test_each_queue_is_listed_as_it_is_at_its_turn() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    for name in ("a", "b", "c", "d"):
+        peer.declare(name)
+    request = Request(desk.broker, desk.node, desk.user)
+    work = Work(all_queues(request), lambda: 0, 0)
+    # A step per queue.
+    work.run_portion()
+    work.run_portion()
+    peer.call(commands.Queue.Delete(queue="a"))
+    peer.call(commands.Queue.Delete(queue="c"))
+    peer.declare("e")
+    peer.publish("d", b"m")
+    while not work.run_portion():
+        pass
+    assert [(row["name"], row["messages"]) for row in work.result] == [("a", 0), ("b", 0), ("d", 1)]

@@ -1,0 +1,58 @@
+"""Long work in portions, between which other clients are served.
+
+A walk over more than a few hundred objects or messages is a generator, `Steps`: it yields wherever others may be
+served, and returns its result. The caller chooses: `finished` runs it at once, `Work` for a few milliseconds at a time.
+
+Between two steps anything may change. So a walk goes over the objects that were there when it began, each as it is when
+its turn comes; an object that was deleted meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Final, Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+
+# Work between two looks at the sockets.
+BUDGET_S: Final = 0.002
+
+
+def finished(steps: Steps[T]) -> T:
+    """Run all steps at once, and return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+class Work(Generic[T]):
+    """Steps that run in portions. `clock` returns seconds; `result` is there when all steps are done."""
+
+    result: T
+
+    def __init__(self, steps: Steps[T], clock: Callable[[], float], budget_s: float = BUDGET_S) -> None:
+        self._steps = steps
+        self._clock = clock
+        self._budget_s = budget_s
+
+    def run_portion(self) -> bool:
+        """Run steps until the budget is used up; return whether all are done."""
+        steps, clock = self._steps, self._clock
+        end_s = clock() + self._budget_s
+        try:
+            next(steps)
+            while clock() < end_s:
+                next(steps)
+        except StopIteration as end:
+            self.result = end.value
+            return True
+        return False
+
+    def close(self) -> None:
+        """End the steps, which may clean up after themselves."""
+        self._steps.close()
