@@ -28,12 +28,6 @@ def running(folder: Path) -> Iterator[AmqpBrokerSide]:
 
 
 @pytest.fixture(scope="session")
-def said_by_amqp_broker(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
-    with running(tmp_path_factory.mktemp("amqp-broker")) as amqp_broker:
-        return play(amqp_broker)
-
-
-@pytest.fixture(scope="session")
 def new(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBrokerSide]:
     """Provide a newly started broker."""
     with running(tmp_path_factory.mktemp("new")) as amqp_broker:

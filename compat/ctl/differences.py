@@ -1,4 +1,4 @@
-"""Intended differences of the tools' output: a text of RabbitMQ's record, and its replacement."""
+"""Commands that differ from the own tools of a RabbitMQ, each with its reason."""
 
 from __future__ import annotations
 
@@ -21,38 +21,7 @@ class Difference:
     changes: tuple[Change, ...]
 
 
-def _event_exchange(question: str, trace: str) -> Change:
-    return Change(question, trace, f"{trace}\n{trace.replace('trace', 'event')}")
-
-
-# At amqp-broker.
-AT_AMQP_BROKER = (
-    Difference(
-        "There is an exchange for events",
-        "It is built in. RabbitMQ has it in the plugin rabbitmq_event_exchange, which was not enabled.",
-        (
-            _event_exchange("admin/rabbitmqadmin -f tsv list exchanges", "amq.rabbitmq.trace\ttopic"),
-            _event_exchange(
-                "admin/rabbitmqadmin -f kvp list exchanges name type", 'name="amq.rabbitmq.trace" type="topic"'
-            ),
-            Change(
-                "admin/rabbitmqadmin -S name -R list exchanges",
-                "| amq.rabbitmq.trace | topic   |\n",
-                "| amq.rabbitmq.trace | topic   |\n| amq.rabbitmq.event | topic   |\n",
-            ),
-            _event_exchange(
-                "lists/rabbitmqctl list_exchanges name type durable auto_delete internal arguments policy",
-                "amq.rabbitmq.trace\ttopic\ttrue\tfalse\ttrue\t[]\t",
-            ),
-        ),
-    ),
-    Difference(
-        "The version is that of the imitated RabbitMQ",
-        "The oldest RabbitMQ that amqp-broker imitates is 3.13.",
-        (Change("admin/rabbitmqadmin show overview rabbitmq_version", "3.10.8", "3.13.7"),),
-    ),
-)
-# At a RabbitMQ: the tools know only what its HTTP API reports.
+# The tools know only what its HTTP API reports.
 AT_RABBITMQ = (
     Difference(
         "Users without a tag cannot be authenticated",

@@ -1,4 +1,4 @@
-"""amqp-broker imports and exports definitions like RabbitMQ, and each reads the other's exports."""
+"""amqp-broker and RabbitMQ read each other's exports of definitions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,11 @@ from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.documents.importing import import_
 from amqp_broker.settings.settings import Settings
-from compat.brokers import AmqpBroker
 from compat.definitions.comparing import SECTIONS, comparable, comparable_vhost
-from compat.definitions.differences import REASONS
-from compat.definitions.playing import (
-    EXPORT,
-    EXPORT_OF_VHOST,
-    IMPORTS,
-    SAMPLE,
-    SAMPLE_OF_VHOST,
-    STEM,
-    document_of,
-    play,
-    question,
-)
+from compat.definitions.playing import EXPORT, EXPORT_OF_VHOST, STEM, document_of
 from compat.definitions.sample import of_vhost, sample
-from compat.definitions.suite import DEFINITIONS, api_of
-from compat.oracle.records import Seen, is_same, load
+from compat.definitions.suite import DEFINITIONS
+from compat.oracle.records import Seen, load
 from compat.oracles.rabbitmq import RabbitMQ
 from tests.cli.program import run
 
@@ -41,45 +29,6 @@ from tests.cli.program import run
 @pytest.fixture(scope="module")
 def recorded() -> Seen:
     return load(DEFINITIONS)
-
-
-@pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return amqp-broker's answers to the same requests."""
-    broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), profile="3.13")
-    broker.start()
-    try:
-        return play(api_of(broker))
-    finally:
-        broker.kill()
-
-
-@pytest.mark.parametrize("name", IMPORTS)
-def test_an_import_has_rabbitmqs_effect_and_answer(said: dict[str, Any], recorded: Seen, name: str) -> None:
-    (expected,) = recorded[question(name)]
-    if name in REASONS:
-        assert expected["value"]["reason"] != REASONS[name]
-        expected = {**expected, "value": {**expected["value"], "reason": REASONS[name]}}
-    assert is_same(said[question(name)], expected), (said[question(name)], expected)
-
-
-@pytest.mark.parametrize("name", [SAMPLE, SAMPLE_OF_VHOST])
-def test_an_import_of_everything_is_answered_as_by_rabbitmq(said: dict[str, Any], recorded: Seen, name: str) -> None:
-    assert is_same(said[name], recorded[name][0])
-
-
-def test_both_export_what_was_imported(said: dict[str, Any], recorded: Seen) -> None:
-    given = sample(STEM)
-    # The importing user gets all permissions in a new vhost.
-    everything = {"user": "guest", "configure": ".*", "write": ".*", "read": ".*"}
-    given["permissions"] += [{**everything, "vhost": vhost["name"]} for vhost in given["vhosts"]]
-    for exported in (recorded[EXPORT][0], said[EXPORT]):
-        assert comparable(document_of(exported)) == comparable(given)
-
-
-def test_both_export_one_vhost_as_imported(said: dict[str, Any], recorded: Seen) -> None:
-    for exported in (recorded[EXPORT_OF_VHOST][0], said[EXPORT_OF_VHOST]):
-        assert comparable_vhost(document_of(exported)) == comparable_vhost(of_vhost())
 
 
 @pytest.fixture
@@ -101,10 +50,6 @@ def test_rabbitmqs_export_of_one_vhost_survives_an_import_and_export(amqp_broker
     amqp_broker.add_vhost("other")
     import_(amqp_broker, theirs, "other")
     assert comparable_vhost(export(amqp_broker, "other")) == comparable_vhost(theirs)
-
-
-def test_every_record_is_still_asked(recorded: Seen) -> None:
-    assert recorded.keys() == {*map(question, IMPORTS), SAMPLE, SAMPLE_OF_VHOST, EXPORT, EXPORT_OF_VHOST}
 
 
 # A running RabbitMQ, for importing exports and for the command line.

@@ -1,1 +1,1 @@
-"""The HTTP API: amqp-broker answers requests as RabbitMQ did, except for differences.py."""
+"""The HTTP API: requests whose answers are compared with those of RabbitMQ."""

@@ -13,8 +13,6 @@ from compat.oracle.suite import Answer
 
 # Prefix of all object names.
 NAME = "count"
-# Number of messages that `work` publishes through the default exchange to a missing queue.
-UNROUTABLE = 3
 
 
 def work(api: Api, name: str = NAME) -> pika.BlockingConnection:

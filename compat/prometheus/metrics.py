@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import urllib.request
-from collections.abc import Iterator
 from typing import Final, TypedDict
 
 import pika
@@ -12,7 +11,6 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from compat.brokers import BrokerProcess
-from compat.oracle.records import is_same
 
 FAMILIES: Final = [
     "queue_coarse_metrics",
@@ -119,19 +117,3 @@ def _family(name: str, family: Metric) -> Family:
         "labels": [list(names) for names in sorted({tuple(sorted(sample.labels)) for sample in family.samples})],
         "values": {} if OF_ITS_MOMENT.fullmatch(name) else {key: values[key] for key in sorted(values)},
     }
-
-
-def compare(rabbitmq: Families, amqp_broker: Families) -> Iterator[str]:
-    for name in sorted({*rabbitmq, *amqp_broker}):
-        if name not in amqp_broker or name not in rabbitmq:
-            yield f"{name}: only {'there' if name in rabbitmq else 'here'}"
-            continue
-        there, here = rabbitmq[name], amqp_broker[name]
-        if (there["type"], there["help"]) != (here["type"], here["help"]):
-            yield f"{name}: {there['type']}, {there['help']!r}, here {here['type']}, {here['help']!r}"
-        if there["labels"] != here["labels"]:
-            yield f"{name}: labels {there['labels']}, here {here['labels']}"
-        left, right = there["values"], here["values"]
-        for key in sorted({*left, *right}):
-            if not is_same(left.get(key), right.get(key)):
-                yield f"{name} {key}: {left.get(key)}, here {right.get(key)}"

@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 from pamqp import commands
 
+from amqp_broker.management.api.statistics import iso_time
 from tests.management.asking import Desk, declared_anew
 
 
@@ -35,6 +36,15 @@ def test_an_open_channel_has_its_state_and_counters() -> None:
     assert one["publishes"][0]["exchange"] == {"name": "", "vhost": "/"}
     assert one["deliveries"][0]["stats"]["deliver"] == 1
     assert desk.get("/api/vhosts/%2F/channels")[1] == [row]
+
+
+def test_channels_and_queues_have_the_time_of_their_last_use() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    peer.call(commands.Queue.Declare(queue="q"))
+    peer.publish("q")
+    times = [desk.get(f"/api/{kind}")[1][0]["idle_since"] for kind in ("channels", "queues")]
+    assert times == [iso_time(desk.lab.broker.now)] * 2
 
 
 def test_listing_channels_with_disable_stats_is_refused() -> None:
