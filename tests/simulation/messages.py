@@ -81,7 +81,7 @@ def publish(sim: Simulation) -> None:
         if channel.mode == TRANSACTIONAL:
             channel.publishes.append(message)
             continue
-        publishes.append((message, channel.mode == CONFIRMING))
+        publishes.append((message, channel))
         count_publish(sim, channel, message, message.queues)
         if message.mandatory and not message.queues and not message.is_lost:
             channel.returns.append(message)
@@ -101,9 +101,9 @@ def publish(sim: Simulation) -> None:
         client.send(data[:cut])
     client.send(data[cut:])
     sim.hear()
-    for message, is_confirmed in publishes:
-        is_taken = sim.world.publish(message) and not message.is_nacked
-        if is_confirmed:
+    for message, channel in publishes:
+        is_taken = sim.world.publish(message, channel) and not message.is_nacked
+        if channel.mode == CONFIRMING:
             message.is_taken = is_taken
             message.must_be_safe = sim.world.must_keep(message.message)
             if message.is_acked is not None:

@@ -15,7 +15,7 @@ from tests.simulation.ledger import DELIVERY_LIMIT, EXPIRED, MAXLEN, REJECTED, C
 from tests.simulation.queue_settings import PolicyModel, settings_of
 
 if TYPE_CHECKING:
-    from tests.simulation.client import Client, ConsumerModel
+    from tests.simulation.client import ChannelModel, Client, ConsumerModel
     from tests.simulation.world import World
 
 Item = TypeVar("Item")
@@ -80,6 +80,9 @@ class QueueModel:
         self.is_quiescing = False
         self.has_exclusive_consumer = False
         self.used_at_ms = world.now
+        # Channels that have published to a quorum queue that may refuse, and those of them that it refuses.
+        self.publishers: list[ChannelModel] = []
+        self.refused: list[ChannelModel] = []
 
         self.policies: tuple[PolicyModel | None, PolicyModel | None] = (None, None)
         self.settings = settings_of(self.is_quorum, arguments, None, None)
@@ -133,10 +136,10 @@ class QueueModel:
 
     # Arrivals
 
-    def accept(self, message: Message) -> bool:
-        """A message is published to the queue. Returns False if it is refused."""
+    def accept(self, message: Message, channel: ChannelModel | None = None) -> bool:
+        """A message is published to the queue by a channel, or by the broker. Returns False if it is refused."""
         settings = self.settings
-        if settings.refuses and self._is_beyond(len(self.ready) + 1, self.ready_bytes + message.body_bytes):
+        if settings.refuses and self._will_refuse(message, channel):
             copy = self.world.ledger.enter(message, self, State.READY)
             if settings.overflow == "reject-publish-dlx":
                 self._give_up(copy, MAXLEN, was_here=False)
@@ -144,7 +147,27 @@ class QueueModel:
                 self.world.ledger.move(copy, State.DROPPED)
             return False
         self._push(message)
+        self._follow_limit()
         return True
+
+    def _will_refuse(self, message: Message, channel: ChannelModel | None) -> bool:
+        if not self.is_quorum:
+            return self._is_beyond(len(self.ready) + 1, self.ready_bytes + message.body_bytes)
+        if channel is None:
+            return False
+        if channel not in self.publishers:
+            self.publishers.append(channel)
+        self._follow_limit()
+        return channel in self.refused
+
+    def _follow_limit(self) -> None:
+        """Refuse publishes to a quorum queue above its limit, until four fifths of the limit are left."""
+        if not (self.is_quorum and self.settings.refuses):
+            return
+        if self._is_beyond(len(self.ready), self.ready_bytes):
+            self.refused = self.publishers[:]
+        elif not self._is_beyond(len(self.ready), self.ready_bytes, share=0.8):
+            self.refused = []
 
     def _push(self, message: Message) -> None:
         self.expire()
@@ -185,6 +208,7 @@ class QueueModel:
         if self.is_deleted:
             self.world.ledger.move(copy, State.DROPPED)
             return
+        self._follow_limit()
         self.unacked.remove(copy)
         if self.is_quorum:
             copy.returns += 1
@@ -258,10 +282,10 @@ class QueueModel:
         while self.ready and self._is_beyond(len(self.ready), self.ready_bytes):
             self._give_up(self._pop_head(), MAXLEN)
 
-    def _is_beyond(self, length: int, length_bytes: int) -> bool:
+    def _is_beyond(self, length: int, length_bytes: int, share: float = 1) -> bool:
         settings = self.settings
-        return (settings.length_max is not None and length > settings.length_max) or (
-            settings.bytes_max is not None and length_bytes > settings.bytes_max
+        return (settings.length_max is not None and length > int(settings.length_max * share)) or (
+            settings.bytes_max is not None and length_bytes > int(settings.bytes_max * share)
         )
 
     def _give_up(self, copy: Copy, reason: str, was_here: bool = True) -> None:

@@ -117,9 +117,9 @@ class World:
     def has_exchange(self, name: str | None) -> bool:
         return name == "" or name in self.topology.exchanges
 
-    def publish(self, publish: Publish) -> bool:
+    def publish(self, publish: Publish, channel: ChannelModel) -> bool:
         """A message gets to its queues. Returns False if one of them refused it."""
-        taken = [queue.accept(publish.message) for queue in publish.queues if not queue.is_deleted]
+        taken = [queue.accept(publish.message, channel) for queue in publish.queues if not queue.is_deleted]
         return all(taken)
 
     def dead_letter(self, copy: Copy, reason: str) -> None:
@@ -175,7 +175,7 @@ class World:
     def commit(self, channel: ChannelModel) -> bool:
         """Route the publishes, then settle. Return False if a queue refused a message."""
         publishes, channel.publishes = channel.publishes, []
-        taken = [self.publish(publish) for publish in publishes]
+        taken = [self.publish(publish, channel) for publish in publishes]
         settled = sorted(channel.settled.items(), key=lambda item: item[1][1] != "ack")
         # A consumer at its limit while messages wait gets no more before everything is settled.
         blocked = self.blocked(channel, [held.consumer for _, (held, _) in settled])

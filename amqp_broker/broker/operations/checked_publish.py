@@ -132,7 +132,7 @@ def publish(
     queues = vhost.route(exchange, keys, headers, message)[0]
     if trace is not None:
         trace.published(connection, 1, message, queues)
-    taken = [queue.accept(message) for queue in queues]
+    taken = [queue.accept(message, connection) for queue in queues]
     vhost.counts.add(exchange, queues, 1, True)
     if all(taken):
         for counts in vhost.counts.of_exchange(exchange):

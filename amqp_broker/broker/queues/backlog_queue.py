@@ -119,11 +119,11 @@ class BacklogQueue(Queue):
     def will_reject(self, message: Message) -> bool:
         return self.limit.refuses(message)
 
-    def accept(self, message: Message) -> bool:
+    def take(self, message: Message) -> None:
         if failures_of(message) and self._takes_failures and not self.has_failed_arrivals:
             self.has_failed_arrivals = True
             self._update_extras()
-        return super().accept(message)
+        super().take(message)
 
     @property
     def _takes_failures(self) -> bool:

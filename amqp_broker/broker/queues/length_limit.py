@@ -56,12 +56,13 @@ class LengthLimit:
     @property
     def is_exceeded(self) -> bool:
         """True if there is more than the limit allows, and something ready to drop."""
-        count = len(self._backlog)
-        if not count:
+        return bool(len(self._backlog)) and not self.allows(1)
+
+    def allows(self, share: float) -> bool:
+        """Return whether what is there fits into this share of the limit."""
+        if self.length_max is not None and len(self._backlog) + self.withheld_count > int(self.length_max * share):
             return False
-        if self.length_max is not None and count + self.withheld_count > self.length_max:
-            return True
-        return self.bytes_max is not None and self.ready_bytes + self.withheld_bytes > self.bytes_max
+        return self.bytes_max is None or self.ready_bytes + self.withheld_bytes <= int(self.bytes_max * share)
 
     def refuses(self, message: Message) -> bool:
         """Return whether the publisher of this message is refused."""

@@ -164,17 +164,24 @@ class Queue(ABC):
         """Return whether the queue is full, and refuses the message (x-overflow)."""
         return False
 
-    def accept(self, message: Message) -> bool:
-        """Push a message, with its own expiration; return False if the queue is full and refuses it."""
+    def accept(self, message: Message, publisher: object | None = None) -> bool:
+        """Push a message, with its own expiration; return False if the queue is full and refuses it.
+
+        `publisher` is the client's channel, or what else waits for the answer; None for a message that nothing watches.
+        """
         if self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":
                 self._give_up(message, MAXLEN)
             return False
+        self.take(message)
+        return True
+
+    def take(self, message: Message) -> None:
+        """Push a message, with its own expiration."""
         if isinstance(message, SpecialMessage) and message.expiration_ms is not None:
             self.push_with_extras(message, message.expiration_ms)
         else:
             self.push(message)
-        return True
 
     @abstractmethod
     def pull(self) -> tuple[Message, int, bool] | None:

@@ -16,6 +16,7 @@ from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
 from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter, KeptDeadLetters
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
+from amqp_broker.broker.queues.refused_publishers import RefusedPublishers
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 class QuorumQueue(BacklogQueue):
     """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return,
-    `dead_letters` those that wait for their targets.
+    `dead_letters` those that wait for their targets, `publishers` those that it refuses.
 
     `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
     to settle its messages.
@@ -46,6 +47,7 @@ class QuorumQueue(BacklogQueue):
         self.retries = DelayedRetries(vhost.broker.timers, self._end_delays)
         self.dead_letters = KeptDeadLetters(vhost.broker.timers, self._publish_dead_letter, self._end_dead_letter)
         super().__init__(vhost, declaration)
+        self.publishers = RefusedPublishers(self.limit)
 
     def _new_backlog(self) -> QuorumBacklog:
         return QuorumBacklog(self.deadlines, self.counts, self._profile)
@@ -76,6 +78,21 @@ class QuorumQueue(BacklogQueue):
             return self._profile.delivery_limit
         return limit if limit >= 0 else None
 
+    # Messages in
+
+    def will_reject(self, message: Message) -> bool:
+        return self.limit.rejects_publish and not self.limit.allows(1)
+
+    def accept(self, message: Message, publisher: object | None = None) -> bool:
+        if not self.limit.rejects_publish:
+            return super().accept(message)
+        # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.
+        if publisher is not None and self.publishers.refuse(publisher):
+            return False
+        self.take(message)
+        self.publishers.follow_limit()
+        return True
+
     # Delivering and settling
 
     def pull(self) -> tuple[Message, int, bool] | None:
@@ -105,6 +122,9 @@ class QuorumQueue(BacklogQueue):
         return with_failures(message, self.counts.failures.get(position, 0))
 
     def requeue(self, position: int, message: Message) -> int:
+        if self.limit.rejects_publish:
+            # The room that there was until now counts.
+            self.publishers.follow_limit()
         message = self.counts.take_original(position, message)
         has_failed = self.counts.has_just_failed(position)
         count, limit = self.counts.note_return(position), self.delivery_limit

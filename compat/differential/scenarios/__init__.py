@@ -10,6 +10,7 @@ by `sync`, a round trip, never by waiting. Names come from `lab.name`. Sleep nev
 
 from compat.differential.scenarios import (
     arguments,
+    at_least_once,
     catalogue,
     channels,
     clients,
@@ -29,6 +30,7 @@ from compat.differential.scenarios import (
     publishing,
     queues,
     quorum,
+    quorum_lengths,
     replies,
     routing,
     settling,
@@ -40,6 +42,7 @@ from compat.differential.scenarios import (
 
 __all__ = [
     "arguments",
+    "at_least_once",
     "catalogue",
     "channels",
     "clients",
@@ -59,6 +62,7 @@ __all__ = [
     "publishing",
     "queues",
     "quorum",
+    "quorum_lengths",
     "replies",
     "routing",
     "settling",

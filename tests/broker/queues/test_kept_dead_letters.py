@@ -152,9 +152,9 @@ def test_messages_beyond_the_delivery_limit_are_kept(lab: Lab, peer: Peer) -> No
 
 def test_kept_dead_letters_count_for_the_maximum_length(lab: Lab, peer: Peer) -> None:
     declare(peer, max_length=1)
-    refuse(peer, b"1")
-    peer.publish("q", b"2")
-    assert counts(lab) == (1, 0, 1)
+    refuse(peer, b"1", b"2")
+    peer.publish("q", b"3")
+    assert counts(lab) == (2, 0, 2)
 
 
 def test_only_some_dead_letters_wait_for_their_targets_at_once(lab: Lab, peer: Peer) -> None:

@@ -1,0 +1,41 @@
+"""The publishers that a full quorum queue refuses.
+
+A quorum queue takes one message beyond its limit, and then refuses all publishers that it knows until no more than four
+fifths of the limit are left. One that it does not know is refused only while there is more than the limit allows.
+Source: rabbit_fifo.erl, evaluate_limit and register_enqueuer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.length_limit import LengthLimit
+
+# Share of the limit to which a queue has to fall before it takes publishes again.
+LOW: Final = 0.8
+
+
+class RefusedPublishers:
+    """The publishers of one queue: those that it knows, and which of these it refuses."""
+
+    __slots__ = ("_known", "_limit", "_refused")
+
+    def __init__(self, limit: LengthLimit) -> None:
+        self._limit = limit
+        self._known: WeakSet[object] = WeakSet()
+        self._refused: WeakSet[object] = WeakSet()
+
+    def refuse(self, publisher: object) -> bool:
+        """Return whether a publish is refused; the publisher is known from now on."""
+        self._known.add(publisher)
+        self.follow_limit()
+        return publisher in self._refused
+
+    def follow_limit(self) -> None:
+        """Refuse all publishers if the limit is exceeded, and none if there is room again."""
+        if not self._limit.allows(1):
+            self._refused.update(self._known)
+        elif self._refused and self._limit.allows(LOW):
+            self._refused.clear()
