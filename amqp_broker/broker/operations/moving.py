@@ -1,7 +1,7 @@
 """Moving ready messages of a queue to another queue or an exchange, in order and without loss.
 
-A message leaves one queue and enters the other in the same batch of the journal, so that it survives a crash in one
-place.
+A message leaves one queue and enters the other in the same step, and so in the same batch of the journal: it survives a
+crash in one place.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, routing_keys
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
-# Limit of messages to move at once, so that other clients are served in between; the caller repeats the call.
+# Limits of one call; the caller repeats it.
 MESSAGES_MAX: Final = 50_000
 BYTES_MAX: Final = 64 * 1024 * 1024
 
@@ -29,10 +30,12 @@ class Moved(NamedTuple):
     reason: str = ""
 
 
-def move_to_queue(source: Queue, count: int, destination: Queue) -> Moved:
+def move_to_queue(source: Queue, count: int, destination: Queue) -> Steps[Moved]:
     """Move up to `count` messages, until the other queue refuses one."""
 
     def send(message: Message) -> str:
+        if destination.is_deleted:
+            return f"{destination} was deleted"
         if destination.will_reject(message):
             return f"{destination} is full"
         destination.accept(SpecialMessage.anew(message, message.properties()))
@@ -41,7 +44,7 @@ def move_to_queue(source: Queue, count: int, destination: Queue) -> Moved:
     return _move(source, count, send)
 
 
-def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange) -> Moved:
+def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange) -> Steps[Moved]:
     """Move up to `count` messages with their routing keys, until one is unroutable or refused."""
     delaying = [found for found in vhost.exchanges.values() if isinstance(found, DelayedExchange)]
 
@@ -63,7 +66,7 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
     return _move(source, count, send)
 
 
-def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Moved:
+def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Steps[Moved]:
     """Move messages with `send`, which returns the reason if it refuses one."""
     wanted, moved, bytes_left = min(count, source.ready_count), 0, BYTES_MAX
     while moved < wanted:
@@ -81,4 +84,5 @@ def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Moved:
         source.forget(position, message)
         bytes_left -= len(message.content)
         moved += 1
+        yield
     return Moved(moved)

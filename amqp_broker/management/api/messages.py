@@ -7,6 +7,7 @@ rabbit_mgmt_format.erl (basic_properties, to_basic_properties).
 from __future__ import annotations
 
 import base64
+from collections import deque
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -15,6 +16,7 @@ from amqp_broker.amqp.errors import AccessRefused, AMQPError, NotFound, NotImple
 from amqp_broker.amqp.message import Message, Properties
 from amqp_broker.broker.operations.checked_publish import publish as publish_message
 from amqp_broker.broker.peer import Peer
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
@@ -216,7 +218,7 @@ def encoded(octets: bytes, encoding: str) -> tuple[str, str]:
 
 
 @endpoints.on("POST /api/queues/{vhost}/{queue}/get", tag=MANAGEMENT, body=GetOptions, statuses=(200,))
-def get(request: Request) -> list[dict[str, Any]]:
+def get(request: Request) -> Steps[list[dict[str, Any]]]:
     """Get messages, and requeue, reject or acknowledge them as `ackmode` says."""
     vhost = entered_vhost(request)
     given = request.read(GetOptions)
@@ -226,56 +228,77 @@ def get(request: Request) -> list[dict[str, Any]]:
     try:
         request.user.require("read", vhost.name, "queue", name)
         queue = vhost.queue(name)
-        return _get(vhost, HTTPPeer(request, vhost), queue, given)
+        return (yield from _get(vhost, HTTPPeer(request, vhost), queue, given))
     except AMQPError as error:
         raise channel_refusal(error) from None
 
 
-def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> list[dict[str, Any]]:
+def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> Steps[list[dict[str, Any]]]:
     requeue = ACK_MODES[options.ackmode]
     found: list[dict[str, Any]] = []
-    taken: list[tuple[int, Message]] = []
-    answer_bytes, trace = 0, vhost.trace
-    # A negative count is never reached: it gets all messages.
-    while len(found) != options.count and answer_bytes < ANSWER_BYTES_MAX:
-        queue.use()
-        pulled = queue.pull()
-        if pulled is None:
-            if not found:
-                for counts in queue.statistics.delivery_counts:
-                    counts.get_empty += 1
-            break
-        message, position, redelivered = pulled
-        for counts in queue.statistics.delivery_counts:
-            counts.get_no_ack += requeue is None
-            counts.get += requeue is not None
-            counts.redeliver += redelivered
-        delivered = queue.as_delivered(message, position)
-        found.append(message_row(delivered, redelivered, queue.ready_count, options.encoding, options.truncate))
-        answer_bytes += len(message.content)
-        if requeue is None:
-            queue.forget(position, message)
-        else:
-            queue.unacked_count += 1
-            taken.append((position, delivered))
-        if trace is not None:
-            trace.delivered(queue, delivered, redelivered, connection, 1, requeue is None)
-    if requeue is not None:
-        for position, message in taken:
-            if options.ackmode.startswith("reject"):
-                queue.note_failure(position)
-            _settle(vhost, connection, queue, position, message, requeue)
-        queue.drain()
+    taken: deque[tuple[int, Message]] = deque()
+    answer_bytes = 0
+    # A negative count gets all messages, but not those that arrive meanwhile.
+    count = options.count if options.count >= 0 else max(queue.ready_count, 1)
+    try:
+        while len(found) != count and answer_bytes < ANSWER_BYTES_MAX:
+            pulled = _pull(vhost, connection, queue, requeue, is_first=not found)
+            if pulled is None:
+                break
+            position, message, redelivered = pulled
+            found.append(message_row(message, redelivered, queue.ready_count, options.encoding, options.truncate))
+            answer_bytes += len(message.content)
+            if requeue is not None:
+                taken.append((position, message))
+            yield
+        while taken:
+            _settle(vhost, connection, queue, *taken.popleft(), options.ackmode)
+            yield
+    finally:
+        # If the request is given up, nothing stays unacked.
+        while taken:
+            _settle(vhost, connection, queue, *taken.popleft(), options.ackmode)
     return found
 
 
-def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message: Message, requeue: bool) -> None:
+def _pull(
+    vhost: VHost, connection: Peer, queue: Queue, requeue: bool | None, *, is_first: bool
+) -> tuple[int, Message, bool] | None:
+    """Take a message; return its position, the message as delivered, and whether it was delivered before."""
+    queue.use()
+    pulled = queue.pull()
+    if pulled is None:
+        for counts in queue.statistics.delivery_counts:
+            counts.get_empty += is_first
+        return None
+    message, position, redelivered = pulled
+    for counts in queue.statistics.delivery_counts:
+        counts.get_no_ack += requeue is None
+        counts.get += requeue is not None
+        counts.redeliver += redelivered
+    delivered = queue.as_delivered(message, position)
+    if requeue is None:
+        queue.forget(position, message)
+    else:
+        queue.unacked_count += 1
+    if vhost.trace is not None:
+        vhost.trace.delivered(queue, delivered, redelivered, connection, 1, requeue is None)
+    return position, delivered, redelivered
+
+
+def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message: Message, ackmode: str) -> None:
+    """Requeue or reject a message. A consumer that is ready gets it at once."""
+    requeue = bool(ACK_MODES[ackmode])
+    if ackmode.startswith("reject"):
+        queue.note_failure(position)
     if vhost.trace is not None:
         vhost.trace.nacked(queue, message, requeue, connection, 1)
     if requeue:
         queue.requeue(position, message)
     else:
         queue.reject(position, message)
+    if queue.ready_consumers:
+        queue.drain()
 
 
 @endpoints.on("DELETE /api/queues/{vhost}/{queue}/contents", tag=MANAGEMENT)

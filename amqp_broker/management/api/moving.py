@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.broker.operations.moving import move_to_exchange, move_to_queue
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.api.messages import channel_refusal, entered_vhost
 from amqp_broker.management.http import shapes
 from amqp_broker.management.http.answers import bad_request
@@ -41,7 +42,7 @@ class Move(Struct):
 
 
 @endpoints.on("POST /_broker/queues/{vhost}/{queue}/move", tag=MANAGEMENT, body=Move, statuses=(200,))
-def move(request: Request) -> dict[str, Any]:
+def move(request: Request) -> Steps[dict[str, Any]]:
     """Move ready messages to a queue or an exchange; return how many, and the reason of an early end."""
     vhost, broker, user = entered_vhost(request), request.broker, request.user
     given = request.read(Move)
@@ -61,12 +62,12 @@ def move(request: Request) -> dict[str, Any]:
             target = target_vhost.queue(destination.queue)
             if target is source:
                 raise bad_request("destination must be another queue")
-            moved = move_to_queue(source, count, target)
+            moved = yield from move_to_queue(source, count, target)
         else:
             name = destination.exchange or ""
             name = "" if name == DEFAULT_EXCHANGE_NAME else name
             user.require("write", target_vhost.name, "exchange", name)
-            moved = move_to_exchange(source, count, target_vhost, target_vhost.exchange(name))
+            moved = yield from move_to_exchange(source, count, target_vhost, target_vhost.exchange(name))
     except AMQPError as error:
         raise channel_refusal(error) from None
     return {"moved": moved.messages, "messages_ready": source.ready_count, "reason": moved.reason or None}

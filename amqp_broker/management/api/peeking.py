@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Annotated, Any, Final
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import VHost
@@ -47,7 +48,7 @@ class PeekQuery(Struct):
 
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/peek", tag=MANAGEMENT, query=PeekQuery)
-def peek(request: Request) -> dict[str, Any]:
+def peek(request: Request) -> Steps[dict[str, Any]]:
     """Show messages from `offset` on without consuming them; `next` in the answer is null at the end."""
     vhost = entered_vhost(request)
     query = request.read_query(PeekQuery)
@@ -57,11 +58,13 @@ def peek(request: Request) -> dict[str, Any]:
         queue = vhost.queue(request.path["queue"])
     except AMQPError as error:
         raise channel_refusal(error) from None
-    first, seen = _seen(vhost, queue, query.state, query.offset)
+    walk = yield from _walk_from(vhost, queue, query.state, query.offset)
+    first = position = walk.offset
     wanted = query.search.encode("utf-8", "surrogateescape")
     found: list[dict[str, Any]] = []
-    answer_bytes, position, is_end = 0, first, True
-    for message, more in seen:
+    answer_bytes, is_end = 0, True
+    while (one := walk.next()) is not None:
+        message, more = one
         if (
             len(found) >= min(query.count, COUNT_MAX)
             or position - first >= SCAN_MAX
@@ -75,6 +78,7 @@ def peek(request: Request) -> dict[str, Any]:
             found.append({"offset": position, **row, **more})
             answer_bytes += message.body_bytes if truncate is None else min(message.body_bytes, truncate)
         position += 1
+        yield
     return {
         "messages": found,
         "next": None if is_end else position,
@@ -89,19 +93,44 @@ def _has(message: Message, wanted: bytes) -> bool:
     return wanted in message.body or wanted in key or wanted in message.property_list
 
 
-def _seen(vhost: VHost, queue: Queue, state: str, offset: int) -> tuple[int, Iterator[Seen]]:
-    """Return the offset of the first message, and the messages from there on. Raise Refusal."""
+class _Walk:
+    """The messages of a part of a queue, from the head on; `offset` is that of the next one."""
+
+    def __init__(self, messages: Callable[[], Iterator[Seen]], offset: int = 0) -> None:
+        self.offset = offset
+        self._messages = messages
+        self._left = messages()
+
+    def next(self) -> Seen | None:
+        """Return the next message, or None at the end."""
+        try:
+            one = next(self._left, None)
+        except RuntimeError:
+            # The queue has changed since the last step: go on at the same distance from its head.
+            self._left = islice(self._messages(), self.offset, None)
+            one = next(self._left, None)
+        self.offset += one is not None
+        return one
+
+
+def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Walk]:
+    """Return a walk from an offset on. Raise Refusal."""
     if state == "ready" and isinstance(queue, StreamQueue):
         first = max(offset, queue.log.first)
-        return first, _ready(queue.peek_from(first))
+        return _Walk(lambda: _ready(queue.peek_from(first)), first)
     if offset > OFFSET_MAX:
         raise bad_request(f"offset must not exceed {OFFSET_MAX}, except in a stream")
     if state == "ready":
         queue.expire()
-        return offset, islice(_ready(queue.peek()), offset, None)
-    if state == "unacked":
-        return offset, islice(_unacked(vhost, queue), offset, None)
-    return offset, islice(_delayed(vhost, queue), offset, None)
+        walk = _Walk(lambda: _ready(queue.peek()))
+    elif state == "unacked":
+        walk = _Walk(lambda: _unacked(vhost, queue))
+    else:
+        walk = _Walk(lambda: _delayed(vhost, queue))
+    while walk.offset < offset and walk.next() is not None:
+        yield
+    walk.offset = offset
+    return walk
 
 
 def _ready(messages: Iterator[tuple[Message, bool]]) -> Iterator[Seen]:

@@ -7,8 +7,11 @@ import pytest
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
-from amqp_broker.broker.operations.moving import MESSAGES_MAX, Moved, move_to_exchange, move_to_queue
+from amqp_broker.broker.exchanges.exchange import Exchange
+from amqp_broker.broker.operations import moving
+from amqp_broker.broker.operations.moving import MESSAGES_MAX, Moved
 from amqp_broker.broker.operations.restoring import restore
+from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_broker, new_exchange, new_message, new_queue, push
@@ -21,6 +24,14 @@ TYPES: list[dict[str, Any]] = [{}, {"x-queue-type": "quorum"}, {"x-max-priority"
 @pytest.fixture
 def vhost() -> VHost:
     return new_broker().vhosts["/"]
+
+
+def move_to_queue(source: Queue, count: int, destination: Queue) -> Moved:
+    return finished(moving.move_to_queue(source, count, destination))
+
+
+def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange) -> Moved:
+    return finished(moving.move_to_exchange(source, count, vhost, exchange))
 
 
 def bodies(queue: Queue) -> list[bytes]:
@@ -139,6 +150,35 @@ def test_a_move_stops_at_the_limit_of_messages_per_request(vhost: VHost) -> None
         MESSAGES_MAX, "the limit of messages per request is reached"
     )
     assert (queue.ready_count, other.ready_count) == (1, MESSAGES_MAX)
+
+
+def test_a_move_ends_with_its_destination(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, 3, other)
+    next(steps)
+    vhost.remove_queue(other)
+    assert finished(steps) == Moved(1, "queue 'other' in vhost '/' was deleted")
+    assert bodies(queue) == [b"two", b"three"]
+
+
+def test_a_move_ends_with_its_source(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, 3, other)
+    next(steps)
+    vhost.remove_queue(queue)
+    assert finished(steps) == Moved(1)
+
+
+def test_messages_that_arrive_during_a_move_stay(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, b"one", b"two")
+    steps = moving.move_to_queue(queue, queue.ready_count, other)
+    next(steps)
+    push(queue, b"late")
+    assert finished(steps) == Moved(2)
+    assert bodies(queue) == [b"late"]
 
 
 def restarted(journal: MemoryJournal) -> VHost:

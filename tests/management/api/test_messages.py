@@ -2,12 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from amqp_broker.broker.admin.access import Permission, TopicPermission
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
-from tests.broker_parts import CollectingConsumer
+from amqp_broker.management.api import messages
+from amqp_broker.management.http.request import Request
+from tests.broker_parts import CollectingConsumer, push
 from tests.management.asking import Desk
 
 PUBLISH = "/api/exchanges/%2F/amq.default/publish"
@@ -266,3 +270,57 @@ def test_header_values_without_a_json_type_are_approximated(desk: Desk) -> None:
     queue.push(Message.build(Address("\udcff", "\udcfe"), Properties(headers=headers), b"x"))
     (message,) = get(desk, "ack_requeue_false")
     assert message["properties"]["headers"] == {"octets": "�", "nan": None, "time": 5, "odd": "�", "no": None}
+
+
+def getting(desk: Desk, ackmode: str) -> Steps[Any]:
+    """The steps of a request for all messages: one for each message, and one for each that is settled."""
+    body = msgspec.json.encode({"ackmode": ackmode, "count": -1, "encoding": "auto"})
+    return messages.get(Request(desk.broker, desk.node, desk.user, "POST", {"vhost": "/", "queue": "q"}, body=body))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"queue_type": "quorum"}, {"max_priority": 3}])
+def test_a_request_that_is_given_up_leaves_no_message_unacked(desk: Desk, arguments: dict[str, Any]) -> None:
+    queue = declare(desk, **arguments)
+    push(queue, b"one", b"two", b"three")
+    steps = getting(desk, "ack_requeue_true")
+    next(steps)
+    next(steps)
+    assert (queue.ready_count, queue.unacked_count) == (1, 2)
+    steps.close()
+    assert [message.body for message in queue.messages()] == [b"one", b"two", b"three"]
+    assert queue.unacked_count == 0
+
+
+def test_a_consumer_that_came_meanwhile_takes_each_requeued_message_in_order(desk: Desk) -> None:
+    queue = declare(desk)
+    push(queue, b"one", b"two", b"three")
+    steps = getting(desk, "ack_requeue_true")
+    for _ in range(3):
+        next(steps)
+    collector = CollectingConsumer(queue).start()
+    assert collector.bodies == []
+    next(steps)
+    assert collector.bodies == [b"one"]
+    assert len(finished(steps)) == 3
+    assert collector.bodies == [b"one", b"two", b"three"]
+
+
+def test_messages_that_arrive_meanwhile_are_not_got(desk: Desk) -> None:
+    queue = declare(desk)
+    push(queue, b"one", b"two")
+    steps = getting(desk, "ack_requeue_false")
+    next(steps)
+    push(queue, b"late")
+    assert [row["payload"] for row in finished(steps)] == ["one", "two"]
+    assert queue.ready_count == 1
+
+
+@pytest.mark.parametrize("ackmode", ["ack_requeue_true", "ack_requeue_false", "reject_requeue_true"])
+def test_getting_ends_with_its_queue(desk: Desk, ackmode: str) -> None:
+    queue = declare(desk)
+    push(queue, b"one", b"two")
+    steps = getting(desk, ackmode)
+    next(steps)
+    desk.broker.vhosts["/"].remove_queue(queue)
+    assert [row["payload"] for row in finished(steps)] == ["one"]
+    assert queue.message_count == 0

@@ -9,7 +9,10 @@ from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
+from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.management.api import peeking
+from amqp_broker.management.http.request import Request
 from tests.broker_parts import pulled, push
 from tests.management.asking import Desk
 from tests.peer import Lab
@@ -135,3 +138,28 @@ def test_peeking_requires_the_permission_to_read(desk: Desk) -> None:
     declare(desk)
     desk.broker.users.set_permission(desk.user, "/", Permission(read="^$"))
     assert desk.get(PEEK)[0] == 401
+
+
+@pytest.mark.parametrize("arguments", [{}, {"queue_type": "quorum"}, {"max_priority": 3}, {"queue_type": "stream"}])
+@pytest.mark.parametrize("offset", [0, 2])
+def test_a_walk_goes_on_after_a_change_of_the_queue(desk: Desk, offset: int, arguments: dict[str, Any]) -> None:
+    queue = declare(desk, **arguments)
+    push(queue, b"0", b"1", b"2", b"3", b"4")
+    query = {"offset": str(offset), "search": ""}
+    path = {"vhost": "/", "queue": "q"}
+    steps = peeking.peek(Request(desk.broker, desk.node, desk.user, "GET", path, query))
+    for _ in range(offset + 1):
+        next(steps)
+    push(queue, b"5")
+    found = [row["payload"] for row in finished(steps)["messages"]]
+    assert found == [str(number) for number in range(offset, 6)]
+
+
+def test_a_walk_ends_with_its_queue(desk: Desk) -> None:
+    queue = declare(desk)
+    push(queue, b"0", b"1", b"2")
+    steps = peeking.peek(Request(desk.broker, desk.node, desk.user, "GET", {"vhost": "/", "queue": "q"}))
+    next(steps)
+    desk.broker.vhosts["/"].remove_queue(queue)
+    answer = finished(steps)
+    assert ([row["payload"] for row in answer["messages"]], answer["next"]) == (["0"], None)
