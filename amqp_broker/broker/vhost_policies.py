@@ -1,10 +1,11 @@
 """The policies and operator policies of a vhost, and their application to its exchanges and queues.
 
-Each change is durable, announced, and applied at once.
+Each change is durable and announced. It applies to one object after the other, in steps.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from amqp_broker.broker.admin.policies import (
     Policy,
     definition_of,
 )
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue_settings import effective
 
 if TYPE_CHECKING:
@@ -45,27 +47,37 @@ class VHostPolicies(Policies):
         super().__init__(known_keys(POLICY_VALUES, vhost.broker.profile))
         self._vhost = vhost
 
-    def check(self, policy: Policy) -> None:
-        super().check(policy)
-        names = (name for things in (self._vhost.exchanges, self._vhost.queues) for name in things)
-        if problem := problem_with(policy.pattern, names):
-            raise InvalidParameter(f"pattern should be regular expression but is invalid: {problem}")
-
     def set(self, policy: Policy) -> None:
         """Set a policy, replacing the one of that name. Raises InvalidParameter."""
+        finished(self.setting(policy))
+
+    def setting(self, policy: Policy) -> Steps[None]:
+        """Do `set` in steps."""
+        self.check(policy)
+        yield from self._try_names(policy)
         if self.put(policy):
             vhost = self._vhost
             vhost.broker.journal.define(*journal_entries.of_policy(self.kind, vhost.name, policy))
-            apply_to_all(vhost, policy)
+            yield from apply_to_all(vhost, policy)
             vhost.broker.events.emit_action("policy.set", vhost=vhost.name, **policy.as_event())
             vhost.broker.advice.on_policy(vhost, policy)
 
+    def _try_names(self, policy: Policy) -> Steps[None]:
+        """Raise InvalidParameter for a pattern that takes too long for the names of the vhost."""
+        problem = yield from problem_with(policy.pattern, [*self._vhost.exchanges, *self._vhost.queues])
+        if problem:
+            raise InvalidParameter(f"pattern should be regular expression but is invalid: {problem}")
+
     def clear(self, name: str) -> None:
         """Remove a policy. Raises DoesNotExist."""
+        finished(self.clearing(name))
+
+    def clearing(self, name: str) -> Steps[None]:
+        """Do `clear` in steps."""
         self.remove(name)
         vhost = self._vhost
         vhost.broker.journal.undefine((self.kind, vhost.name, name))
-        apply_to_all(vhost, None)
+        yield from apply_to_all(vhost, None)
         vhost.broker.events.emit_action("policy.cleared", vhost=vhost.name, name=name)
 
     def forget(self) -> None:
@@ -83,35 +95,53 @@ class VHostOperatorPolicies(VHostPolicies):
         super().__init__(vhost)
         self.keys = known_keys(OPERATOR_KEYS, vhost.broker.profile)
 
-    def set(self, policy: Policy) -> None:
+    def setting(self, policy: Policy) -> Steps[None]:
+        self.check(policy)
+        yield from self._try_names(policy)
         if self.put(policy):
             vhost, events = self._vhost, self._vhost.broker.events
             vhost.broker.journal.define(*journal_entries.of_policy(self.kind, vhost.name, policy))
             value = policy.as_event()
             events.parameter_set(vhost.name, self.kind, value.pop("name"), value)
-            apply_to_all(vhost, policy)
+            yield from apply_to_all(vhost, policy)
             events.emit_action("policy.set", vhost=vhost.name, **policy.as_event())
 
-    def clear(self, name: str) -> None:
+    def clearing(self, name: str) -> Steps[None]:
         self.remove(name)
         vhost, events = self._vhost, self._vhost.broker.events
         vhost.broker.journal.undefine((self.kind, vhost.name, name))
         events.parameter_cleared(vhost.name, self.kind, name)
-        apply_to_all(vhost, None)
+        yield from apply_to_all(vhost, None)
         events.emit_action("operator.policy.cleared", vhost=vhost.name, name=name)
 
 
-def apply_to_all(vhost: VHost, policy: Policy | None) -> None:
+def apply_to_all(vhost: VHost, policy: Policy | None) -> Steps[None]:
     """Find the policies of all exchanges and queues anew after a policy was set or (None) cleared.
 
-    Queues come last: they may drop messages, which are then routed as the new policies say.
+    Queues come last: they may drop messages, which are then routed as the new policies say. If the steps are given up,
+    the rest follows at once.
     """
-    for exchange in vhost.exchanges.values():
+    exchanges, queues = deque(vhost.exchanges.values()), deque(vhost.queues.values())
+    try:
+        while exchanges or queues:
+            _apply_to_next(vhost, exchanges, queues, policy)
+            yield
+    finally:
+        while exchanges or queues:
+            _apply_to_next(vhost, exchanges, queues, policy)
+
+
+def _apply_to_next(vhost: VHost, exchanges: deque[Exchange], queues: deque[Queue], policy: Policy | None) -> None:
+    if exchanges:
+        exchange = exchanges.popleft()
+        before = exchange.policy, exchange.operator_policy
         apply_to_exchange(vhost, exchange)
-    vhost.topology_changed()
-    for queue in list(vhost.queues.values()):
-        if apply_to_queue(vhost, queue):
-            vhost.broker.events.queue_policy_changed(queue, policy)
+        if before != (exchange.policy, exchange.operator_policy):
+            vhost.topology_changed()
+        return
+    queue = queues.popleft()
+    if not queue.is_deleted and apply_to_queue(vhost, queue):
+        vhost.broker.events.queue_policy_changed(queue, policy)
 
 
 def apply_to_exchange(vhost: VHost, exchange: Exchange) -> None:
@@ -126,6 +156,7 @@ def apply_to_queue(vhost: VHost, queue: Queue) -> bool:
     if (policy, operator_policy) == (queue.policy, queue.operator_policy):
         return False
     queue.policy, queue.operator_policy = policy, operator_policy
+    vhost.topology_changed()
     # A change of x-expires counts as a use.
     queue.unused.last_used_ms = vhost.broker.now
     queue.apply(effective(queue.arguments, definition_of(policy), definition_of(operator_policy)))

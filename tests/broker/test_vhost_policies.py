@@ -18,6 +18,7 @@ import pytest
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.admin.policies import Policy, effective_definition
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_route, new_vhost, pulled, push
@@ -264,3 +265,54 @@ def test_a_change_of_policies_empties_the_route_caches(vhost: VHost) -> None:
     cache = vhost.route_caches["guest"] = {b"method": new_route(vhost)}
     set_policy(vhost, max_length=1)
     assert cache == {}
+
+
+# In steps
+
+
+def applying(vhost: VHost, policy: Policy) -> Steps[None]:
+    """The steps of a policy, up to the first of two queues whose names are `a` and `b`."""
+    steps = vhost.policies.setting(policy)
+    while vhost.queues["a"].policy is None:
+        next(steps)
+    assert vhost.queues["b"].policy is None
+    return steps
+
+
+def test_a_policy_applies_to_one_queue_after_the_other(vhost: VHost) -> None:
+    first, second = new_queue(vhost, "a"), new_queue(vhost, "b")
+    policy = Policy("p", "", {"max-length": 5})
+    steps = applying(vhost, policy)
+    vhost.remove_queue(second)
+    again, new = new_queue(vhost, "b"), new_queue(vhost, "c")
+    finished(steps)
+    assert [queue.policy for queue in (first, second, again, new)] == [policy, None, policy, policy]
+
+
+def test_a_policy_that_is_cleared_while_it_is_applied_applies_nowhere(vhost: VHost) -> None:
+    queues = [new_queue(vhost, name) for name in ("a", "b")]
+    steps = applying(vhost, Policy("p", "", {"max-length": 5}))
+    vhost.policies.clear("p")
+    finished(steps)
+    assert [queue.policy for queue in queues] == [None, None]
+
+
+def test_a_policy_applies_everywhere_even_if_its_steps_are_given_up(vhost: VHost) -> None:
+    queues = [new_queue(vhost, name) for name in ("a", "b")]
+    policy = Policy("p", "", {"max-length": 5})
+    applying(vhost, policy).close()
+    assert [queue.policy for queue in queues] == [policy, policy]
+
+
+def test_routes_that_are_cached_between_two_steps_follow_the_policy() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    for name in ("a", "b"):
+        peer.declare(name)
+    policy = Policy("p", "", {"max-length": 1, "overflow": "reject-publish"})
+    peer.publish("b", b"0")
+    steps = applying(lab.vhost, policy)
+    peer.publish("b", b"1")
+    finished(steps)
+    peer.publish("b", b"2")
+    assert bodies(lab.vhost.queues["b"]) == [b"1"]

@@ -38,7 +38,8 @@ LAYERS = {
     "settings/sources": Layer({"settings"}, PURE - {"pathlib"}),
     "broker/timers": Layer(set(), PURE),
     "broker/counters": Layer(set(), PURE),
-    "broker/admin": Layer({"amqp"}, PURE),
+    "broker/portions": Layer(set(), PURE),
+    "broker/admin": Layer({"amqp", "broker/portions"}, PURE),
     "broker/peer": Layer({"amqp", "broker/admin"}, PURE),
     "broker/durability": Layer({"amqp"}, PURE),
     "broker/exchanges": Layer(
@@ -62,6 +63,7 @@ LAYERS = {
     ),
     "broker": Layer(
         {
+            "broker/portions",
             "amqp",
             "settings",
             "broker/timers",
@@ -79,17 +81,9 @@ LAYERS = {
         PURE,
     ),
     "broker/operations": Layer(
-        {
-            "amqp",
-            "broker/admin",
-            "broker/peer",
-            "broker/durability",
-            "broker/exchanges",
-            "broker/queues",
-            "broker/clients",
-            "broker/journal_entries",
-            "broker",
-        },
+        {"amqp", "broker"}
+        | {f"broker/{name}" for name in ("admin", "peer", "durability", "exchanges", "queues", "clients", "portions")}
+        | {"broker/journal_entries"},
         PURE,
     ),
     "session": Layer(
@@ -114,11 +108,14 @@ LAYERS = {
     "management/rates": Layer({"amqp", "broker/timers", "broker"}, MANAGEMENT),
     "management/node": Layer({"management/rates"}, MANAGEMENT),
     "management/documents": Layer(
-        {"amqp", "broker/admin", "broker/exchanges", "broker/queues", "broker/observe", "broker", "broker/operations"},
+        {"amqp", "broker"}
+        | {f"broker/{name}" for name in ("admin", "exchanges", "queues", "observe", "operations", "portions")},
         MANAGEMENT,
     ),
     "management/http": Layer(
-        {"amqp", "broker/admin", "broker/observe", "broker", "management/documents", "management/node"}, MANAGEMENT
+        {"amqp", "broker", "management/documents", "management/node"}
+        | {f"broker/{name}" for name in ("admin", "observe", "portions")},
+        MANAGEMENT,
     ),
     "management/metrics": Layer(
         {"broker/counters", "broker/queues", "broker/clients", "broker", "management/http", "management/node"},
@@ -126,6 +123,7 @@ LAYERS = {
     ),
     "management/api": Layer(
         {
+            "broker/portions",
             "amqp",
             "settings",
             "broker/admin",
@@ -151,6 +149,7 @@ LAYERS = {
     "management/page": Layer(set(), MANAGEMENT),
     "management": Layer(
         {
+            "broker/portions",
             "broker/admin",
             "broker/observe",
             "broker",

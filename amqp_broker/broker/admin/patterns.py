@@ -26,6 +26,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.portions import Steps
 
 if TYPE_CHECKING:
     import regex
@@ -133,10 +134,11 @@ def is_given_up(pattern: str) -> bool:
     return pattern != ANYTHING and _compiled(pattern).is_given_up
 
 
-def problem_with(pattern: str, names: Iterable[str]) -> str:
+def problem_with(pattern: str, names: Iterable[str]) -> Steps[str]:
     """Return why a pattern cannot be used for these names; "" if it can."""
     for name in names:
         matches(pattern, name)
+        yield
     return "regular expression takes too long" if is_given_up(pattern) else ""
 
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
-from amqp_broker.management.documents.exporting import export
-from amqp_broker.management.documents.importing import import_
+from amqp_broker.management.documents.exporting import exporting
+from amqp_broker.management.documents.importing import importing
 from amqp_broker.management.documents.parsing import NotJSON, parse
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
@@ -49,11 +50,11 @@ class Definitions(Struct):
 
 
 @endpoints.on(*(f"GET {path}" for path in PATHS), tag=ADMINISTRATOR, query=ExportQuery)
-def get(request: Request) -> Any:
+def get(request: Request) -> Steps[Any]:
     """Export [definitions](definitions.md), of one vhost or of the broker."""
     if "vhost" in request.path and request.path["vhost"] not in request.broker.vhosts:
         raise bad_request("vhost_not_found")
-    document = export(request.broker, request.path.get("vhost"))
+    document = yield from exporting(request.broker, request.path.get("vhost"))
     download = request.read_query(ExportQuery).download
     if download is None:
         return document
@@ -63,11 +64,11 @@ def get(request: Request) -> Any:
 
 
 @endpoints.on(*(f"POST {path}" for path in PATHS), tag=ADMINISTRATOR, body=Definitions)
-def post(request: Request) -> Answer:
+def post(request: Request) -> Steps[Answer]:
     """Import definitions, into one vhost or the broker."""
     vhost = request.vhost.name if "vhost" in request.path else None
     try:
-        import_(request.broker, parse(_document(request)), vhost, request.user.name)
+        yield from importing(request.broker, parse(_document(request)), vhost, request.user.name)
     except NotJSON:
         raise bad_request("failed_to_parse_json") from None
     except DefinitionsError as error:

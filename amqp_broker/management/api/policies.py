@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, field
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.admin.policies import Policies, Policy
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.runtime_parameters import policy_of
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
 from amqp_broker.management.documents.exporting import policy_row
@@ -74,13 +75,13 @@ def _is_new(policies: Policies, name: str) -> bool:
 
 
 @endpoints.on("PUT /api/policies/{vhost}/{name}", tag=POLICYMAKER, body=NewPolicy)
-def put_policy(request: Request) -> Answer:
+def put_policy(request: Request) -> Steps[Answer]:
     """Create or change a policy."""
     vhost = changed_vhost(request)
     given = _given(request)
     is_new = _is_new(vhost.policies, given.name)
     try:
-        vhost.policies.set(given)
+        yield from vhost.policies.setting(given)
     except InvalidParameter as error:
         reason = str(error)
         if request.broker.profile.release < (4, 3):
@@ -90,27 +91,27 @@ def put_policy(request: Request) -> Answer:
 
 
 @endpoints.on("PUT /api/operator-policies/{vhost}/{name}", tag=ADMINISTRATOR, body=NewPolicy)
-def put_operator_policy(request: Request) -> Answer:
+def put_operator_policy(request: Request) -> Steps[Answer]:
     """Create or change an operator policy."""
     vhost = changed_vhost(request)
     given = _given(request)
     is_new = _is_new(vhost.operator_policies, given.name)
     try:
-        vhost.operator_policies.set(given)
+        yield from vhost.operator_policies.setting(given)
     except InvalidParameter as error:
         raise validation_failed(error) from None
     return CREATED if is_new else NO_CONTENT
 
 
 @endpoints.on("DELETE /api/policies/{vhost}/{name}", tag=POLICYMAKER)
-def delete_policy(request: Request) -> Answer:
+def delete_policy(request: Request) -> Steps[Answer]:
     """Delete a policy."""
-    request.vhost.policies.clear(request.path["name"])
+    yield from request.vhost.policies.clearing(request.path["name"])
     return NO_CONTENT
 
 
 @endpoints.on("DELETE /api/operator-policies/{vhost}/{name}", tag=ADMINISTRATOR)
-def delete_operator_policy(request: Request) -> Answer:
+def delete_operator_policy(request: Request) -> Steps[Answer]:
     """Delete an operator policy."""
-    request.vhost.operator_policies.clear(request.path["name"])
+    yield from request.vhost.operator_policies.clearing(request.path["name"])
     return NO_CONTENT

@@ -11,6 +11,7 @@ from amqp_broker.broker.admin.access import Permission, TopicPermission, User, e
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import Binding, Exchange
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.runtime_parameters import Parameter
 from amqp_broker.broker.vhost import VHost
@@ -23,10 +24,15 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
 
     Raise DoesNotExist for an unknown vhost.
     """
+    return finished(exporting(broker, vhost))
+
+
+def exporting(broker: Broker, vhost: str | None = None) -> Steps[dict[str, Any]]:
+    """Do `export` in steps. Objects that are declared or deleted meanwhile are left out."""
     if vhost is not None:
-        return _export_vhost(broker, broker.vhost(vhost))
-    vhosts = broker.vhosts.values()
-    return {
+        return (yield from _export_vhost(broker, broker.vhost(vhost)))
+    vhosts = list(broker.vhosts.values())
+    document = {
         **_version(broker),
         "rabbitmq_definition_format": "cluster",
         "original_cluster_name": broker.cluster_name,
@@ -40,20 +46,37 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
             {"name": name, "value": value} for name, value in broker.global_parameters if not name.startswith(INTERNAL)
         ],
         "policies": [policy_row(vhost, policy) for vhost in vhosts for policy in vhost.policies],
-        "queues": [_queue(queue) for vhost in vhosts for queue in _queues(vhost)],
-        "exchanges": [_exchange(vhost, exchange) for vhost in vhosts for exchange in _exchanges(vhost)],
-        "bindings": [_binding(binding) for vhost in vhosts for binding in _bindings(vhost)],
     }
+    return document | (yield from _topology(vhosts))
 
 
-def _export_vhost(broker: Broker, vhost: VHost) -> dict[str, Any]:
+def _topology(vhosts: list[VHost]) -> Steps[dict[str, list[dict[str, Any]]]]:
+    """Return the queues, exchanges and bindings of some vhosts."""
+    queues = [queue for vhost in vhosts for queue in _queues(vhost)]
+    exchanges = [(vhost, exchange) for vhost in vhosts for exchange in _exchanges(vhost)]
+    bindings = [binding for vhost in vhosts for binding in _bindings(vhost)]
+    rows: dict[str, list[dict[str, Any]]] = {"queues": [], "exchanges": [], "bindings": []}
+    for queue in queues:
+        if not queue.is_deleted:
+            rows["queues"].append(_queue(queue))
+        yield
+    for vhost, exchange in exchanges:
+        if vhost.exchanges.get(exchange.name) is exchange:
+            rows["exchanges"].append(_exchange(vhost, exchange))
+        yield
+    for binding in bindings:
+        if binding.source.bindings.get(binding.key) is binding:
+            rows["bindings"].append(_binding(binding))
+        yield
+    return rows
+
+
+def _export_vhost(broker: Broker, vhost: VHost) -> Steps[dict[str, Any]]:
     metadata = metadata_of(vhost)
     items = {
         "parameters": _parameters(vhost),
         "policies": [policy_row(vhost, policy) for policy in vhost.policies],
-        "queues": [_queue(queue) for queue in _queues(vhost)],
-        "exchanges": [_exchange(vhost, exchange) for exchange in _exchanges(vhost)],
-        "bindings": [_binding(binding) for binding in _bindings(vhost)],
+        **(yield from _topology([vhost])),
     }
     for item in (item for listed in items.values() for item in listed):
         del item["vhost"]

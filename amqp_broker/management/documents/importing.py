@@ -8,7 +8,7 @@ Source: rabbit_definitions.erl; RabbitMQ, "Schema Definition Export and Import".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -23,6 +23,7 @@ from amqp_broker.broker.admin.policies import POLICY_VALUES, Policy, check
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import exchange_type
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import check_shape, with_default_type
@@ -61,9 +62,15 @@ def import_(broker: Broker, document: Any, vhost: str | None = None, actor: str 
 
     Return a sentence for each skipped object. Raise DefinitionsError, or DoesNotExist for an unknown vhost.
     """
-    work = Import(broker, document, vhost, actor)
+    return finished(importing(broker, document, vhost, actor))
+
+
+def importing(broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> Steps[list[str]]:
+    """Do `import_` in steps."""
+    work = Import(broker, document, vhost, actor, reads=False)
+    yield from work.reading()
     for _ in work.run():
-        pass
+        yield
     return work.notes
 
 
@@ -74,10 +81,19 @@ class Import:
     name of the queues that are skipped because this version permits no transient ones.
     """
 
-    def __init__(self, broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        document: Any,
+        vhost: str | None = None,
+        actor: str | None = None,
+        *,
+        reads: bool = True,
+    ) -> None:
         """With an existing `vhost`, all objects are declared there.
 
-        `actor` is the name of the importing user, who gets all permissions in new vhosts.
+        `actor` is the name of the importing user, who gets all permissions in new vhosts. Without `reads` the caller
+        runs `reading` before anything else.
         """
         if not isinstance(document, dict):
             raise DefinitionsError(f"definitions should be an object, actually were {fields.json_term(document)[:60]}")
@@ -108,9 +124,14 @@ class Import:
         }
         if vhost is not None:
             broker.vhost(vhost)
+        if reads:
+            finished(self.reading())
+
+    def reading(self) -> Steps[None]:
+        """Read and check the document in steps. Raise DefinitionsError."""
         for section, kind in SECTIONS.items():
-            if vhost is None or section in VHOST_SECTIONS:
-                self._read_section(section, kind)
+            if self._vhost is None or section in VHOST_SECTIONS:
+                yield from self._read_section(section, kind)
         self._check_queue_limits()
 
     @property
@@ -118,17 +139,20 @@ class Import:
         return len(self._actions)
 
     def run(self) -> Iterator[int]:
-        """Declare one object after the other, and yield their number so far. Raise DefinitionsError."""
+        """Declare one object after the other, and yield their number so far, in steps. Raise DefinitionsError."""
         for done, (title, action) in enumerate(self._actions, 1):
             try:
-                action()
+                steps = action()
+                if isinstance(steps, Generator):
+                    for _ in steps:
+                        yield done - 1
             except (AMQPError, InvalidParameter, DoesNotExist) as error:
                 raise DefinitionsError(_sentence(title, error)) from None
             yield done
 
     # Reading
 
-    def _read_section(self, section: str, kind: str) -> None:
+    def _read_section(self, section: str, kind: str) -> Steps[None]:
         found = self._document.get(section) or []
         if not isinstance(found, list):
             raise DefinitionsError(f"{section} should be an array, actually was {fields.json_term(found)[:60]}")
@@ -143,6 +167,7 @@ class Import:
                 read(entry)
             except (AMQPError, InvalidParameter) as error:
                 raise DefinitionsError(_sentence(entry.title, error)) from None
+            yield
 
     def _do(self, entry: Entry, action: Action) -> None:
         self._actions.append((entry.title, action))
@@ -233,14 +258,14 @@ class Import:
         permission = Permission(entry.text("configure"), entry.text("write"), entry.text("read"))
         permission.check()
         users = self.broker.users
-        self._do(entry, lambda: self.broker.users.set_permission(users[user], vhost, permission))
+        self._do(entry, lambda: self.broker.users.set_permission(users.named(user), vhost, permission))
 
     def _read_topic_permission(self, entry: Entry) -> None:
         user, vhost, exchange = self._user_of(entry), self._vhost_of(entry), entry.text("exchange")
         permission = TopicPermission(entry.text("write"), entry.text("read"))
         permission.check()
         users = self.broker.users
-        self._do(entry, lambda: self.broker.users.set_topic_permission(users[user], vhost, exchange, permission))
+        self._do(entry, lambda: self.broker.users.set_topic_permission(users.named(user), vhost, exchange, permission))
 
     def _read_global_parameter(self, entry: Entry) -> None:
         name, value = entry.text("name"), entry.values.get("value")
@@ -257,8 +282,8 @@ class Import:
             check(policy, POLICY_VALUES)
         self._do(entry, partial(self._set_policy, vhost, policy))
 
-    def _set_policy(self, vhost: str, policy: Policy) -> None:
-        self.broker.vhosts[vhost].policies.set(policy)
+    def _set_policy(self, vhost: str, policy: Policy) -> Steps[None]:
+        return self.broker.vhost(vhost).policies.setting(policy)
 
     def _read_parameter(self, entry: Entry) -> None:
         vhost, component, name = self._vhost_of(entry), entry.text("component"), entry.text("name")
@@ -272,7 +297,7 @@ class Import:
         self._do(entry, partial(self._set_parameter, vhost, component, name, value))
 
     def _set_parameter(self, vhost: str, component: str, name: str, value: Any) -> None:
-        self.broker.vhosts[vhost].parameters.set(component, name, value)
+        self.broker.vhost(vhost).parameters.set(component, name, value)
 
     def _read_exchange(self, entry: Entry) -> None:
         vhost, name = self._vhost_of(entry), entry.name()
@@ -293,7 +318,7 @@ class Import:
 
     def _declare_exchange(self, vhost: str, declaration: ExchangeDeclaration) -> None:
         """Declare an exchange unless it exists."""
-        there = self.broker.vhosts[vhost]
+        there = self.broker.vhost(vhost)
         if declaration.name not in there.exchanges:
             there.declare_exchange(declaration)
 
@@ -327,7 +352,7 @@ class Import:
 
     def _declare_queue(self, vhost: str, declaration: QueueDeclaration) -> None:
         """Declare a queue unless it exists."""
-        there = self.broker.vhosts[vhost]
+        there = self.broker.vhost(vhost)
         if declaration.name not in there.queues:
             there.declare_queue(declaration)
 
@@ -368,7 +393,7 @@ class Import:
     def _bind(
         self, title: str, vhost: str, source: str, kind: str, destination: str, key: str, table: fields.Table
     ) -> None:
-        there = self.broker.vhosts[vhost]
+        there = self.broker.vhost(vhost)
         origin = there.exchanges.get(source)
         target = there.exchanges.get(destination) if kind == "exchange" else there.queues.get(destination)
         if origin is None or target is None:

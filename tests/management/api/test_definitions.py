@@ -5,6 +5,7 @@ import base64
 import msgspec
 import pytest
 
+from amqp_broker.broker.portions import finished
 from amqp_broker.management.api import definitions
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request
@@ -67,7 +68,7 @@ def test_an_invalid_document_is_refused(desk: Desk) -> None:
 
 def test_a_download_has_a_name_that_is_safe_in_a_header(desk: Desk) -> None:
     request = Request(desk.broker, desk.node, desk.user, query={"download": 'a"b\r\nSet-Cookie: x/..json'})
-    answer = definitions.get(request)
+    answer = finished(definitions.get(request))
     assert isinstance(answer, Answer)
     assert answer.headers == {"Content-Disposition": "attachment; filename=a_b__Set-Cookie__x_..json"}
 

@@ -13,7 +13,8 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
-from amqp_broker.management.documents.exporting import export
+from amqp_broker.broker.portions import finished
+from amqp_broker.management.documents.exporting import export, exporting
 from amqp_broker.management.documents.importing import import_
 from amqp_broker.management.documents.parsing import parse
 from compat.definitions.sample import sample
@@ -176,3 +177,18 @@ def test_reading_definitions_does_not_import_aiohttp() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, check=True)
     assert run.stdout == "False\n"
+
+
+def test_an_export_leaves_out_objects_that_are_deleted_meanwhile(broker: Broker) -> None:
+    vhost = broker.vhosts["/"]
+    first, second = new_queue(vhost, "a"), new_queue(vhost, "b")
+    exchange = new_exchange(vhost, "x", "fanout")
+    for queue in (first, second):
+        vhost.bind(exchange, queue, "", {})
+    steps = exporting(broker)
+    next(steps)
+    vhost.remove_queue(second)
+    new_queue(vhost, "c")
+    document = finished(steps)
+    assert [row["name"] for row in document["queues"]] == ["a"]
+    assert [row["destination"] for row in document["bindings"]] == ["a"]

@@ -10,9 +10,10 @@ from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.portions import finished
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
-from amqp_broker.management.documents.importing import Import, import_
+from amqp_broker.management.documents.importing import Import, import_, importing
 from tests.broker_parts import new_broker, new_exchange, new_queue
 
 # As RabbitMQ 3.5 and 3.6 would have hashed "secret".
@@ -220,6 +221,16 @@ def test_an_import_can_be_done_in_portions(broker: Broker) -> None:
     work = Import(broker, {"queues": [{**QUEUE, "name": str(number)} for number in range(5)]})
     run = work.run()
     assert (next(run), next(run), work.steps, len(broker.vhosts["/"].queues)) == (1, 2, 5, 2)
+
+
+def test_an_import_ends_with_its_vhost(broker: Broker) -> None:
+    broker.add_vhost("v")
+    steps = importing(broker, {"queues": [{**QUEUE, "vhost": "v", "name": str(number)} for number in range(3)]})
+    while not broker.vhosts["v"].queues:
+        next(steps)
+    broker.delete_vhost("v")
+    with pytest.raises(DefinitionsError, match="queue '1' in vhost 'v': Virtual host 'v' does not exist"):
+        finished(steps)
 
 
 # Existing objects stay
