@@ -23,7 +23,7 @@ from amqp_broker.amqp.message import (
     Traits,
     with_property_list,
 )
-from amqp_broker.broker.operations import checked_publish
+from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.routing.route import Route
@@ -88,6 +88,8 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         content, blind_keys = _check_special(channel, route, traits, special, content, keys)
     elif not route.is_plain:
         checked_publish.check_topics(channel.vhost, user_of(channel), route.exchange, keys)
+    if not route.is_plain and channel.session.broker.settings.intercepts:
+        content, headers = _intercepted(channel, content, headers)
     message = _message(channel, route, traits, content, blind_keys)
     trace = channel.vhost.trace
     if trace is not None:
@@ -182,6 +184,7 @@ def _resolve(channel: Channel, method: bytes) -> Route:
         and not by_message
         and (exchange.type != "topic" or user.may_topic("write", vhost.name, name, routing_key))
         and vhost.trace is None
+        and not vhost.broker.settings.intercepts
         and not vhost.broker.faults.concerns_publish(vhost.name, name, routing_key, user.name)
         and not any(queue.settings.rejects_publish for queue in queues)
     )
@@ -219,6 +222,17 @@ def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
     if channel.reply_name is None:
         raise PreconditionFailed("fast reply consumer does not exist")
     return channel.reply_name
+
+
+def _intercepted(channel: Channel, content: bytes, headers: fields.Table) -> tuple[bytes, fields.Table]:
+    """Return the content with the time and node of its publish, and the headers that bindings see."""
+    header_end = FRAME.size + FRAME.unpack_from(content)[2]
+    properties = Properties.decode(content[FRAME.size : header_end], CONTENT.size)
+    interceptors.intercept(channel.session.broker, properties)
+    node = (properties.headers or {}).get(interceptors.NODE_HEADER)
+    if node is not None:
+        headers = {**headers, interceptors.NODE_HEADER: node}
+    return with_property_list(content, properties.encode()), headers
 
 
 def _rewritten(content: bytes, reply_to: str | None) -> bytes:

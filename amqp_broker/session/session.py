@@ -196,7 +196,7 @@ class Session(Connection):
         if is_blocked is self.is_blocked or self.state is not RUNNING:
             return
         self.is_blocked = is_blocked
-        low = " & ".join(sorted(self.broker.alarms, reverse=True))
+        low = " & ".join(sorted(self.broker.alarms))
         if is_blocked:
             self.last_blocked_ms = self.broker.now
             self.last_blocked_by = low or "fault"

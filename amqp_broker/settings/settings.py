@@ -57,6 +57,11 @@ class Setting(NamedTuple):
             raise SettingsError(f"{label} {shown}, which {error}") from None
 
 
+# A header that the publisher has set is kept, or replaced, by an interceptor.
+KEEP: Final = "keep"
+OVERWRITE: Final = "overwrite"
+
+
 def setting(
     default: Any,
     help_text: str,
@@ -475,12 +480,33 @@ class Settings:
         flag=False,
         reader=readers.one_of("classic", "quorum", "stream"),
     )
+    publish_time_header: str = setting(
+        "",
+        "Note the time of a publish in the timestamp and the header `timestamp_in_ms` of its message: `keep` leaves "
+        "those that the publisher has set, `overwrite` replaces them.",
+        key="message_interceptors.incoming.set_header_timestamp.overwrite",
+        flag=False,
+        reader=readers.one_of("", KEEP, OVERWRITE),
+    )
+    publish_node_header: str = setting(
+        "",
+        "Note the name of the node in the header `x-routed-by` of each published message: `keep` leaves one that the "
+        "publisher has set, `overwrite` replaces it.",
+        key="message_interceptors.incoming.set_header_routing_node.overwrite",
+        flag=False,
+        reader=readers.one_of("", KEEP, OVERWRITE),
+    )
 
     def port_of(self, default: int, given: int | None) -> int:
         """Return the port of another listener: the given one, or its default; 0 takes a free one, as for AMQP."""
         if given is not None:
             return given
         return default if self.port else 0
+
+    @property
+    def intercepts(self) -> bool:
+        """True if published messages are changed."""
+        return bool(self.publish_time_header or self.publish_node_header)
 
     @property
     def has_tls(self) -> bool:

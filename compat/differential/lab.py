@@ -10,21 +10,20 @@ from typing import Any
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Exchange, Queue
 
+from compat.brokers import BrokerProcess
 from compat.differential.received import Stopped
 from compat.differential.scenario_channel import Channel
 from compat.differential.scenario_connection import SILENCE_S, Connection
 from compat.differential.transcript import Transcript
 
-Address = tuple[str, int]
 STOPPED = "STOPPED:"
 
 
 class Lab:
     """One run of a scenario: its connections (a, b, c … in the transcript), its names and its transcript."""
 
-    def __init__(self, address: Address, declares_durable: bool = False) -> None:
-        self.address = address
-        self.declares_durable = declares_durable
+    def __init__(self, broker: BrokerProcess) -> None:
+        self.broker = broker
         # A scenario stops after this silence of the broker.
         self.silence_s = SILENCE_S
         # Scenarios share a broker, which may serve many runs.
@@ -46,10 +45,10 @@ class Lab:
         self._connections.append(connection)
         return connection
 
-    def connect(self, *, capabilities: dict[str, bool] | None = None, **tune: int) -> Connection:
-        """Open a connection of guest to vhost `/`; its opening is not recorded."""
+    def connect(self, *, capabilities: dict[str, bool] | None = None, vhost: str = "/", **tune: int) -> Connection:
+        """Open a connection of guest to a vhost; its opening is not recorded."""
         with self.transcript.muted():
-            return _open(self.dial(), capabilities, **tune)
+            return _open(self.dial(), capabilities, vhost, **tune)
 
     def channel(self) -> Channel:
         """Open a channel on a new connection."""
@@ -78,7 +77,8 @@ class Lab:
         return self._feeder
 
     def _connection(self, label: str) -> Connection:
-        return Connection(self.address, label, self.transcript, self.declares_durable, self.silence_s)
+        address = (self.broker.host, self.broker.port)
+        return Connection(address, label, self.transcript, self.broker.declares_durable, self.silence_s)
 
     def finish(self) -> None:
         """Record the remaining input and close the connections."""
@@ -100,11 +100,13 @@ class Lab:
                 self._feeder.connection.finish()
 
 
-def _open(connection: Connection, capabilities: dict[str, bool] | None = None, **tune: int) -> Connection:
+def _open(
+    connection: Connection, capabilities: dict[str, bool] | None = None, vhost: str = "/", **tune: int
+) -> Connection:
     connection.send_header()
     connection.start_ok(capabilities=capabilities)
     connection.tune_ok(**tune)
-    if connection.open().method is not commands.Connection.OpenOk:
+    if connection.open(vhost).method is not commands.Connection.OpenOk:
         raise Stopped("the connection was refused")
     return connection
 
@@ -125,29 +127,37 @@ class Scenario:
         return f"{self.area}/{self.name}"
 
 
+Play = Callable[[Lab], None]
 SCENARIOS: dict[str, Scenario] = {}
+# Scenarios that need a configuration of their own, or change the state of the whole broker.
+CONFIGURED: dict[str, Scenario] = {}
 
 
-def scenario(play: Callable[[Lab], None]) -> Callable[[Lab], None]:
+def scenario(play: Play) -> Play:
     """Register a function whose name is the sentence of the behaviour."""
-    return _register(play, is_slow=False)
+    return _register(play, SCENARIOS)
 
 
-def slow_scenario(play: Callable[[Lab], None]) -> Callable[[Lab], None]:
+def slow_scenario(play: Play) -> Play:
     """Register a function that waits for seconds."""
-    return _register(play, is_slow=True)
+    return _register(play, SCENARIOS, is_slow=True)
 
 
-def _register(play: Callable[[Lab], None], *, is_slow: bool) -> Callable[[Lab], None]:
+def configured_scenario(play: Play) -> Play:
+    """Register a function of `compat/configured`, where its module has a configuration."""
+    return _register(play, CONFIGURED)
+
+
+def _register(play: Play, registry: dict[str, Scenario], *, is_slow: bool = False) -> Play:
     name = play.__name__
-    assert name not in SCENARIOS, f"two scenarios are called {name}"
-    SCENARIOS[name] = Scenario(name, play.__module__.rpartition(".")[2], play, is_slow)
+    assert name not in registry, f"two scenarios are called {name}"
+    registry[name] = Scenario(name, play.__module__.rpartition(".")[2], play, is_slow)
     return play
 
 
-def run(scenario: Scenario, address: Address, declares_durable: bool = False) -> str:
+def run(scenario: Scenario, broker: BrokerProcess) -> str:
     """Play a scenario against one broker and return the transcript."""
-    lab = Lab(address, declares_durable)
+    lab = Lab(broker)
     try:
         scenario.play(lab)
         lab.finish()

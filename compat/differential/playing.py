@@ -17,8 +17,7 @@ class Playing(Mapping[str, list[str]]):
     """
 
     def __init__(self, broker: BrokerProcess, scenarios: Iterable[Scenario]) -> None:
-        self._address = (broker.host, broker.port)
-        self._declares_durable = broker.declares_durable
+        self._broker = broker
         self._scenarios = {scenario.question: scenario for scenario in scenarios}
         slow = [scenario for scenario in self._scenarios.values() if scenario.is_slow]
         self._threads = ThreadPoolExecutor(max_workers=100)
@@ -38,7 +37,7 @@ class Playing(Mapping[str, list[str]]):
         return transcript.splitlines()
 
     def _run(self, scenario: Scenario) -> str:
-        return run(scenario, self._address, self._declares_durable)
+        return run(scenario, self._broker)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scenarios)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
@@ -25,6 +26,10 @@ _SERVER_PROPERTY = re.compile(r"\b(cluster_name|copyright|information|platform|v
 _MECHANISMS = re.compile(r"\bmechanisms='([^']*)'")
 # The time of a death in x-death.
 _TIME_OF_DEATH = re.compile(r"\btime: T\d{10}\b")
+# The time of a publish in seconds, and in ms, where the broker notes it.
+_TIMESTAMP = re.compile(r"(?<=\btimestamp=)(\d{10})\b|(?<=\btimestamp_in_ms: l)(\d{10})\d{3}\b")
+_RECENT_S = 3600
+_NODE = re.compile(r"\b(x-routed-by: S)'[^'@]+@[^']+'")
 _ERLANG_PID = re.compile(r"<\d+\.\d+\.\d+>")
 
 
@@ -58,6 +63,7 @@ class Transcript:
         line = _REPLY_TO.sub(self._numbered, line)
         line = _ERLANG_PID.sub("<pid>", line)
         line = _TIME_OF_DEATH.sub("time: T<now>", line)
+        line = _NODE.sub(r"\1<node>", _TIMESTAMP.sub(_recent, line))
         if "connection.start " in line:
             line = _SERVER_PROPERTY.sub(r"\1: S<any>", line)
             line = _MECHANISMS.sub(lambda match: f"mechanisms={{{', '.join(sorted(match[1].split(' ')))}}}", line)
@@ -68,6 +74,11 @@ class Transcript:
         name = match.group()
         kind = "amq.rabbitmq.reply-to" if name.startswith("amq.rabbitmq") else name.split("-")[0]
         return self._generated.setdefault(name, f"{kind}-<{len(self._generated) + 1}>")
+
+
+def _recent(match: re.Match[str]) -> str:
+    """Return a word for a time of this run; other times are chosen by the scenario."""
+    return "<now>" if abs(int(match[1] or match[2]) - time.time()) < _RECENT_S else match[0]
 
 
 def show_method(method: Method) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat.configured.suite import CONFIGURED
 from compat.ctl.suite import CTL
 from compat.definitions.suite import DEFINITIONS
 from compat.differential.suite import WIRE
@@ -16,7 +17,7 @@ from compat.tls.suite import TLS
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        *(WIRE, CTL, DEFINITIONS, RABBITMQ_CONF, TLS),
+        *(WIRE, CONFIGURED, CTL, DEFINITIONS, RABBITMQ_CONF, TLS),
         *(MANAGEMENT, MANAGEMENT_ADMIN, MESSAGE_STATS, PROMETHEUS),
     )
 }

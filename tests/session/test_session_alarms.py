@@ -1,6 +1,6 @@
 """Alarms: a connection is blocked from its next publish on until there is memory and disk again.
 
-Source: rabbit_reader.erl, maybe_block; the same was observed at RabbitMQ 4.0.5 and 4.3.6.
+Source: rabbit_reader.erl, maybe_block; the same was observed at RabbitMQ 3.10.8, 4.0.5 and 4.3.6.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def publisher(lab: Lab, peer: Peer) -> Peer:
 
 @pytest.mark.parametrize(
     ("alarms", "reason"),
-    [(["memory"], "low on memory"), (["disk"], "low on disk"), (["memory", "disk"], "low on memory & disk")],
+    [(["memory"], "low on memory"), (["disk"], "low on disk"), (["memory", "disk"], "low on disk & memory")],
 )
 def test_the_next_publish_blocks_the_connection_with_the_reason_and_waits(
     lab: Lab, publisher: Peer, alarms: list[str], reason: str

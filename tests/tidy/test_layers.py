@@ -81,7 +81,7 @@ LAYERS = {
         PURE,
     ),
     "broker/operations": Layer(
-        {"amqp", "broker"}
+        {"amqp", "settings", "broker"}
         | {f"broker/{name}" for name in ("admin", "peer", "durability", "exchanges", "queues", "clients", "portions")}
         | {"broker/journal_entries"},
         PURE,

@@ -20,6 +20,7 @@ from amqp_broker.amqp.message import (
     parse_expiration,
 )
 from amqp_broker.broker.admin.access import IMPERSONATOR
+from amqp_broker.broker.operations.interceptors import intercept
 from amqp_broker.broker.queues.reply import REPLY_TO
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def publish(
         properties.headers.pop("BCC", None)
     if vhost.broker.profile.normalizes_properties:
         properties = Properties.decode(normal_list(properties, expiration_ms) or properties.encode())
+    if vhost.broker.settings.intercepts:
+        intercept(vhost.broker, properties)
     message = Message.build(Address(exchange_name, routing_key), properties, body)
     if expiration_ms is not None or blind_keys:
         special = SpecialMessage.of(message)

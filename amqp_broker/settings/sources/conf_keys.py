@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from amqp_broker.settings import readers
 from amqp_broker.settings.profiles import DEPRECATED
-from amqp_broker.settings.settings import SETTINGS, Setting, SettingsError
+from amqp_broker.settings.settings import KEEP, OVERWRITE, SETTINGS, Setting, SettingsError
 from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parts
 
 
@@ -131,6 +131,8 @@ _CONVERTERS: Final[dict[str, Callable[[str], str]]] = {
     "log.console.formatter": formatter,
     "log.file.formatter": formatter,
     "default_queue_type": queue_type,
+    "message_interceptors.incoming.set_header_timestamp.overwrite": chosen(true=OVERWRITE, false=KEEP),
+    "message_interceptors.incoming.set_header_routing_node.overwrite": chosen(true=OVERWRITE, false=KEEP),
     "handshake_timeout": timeout,
 }
 

@@ -96,6 +96,14 @@ def only(text: str) -> dict[str, Any]:
             {"log_file": "rabbit.log", "log_dir": "/d", "log_file_level": "warning"},
         ),
         ("default_queue_type = quorum", {"default_queue_type": "quorum"}),
+        (
+            "message_interceptors.incoming.set_header_timestamp.overwrite = true",
+            {"publish_time_header": "overwrite"},
+        ),
+        (
+            "message_interceptors.incoming.set_header_routing_node.overwrite = false",
+            {"publish_node_header": "keep"},
+        ),
         ("default_queue_type = rabbit_quorum_queue", {"default_queue_type": "quorum"}),
         ("connection_max = infinity", {"connection_max": None}),
         ("connection_max = 3", {"connection_max": 3}),

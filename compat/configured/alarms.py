@@ -1,0 +1,256 @@
+"""Alarms: a connection is blocked at its next publish, until the last alarm is cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pamqp import commands
+from pamqp.commands import Basic, Confirm, Queue, Tx
+
+from compat.brokers import AmqpBroker
+from compat.configured.area import Area
+from compat.configured.evaluator import evaluate
+from compat.definitions.suite import api_of
+from compat.differential.lab import Lab, configured_scenario
+from compat.differential.scenario_channel import Channel
+from compat.oracles.rabbitmq import RabbitMQ
+
+AREA = Area("alarms")
+
+
+def _set_alarm(lab: Lab, resource: str, is_on: bool) -> None:
+    """Set or clear an alarm as test suites do; amqp-broker evaluates the expression by this request."""
+    lab.transcript.record(f"lab> {'sets' if is_on else 'clears'} the {resource} alarm")
+    if isinstance(lab.broker, AmqpBroker):
+        api_of(lab.broker).ask("PUT" if is_on else "DELETE", f"/_broker/alarms/{resource}")
+        return
+    limit = f"{{resource_limit, {resource}, node()}}"
+    expression = f"set_alarm({{{limit}, []}})" if is_on else f"clear_alarm({limit})"
+    assert isinstance(lab.broker, RabbitMQ)
+    # The second call is answered when all connections have been notified.
+    evaluate(lab.broker, f"rabbit_alarm:{expression}, rabbit_alarm:get_alarms().")
+
+
+@contextmanager
+def _alarm(lab: Lab, *resources: str) -> Iterator[None]:
+    """Set alarms, and clear them whatever happens: all scenarios share the broker."""
+    for resource in resources:
+        _set_alarm(lab, resource, True)
+    try:
+        yield
+    finally:
+        for resource in resources:
+            _set_alarm(lab, resource, False)
+
+
+def _blocked(channel: Channel) -> None:
+    channel.connection.expect(commands.Connection.Blocked)
+
+
+def _unblocked(channel: Channel) -> None:
+    channel.connection.expect(commands.Connection.Unblocked)
+
+
+@configured_scenario
+def the_next_publish_blocks_its_connection_until_the_alarm_is_cleared(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    channel.publish(b"1", routing_key=q)
+    channel.sync(q)
+    with _alarm(lab, "memory"):
+        channel.sync(q)
+        channel.publish(b"2", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def an_alarm_of_the_disk_blocks_with_its_own_reason(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _alarm(lab, "disk"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def two_alarms_are_one_reason_and_the_last_to_clear_unblocks(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _alarm(lab, "memory", "disk"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_second_alarm_is_not_announced(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+        _set_alarm(lab, "disk", True)
+    _set_alarm(lab, "disk", False)
+    _unblocked(channel)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_connection_that_consumes_is_not_blocked(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    lab.put(q, b"1", b"2")
+    with _alarm(lab, "memory"):
+        channel.consume(q)
+        for tag in channel.deliveries(2):
+            channel.ack(tag)
+        channel.sync(q)
+        channel.call(Queue.Declare, queue=q, passive=True)
+
+
+@configured_scenario
+def a_publisher_may_get_and_ack_until_its_next_publish(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    channel.publish(b"1", routing_key=q)
+    channel.publish(b"2", routing_key=q)
+    channel.sync(q)
+    with _alarm(lab, "memory"):
+        channel.get(q)
+        channel.ack(1)
+        channel.call(Queue.Purge, queue=q)
+        channel.publish(b"3", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_blocked_connection_still_receives_deliveries(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    channel.consume(q)
+    other = lab.channel()
+    lab.put(q, b"1")
+    channel.expect(Basic.Deliver)
+    with _alarm(lab, "memory"):
+        channel.publish(b"waits", routing_key=q)
+        _blocked(channel)
+        other.call(Queue.Declare, queue=q, passive=True)
+    _unblocked(channel)
+    channel.expect(Basic.Deliver)
+
+
+@configured_scenario
+def all_that_follows_a_blocked_publish_waits_with_it(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    other = lab.channel()
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+        channel.publish(b"2", routing_key=q)
+        channel.send(Queue.Purge, queue=q)
+        channel.publish(b"3", routing_key=q)
+        other.call(Queue.Declare, queue=q, passive=True)
+    _unblocked(channel)
+    channel.expect(Queue.PurgeOk)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_connection_that_opens_during_an_alarm_is_blocked_when_it_publishes(lab: Lab) -> None:
+    q = lab.queue()
+    with _alarm(lab, "memory"):
+        channel = lab.channel()
+        channel.call(Queue.Declare, queue=q, passive=True)
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def an_alarm_between_two_publishes_is_not_noticed(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    channel.publish(b"1", routing_key=q)
+    channel.sync(q)
+    with _alarm(lab, "memory"):
+        channel.sync(q)
+    channel.publish(b"2", routing_key=q)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_client_without_the_capability_is_blocked_without_a_word(lab: Lab) -> None:
+    channel, q = lab.connect(capabilities={"basic.nack": True}).channel(), lab.queue()
+    other = lab.channel()
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", routing_key=q)
+        other.sync(q)
+        other.call(Queue.Declare, queue=q, passive=True)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_confirm_comes_after_the_alarm(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    channel.call(Confirm.Select)
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.expect(Basic.Ack)
+
+
+@configured_scenario
+def a_transaction_is_blocked_at_its_publish(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    channel.call(Tx.Select)
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+    _unblocked(channel)
+    channel.call(Tx.Commit)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_publish_to_no_exchange_is_blocked_before_it_is_refused(lab: Lab) -> None:
+    channel = lab.channel()
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", exchange="missing", routing_key="x")
+        _blocked(channel)
+    _unblocked(channel)
+    channel.expect(commands.Channel.Close)
+
+
+@configured_scenario
+def one_channel_blocks_all_of_its_connection(lab: Lab) -> None:
+    connection, q = lab.connect(), lab.queue()
+    publishing, other = connection.channel(), connection.channel()
+    with _alarm(lab, "memory"):
+        publishing.publish(b"1", routing_key=q)
+        _blocked(publishing)
+        other.send(Basic.Qos, prefetch_count=1)
+    _unblocked(publishing)
+    other.expect(Basic.QosOk)
+
+
+@configured_scenario
+def a_blocked_connection_closes_after_the_alarm(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _alarm(lab, "memory"):
+        channel.publish(b"1", routing_key=q)
+        _blocked(channel)
+        channel.connection.send(commands.Connection.Close, reply_code=200, reply_text="bye")
+    _unblocked(channel)
+    channel.connection.expect(commands.Connection.CloseOk)
+    other = lab.channel()
+    other.sync(q)
+    other.drain(q)

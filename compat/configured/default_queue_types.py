@@ -1,0 +1,132 @@
+"""Default types of queues: that of the node is quorum, some vhosts have others.
+
+RabbitMQ notes the default of the node in each vhost that it creates, so each scenario creates its own.
+"""
+
+from __future__ import annotations
+
+from pamqp.commands import Queue
+
+from compat.brokers import AmqpBroker
+from compat.configured.area import Area
+from compat.definitions.suite import api_of
+from compat.differential.lab import Lab, configured_scenario
+from compat.differential.scenario_channel import Channel
+from compat.oracles.rabbitmq import RabbitMQ
+
+AREA = Area("default_queue_types", ("default_queue_type = quorum",), since=(4, 0))
+QUORUM = {"x-queue-type": "quorum"}
+
+
+def _in_vhost(lab: Lab, queue_type: str = "") -> Channel:
+    """Return a channel in a new vhost with this default type."""
+    vhost = lab.name("vhost")
+    assert isinstance(lab.broker, (AmqpBroker, RabbitMQ))
+    # Its creator has all permissions.
+    answer = api_of(lab.broker).ask(
+        "PUT", f"/api/vhosts/{vhost}", {"default_queue_type": queue_type} if queue_type else {}
+    )
+    assert answer.is_ok
+    return lab.connect(vhost=vhost).channel()
+
+
+def _shows_its_type(channel: Channel, q: str) -> None:
+    """Declare a queue again with a type that no queue has, so that the refusal names its type."""
+    channel.call(Queue.Declare, queue=q, durable=True, arguments={"x-queue-type": "stream", "x-max-age": "1D"})
+
+
+@configured_scenario
+def a_queue_without_a_type_is_a_quorum_queue(lab: Lab) -> None:
+    channel, q = _in_vhost(lab), lab.name("q")
+    channel.declare(q, durable=True)
+    channel.publish(b"1", routing_key=q)
+    channel.sync(q)
+    channel.get(q)
+    channel.reject(1)
+    channel.sync(q)
+    channel.get(q)
+    channel.ack(2)
+    channel.sync(q)
+    channel.declare(q, durable=True, arguments=QUORUM)
+    channel.declare(q, durable=True)
+    channel.call(Queue.Declare, queue=q, durable=True, arguments={"x-queue-type": "classic"})
+
+
+@configured_scenario
+def a_queue_may_have_another_type_than_the_default(lab: Lab) -> None:
+    channel, q = _in_vhost(lab), lab.name("q")
+    channel.declare(q, durable=True, arguments={"x-queue-type": "classic"})
+    channel.declare(q, passive=True)
+    channel.call(Queue.Declare, queue=q, durable=True)
+
+
+@configured_scenario
+def an_exclusive_queue_is_classic_whatever_the_default_is(lab: Lab) -> None:
+    channel, q = _in_vhost(lab), lab.name("q")
+    channel.declare(q, exclusive=True)
+    channel.call(Queue.Declare, queue=q, exclusive=True, arguments=QUORUM)
+
+
+@configured_scenario
+def a_transient_exclusive_queue_with_a_priority_is_classic(lab: Lab) -> None:
+    channel, q = _in_vhost(lab), lab.name("q")
+    channel.declare(q, exclusive=True, arguments={"x-max-priority": 5})
+
+
+@configured_scenario
+def an_argument_of_classic_queues_is_refused_by_the_default_type(lab: Lab) -> None:
+    _in_vhost(lab).call(Queue.Declare, queue=lab.name("q"), durable=True, arguments={"x-max-priority": 5})
+
+
+@configured_scenario
+def an_auto_delete_queue_cannot_have_the_default_type(lab: Lab) -> None:
+    channel, q = _in_vhost(lab), lab.name("q")
+    channel.call(Queue.Declare, queue=q, durable=True, auto_delete=True)
+    _shows_its_type(channel, q)
+
+
+@configured_scenario
+def a_server_named_queue_cannot_have_the_default_type(lab: Lab) -> None:
+    _in_vhost(lab).call(Queue.Declare, queue="", durable=True)
+
+
+@configured_scenario
+def a_server_named_exclusive_queue_is_classic(lab: Lab) -> None:
+    channel = _in_vhost(lab)
+    q = channel.declare(exclusive=True)
+    channel.echo(q, b"1")
+
+
+@configured_scenario
+def a_new_vhost_has_the_default_of_the_node(lab: Lab) -> None:
+    channel, q = _in_vhost(lab), lab.name("q")
+    channel.declare(q, durable=True)
+    _shows_its_type(channel, q)
+
+
+@configured_scenario
+def the_default_of_a_vhost_precedes_that_of_the_node(lab: Lab) -> None:
+    channel, q = _in_vhost(lab, "classic"), lab.name("q")
+    channel.declare(q, durable=True)
+    _shows_its_type(channel, q)
+
+
+@configured_scenario
+def a_vhost_may_have_streams_by_default(lab: Lab) -> None:
+    channel, q = _in_vhost(lab, "stream"), lab.name("q")
+    channel.declare(q, durable=True, arguments={"x-max-age": "1h"})
+    channel.get(q)
+
+
+@configured_scenario
+def a_dead_letter_from_the_default_type_has_its_count(lab: Lab) -> None:
+    channel, q, dead = _in_vhost(lab), lab.name("q"), lab.name("dead")
+    channel.declare(dead, durable=True)
+    channel.declare(q, durable=True, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead})
+    consumer = channel.connection.channel()
+    consumer.consume(dead)
+    channel.publish(b"1", routing_key=q)
+    channel.sync(q)
+    channel.get(q)
+    channel.reject(1, requeue=False)
+    consumer.deliveries(1)

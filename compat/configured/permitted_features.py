@@ -1,0 +1,56 @@
+"""Deprecated features that an administrator permits."""
+
+from __future__ import annotations
+
+from pamqp.commands import Basic, Queue
+
+from compat.configured.area import Area
+from compat.differential.lab import Lab, configured_scenario
+
+AREA = Area(
+    "permitted_features",
+    (
+        "deprecated_features.permit.transient_nonexcl_queues = true",
+        "deprecated_features.permit.global_qos = true",
+        "deprecated_features.permit.queue_master_locator = true",
+    ),
+    since=(4, 0),
+)
+
+
+@configured_scenario
+def a_permitted_transient_queue(lab: Lab) -> None:
+    channel = lab.channel()
+    channel.call(Queue.Declare, queue=lab.name("q"), durable=False, auto_delete=True)
+
+
+@configured_scenario
+def a_permitted_global_prefetch(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue(durable=True)
+    lab.put(q, b"1", b"2", b"3", b"4", b"5")
+    channel.call(Basic.Qos, prefetch_count=2, global_=True)
+    channel.consume(q, "one")
+    channel.consume(q, "two")
+    channel.sync(q)
+    channel.sync(q)
+
+
+@configured_scenario
+def a_permitted_master_locator(lab: Lab) -> None:
+    channel = lab.channel()
+    channel.call(Queue.Declare, queue=lab.name("q"), durable=True, arguments={"x-queue-master-locator": "client-local"})
+
+
+@configured_scenario
+def a_permitted_transient_queue_works(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.name("q")
+    channel.call(Queue.Declare, queue=q, durable=False)
+    channel.echo(q, b"1")
+    channel.call(Queue.Declare, queue=q, durable=True)
+
+
+@configured_scenario
+def a_permitted_server_named_transient_queue(lab: Lab) -> None:
+    channel = lab.channel()
+    q = channel.call(Queue.Declare, durable=False, auto_delete=True)["queue"]
+    channel.echo(q, b"1")
