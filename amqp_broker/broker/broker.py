@@ -22,7 +22,7 @@ from amqp_broker.broker.durability.journal import Journal, NullJournal
 from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
-from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.classic import FREED_MAX, ClassicQueue
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import dead_letter
 from amqp_broker.broker.runtime_parameters import Component, GlobalParameters
@@ -51,8 +51,8 @@ FIRST_CONNECTION: Final = 2
 class Broker:
     """The state of a node.
 
-    `undrained` has a call for each backlog that waits for its next drain batch: the ready messages of a queue, or the
-    due messages of a delayed exchange.
+    `undrained` has a call for each backlog that waits for its next batch: the ready messages of a queue, the due
+    messages of a delayed exchange, or purged messages that are still to be freed.
     """
 
     def __init__(self, settings: Settings, entropy: Callable[[int], bytes], journal: Journal | None = None) -> None:
@@ -321,6 +321,17 @@ class Broker:
         kept.on_routed(kept, is_done)
 
     # Backlogs
+
+    def free_later(self, messages: deque[Message]) -> None:
+        """Free messages that no queue has any more in batches, between which the sockets are served."""
+
+        def free_next_batch() -> None:
+            for _ in range(min(FREED_MAX, len(messages))):
+                messages.popleft()
+            if messages:
+                self.undrained.append(free_next_batch)
+
+        self.undrained.append(free_next_batch)
 
     def drain_on(self) -> bool:
         """Handle the next batch of each backlog; return whether any is left."""

@@ -33,6 +33,8 @@ STATE: Final = struct.Struct(">QQQQ")
 # Octets that are put without a pause, plus RECORD_BYTES per record: below 2 ms of work.
 SLICE_BYTES: Final = 768 * 1024
 RECORD_BYTES: Final = 1024
+# Changes of objects that are written without a pause.
+DEFINITIONS_MAX: Final = 200
 # Discarded positions that are deleted per batch.
 GARBAGE_BATCH: Final = SLICE_BYTES // RECORD_BYTES
 # Key of a definition's names in its table.
@@ -139,15 +141,10 @@ class LmdbJournal(Journal):
         if self._next_range != self._safe_range:
             txn.put(b"next_range", NUMBER.pack(self._next_range), db=self._meta)
             self._writing_range = self._next_range
-        for key, value in batch.definitions.items():
-            if value is None:
-                txn.delete(encode_key(key), db=self._definitions)
-            else:
-                table = fields.encode_table({**value, NAMES: list(key)})
-                txn.put(encode_key(key), table, db=self._definitions)
         # In the first slice, because their states change afterwards.
         for log, taken in batch.logs:
             self._write_log(txn, log, taken)
+        yield from self._write_definitions(txn, batch.definitions)
         self._slice_bytes = SLICE_BYTES
         for buffer, removes in batch.buffers:
             yield from self._write_buffer(txn, buffer, removes)
@@ -157,6 +154,19 @@ class LmdbJournal(Journal):
         if self._has_garbage:
             yield
             self._collect_garbage(txn)
+
+    def _write_definitions(
+        self, txn: lmdb.Transaction, definitions: dict[DefinitionKey, dict[str, Any] | None]
+    ) -> Iterator[None]:
+        """Write changes of objects; yield after each slice."""
+        for count, (key, value) in enumerate(definitions.items(), 1):
+            if value is None:
+                txn.delete(encode_key(key), db=self._definitions)
+            else:
+                table = fields.encode_table({**value, NAMES: list(key)})
+                txn.put(encode_key(key), table, db=self._definitions)
+            if count % DEFINITIONS_MAX == 0:
+                yield
 
     def on_committed(self) -> None:
         super().on_committed()

@@ -10,7 +10,7 @@ import pytest
 from amqp_broker.broker.durability.journal import RangeState
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store.environment import Environment
-from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.journal import DEFINITIONS_MAX, LmdbJournal
 from tests.broker_parts import new_message
 
 
@@ -42,6 +42,19 @@ def test_a_small_batch_is_one_slice_and_a_large_one_several(environment: Environ
     fill(buffer, 2000)
     assert write(environment, journal) > 2
     assert len(journal.read(buffer.id, 0, 1 << 30)) == 2010
+
+
+def test_many_definitions_are_written_in_slices(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    names = [str(number) for number in range(2 * DEFINITIONS_MAX)]
+    for name in names:
+        journal.define(("queue", "/", name), {})
+    assert write(environment, journal) == 3
+    assert sorted(key[2] for key, _ in journal.definitions_of("queue")) == sorted(names)
+    for name in names:
+        journal.undefine(("queue", "/", name))
+    assert write(environment, journal) == 3
+    assert list(journal.definitions_of("queue")) == []
 
 
 def test_a_backlog_of_one_queue_fills_its_pages(environment: Environment) -> None:

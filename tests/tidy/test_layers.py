@@ -118,7 +118,8 @@ LAYERS = {
         MANAGEMENT,
     ),
     "management/metrics": Layer(
-        {"broker/counters", "broker/queues", "broker/clients", "broker", "management/http", "management/node"},
+        {f"broker/{name}" for name in ("counters", "queues", "clients", "portions")}
+        | {"broker", "management/http", "management/node"},
         MANAGEMENT,
     ),
     "management/api": Layer(

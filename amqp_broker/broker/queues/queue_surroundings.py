@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Protocol
 
@@ -109,6 +110,10 @@ class QueueBroker(Protocol):
 
     @property
     def undrained(self) -> list[Callable[[], None]]: ...
+
+    def free_later(self, messages: deque[Message]) -> None:
+        """Free messages that no queue has any more in batches, between which the sockets are served."""
+        ...
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
         """Dead-letter a message that a queue has given up. The queue hears of a kept one by `on_routed`."""

@@ -79,9 +79,13 @@ def headers_of(body: object) -> dict[str, str]:
 def encoded(value: Any) -> Steps[Answer]:
     """Return the answer for the value or the Answer of a handler, its value encoded in steps."""
     answer = value if isinstance(value, Answer) else Answer(200, value)
-    if answer.value is None or isinstance(answer.value, bytes):
+    value = answer.value
+    if value is None:
         return answer
-    parts = yield from json.encoded(answer.value)
+    if isinstance(value, bytes):
+        parts = [value[start : start + BLOCK_BYTES] for start in range(0, len(value), BLOCK_BYTES)]
+    else:
+        parts = yield from json.encoded(value)
     body = LongBody(parts)
     return answer._replace(value=body if body.size > BLOCK_BYTES else b"".join(parts))
 

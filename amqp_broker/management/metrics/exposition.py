@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.auth import PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints
@@ -32,39 +33,41 @@ DETAILED_PREFIX: Final = "rabbitmq_detailed_"
 CLUSTER_PREFIX: Final = "rabbitmq_cluster_"
 
 
-def summed(request: Request) -> str:
+def summed(request: Request) -> Steps[str]:
     """Return all families, with the numbers of objects summed up."""
     scope = _scope(request, "aggregated")
     node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
-    return _text(node, _sums(scope), _all("", PROCESS_FAMILIES, scope), _identity(scope))
+    return (yield from _text(node, _sums(scope), _all("", PROCESS_FAMILIES, scope), _identity(scope)))
 
 
-def per_object(request: Request) -> str:
+def per_object(request: Request) -> Steps[str]:
     """Return all families, with the numbers of each object."""
     scope = _scope(request, "per-object")
     node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
     objects = _all(PREFIX, (*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), scope)
-    return _text(node, objects, _all("", PROCESS_FAMILIES, scope), _identity(scope))
+    return (yield from _text(node, objects, _all("", PROCESS_FAMILIES, scope), _identity(scope)))
 
 
-def memory_breakdown(request: Request) -> str:
+def memory_breakdown(request: Request) -> Steps[str]:
     """Return the use of memory by category."""
     scope = _scope(request, "memory-breakdown")
-    return _text(_all(PREFIX, MEMORY_FAMILIES, scope), _identity(scope))
+    return (yield from _text(_all(PREFIX, MEMORY_FAMILIES, scope), _identity(scope)))
 
 
-def detailed(request: Request, names: Collection[str], vhosts: Collection[str] | None) -> str:
+def detailed(request: Request, names: Collection[str], vhosts: Collection[str] | None) -> Steps[str]:
     """Return the families with these names, with the numbers of each object in some vhosts or in all."""
     scope = _scope(request, "detailed", vhosts)
     objects, node, cluster = (
         [family for family in families if family.name in names]
         for families in ((*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), NODE_FAMILIES, CLUSTER_FAMILIES)
     )
-    return _text(
-        _all(DETAILED_PREFIX, objects, scope),
-        _all(DETAILED_PREFIX, node, scope),
-        _all(CLUSTER_PREFIX, cluster, scope),
-        _identity(scope),
+    return (
+        yield from _text(
+            _all(DETAILED_PREFIX, objects, scope),
+            _all(DETAILED_PREFIX, node, scope),
+            _all(CLUSTER_PREFIX, cluster, scope),
+            _identity(scope),
+        )
     )
 
 
@@ -73,8 +76,13 @@ def _scope(request: Request, endpoint: str, vhosts: Collection[str] | None = Non
     return Scope(request.broker, request.node, vhosts, endpoint)
 
 
-def _text(*parts: Iterable[str]) -> str:
-    return "\n".join(line for part in parts for line in part) + "\n"
+def _text(*parts: Iterable[str]) -> Steps[str]:
+    lines = []
+    for part in parts:
+        for line in part:
+            lines.append(line)
+            yield
+    return "\n".join(lines) + "\n"
 
 
 def _identity(scope: Scope) -> Iterator[str]:
@@ -130,25 +138,25 @@ def _answer(text: str) -> Answer:
     return Answer(200, text.encode(), {"Content-Type": CONTENT_TYPE})
 
 
-def get_summed(request: Request) -> Answer:
+def get_summed(request: Request) -> Steps[Answer]:
     """Return each metric summed up over its objects."""
-    return _answer(summed(request))
+    return _answer((yield from summed(request)))
 
 
-def get_per_object(request: Request) -> Answer:
+def get_per_object(request: Request) -> Steps[Answer]:
     """Return each metric for each object."""
-    return _answer(per_object(request))
+    return _answer((yield from per_object(request)))
 
 
-def get_memory_breakdown(request: Request) -> Answer:
+def get_memory_breakdown(request: Request) -> Steps[Answer]:
     """Return the use of memory by category."""
-    return _answer(memory_breakdown(request))
+    return _answer((yield from memory_breakdown(request)))
 
 
-def get_detailed(request: Request) -> Answer:
+def get_detailed(request: Request) -> Steps[Answer]:
     """Return chosen families for each object, of some vhosts or of all."""
     vhosts = request.all_of("vhost")
-    return _answer(detailed(request, request.all_of("family"), vhosts or None))
+    return _answer((yield from detailed(request, request.all_of("family"), vhosts or None)))
 
 
 def endpoints(is_per_object: bool) -> Endpoints:

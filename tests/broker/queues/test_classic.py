@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from tests.broker_parts import CollectingConsumer, new_queue, pulled, push
+import sys
+
+from amqp_broker.broker.queues.classic import FREED_MAX
+from tests.broker_parts import CollectingConsumer, broker_of, new_message, new_queue, pulled, push
 
 
 def test_messages_are_pulled_in_the_order_of_their_arrival() -> None:
@@ -50,3 +53,28 @@ def test_a_new_message_waits_behind_a_requeued_one() -> None:
     collector.give_back()
     push(queue, b"b")
     assert CollectingConsumer(queue).start().bodies == [b"a", b"b"]
+
+
+def test_many_purged_messages_are_gone_at_once_and_freed_in_batches() -> None:
+    queue, message = new_queue(), new_message(b"m")
+    for _ in range(3 * FREED_MAX):
+        queue.push(message)
+    before = sys.getrefcount(message)
+    assert queue.purge() == 3 * FREED_MAX
+    assert queue.ready_count == 0
+    left = [before - sys.getrefcount(message)]
+    while broker_of(queue).drain_on():
+        left.append(before - sys.getrefcount(message))
+    left.append(before - sys.getrefcount(message))
+    assert left == [0, FREED_MAX, 2 * FREED_MAX, 3 * FREED_MAX]
+
+
+def test_messages_that_come_after_a_purge_stay() -> None:
+    queue = new_queue()
+    for _ in range(FREED_MAX + 1):
+        push(queue, b"m")
+    queue.purge()
+    push(queue, b"new")
+    while broker_of(queue).drain_on():
+        pass
+    assert [body for body, _, _ in pulled(queue)] == [b"new"]

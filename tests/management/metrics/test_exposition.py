@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from pamqp import commands
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import QueueDeclaration
+from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition, node_metrics, object_metrics
 from tests.management.asking import Desk, declared_anew
@@ -44,7 +44,8 @@ def busy() -> Desk:
     return desk
 
 
-def body(answer: Any) -> bytes:
+def body(steps: Steps[Answer]) -> bytes:
+    answer = finished(steps)
     assert answer.headers["Content-Type"] == exposition.CONTENT_TYPE
     octets: bytes = answer.value
     return octets
@@ -212,3 +213,15 @@ def test_a_deleted_exchange_has_no_line() -> None:
         count for (name, _), count in found.items() if name == "rabbitmq_detailed_queue_messages_published_total"
     ]
     assert count == 1
+
+
+def test_queues_come_and_go_during_a_scrape() -> None:
+    desk = busy()
+    steps = exposition.get_per_object(request(desk))
+    for _ in range(100):
+        next(steps)
+    vhost = desk.broker.vhosts["/"]
+    vhost.remove_queue(vhost.queues["other"])
+    vhost.declare_queue(QueueDeclaration("new", {}, is_durable=True))
+    names = {label for _, labels in samples(body(steps)) for key, label in labels if key == "queue"}
+    assert {'q"\\\n'} <= names <= {'q"\\\n', "other", "new"}
