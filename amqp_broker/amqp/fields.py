@@ -13,10 +13,11 @@ Source: RabbitMQ, "AMQP 0-9-1 Errata", section 3 (its letters differ from the sp
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-# Levels of nesting beyond which a table is refused, to protect the stack. Real tables have two or three.
-DEPTH_MAX: Final = 64
+from amqp_broker.amqp import nested
+
 # Names in the log are cut beyond this.
 SHOWN_CHARACTERS_MAX: Final = 1000
 
@@ -60,6 +61,7 @@ class Decimal(NamedTuple):
 
 Value: TypeAlias = "bool | int | float | str | bytes | Decimal | list[Any] | dict[str, Any] | None"
 Table: TypeAlias = "dict[str, Any]"
+Block: TypeAlias = "dict[str, Any] | list[Any]"
 
 # letter -> (Python type, struct format, RabbitMQ's name)
 _NUMBERS: Final[dict[int, tuple[Any, struct.Struct]]] = {
@@ -100,6 +102,11 @@ _ENCODERS: Final[dict[type, tuple[bytes, struct.Struct]]] = {
 }
 _LENGTH: Final = struct.Struct(">I")
 _DECIMAL: Final = struct.Struct(">BI")
+_NO_LENGTH: Final = bytes(4)
+_EMPTY_TABLE: Final = b"F" + _NO_LENGTH
+_EMPTY_ARRAY: Final = b"A" + _NO_LENGTH
+_LONG_STRING: Final = ord("S")
+_BLOCKS: Final[dict[int, type[Any]]] = {ord("F"): dict, ord("A"): list}
 
 
 class MalformedTable(ValueError):
@@ -127,10 +134,8 @@ def erlang_term(value: Value | bytes) -> str:
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return f"{{{value.scale},{value.unscaled}}}"
-    if isinstance(value, dict):
-        return f"[{','.join(f'{{{erlang_term(key)},{typed_term(item)}}}' for key, item in value.items())}]"
-    if isinstance(value, list):
-        return f"[{','.join(f'{{{typed_term(item)}}}' for item in value)}]"
+    if isinstance(value, (dict, list)):
+        return nested.joined(value, _parts_of_term)
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogateescape")
     if not isinstance(value, bytes):
@@ -139,6 +144,20 @@ def erlang_term(value: Value | bytes) -> str:
         escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}
         return '<<"' + "".join(escapes.get(octet, chr(octet)) for octet in value) + '">>'
     return f"<<{','.join(map(str, value))}>>"
+
+
+def _parts_of_term(block: Any) -> Iterator[Any]:
+    keys = [f"{erlang_term(key)}," for key in block] if isinstance(block, dict) else [""] * len(block)
+    yield "["
+    for number, (key, item) in enumerate(zip(keys, _items(block), strict=True)):
+        yield f"{',' if number else ''}{{{key}{type_name(item)},"
+        yield item if isinstance(item, (dict, list)) else erlang_term(item)
+        yield "}"
+    yield "]"
+
+
+def _items(block: Any) -> Iterable[Any]:
+    return block.values() if isinstance(block, dict) else block
 
 
 def erlang_string(text: str) -> str:
@@ -163,11 +182,19 @@ def json_term(value: object) -> str:
     """Return a value from JSON as Erlang prints it in RabbitMQ's texts."""
     if value is None:
         return "null"
-    if isinstance(value, (list, tuple)):
-        return f"[{','.join(map(json_term, value))}]"
-    if isinstance(value, dict):
-        return f"#{{{','.join(f'{json_term(key)} => {json_term(item)}' for key, item in value.items())}}}"
+    if isinstance(value, (list, tuple, dict)):
+        return nested.joined(value, _parts_of_json_term)
     return erlang_term(value) if isinstance(value, (str, int, float)) else str(value)
+
+
+def _parts_of_json_term(block: Any) -> Iterator[Any]:
+    is_map = isinstance(block, dict)
+    keys = [f"{json_term(key)} => " for key in block] if is_map else [""] * len(block)
+    yield "#{" if is_map else "["
+    for number, (key, item) in enumerate(zip(keys, _items(block), strict=True)):
+        yield f"{',' if number else ''}{key}"
+        yield item if isinstance(item, (list, tuple, dict)) else json_term(item)
+    yield "}" if is_map else "]"
 
 
 def is_integer(value: Value) -> bool:
@@ -181,42 +208,65 @@ def decode_table(data: bytes, offset: int = 0) -> tuple[Table, int]:
     Of a duplicate key the first value counts, as in RabbitMQ's lookups. Raise MalformedTable.
     """
     try:
-        return _decode_table(data, offset, 0)
+        return _decode_table(data, offset)
     except (struct.error, IndexError, OverflowError) as error:
         raise MalformedTable(f"truncated field table: {error}") from None
 
 
-def _decode_table(data: bytes, offset: int, depth: int) -> tuple[Table, int]:
-    end = _end_of_block(data, offset, depth)
+def _decode_table(data: bytes, offset: int) -> tuple[Table, int]:
+    end_of_table = end = _end_of_block(data, offset)
     offset += 4
     table: Table = {}
     repeated: Table = {}
-    while offset < end:
-        key_end = offset + 1 + data[offset]
-        key = data[offset + 1 : key_end].decode("utf-8", "surrogateescape")
-        value, offset = _decode_value(data, key_end, depth)
-        if key in table:
-            repeated[key] = value
-        else:
-            table[key] = value
-    if offset != end:
-        raise MalformedTable("a field table's entries do not fill its length")
-    if repeated and not depth:
-        table = RepeatedKeys(table, {**table, **repeated})
-    return table, end
+    block: Any = table
+    is_table = True
+    # The blocks around the one that is being read: each, whether it is a table, and its end.
+    stack: list[tuple[Any, bool, int]] = []
+    while True:
+        while offset < end:
+            if is_table:
+                key_end = offset + 1 + data[offset]
+                key = data[offset + 1 : key_end].decode("utf-8", "surrogateescape")
+                offset = key_end
+            value: Any
+            inner: type[Any] | None = None
+            if data[offset] == _LONG_STRING:
+                # Most values are.
+                end_of_value = _end_of_block(data, offset + 1)
+                value = data[offset + 5 : end_of_value].decode("utf-8", "surrogateescape")
+                offset = end_of_value
+            elif (inner := _BLOCKS.get(data[offset])) is None:
+                value, offset = _decode_value(data, offset)
+            else:
+                value = inner()
+            if not is_table:
+                block.append(value)
+            elif key not in block:
+                block[key] = value
+            elif block is table:
+                repeated[key] = value
+            if inner is not None:
+                stack.append((block, is_table, end))
+                block, is_table, end = value, inner is dict, _end_of_block(data, offset + 1)
+                offset += 5
+        if offset != end:
+            parts = "a field table's entries" if is_table else "an array's values"
+            raise MalformedTable(f"{parts} do not fill its length")
+        if not stack:
+            return (RepeatedKeys(table, {**table, **repeated}) if repeated else table), end_of_table
+        block, is_table, end = stack.pop()
 
 
-def _end_of_block(data: bytes, offset: int, depth: int) -> int:
+def _end_of_block(data: bytes, offset: int) -> int:
     (length,) = _LENGTH.unpack_from(data, offset)
     end: int = offset + 4 + length
     if end > len(data):
         raise MalformedTable("a length reaches beyond the data")
-    if depth > DEPTH_MAX:
-        raise MalformedTable(f"tables are nested deeper than {DEPTH_MAX} levels")
     return end
 
 
-def _decode_value(data: bytes, offset: int, depth: int) -> tuple[Value, int]:
+def _decode_value(data: bytes, offset: int) -> tuple[Any, int]:
+    """Return the value at `offset`, which is no string and no block, and the offset behind it."""
     letter = data[offset]
     offset += 1
     number = _NUMBERS.get(letter)
@@ -225,15 +275,8 @@ def _decode_value(data: bytes, offset: int, depth: int) -> tuple[Value, int]:
         (value,) = packer.unpack_from(data, offset)
         return (value if type(value) is kind else kind(value)), offset + packer.size
     match letter:
-        case 0x53:  # S
-            end = _end_of_block(data, offset, depth)
-            return data[offset + 4 : end].decode("utf-8", "surrogateescape"), end
-        case 0x46:  # F
-            return _decode_table(data, offset, depth + 1)
-        case 0x41:  # A
-            return _decode_array(data, offset, depth + 1)
         case 0x78:  # x
-            end = _end_of_block(data, offset, depth)
+            end = _end_of_block(data, offset)
             return data[offset + 4 : end], end
         case 0x56:  # V
             return None, offset
@@ -242,30 +285,43 @@ def _decode_value(data: bytes, offset: int, depth: int) -> tuple[Value, int]:
     raise MalformedTable(f"unknown field type {chr(letter)!r}")
 
 
-def _decode_array(data: bytes, offset: int, depth: int) -> tuple[list[Any], int]:
-    end = _end_of_block(data, offset, depth)
-    offset += 4
-    values = []
-    while offset < end:
-        value, offset = _decode_value(data, offset, depth)
-        values.append(value)
-    if offset != end:
-        raise MalformedTable("an array's values do not fill its length")
-    return values, end
-
-
 def encode_table(table: Table) -> bytes:
     """Encode a table with its length prefix. A plain int becomes `I`, or `l` where 32 bits do not hold it."""
-    entries = b"".join(_encode_key(key) + _encode_value(value) for key, value in table.items())
-    return _LENGTH.pack(len(entries)) + entries
-
-
-def _encode_key(key: str) -> bytes:
-    encoded = key.encode("utf-8", "surrogateescape")
-    return bytes([len(encoded)]) + encoded
+    data = bytearray(_NO_LENGTH)
+    start = 0
+    rest: Iterator[Any] = iter(table.items())
+    is_table = True
+    # The blocks around the one that is being written: where each starts, whether it is a table, and what is left.
+    stack: list[tuple[int, bool, Iterator[Any]]] = []
+    while True:
+        for item in rest:
+            if is_table:
+                key, value = item
+                encoded = key.encode("utf-8", "surrogateescape")
+                data.append(len(encoded))
+                data += encoded
+            else:
+                value = item
+            if isinstance(value, (dict, list)):
+                break
+            data += _encode_value(value)
+        else:
+            _LENGTH.pack_into(data, start, len(data) - start - 4)
+            if not stack:
+                return bytes(data)
+            start, is_table, rest = stack.pop()
+            continue
+        stack.append((start, is_table, rest))
+        is_table = isinstance(value, dict)
+        rest = iter(value.items() if isinstance(value, dict) else value)
+        data += _EMPTY_TABLE if is_table else _EMPTY_ARRAY
+        start = len(data) - 4
 
 
 def _encode_value(value: Value) -> bytes:
+    if isinstance(value, str):
+        encoded = value.encode("utf-8", "surrogateescape")
+        return b"S" + _LENGTH.pack(len(encoded)) + encoded
     kind = type(value)
     if kind is int and isinstance(value, int) and not -0x80000000 <= value < 0x80000000:
         kind = Long
@@ -273,14 +329,6 @@ def _encode_value(value: Value) -> bytes:
     if number is not None:
         letter, packer = number
         return letter + packer.pack(value)
-    if isinstance(value, str):
-        encoded = value.encode("utf-8", "surrogateescape")
-        return b"S" + _LENGTH.pack(len(encoded)) + encoded
-    if isinstance(value, dict):
-        return b"F" + encode_table(value)
-    if isinstance(value, list):
-        encoded = b"".join(map(_encode_value, value))
-        return b"A" + _LENGTH.pack(len(encoded)) + encoded
     if isinstance(value, bytes):
         return b"x" + _LENGTH.pack(len(value)) + value
     if isinstance(value, Decimal):

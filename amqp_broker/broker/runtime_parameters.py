@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from amqp_broker.amqp import fields
+from amqp_broker.amqp import fields, nested
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin import federation
@@ -30,6 +30,8 @@ POLICY: Final = "policy"
 OPERATOR_POLICY: Final = "operator_policy"
 VHOST_LIMITS: Final = "vhost-limits"
 LIMITS: Final = "limits"
+# Of a parameter's value. Other than tables of clients, it is also compared, and kept as JSON.
+LEVELS_MAX: Final = 100
 
 # Takes the name and the JSON value of a parameter; raises InvalidParameter.
 Validator: TypeAlias = Callable[[str, Any], None]
@@ -78,11 +80,13 @@ COMPONENTS: Final[dict[str, Validator]] = {
 
 
 def check_value(value: Any) -> None:
-    """Raise InvalidParameter for a value that does not fit into the headers of an event."""
+    """Raise InvalidParameter for a value that is nested too deeply, or does not fit into an event."""
     try:
         fields.encode_table({"value": value})
-    except (struct.error, ValueError, RecursionError):
+    except (struct.error, ValueError):
         raise InvalidParameter("a name must not exceed 255 octets, nor a number 64 bits") from None
+    if nested.levels(value) > LEVELS_MAX:
+        raise InvalidParameter(f"a parameter must not be nested deeper than {LEVELS_MAX} levels")
 
 
 class Component(ABC):

@@ -160,6 +160,6 @@ def parse(received: bytes) -> Answered:
         raise Unreachable("the connection was closed in the middle of an answer")
     try:
         value = json.loads(body) if body else None
-    except ValueError:
+    except (ValueError, RecursionError):
         value = body.decode(errors="replace")
     return Answered(int(words[1]), value, headers)

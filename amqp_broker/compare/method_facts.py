@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from pamqp import base, commands
 
+from amqp_broker.amqp import nested
 from amqp_broker.amqp.fields import printable
 from amqp_broker.amqp.message import PROPERTIES
 from amqp_broker.compare.method_reader import Content, Received
@@ -120,13 +122,17 @@ def content_facts(content: Content, names: NamePairs) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _typed(value: Any) -> Any:
-    """Return a table value with its types, so that a 16-bit integer differs from a 32-bit one."""
-    if isinstance(value, dict):
-        return tuple(sorted((key, _typed(item)) for key, item in value.items()))
-    if isinstance(value, list):
-        return tuple(map(_typed, value))
-    return type(value).__name__, repr(value)
+def _typed(value: Any) -> str:
+    """Return a table's text, without the order of keys, and with the types of values."""
+    return nested.joined(value, _typed_parts)
+
+
+def _typed_parts(block: Any) -> Iterator[Any]:
+    yield "table(" if isinstance(block, dict) else "array("
+    for key, item in sorted(block.items(), key=lambda pair: pair[0]) if isinstance(block, dict) else enumerate(block):
+        yield f"{key!r}: "
+        yield item if isinstance(item, (dict, list)) else f"{type(item).__name__} {item!r}, "
+    yield "), "
 
 
 def is_generated(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from amqp_broker.amqp import nested
 from amqp_broker.amqp.message import CONTENT, MalformedProperties, Properties
 
 # Names of queues and consumers, and reply-to names of direct replies, except the pseudo-queue itself.
@@ -81,10 +82,4 @@ class NamePairs:
 
 def each_text(value: Any, change: Any) -> Any:
     """Return a table value with `change` applied to each string in it."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: each_text(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [each_text(item, change) for item in value]
-    return value
+    return nested.mapped(value, lambda key: key, lambda leaf: change(leaf) if isinstance(leaf, str) else leaf)

@@ -7,7 +7,6 @@ import pytest
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.fields import (
-    DEPTH_MAX,
     Byte,
     Decimal,
     Float32,
@@ -155,16 +154,39 @@ def test_a_letter_without_a_type_is_malformed(letter: bytes) -> None:
 
 
 @pytest.mark.parametrize(("letter", "key"), [(b"F", b"\x01a"), (b"A", b"")])
-def test_nesting_is_decoded_to_its_limit_and_no_deeper(letter: bytes, key: bytes) -> None:
-    deepest = nested(DEPTH_MAX, letter, key)
-    assert encode_table(decode_table(deepest)[0]) == deepest
-    with pytest.raises(MalformedTable, match="nested deeper"):
-        decode_table(nested(DEPTH_MAX + 1, letter, key))
+@pytest.mark.parametrize("depth", [64, 65, 1000, 10_000])
+def test_nesting_beyond_pythons_stack_is_decoded_and_encoded(letter: bytes, key: bytes, depth: int) -> None:
+    deep = nested(depth, letter, key)
+    assert encode_table(decode_table(deep)[0]) == deep
 
 
-def test_nesting_beyond_pythons_stack_is_only_malformed() -> None:
-    with pytest.raises(MalformedTable):
-        decode_table(nested(20_000, b"A", b""))
+@pytest.mark.parametrize(("letter", "key"), [(b"F", b"\x01a"), (b"A", b"")])
+def test_a_deep_table_that_is_cut_is_malformed(letter: bytes, key: bytes) -> None:
+    deep = nested(10_000, letter, key)
+    for end in (len(deep) - 1, len(deep) // 2, 5):
+        with pytest.raises(MalformedTable):
+            decode_table(deep[:end])
+
+
+def test_a_block_that_reaches_beyond_the_one_around_it_is_malformed() -> None:
+    inner = b"\x01kF" + table_of(b"\x01aV")
+    with pytest.raises(MalformedTable, match="entries do not fill"):
+        decode_table((len(inner) - 1).to_bytes(4, "big") + inner)
+
+
+def test_of_a_key_that_occurs_twice_the_first_block_counts() -> None:
+    first, second = b"\x01kF" + table_of(b"\x01aV"), b"\x01kA" + table_of(b"V")
+    decoded, _ = decode_table(table_of(first + second))
+    assert decoded == {"k": {"a": None}}
+    assert isinstance(decoded, fields.RepeatedKeys)
+    assert decoded.last == {"k": [None]}
+    assert decode_table(table_of(b"\x01iF" + table_of(first + second)))[0] == {"i": {"k": {"a": None}}}
+
+
+def test_a_deep_value_is_shown_as_erlang_prints_it() -> None:
+    deep, _ = decode_table(nested(10_000, b"F", b"\x01a"))
+    assert fields.erlang_term(deep) == '[{<<"a">>,table,' * 10_000 + "[]" + "}]" * 10_000
+    assert fields.json_term(deep) == '#{<<"a">> => ' * 10_000 + "#{}" + "}" * 10_000
 
 
 @pytest.mark.parametrize("value", [Byte(1), UnsignedByte(1), Short(1), UnsignedShort(1), 1, UnsignedInt(1), Long(1)])

@@ -57,6 +57,26 @@ def test_an_encoded_table_is_decoded_with_its_types(table: dict[str, Any]) -> No
     assert end == len(data)
 
 
+@given(TABLES, st.lists(st.sampled_from(["a", "", None]), min_size=1000, max_size=3000))
+def test_a_table_deeper_than_pythons_stack_is_decoded_and_encoded(
+    table: dict[str, Any], path: list[str | None]
+) -> None:
+    data = b"F" + encode_table(table)
+    for key in path:
+        # In an array, or in a table under this key.
+        content = data + b"V" if key is None else bytes([len(key)]) + key.encode() + data
+        data = (b"A" if key is None else b"F") + len(content).to_bytes(4, "big") + content
+    content = b"\x04deep" + data
+    data = len(content).to_bytes(4, "big") + content
+    decoded, end = decode_table(data)
+    assert end == len(data)
+    assert encode_table(decoded) == data
+    value: Any = decoded["deep"]
+    for key in reversed(path):
+        value = value[0 if key is None else key]
+    assert shape(value) == shape(table)
+
+
 @given(RAW_TABLES)
 def test_a_decoded_table_is_encoded_to_the_same_bytes(data: bytes) -> None:
     assert encode_table(decode_table(data)[0]) == data

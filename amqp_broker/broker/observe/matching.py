@@ -133,7 +133,7 @@ def subset_difference(wanted: Any, value: Any) -> str | None:
     """Describe the first wanted part that a value lacks, with its path; None if it lacks nothing."""
     if isinstance(wanted, dict):
         if not isinstance(value, dict):
-            return f" is {value!r}, not an object"
+            return f" is {_literal(value)}, not an object"
         for key, item in wanted.items():
             if key not in value:
                 return f".{key} is missing"
@@ -142,7 +142,7 @@ def subset_difference(wanted: Any, value: Any) -> str | None:
         return None
     if isinstance(wanted, list):
         if not isinstance(value, list) or len(value) != len(wanted):
-            return f" is {value!r}, not {wanted!r}"
+            return f" is {_literal(value)}, not {_literal(wanted)}"
         differences = (
             f"[{at}]{difference}"
             for at, (item, other) in enumerate(zip(wanted, value, strict=True))
@@ -151,8 +151,15 @@ def subset_difference(wanted: Any, value: Any) -> str | None:
         return next(differences, None)
     # In JSON, true differs from 1.
     if isinstance(wanted, bool) is not isinstance(value, bool) or wanted != value:
-        return f" is {value!r}, not {wanted!r}"
+        return f" is {_literal(value)}, not {_literal(wanted)}"
     return None
+
+
+def _literal(value: Any) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return "a value that is nested too deeply to be shown"
 
 
 def shown(octets: bytes) -> str:

@@ -303,6 +303,9 @@ def with_age_in_ms(arguments: fields.Table) -> fields.Table:
 
 def is_same(one: Any, other: Any) -> bool:
     """Equality as RabbitMQ has it: integers of any width are one type, and no other type equals another."""
+    if isinstance(one, (dict, list)) and isinstance(other, (dict, list)):
+        # Python compares nested values by recursion.
+        return fields.encode_table({"": one}) == fields.encode_table({"": other})
     return type_class(one) is type_class(other) and bool(one == other)
 
 
@@ -327,4 +330,4 @@ def _typed(value: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return fields.erlang_term(value) if isinstance(value, (dict, list)) else str(value)

@@ -28,6 +28,7 @@ from amqp_broker.amqp.message import (
     content_frames,
 )
 from amqp_broker.broker.observe.capture import CapturedMessage
+from amqp_broker.management.documents import nested_json
 from amqp_broker.management.documents.properties import InvalidProperty, properties_of
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, json_of
 
@@ -102,10 +103,17 @@ def _is_exact(readable: Any, property_list: bytes) -> bool:
 
 def _line(entry: dict[str, Any]) -> bytes:
     try:
-        return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+        return _json(entry, is_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:
         # A name that is not UTF-8: its octets are lone surrogates, which JSON has only as escapes.
-        return json.dumps(entry).encode() + b"\n"
+        return _json(entry, is_ascii=True).encode() + b"\n"
+
+
+def _json(entry: dict[str, Any], *, is_ascii: bool) -> str:
+    try:
+        return json.dumps(entry, ensure_ascii=is_ascii)
+    except RecursionError:
+        return nested_json.write(entry, lambda leaf: json.dumps(leaf, ensure_ascii=is_ascii))
 
 
 # Reading
@@ -150,8 +158,11 @@ def read(lines: Iterable[bytes]) -> Iterator[CapturedMessage | Skipped]:
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
+        try:
+            entry = json.loads(line)
+        except RecursionError:
+            entry = nested_json.read(line.decode())
+    except ValueError:
         raise CaptureFileError(f"{_place(number)} is not JSON") from None
     if not isinstance(entry, dict):
         raise CaptureFileError(f"{_place(number)} is not a JSON object")

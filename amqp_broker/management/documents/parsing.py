@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any
 
+from amqp_broker.management.documents import nested_json
 from amqp_broker.management.documents.definition import DefinitionsError
 
 
@@ -18,18 +19,15 @@ def parse(octets: bytes) -> Any:
         return {}
     try:
         text = octets.decode("utf-8-sig")
-        document = json.loads(text, parse_constant=_refuse_constant)
+        try:
+            document = json.loads(text, parse_constant=nested_json.refuse_constant)
+        except RecursionError:
+            document = nested_json.read(text)
         if "\\u" in text:
             # A lone surrogate cannot be encoded for AMQP.
-            json.dumps(document, ensure_ascii=False).encode()
+            nested_json.require_encodable(document)
     except UnicodeError:
         raise NotJSON("not JSON: the text is not valid UTF-8") from None
-    except RecursionError:
-        raise NotJSON("not JSON: the values are nested too deeply") from None
     except ValueError as error:
         raise NotJSON(f"not JSON: {error}") from None
     return document
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from amqp_broker.amqp import fields
+from amqp_broker.amqp import fields, nested
 from amqp_broker.amqp.errors import InvalidParameter
 
 # Octets of a shortstr: the key of a field, a name, a routing key.
@@ -27,19 +27,19 @@ def table_of(value: Any) -> fields.Table:
         return {}
     if not isinstance(value, dict):
         raise InvalidParameter(f"arguments should be a dictionary, actually was {fields.json_term(value)}")
-    return {_key(key): _field(item, key, 1) for key, item in value.items()}
+    return {_key(key): _field(item, key) for key, item in value.items()}
 
 
 def json_of(value: Any) -> Any:
     """Return a field, or a table of fields, as JSON; octets that are not UTF-8 become U+FFFD."""
+    return nested.mapped(value, text_of, _json_of_leaf)
+
+
+def _json_of_leaf(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return text_of(value)
-    if isinstance(value, dict):
-        return {text_of(key): json_of(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [json_of(item) for item in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, fields.Decimal):
@@ -55,18 +55,15 @@ def text_of(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _field(value: Any, key: str, depth: int) -> Any:
-    if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
-        return value
-    if isinstance(value, int):
-        if not LONG_MIN <= value <= LONG_MAX:
-            raise InvalidParameter(f"argument '{key}' is {value}, which 64 bits do not hold")
-        return fields.Long(value)
-    if depth >= fields.DEPTH_MAX:
-        raise InvalidParameter(f"argument '{key}' is nested deeper than {fields.DEPTH_MAX} levels")
-    if isinstance(value, list):
-        return [_field(item, key, depth + 1) for item in value]
-    return {_key(name): _field(item, key, depth + 1) for name, item in value.items()}
+def _field(value: Any, key: str) -> Any:
+    def leaf(item: Any) -> Any:
+        if isinstance(item, bool) or not isinstance(item, int):
+            return item
+        if not LONG_MIN <= item <= LONG_MAX:
+            raise InvalidParameter(f"argument '{key}' is {item}, which 64 bits do not hold")
+        return fields.Long(item)
+
+    return nested.mapped(value, _key, leaf)
 
 
 def _key(key: str) -> str:

@@ -104,4 +104,6 @@ def refusal_of(error: Exception) -> Refusal | None:
         return not_authorised("Access refused.")
     if isinstance(error, (AMQPError, InvalidParameter)):
         return bad_request(str(error))
+    if isinstance(error, RecursionError):
+        return bad_request("the values are nested too deeply")
     return None

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from amqp_broker.amqp import fields
+from amqp_broker.amqp import fields, nested
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.portions import Steps
+from amqp_broker.management.documents import nested_json
 from amqp_broker.management.documents.values import has_null, table_of, text_of
 from amqp_broker.management.http.answers import bad_request
 
@@ -29,8 +30,12 @@ def encode(value: Any) -> bytes:
     """Return a value as JSON."""
     try:
         return _encode(value)
-    except UnicodeEncodeError:
-        return _encode(_readable(value))
+    except (UnicodeEncodeError, RecursionError):
+        readable = _readable(value)
+    try:
+        return _encode(readable)
+    except RecursionError:
+        return nested_json.write(readable, lambda leaf: _encode(leaf).decode()).encode()
 
 
 def encoded(value: Any) -> Steps[list[bytes]]:
@@ -75,13 +80,15 @@ def _is_long(value: Any, depth: int) -> bool:
 
 
 def _readable(value: Any) -> Any:
+    return nested.mapped(value, text_of, _readable_leaf)
+
+
+def _readable_leaf(value: Any) -> Any:
     if isinstance(value, str):
         return text_of(value)
     if isinstance(value, Mapping):
-        return {text_of(key): _readable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_readable(item) for item in value]
-    return value
+        return _readable(dict(value))
+    return _readable(list(value)) if isinstance(value, tuple) else value
 
 
 def to_table(value: Any) -> fields.Table:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from amqp_broker.management.documents import nested_json
 from amqp_broker.management.http import shapes
 from amqp_broker.management.http.answers import Refusal, bad_request, not_found
 from amqp_broker.management.http.auth import require_vhost, sees_vhost
@@ -54,8 +55,10 @@ class Request:
         if self.body in (b"", b"null", b"undefined"):
             return {}
         try:
-            value = msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = _decoded(self.body)
+        except nested_json.TooDeep as error:
+            raise bad_request(str(error)) from None
+        except ValueError:
             raise bad_request("not_json") from None
         if isinstance(value, str):
             raise bad_request(
@@ -99,3 +102,13 @@ class Request:
         """Return the name of the exchange in the path."""
         name = self.path[part]
         return "" if name == DEFAULT_EXCHANGE_NAME else name
+
+
+def _decoded(octets: bytes) -> Any:
+    """Return the value of a JSON document. Raise ValueError."""
+    try:
+        return msgspec.json.decode(octets)
+    except RecursionError:
+        value = nested_json.read(octets.decode())
+        nested_json.require_encodable(value)
+        return value

@@ -14,12 +14,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from aiohttp import web
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.management.api.overview import overview
+from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Streamed, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag, require_tag
 from amqp_broker.management.http.endpoint import Endpoints
@@ -89,7 +89,7 @@ class Subscription:
 
 def frame(stream: str, value: Any) -> bytes:
     """Return one server-sent event."""
-    return b"event: %s\ndata: %s\n\n" % (stream.encode(), msgspec.json.encode(value))
+    return b"event: %s\ndata: %s\n\n" % (stream.encode(), json.encode(value))
 
 
 @endpoints.on("GET /_broker/events", tag=MANAGEMENT, query=UpdatesQuery)

@@ -87,6 +87,32 @@ def header_values_of_each_type_come_back(lab: Lab) -> None:
 
 
 @scenario
+def headers_of_eighty_levels_come_back(lab: Lab) -> None:
+    table: Any = 1
+    array: Any = 1
+    for _ in range(80):
+        table, array = {"a": table}, [array]
+    lab.channel().echo(lab.queue(), b"x", headers=[("array", array), ("table", table)])
+
+
+@scenario
+def a_message_and_a_queue_take_tables_of_two_thousand_levels(lab: Lab) -> None:
+    channel = lab.channel()
+    table = wire.longstr(b"")
+    for _ in range(2000):
+        table = wire.longstr(b"\x01aF" + table)
+    declare = wire.method_payload(Queue.Declare, {"queue": lab.name("deep"), "durable": True})[:-4]
+    channel.send_frame(wire.METHOD, declare + table, "queue.declare with a table of 2000 levels")
+    channel.expect(Queue.DeclareOk)
+    channel.call(Confirm.Select)
+    channel.send(Basic.Publish, routing_key=lab.name("deep"))
+    header = wire.header_payload(0, {"headers": {}})[:-4]
+    channel.send_frame(wire.HEADER, header + table, "content header with a table of 2000 levels")
+    channel.expect(Basic.Ack)
+    channel.call(Queue.Delete, queue=lab.name("deep"))
+
+
+@scenario
 def header_keys_come_back_in_their_order(lab: Lab) -> None:
     lab.channel().echo(lab.queue(), b"x", headers=[("z", 1), ("a", 2), ("m", 3)])
 

@@ -10,6 +10,7 @@ from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.management.api import messages
+from amqp_broker.management.http import json
 from amqp_broker.management.http.request import Request
 from tests.broker_parts import CollectingConsumer, push
 from tests.management.asking import Desk
@@ -324,3 +325,28 @@ def test_getting_ends_with_its_queue(desk: Desk, ackmode: str) -> None:
     desk.broker.vhosts["/"].remove_queue(queue)
     assert [row["payload"] for row in finished(steps)] == ["one"]
     assert queue.message_count == 0
+
+
+@pytest.mark.parametrize("depth", [65, 500, 1000, 10_000])
+def test_headers_of_any_depth_are_published_and_got(desk: Desk, depth: int) -> None:
+    declare(desk)
+    headers = b'{"a":' * depth + b"[1]" + b"}" * depth
+    new = b'{"routing_key":"q","payload":"x","payload_encoding":"string","properties":{"headers":%s}}' % headers
+    assert desk.ask("POST", "/api/exchanges/%2F/amq.default/publish", new) == (200, {"routed": True})
+    asked = Request(
+        desk.broker,
+        desk.node,
+        desk.user,
+        path={"vhost": "/", "queue": "q"},
+        body=b'{"count":1,"ackmode":"ack_requeue_true","encoding":"auto"}',
+    )
+    assert b'"headers":' + headers in json.encode(finished(messages.get(asked)))
+
+
+def test_a_body_nested_too_deeply_is_refused_with_the_reason(desk: Desk) -> None:
+    body = b'{"count":' + b"[" * 200_000
+    reason = "the values are nested deeper than 100000 levels"
+    assert desk.ask("POST", "/api/queues/%2F/q/get", body) == (400, reason)
+    declare(desk)
+    deep = b'{"count":1,"encoding":"auto","ackmode":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    assert desk.ask("POST", "/api/queues/%2F/q/get", deep) == (400, "the values are nested too deeply")

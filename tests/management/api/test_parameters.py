@@ -56,3 +56,15 @@ def test_lists_of_federation_links_and_shovels_are_empty(desk: Desk) -> None:
     for name in ("federation-links", "shovels"):
         assert desk.get(f"/api/{name}") == desk.get(f"/api/{name}/%2F") == (200, [])
         assert desk.get(f"/api/{name}/none") == (404, "Not Found")
+
+
+def test_a_value_nested_deeper_than_a_hundred_levels_is_refused(desk: Desk) -> None:
+    def set_nested(depth: int) -> tuple[int, object]:
+        value = b'{"a":' * depth + b"1" + b"}" * depth
+        return desk.ask("PUT", "/api/global-parameters/deep", b'{"value":%s}' % value)
+
+    assert set_nested(100)[0] == 201
+    for depth in (101, 10_000):
+        status, reason = set_nested(depth)
+        assert status == 400
+        assert "must not be nested deeper than 100 levels" in str(reason)

@@ -17,7 +17,10 @@ def test_an_empty_file_is_an_empty_document_and_a_byte_order_mark_is_ignored() -
         (b'{"a": ', "not JSON: Expecting value: line 1 column 7 (char 6)"),
         (b"\xff", "not JSON: the text is not valid UTF-8"),
         (b'"\\ud800"', "not JSON: the text is not valid UTF-8"),
-        (b"[" * 100_000, "not JSON: the values are nested too deeply"),
+        (b"[" * 2000, "not JSON: Expecting value: line 1 column 2001 (char 2000)"),
+        (b"[" * 100_000, "not JSON: the values are nested deeper than 100000 levels"),
+        (b"[" * 2000 + b"NaN" + b"]" * 2000, "not JSON: NaN is not a JSON number"),
+        (b"[" * 2000 + b'"\\ud800"' + b"]" * 2000, "not JSON: the text is not valid UTF-8"),
         (b"NaN", "not JSON: NaN is not a JSON number"),
         (b"-Infinity", "not JSON: -Infinity is not a JSON number"),
     ],
@@ -26,6 +29,13 @@ def test_an_invalid_document_is_refused_with_the_reason(octets: bytes, reason: s
     with pytest.raises(NotJSON) as caught:
         parse(octets)
     assert str(caught.value) == reason
+
+
+def test_a_document_deeper_than_pythons_stack_is_read() -> None:
+    found = parse(b'{"a":' * 10_000 + b"7" + b"}" * 10_000)
+    for _ in range(10_000):
+        found = found["a"]
+    assert found == 7
 
 
 def test_a_number_of_ten_thousand_digits_is_refused() -> None:

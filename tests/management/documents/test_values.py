@@ -43,7 +43,6 @@ def deep(levels: int) -> Any:
         (0, "arguments should be a dictionary, actually was 0"),
         (False, "arguments should be a dictionary, actually was false"),
         ({"a": [1 << 63]}, "argument 'a' is 9223372036854775808, which 64 bits do not hold"),
-        ({"a": deep(64)}, "argument 'a' is nested deeper than 64 levels"),
         ({"é" * 128: 1}, f"argument '{'é' * 20}…' has a name longer than 255 octets"),
         ({"a": [{"b" * 256: 1}]}, f"argument '{'b' * 20}…' has a name longer than 255 octets"),
     ],
