@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from pamqp import commands
 
+from amqp_broker.amqp.message import Properties
+from amqp_broker.broker.operations.checked_publish import publish
 from tests.peer import Lab, Peer
 from tests.present import present
 
@@ -89,3 +91,11 @@ def test_bindings_that_ask_for_it_see_the_node() -> None:
 
 def test_messages_stay_as_they_are_without_interceptors() -> None:
     assert echo(connect()).headers is None
+
+
+def test_a_message_that_is_published_over_http_is_noted_too() -> None:
+    lab = Lab(publish_node_header="overwrite")
+    peer = lab.connect()
+    peer.declare("q")
+    publish(lab.vhost, peer.session, "", "q", Properties(), b"m")
+    assert present(peer.get("q"))[1].properties.headers == {"x-routed-by": NODE}

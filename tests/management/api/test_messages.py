@@ -350,3 +350,12 @@ def test_a_body_nested_too_deeply_is_refused_with_the_reason(desk: Desk) -> None
     declare(desk)
     deep = b'{"count":1,"encoding":"auto","ackmode":' + b"[" * 5000 + b"]" * 5000 + b"}"
     assert desk.ask("POST", "/api/queues/%2F/q/get", deep) == (400, "the values are nested too deeply")
+
+
+def test_each_publish_over_http_is_a_new_publisher_to_a_full_quorum_queue(desk: Desk) -> None:
+    """rabbit_fifo.erl refuses unknown publishers only above the limit."""
+    queue = declare(desk, queue_type="quorum", max_length=1, overflow="reject-publish")
+    assert [publish(desk)[0] for _ in range(3)] == [200, 200, 400]
+    get(desk, "ack_requeue_false", 1)
+    assert publish(desk)[0] == 200
+    assert queue.ready_count == 2
