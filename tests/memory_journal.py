@@ -113,3 +113,6 @@ class MemoryJournal(Journal):
 
     def state_of(self, range_id: int) -> RangeState:
         return self.disk.states.get(range_id, RangeState())
+
+    def report_damage(self, what: str) -> None:
+        raise AssertionError(what)

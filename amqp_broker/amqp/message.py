@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from amqp_broker.amqp import fields
 
@@ -210,6 +210,8 @@ class Message:
     """
 
     __slots__ = ("address", "channel", "content", "is_persistent")
+    # True for the place of a message that the store cannot read.
+    is_damaged: ClassVar[bool] = False
 
     def __init__(self, address: Address, content: bytes, channel: int, is_persistent: bool) -> None:
         self.address = address

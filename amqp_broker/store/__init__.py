@@ -22,6 +22,8 @@
   put; a thread that puts would wait for it a thousand times per batch.
 - A batch fills its transaction in slices of about a millisecond: the loop runs in between; later changes belong to
   the next batch.
+- Each record has a checksum of its key and its octets (`seal.py`): the page of another record is found, too. A damaged
+  message becomes a `DamagedMessage`, which is due at once, so that the path of whole messages needs no test for it.
 
 **A failing disk.** A failed commit puts its batch back into the one being collected: nothing is lost and nothing is
 confirmed. The server raises the alarm `disk`, which blocks publishers, and retries each second. Writing a batch

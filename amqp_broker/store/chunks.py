@@ -1,11 +1,12 @@
 """Chunks of streams as records of the store:
 
-    format     1 octet     1
-    flags      1 octet     the filter values are known; some messages have none
+    format     1 octet     2
+    flags      1 octet     the filter values are known; some messages have none; the messages are lost
     count      4 octets    number of messages
     time       8 octets    time of the last message, in ms since the epoch
     bytes      8 octets    octets of the contents of all messages
     filters    if known, a field table's array of long strings, with its size
+    checksum   8 octets    of all before, so that a head can be read without its messages (store/seal.py)
     messages   for each, 1 octet flags (persistent), 2 octets channel number, 4 octets size of the content,
                exchange and routing key as short strings, and the content
 
@@ -21,13 +22,16 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message
 from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
 from amqp_broker.store.codec import MalformedRecord
+from amqp_broker.store.seal import SEAL_BYTES, seal, unseal
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 KNOWS_FILTERS: Final = 1
 HAS_UNFILTERED: Final = 2
+IS_LOST: Final = 4
 
 HEAD: Final = struct.Struct(">BBIQQ")
 ENTRY: Final = struct.Struct(">BHI")
+NUMBER: Final = struct.Struct(">Q")
 _TABLE_SIZE: Final = struct.Struct(">I")
 
 
@@ -39,7 +43,8 @@ def encode(chunk: Chunk) -> bytes:
     if head.filters is not None:
         flags |= KNOWS_FILTERS
         filters = fields.encode_table({"": sorted(head.filters)})
-    pieces = [HEAD.pack(FORMAT, flags, head.message_count, head.timestamp_ms, head.content_bytes), filters]
+    start = HEAD.pack(FORMAT, flags, head.message_count, head.timestamp_ms, head.content_bytes) + filters
+    pieces = [seal(NUMBER.pack(head.first), start)]
     pack = ENTRY.pack
     for message in chunk.messages:
         content = message.content
@@ -52,7 +57,7 @@ def encode(chunk: Chunk) -> bytes:
 
 
 def decode_head(first: int, record: bytes | memoryview) -> tuple[ChunkHead, int]:
-    """Return the head of a record's chunk, and the index of its messages. Raise MalformedRecord."""
+    """Return the head of a record's chunk, and the index of its messages. Raise DamagedRecord."""
     try:
         version, flags, count, timestamp_ms, content_bytes = HEAD.unpack_from(record)
         at, filters = HEAD.size, None
@@ -62,15 +67,31 @@ def decode_head(first: int, record: bytes | memoryview) -> tuple[ChunkHead, int]
             end = at + _TABLE_SIZE.size + _TABLE_SIZE.unpack_from(record, at)[0]
             table, _ = fields.decode_table(bytes(record[at:end]))
             at, filters = end, frozenset(table[""])
+        unseal(NUMBER.pack(first), record[: at + SEAL_BYTES])
     except (struct.error, fields.MalformedTable):
         raise MalformedRecord("a chunk is cut short") from None
-    return ChunkHead(first, count, timestamp_ms, content_bytes, filters, bool(flags & HAS_UNFILTERED)), at
+    return ChunkHead(first, count, timestamp_ms, content_bytes, filters, bool(flags & HAS_UNFILTERED)), at + SEAL_BYTES
+
+
+def lost(first: int, count: int, timestamp_ms: int) -> bytes:
+    """Return a record that takes the offsets of a chunk whose messages are lost."""
+    return seal(NUMBER.pack(first), HEAD.pack(FORMAT, HAS_UNFILTERED | IS_LOST, count, timestamp_ms, 0))
+
+
+def renew(first: int, record: bytes) -> bytes:
+    """Return the record of a chunk of format 1 in format 2, which has a checksum for the head."""
+    at = HEAD.size
+    if record[1] & KNOWS_FILTERS:
+        at += _TABLE_SIZE.size + _TABLE_SIZE.unpack_from(record, at)[0]
+    return seal(NUMBER.pack(first), bytes([FORMAT]) + record[1:at]) + record[at:]
 
 
 def decode(first: int, record: bytes | memoryview) -> Chunk:
-    """Return the chunk of a record. Raise MalformedRecord."""
+    """Return the chunk of a record. Raise DamagedRecord."""
     head, at = decode_head(first, record)
     data, unpack = bytes(record), ENTRY.unpack_from
+    if data[1] & IS_LOST:
+        return Chunk(head, [])
     messages: list[Message] = []
     # Consecutive messages mostly have the same exchange and routing key.
     names, address = b"", Address("", "")

@@ -22,6 +22,7 @@ from typing import Final
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage
 from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord
 
 FORMAT: Final = 1
 PERSISTENT: Final = 1
@@ -35,7 +36,7 @@ NUMBER: Final = struct.Struct(f">{RUN_BYTES}sQ")
 ADDRESSES_MAX: Final = 4096
 
 
-class MalformedRecord(ValueError):
+class MalformedRecord(DamagedRecord):
     """The octets are not a message of this store."""
 
 
@@ -111,6 +112,15 @@ class Decoder:
         except struct.error:
             raise MalformedRecord("a record is cut short") from None
         return int(number) if run == self._run else 0
+
+
+def likely_body_bytes(record: bytes | memoryview) -> int:
+    """Return the size of the body of a message whose record is damaged, as far as it can be known."""
+    try:
+        body_bytes = Decoder().decode(record[:-SEAL_BYTES]).message.body_bytes
+    except Exception:
+        return 0
+    return body_bytes if body_bytes <= len(record) else 0
 
 
 def _new_address(addresses: dict[bytes, Address], names: bytes, key_at: int) -> Address:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.durability.journal import DefinitionKey, Stored
-from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+from amqp_broker.broker.durability.journal import DefinitionKey, RangeState, Stored
+from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
 from amqp_broker.broker.operations.restoring import KINDS
 from amqp_broker.settings.settings import Settings
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import NAMES, LmdbJournal, encode_key
+from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord, unseal
+
+logger = logging.getLogger("amqp_broker.store")
 
 Keeps: TypeAlias = Callable[[Message], bool]
 
 
 class _Definitions(LmdbJournal):
-    """A journal that reads no messages."""
+    """A journal that reads no messages, and lets other numbers be damaged: they are reported elsewhere."""
+
+    def _number_of(self, key: bytes, sealed: bytes) -> int:
+        try:
+            return super()._number_of(key, sealed)
+        except DamagedRecord:
+            return END
+
+    def state_of(self, range_id: int) -> RangeState:
+        try:
+            return super().state_of(range_id)
+        except DamagedRecord:
+            return RangeState()
 
     def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
         return []
@@ -28,8 +44,9 @@ class _Definitions(LmdbJournal):
 class Contents:
     """The objects that a store declares.
 
-    `broker` has the objects. `problems` has a sentence for each definition that cannot be declared. `ranges` has, by
-    range of the journal, the name of its owner and a test for messages that a restart keeps.
+    `broker` has the objects. `problems` has a sentence for each definition that cannot be declared; `undeclared` has
+    the keys of those that can be read. `ranges` has, by range of the journal, the name of its owner and a test for
+    messages that a restart keeps.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -40,6 +57,9 @@ class Contents:
         self.next_range = journal.new_ranges(0)
         self.broker = Broker(Settings(), bytes, journal)
         self.problems: list[str] = []
+        self.undeclared: list[DefinitionKey] = []
+        if self.next_range == END:
+            self.problems.append("the number of the next range is damaged.")
         self.ranges: dict[int, tuple[str, Keeps]] = {}
         definitions = self._decode()
         for kind, restore in KINDS.items():
@@ -47,6 +67,7 @@ class Contents:
                 try:
                     restore(self.broker, key, value)
                 except Exception as error:
+                    self.undeclared.append(key)
                     self.problems.append(f"{describe(key)} cannot be declared: {reason(error)}.")
         for user in self.broker.users.values():
             for vhost_name in {*user.permissions, *(name for name, _ in user.topic_permissions)} - {
@@ -73,7 +94,12 @@ class Contents:
 
     def _decode(self) -> dict[str, list[tuple[DefinitionKey, dict[str, Any]]]]:
         found: dict[str, list[tuple[DefinitionKey, dict[str, Any]]]] = {}
-        for stored_key, octets in self._records():
+        for stored_key, sealed in self._records():
+            try:
+                octets = bytes(unseal(stored_key, sealed))
+            except DamagedRecord:
+                self.problems.append(f"{_damaged_definition(stored_key, sealed)} is damaged.")
+                continue
             try:
                 value, end = fields.decode_table(octets)
                 key = tuple(value.pop(NAMES))
@@ -89,6 +115,17 @@ class Contents:
         environment = self._environment
         with environment.lmdb.begin() as txn, txn.cursor(environment.tables["definitions"]) as cursor:
             yield from cursor
+
+
+def _damaged_definition(stored_key: bytes, sealed: bytes) -> str:
+    """Return the name of a damaged definition, if its names are whole."""
+    try:
+        key = tuple(fields.decode_table(sealed[:-SEAL_BYTES])[0][NAMES])
+        if encode_key(key) == stored_key:
+            return f"the definition of {describe(key)}"
+    except Exception as error:
+        logger.debug("the names of a damaged definition cannot be read: %s", error)
+    return f"a definition ({stored_key.partition(b':')[0].decode(errors='replace')})"
 
 
 def _keeps(buffer: PagedBuffer | None) -> Keeps:

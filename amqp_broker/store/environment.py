@@ -13,8 +13,9 @@ Tables, all with big-endian keys, so that LMDB sorts them by their numbers:
     chunks       stream, first offset    -> messages of a stream
     garbage      range, start            -> end: discarded positions, deleted in batches
 
-Format 1 is the first. A change of the tables or of store/codec.py raises FORMAT and adds a step to STEPS, which turns
-the former format into the new one within the given transaction. A store of a newer format is refused.
+Each record ends with a checksum (store/seal.py), except `format`; format 1 had none. A change of the tables or of
+store/codec.py raises FORMAT and adds a step to STEPS, which turns the former format into the new one within the given
+transaction. A store of a newer format is refused.
 
 Nothing in a folder is created or changed before it is known to be a store that this broker can use.
 """
@@ -22,22 +23,26 @@ Nothing in a folder is created or changed before it is known to be a store that 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 import lmdb
 
-from amqp_broker.store import lock, pages
+from amqp_broker.store import chunks, lock, pages
+from amqp_broker.store.seal import DamagedRecord, seal, unseal
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 TABLES: Final = ("meta", "definitions", "windows", "messages", "chunks", "garbage")
 # Tables that grow with the backlog; they are not read at the start.
 LARGE_TABLES: Final = ("messages", "chunks")
 NUMBER: Final = struct.Struct(">Q")
+POSITION: Final = struct.Struct(">QQ")
+FORMAT_KEY: Final = b"format"
 DATA_FILE: Final = "data.mdb"
 LMDB_LOCK_FILE: Final = "lock.mdb"
 # Size for 126 readers at once, LMDB's default.
@@ -50,8 +55,28 @@ MAP_BYTES: Final = 1 << 40
 T = TypeVar("T")
 Tables: TypeAlias = Mapping[str, Any]
 Step: TypeAlias = Callable[[lmdb.Transaction, Tables], object]
+
+logger = logging.getLogger("amqp_broker.store")
+
+
+def add_checksums(txn: lmdb.Transaction, tables: Tables) -> None:
+    """Give each record its checksum: the step from format 1 to 2."""
+    for name, table in tables.items():
+        with txn.cursor(table) as cursor:
+            is_there = cursor.first()
+            while is_there:
+                key, record = bytes(cursor.key()), bytes(cursor.value())
+                if name == "chunks":
+                    # A chunk that cannot be read gets a checksum, too.
+                    with contextlib.suppress(struct.error, IndexError):
+                        record = chunks.renew(POSITION.unpack(key)[1], record)
+                if key != FORMAT_KEY or name != "meta":
+                    cursor.put(key, seal(key, record))
+                is_there = cursor.next()
+
+
 # Steps to the next format, by the format that they read.
-STEPS: Final[dict[int, Step]] = {}
+STEPS: Final[dict[int, Step]] = {1: add_checksums}
 
 
 class StoreError(Exception):
@@ -94,6 +119,10 @@ class Environment:
                 lock_file = _lock(folder)
                 undo.callback(os.close, lock_file)
                 found = check(folder)
+                if found not in (None, FORMAT):
+                    # Its messages are rewritten, too.
+                    usable(folder / DATA_FILE, lambda: pages.survey(folder / DATA_FILE, TABLES, ()))
+                    logger.info("the store in '%s' is converted from format %d to %d", folder, found, FORMAT)
                 lock.sign(lock_file)
                 (folder / COMPACTING_FILE).unlink(missing_ok=True)
                 self._open()
@@ -208,6 +237,13 @@ class ReadOnlyEnvironment(Environment):
     def _survey(self, data: Path) -> pages.Survey:
         return usable(data, lambda: pages.survey(data, TABLES, self._tables_skipped, self._on_page))
 
+    def make_writable(self) -> None:
+        """Open the files for changes, in a store that no broker uses. Raise lmdb.Error."""
+        self.lmdb.close()
+        self.lmdb = _open(self.folder, mode=0o600)
+        self._files.callback(self.lmdb.close)
+        self.tables = {name: self.lmdb.open_db(name.encode(), create=False) for name in TABLES}
+
     def unpin(self) -> None:
         """Allow the pinned pages to be overwritten."""
         self._pin.abort()
@@ -282,7 +318,43 @@ def check(folder: Path) -> int | None:
     if not survey.tables:
         return None
     with contextlib.closing(_open(folder, readonly=True, lock=False)) as reading:
-        return _check_format(folder, _format_in(reading))
+        found = _check_format(folder, _format_in(reading))
+        if found == FORMAT:
+            _check_records(data, reading, survey.tables)
+        return found
+
+
+def _check_records(data: Path, reading: lmdb.Environment, tables: Collection[str]) -> None:
+    """Check the records that a broker reads at its start. Raise StoreUnusable."""
+    damaged = [f"table {name} is missing" for name in TABLES if name not in tables]
+    for name in TABLES if not damaged else ():
+        if name in LARGE_TABLES:
+            continue
+        table = reading.open_db(name.encode(), create=False)
+        with reading.begin() as txn, txn.cursor(table) as cursor:
+            for key, sealed in cursor:
+                try:
+                    if key != FORMAT_KEY or name != "meta":
+                        unseal(key, sealed)
+                except DamagedRecord:
+                    damaged.append(described(name, key))
+    if damaged:
+        more = f", and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        raise StoreUnusable(
+            f"'{data}' is damaged: {damaged[0]}{more}; run `store verify` to list everything, "
+            "and `store repair` to go on without it, or put a backup in its place"
+        )
+
+
+def described(table: str, key: bytes) -> str:
+    """Return a sentence's words for a damaged record of a small table."""
+    if table == "definitions":
+        kind = key.partition(b":")[0].decode(errors="replace").replace("_", " ")
+        return f"the checksum of a definition ({kind}) is wrong"
+    return {
+        "windows": "the checksum of the state of a queue is wrong",
+        "garbage": "the checksum of a part that is to be deleted is wrong",
+    }.get(table, f"the checksum of '{key.decode(errors='replace')}' in table {table} is wrong")
 
 
 def usable(data: Path, look: Callable[[], T]) -> T:

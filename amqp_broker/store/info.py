@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from amqp_broker.store.contents import Contents
-from amqp_broker.store.environment import DATA_FILE, FORMAT, ReadOnlyEnvironment
-from amqp_broker.store.journal import POSITION, STATE
+from amqp_broker.store.environment import DATA_FILE, FORMAT, POSITION, ReadOnlyEnvironment
+from amqp_broker.store.journal import STATE
+from amqp_broker.store.seal import DamagedRecord, unseal
 
 
 @dataclass
@@ -90,7 +92,12 @@ def summarize(environment: ReadOnlyEnvironment) -> Summary:
 def _states(environment: ReadOnlyEnvironment) -> dict[int, tuple[int, int, int, int]]:
     """Return head, next, message count and body octets of each range."""
     with environment.lmdb.begin() as txn, txn.cursor(environment.tables["windows"]) as cursor:
-        return {int.from_bytes(key): STATE.unpack(value) for key, value in cursor if len(value) == STATE.size}
+        found = {}
+        for key, sealed in cursor:
+            # `store verify` reports what is damaged.
+            with contextlib.suppress(DamagedRecord):
+                found[int.from_bytes(key)] = STATE.unpack(unseal(key, sealed))
+        return found
 
 
 def _garbage(environment: ReadOnlyEnvironment) -> tuple[int, int | None]:

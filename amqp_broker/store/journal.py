@@ -7,6 +7,7 @@ loop's thread, which has the data, fills the open transaction; only the commit w
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ import lmdb
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
+from amqp_broker.broker.durability.damaged import DamagedMessage
 from amqp_broker.broker.durability.journal import (
     DefinitionKey,
     Journal,
@@ -26,10 +28,13 @@ from amqp_broker.broker.durability.journal import (
 )
 from amqp_broker.broker.durability.paged_buffer import END, ENTRY_BYTES
 from amqp_broker.store import chunks, codec
-from amqp_broker.store.environment import NUMBER, Environment
+from amqp_broker.store.environment import NUMBER, POSITION, Environment
+from amqp_broker.store.seal import DamagedRecord, seal, unseal
 
-POSITION: Final = struct.Struct(">QQ")
+logger = logging.getLogger("amqp_broker.store")
+
 STATE: Final = struct.Struct(">QQQQ")
+NEXT_RANGE: Final = b"next_range"
 # Octets that are put without a pause, plus RECORD_BYTES per record: below 2 ms of work.
 SLICE_BYTES: Final = 768 * 1024
 RECORD_BYTES: Final = 1024
@@ -53,17 +58,23 @@ class LmdbJournal(Journal):
         # Octets that are left of the current slice.
         self._slice_bytes = SLICE_BYTES
         with environment.lmdb.begin() as txn:
-            found = txn.get(b"next_range", db=self._meta)
-            self._next_range: int = 1 if found is None else NUMBER.unpack(found)[0]
+            found = txn.get(NEXT_RANGE, db=self._meta)
+            self._next_range: int = 1 if found is None else self._number_of(NEXT_RANGE, found)
             # The next range as committed, and as in the current transaction.
             self._safe_range = self._writing_range = 0
             self._has_garbage = txn.stat(self._garbage)["entries"] > 0
+
+    def _number_of(self, key: bytes, sealed: bytes) -> int:
+        return int(NUMBER.unpack(unseal(key, sealed))[0])
 
     def _find_tables(self) -> None:
         tables = self._environment.tables
         self._meta, self._definitions, self._buffers = tables["meta"], tables["definitions"], tables["windows"]
         self._messages, self._garbage = tables["messages"], tables["garbage"]
         self._chunks = tables["chunks"]
+
+    def report_damage(self, what: str) -> None:
+        logger.error("%s", what)
 
     def reopen(self) -> None:
         """Open the files again and go on. Raise lmdb.Error."""
@@ -98,20 +109,54 @@ class LmdbJournal(Journal):
                     if position < end:
                         is_there = cursor.set_range(POSITION.pack(range_id, end))
                     continue
-                record = cursor.value()
+                key, record = cursor.item()
                 bytes_max -= len(record) + ENTRY_BYTES
-                found.append((position, decode(record)))
+                try:
+                    stored = decode(unseal(key, record))
+                except DamagedRecord:
+                    stored = Stored(DamagedMessage.of(codec.likely_body_bytes(record)))
+                found.append((position, stored))
                 is_there = cursor.next()
         return found
 
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
         with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._chunks) as cursor:
-            head = _find_chunk(cursor, range_id, offset)
-            return None if head is None else chunks.decode(head.first, cursor.value())
+            head = self._find_chunk(cursor, range_id, offset)
+            if head is None:
+                return None
+            try:
+                return chunks.decode(head.first, unseal(cursor.key(), cursor.value()))
+            except DamagedRecord:
+                return Chunk(head, [])
 
     def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
         with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._chunks) as cursor:
-            return _find_chunk(cursor, range_id, offset)
+            return self._find_chunk(cursor, range_id, offset)
+
+    def _find_chunk(self, cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | None:
+        """Move a cursor to the chunk that has an offset, and return its head; None if there is none."""
+        # The first greater key is that of the next chunk; the one before may have the offset.
+        is_there = cursor.prev() if cursor.set_range(POSITION.pack(range_id, offset + 1)) else cursor.last()
+        if not is_there:
+            return None
+        found_range, first = POSITION.unpack(cursor.key())
+        if found_range != range_id:
+            return None
+        try:
+            head, _ = chunks.decode_head(first, cursor.value())
+        except DamagedRecord:
+            head = ChunkHead(first, self._end_of_chunk(cursor, range_id) - first, 0, 0, None, True)
+        return head if offset < head.end else None
+
+    def _end_of_chunk(self, cursor: lmdb.Cursor, range_id: int) -> int:
+        """Return where the chunk at a cursor ends, from the next one."""
+        following = range_id + 1, 0
+        if cursor.next():
+            following = POSITION.unpack(cursor.key())
+            cursor.prev()
+        elif not cursor.key():
+            cursor.last()
+        return following[1] if following[0] == range_id else self.state_of(range_id).next
 
     def _garbage_of(self, txn: lmdb.Transaction, range_id: int) -> list[tuple[int, int]]:
         """Return the discarded positions of a range, from and to, that are not deleted yet."""
@@ -122,7 +167,7 @@ class LmdbJournal(Journal):
                 found_range, start = POSITION.unpack(cursor.key())
                 if found_range != range_id:
                     break
-                found.append((start, NUMBER.unpack(cursor.value())[0]))
+                found.append((start, NUMBER.unpack(unseal(cursor.key(), cursor.value()))[0]))
                 is_there = cursor.next()
         return found
 
@@ -139,7 +184,7 @@ class LmdbJournal(Journal):
         """
         batch = self.take_batch()
         if self._next_range != self._safe_range:
-            txn.put(b"next_range", NUMBER.pack(self._next_range), db=self._meta)
+            _put(txn, NEXT_RANGE, NUMBER.pack(self._next_range), self._meta)
             self._writing_range = self._next_range
         # In the first slice, because their states change afterwards.
         for log, taken in batch.logs:
@@ -149,7 +194,7 @@ class LmdbJournal(Journal):
         for buffer, removes in batch.buffers:
             yield from self._write_buffer(txn, buffer, removes)
         for range_id, start, end in batch.discards:
-            txn.put(POSITION.pack(range_id, start), NUMBER.pack(end), db=self._garbage)
+            _put(txn, POSITION.pack(range_id, start), NUMBER.pack(end), self._garbage)
             self._has_garbage = True
         if self._has_garbage:
             yield
@@ -164,7 +209,7 @@ class LmdbJournal(Journal):
                 txn.delete(encode_key(key), db=self._definitions)
             else:
                 table = fields.encode_table({**value, NAMES: list(key)})
-                txn.put(encode_key(key), table, db=self._definitions)
+                _put(txn, encode_key(key), table, self._definitions)
             if count % DEFINITIONS_MAX == 0:
                 yield
 
@@ -180,12 +225,13 @@ class LmdbJournal(Journal):
             txn.delete(NUMBER.pack(range_id), db=self._buffers)
             return
         left = self._slice_bytes - RECORD_BYTES
-        txn.put(NUMBER.pack(range_id), STATE.pack(*state), db=self._buffers)
+        _put(txn, NUMBER.pack(range_id), STATE.pack(*state), self._buffers)
         with txn.cursor(self._messages) as cursor:
             # Appended records fill their pages; LMDB would leave them half empty otherwise.
             last = bytes(cursor.key()) if cursor.last() else b""
             for position, stored in buffer.writing.items():
-                key, record = pack(range_id, position), encode(stored, run)
+                key = pack(range_id, position)
+                record = seal(key, encode(stored, run))
                 is_last = key > last
                 cursor.put(key, record, append=is_last)
                 if is_last:
@@ -207,8 +253,8 @@ class LmdbJournal(Journal):
             txn.delete(NUMBER.pack(log.id), db=self._buffers)
             return
         for chunk in taken:
-            txn.put(POSITION.pack(log.id, chunk.head.first), chunks.encode(chunk), db=self._chunks)
-        txn.put(NUMBER.pack(log.id), STATE.pack(*log.state), db=self._buffers)
+            _put(txn, POSITION.pack(log.id, chunk.head.first), chunks.encode(chunk), self._chunks)
+        _put(txn, NUMBER.pack(log.id), STATE.pack(*log.state), self._buffers)
 
     def _collect_garbage(self, txn: lmdb.Transaction) -> None:
         """Delete a batch of discarded positions."""
@@ -219,7 +265,8 @@ class LmdbJournal(Journal):
             txn.cursor(self._chunks) as stream_chunks,
         ):
             while left and ranges.first():
-                key, (end,) = bytes(ranges.key()), NUMBER.unpack(ranges.value())
+                key = bytes(ranges.key())
+                (end,) = NUMBER.unpack(unseal(key, ranges.value()))
                 range_id, _ = POSITION.unpack(key)
                 end_key = POSITION.pack(range_id, end)
                 # A range belongs to a queue or to a stream.
@@ -246,7 +293,7 @@ class LmdbJournal(Journal):
         with self._environment.lmdb.begin(write=True) as txn:
             for range_id in strays:
                 txn.delete(NUMBER.pack(range_id), db=self._buffers)
-                txn.put(POSITION.pack(range_id, 0), NUMBER.pack(END), db=self._garbage)
+                _put(txn, POSITION.pack(range_id, 0), NUMBER.pack(END), self._garbage)
         self._has_garbage = True
         return len(strays)
 
@@ -256,27 +303,20 @@ class LmdbJournal(Journal):
         with self._environment.lmdb.begin() as txn, txn.cursor(self._definitions) as cursor:
             is_there = cursor.set_range(prefix)
             while is_there and cursor.key().startswith(prefix):
-                value, _ = fields.decode_table(cursor.value())
+                value, _ = fields.decode_table(bytes(unseal(cursor.key(), cursor.value())))
                 yield tuple(value.pop(NAMES)), value
                 is_there = cursor.next()
 
     def state_of(self, range_id: int) -> RangeState:
         with self._environment.lmdb.begin() as txn:
-            found = txn.get(NUMBER.pack(range_id), db=self._buffers)
-        return RangeState() if found is None else RangeState(*STATE.unpack(found))
+            key = NUMBER.pack(range_id)
+            found = txn.get(key, db=self._buffers)
+            return RangeState() if found is None else RangeState(*STATE.unpack(unseal(key, found)))
 
 
-def _find_chunk(cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | None:
-    """Move a cursor to the chunk that has an offset, and return its head; None if there is none."""
-    # The first greater key is that of the next chunk; the one before may have the offset.
-    is_there = cursor.prev() if cursor.set_range(POSITION.pack(range_id, offset + 1)) else cursor.last()
-    if not is_there:
-        return None
-    found_range, first = POSITION.unpack(cursor.key())
-    if found_range != range_id:
-        return None
-    head, _ = chunks.decode_head(first, cursor.value())
-    return head if offset < head.end else None
+def _put(txn: lmdb.Transaction, key: bytes, record: bytes, table: Any) -> None:
+    """Put a record with its checksum into a table."""
+    txn.put(key, seal(key, record), db=table)
 
 
 def encode_key(key: DefinitionKey) -> bytes:

@@ -35,6 +35,8 @@ IS_TABLE: Final = 0x02
 INTEGER_KEYS: Final = 0x08
 NO_PAGE: Final = (1 << 64) - 1
 KEY_BYTES_MAX: Final = 511
+# The tables whose keys all have one size.
+KEY_BYTES: Final = {"windows": 8, "messages": 16, "chunks": 16, "garbage": 16}
 DEPTH_MAX: Final = 32
 # A broker may commit between the reads of the two meta pages.
 META_ATTEMPTS: Final = 5
@@ -162,6 +164,7 @@ class _Walk:
         # Counts of the current tree.
         self._branch_pages = self._leaf_pages = self._overflow_pages = self._entries = 0
         self._previous: bytes | None = None
+        self._key_bytes: int | None = None
         self._is_previous_leaf = False
 
     def run(self, tables: Collection[str], skipped: Collection[str]) -> Survey:
@@ -182,6 +185,7 @@ class _Walk:
                 continue
             if tree.flags:
                 raise DamagedFile(f"table {name} is of an impossible kind")
+            self._key_bytes = KEY_BYTES.get(name)
             self._walk(tree, f"table {name}", None)
         is_complete = not skipped and result.tables.keys() <= set(tables)
         result.free_pages = self._check_free(free, is_complete)
@@ -217,6 +221,8 @@ class _Walk:
             if key_bytes > KEY_BYTES_MAX or value_at > self._page_bytes:
                 raise DamagedFile(f"page {number} of {name} has a key outside of itself")
             key = page[at + NODE_HEAD.size : value_at]
+            if is_leaf and self._key_bytes is not None and key_bytes != self._key_bytes:
+                raise DamagedFile(f"page {number} of {name} has a key of another size")
             if index or is_leaf:
                 self._check_order(tree, key, number, name, is_leaf)
             if not is_leaf:

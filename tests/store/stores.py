@@ -12,6 +12,7 @@ import lmdb
 from amqp_broker.broker.durability.journal import Journal
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.seal import seal, unseal
 from tests.broker_parts import bind, new_broker, new_exchange, new_message, new_queue
 from tests.present import present
 
@@ -51,8 +52,13 @@ def fill(folder: Path, messages: int = 30, body_bytes: int = 300) -> None:
 
 
 def record_at(txn: lmdb.Transaction, key: bytes, table: Any) -> bytes:
-    """Return the record of a table at a key, which must exist."""
-    return bytes(present(txn.get(key, db=table)))
+    """Return the record of a table at a key, which must exist, without its checksum."""
+    return bytes(unseal(key, bytes(present(txn.get(key, db=table)))))
+
+
+def put(txn: lmdb.Transaction, key: bytes, record: bytes, table: Any) -> None:
+    """Put a record with its checksum."""
+    txn.put(key, seal(key, record), db=table)
 
 
 def digest(folder: Path) -> dict[str, str]:

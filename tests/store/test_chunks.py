@@ -14,6 +14,7 @@ from amqp_broker.store import chunks
 from amqp_broker.store.codec import MalformedRecord
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.seal import DamagedRecord
 from amqp_broker.store.store import Store
 from tests.broker_parts import new_message, new_queue
 
@@ -49,11 +50,11 @@ def test_messages_of_the_same_names_share_an_address() -> None:
 def test_a_chunk_that_is_truncated_or_of_another_format_is_refused() -> None:
     record = chunks.encode(Chunk(ChunkHead(0, 1, 0, 0, frozenset("a"), True), [new_message(b"body")]))
     for size in range(len(record)):
-        with pytest.raises(MalformedRecord):
+        with pytest.raises(DamagedRecord):
             chunks.decode(0, record[:size])
-    with pytest.raises(MalformedRecord, match="format 2"):
-        chunks.decode(0, b"\2" + record[1:])
-    with pytest.raises(MalformedRecord):
+    with pytest.raises(MalformedRecord, match="format 3"):
+        chunks.decode(0, b"\3" + record[1:])
+    with pytest.raises(DamagedRecord):
         chunks.decode(0, record + b"more")
 
 

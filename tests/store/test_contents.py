@@ -12,7 +12,7 @@ from amqp_broker.broker.operations.restoring import KINDS
 from amqp_broker.store.contents import Contents, describe
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import NAMES, encode_key
-from tests.store.stores import fill
+from tests.store.stores import fill, put
 
 
 def define(environment: Environment, key: DefinitionKey, value: dict[str, Any] | None) -> None:
@@ -21,7 +21,7 @@ def define(environment: Environment, key: DefinitionKey, value: dict[str, Any] |
         if value is None:
             assert txn.delete(encode_key(key), db=table)
         else:
-            txn.put(encode_key(key), fields.encode_table({**value, NAMES: list(key)}), db=table)
+            put(txn, encode_key(key), fields.encode_table({**value, NAMES: list(key)}), table)
 
 
 def problems_after(folder: Path, key: DefinitionKey, value: dict[str, Any] | None) -> list[str]:
@@ -104,7 +104,7 @@ def test_a_definition_that_is_no_table_is_a_problem(tmp_path: Path) -> None:
     fill(tmp_path)
     environment = Environment(tmp_path)
     with environment.lmdb.begin(write=True) as txn:
-        txn.put(b"user:x", b"octets", db=environment.tables["definitions"])
+        put(txn, b"user:x", b"octets", environment.tables["definitions"])
     assert Contents(environment).problems == ["a definition (b'user') cannot be read."]
     environment.close()
 

@@ -7,12 +7,11 @@ from typing import Any
 import lmdb
 import pytest
 
-from amqp_broker.store.environment import NUMBER, Environment, StoreInUse, StoreMissing, Tables
-from amqp_broker.store.journal import POSITION, STATE, LmdbJournal
+from amqp_broker.store.environment import NUMBER, POSITION, Environment, StoreInUse, StoreMissing, Tables
+from amqp_broker.store.journal import STATE, LmdbJournal
 from amqp_broker.store.verify import check_content, verify
 from tests.broker_parts import broker_of, new_broker, new_message, new_queue
-from tests.present import present
-from tests.store.stores import commit, fill, record_at
+from tests.store.stores import commit, fill, put, record_at
 
 Change = Callable[[lmdb.Transaction, Tables], object]
 
@@ -91,11 +90,12 @@ def test_an_unreadable_message_is_reported_with_its_position(tmp_path: Path) -> 
 
     def cut(txn: lmdb.Transaction, tables: Tables) -> None:
         key = POSITION.pack(1, 3)
-        txn.put(key, record_at(txn, key, tables["messages"])[:-1], db=tables["messages"])
-        txn.put(POSITION.pack(1, 4), b"\1", db=tables["messages"])
+        put(txn, key, record_at(txn, key, tables["messages"])[:-1], tables["messages"])
+        put(txn, POSITION.pack(1, 4), b"\1", tables["messages"])
 
     assert change(tmp_path, cut) == [
-        "queue 'plain' in vhost '/' has 2 messages that cannot be read, at position 3: its frames are invalid."
+        "queue 'plain' in vhost '/' has 2 messages that cannot be read, "
+        "at position 3: its frames are invalid; at position 4: a record is cut short."
     ]
 
 
@@ -104,10 +104,10 @@ def test_messages_without_an_owner_are_reported(tmp_path: Path) -> None:
 
     def orphan(txn: lmdb.Transaction, tables: Tables) -> None:
         record = record_at(txn, POSITION.pack(1, 0), tables["messages"])
-        txn.put(POSITION.pack(77, 0), record, db=tables["messages"])
-        txn.put(NUMBER.pack(78), STATE.pack(0, 0, 0, 0), db=tables["windows"])
-        txn.put(POSITION.pack(79, 0), b"chunk", db=tables["chunks"])
-        txn.put(POSITION.pack(79, 1), b"chunk", db=tables["chunks"])
+        put(txn, POSITION.pack(77, 0), record, tables["messages"])
+        put(txn, NUMBER.pack(78), STATE.pack(0, 0, 0, 0), tables["windows"])
+        put(txn, POSITION.pack(79, 0), b"chunk", tables["chunks"])
+        put(txn, POSITION.pack(79, 1), b"chunk", tables["chunks"])
 
     assert change(tmp_path, orphan) == [
         "range 77 has 1 messages and belongs to nothing.",
@@ -121,7 +121,7 @@ def test_positions_that_would_be_given_twice_are_reported(tmp_path: Path) -> Non
 
     def forget(txn: lmdb.Transaction, tables: Tables) -> None:
         head, _, count, octets = STATE.unpack(record_at(txn, NUMBER.pack(1), tables["windows"]))
-        txn.put(NUMBER.pack(1), STATE.pack(head, 2, count, octets), db=tables["windows"])
+        put(txn, NUMBER.pack(1), STATE.pack(head, 2, count, octets), tables["windows"])
 
     assert change(tmp_path, forget) == [
         "queue 'plain' in vhost '/' has messages at positions that it will give to others."
@@ -129,15 +129,15 @@ def test_positions_that_would_be_given_twice_are_reported(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("table", "problem"),
+    ("table", "key", "problem"),
     [
-        ("windows", "the state of a queue cannot be read."),
-        ("garbage", "an entry of the garbage table cannot be read."),
+        ("windows", NUMBER.pack(999), "the state of a queue cannot be read."),
+        ("garbage", POSITION.pack(9, 9), "an entry of the garbage table cannot be read."),
     ],
 )
-def test_rows_of_another_shape_are_reported(tmp_path: Path, table: str, problem: str) -> None:
+def test_rows_of_another_shape_are_reported(tmp_path: Path, table: str, key: bytes, problem: str) -> None:
     fill(tmp_path)
-    assert change(tmp_path, lambda txn, tables: txn.put(b"x", b"y", db=tables[table])) == [problem]
+    assert change(tmp_path, lambda txn, tables: put(txn, key, b"y", tables[table])) == [problem]
 
 
 def test_a_store_in_use_and_one_that_is_not_there_are_not_checked(tmp_path: Path) -> None:
@@ -212,8 +212,9 @@ def test_missing_offsets_are_reported(tmp_path: Path) -> None:
     fill_stream(tmp_path)
 
     def move(txn: lmdb.Transaction, tables: Tables) -> None:
-        chunk = bytes(present(txn.pop(POSITION.pack(1, 8), db=tables["chunks"])))
-        txn.put(POSITION.pack(1, 9), chunk, db=tables["chunks"])
+        chunk = record_at(txn, POSITION.pack(1, 8), tables["chunks"])
+        txn.delete(POSITION.pack(1, 8), db=tables["chunks"])
+        put(txn, POSITION.pack(1, 9), chunk, tables["chunks"])
 
     problems = change(tmp_path, move)
     assert any("at offset 9: the offsets from 8 on are missing" in problem for problem in problems), problems
@@ -224,7 +225,7 @@ def test_an_unreadable_chunk_is_reported(tmp_path: Path) -> None:
 
     def cut(txn: lmdb.Transaction, tables: Tables) -> None:
         key = POSITION.pack(1, 8)
-        txn.put(key, record_at(txn, key, tables["chunks"])[:-1], db=tables["chunks"])
+        put(txn, key, record_at(txn, key, tables["chunks"])[:-1], tables["chunks"])
 
     (problem,) = change(tmp_path, cut)
     assert problem.endswith(

@@ -174,15 +174,25 @@ class Journal(ABC):
 
     @abstractmethod
     def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
-        """Return safe messages of a range from position `start` on: at least one, and about `bytes_max` octets."""
+        """Return safe messages of a range from position `start` on: at least one, and about `bytes_max` octets.
+
+        A `DamagedMessage` stands for one whose record is damaged.
+        """
 
     @abstractmethod
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
-        """Return the chunk of a stream that has an offset; None if it is not safe."""
+        """Return the chunk of a stream that has an offset; None if it is not safe.
+
+        A damaged chunk has no messages, although its head counts some.
+        """
 
     @abstractmethod
     def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
         """Return the head of the chunk that `chunk_at` returns."""
+
+    @abstractmethod
+    def report_damage(self, what: str) -> None:
+        """Have the log say what is damaged."""
 
     # Calls of the server and the store
 
@@ -271,3 +281,6 @@ class NullJournal(Journal):
 
     def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
         return None
+
+    def report_damage(self, what: str) -> None:
+        pass

@@ -115,14 +115,18 @@ class PagedBuffer:
         return (message for _, message in self.items())
 
     def items(self) -> Iterator[tuple[int, Message]]:
-        """Yield positions and ready messages in order; messages read from the journal are not kept in memory."""
-        yield from self.memory
+        """Yield positions and ready messages in order, without damaged ones.
+
+        Messages read from the journal are not kept in memory.
+        """
+        yield from (item for item in self.memory if not item[1].is_damaged)
         left, position = self.paged_count, self._read_from
         while left and (found := self._read(position, PAGE_BYTES)):
             for position, stored in found:
                 if not self._is_leftover(position, stored.message):
                     left -= 1
-                    yield position, stored.message
+                    if not stored.message.is_damaged:
+                        yield position, stored.message
             position += 1
 
     @property
@@ -278,7 +282,8 @@ class PagedBuffer:
                     self._erase(position)
                 if not is_leftover:
                     self.paged_count -= 1
-                    self._remember(position, message, stored.deadline_ms)
+                    # A damaged message is due at once: its queue gives it up before it would be delivered.
+                    self._remember(position, message, 0 if message.is_damaged else stored.deadline_ms)
                     was_taken = position < self.redelivered_before or stored.returns > 0
                     if self._on_recovered is not None and position < self._restored_before and was_taken:
                         self._on_recovered(position, stored)

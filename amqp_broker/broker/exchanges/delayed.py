@@ -76,7 +76,10 @@ class DelayedExchange(Exchange):
             self._buffer = PagedBuffer(journal, self.range_id, keeps_all=True)
             self._next_position = self._buffer.next
             for position, stored in self._buffer.take_all():
-                self._delayed.append((stored.deadline_ms or 0, position, stored.message))
+                if stored.message.is_damaged:
+                    journal.report_damage(f"{self}: the message at position {position} is damaged; it is not delivered")
+                else:
+                    self._delayed.append((stored.deadline_ms or 0, position, stored.message))
             heapq.heapify(self._delayed)
             self._wake()
 

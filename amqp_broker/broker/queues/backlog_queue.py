@@ -295,6 +295,12 @@ class BacklogQueue(Queue):
 
     def _give_up_head(self, reason: str) -> None:
         message, position, _ = self._take_head()
+        if message.is_damaged:
+            # The journal keeps the record for `store repair`.
+            self.deadlines.pop(position, None)
+            journal = self.vhost.broker.journal
+            journal.report_damage(f"{self}: the message at position {position} is damaged; it is not delivered")
+            return
         self._discard(position, message, reason)
 
     def _discard(self, position: int, message: Message, reason: str) -> None:

@@ -159,7 +159,7 @@ class StreamQueue(Queue):
         while offset < self.log.committed:
             messages = self.log.read(offset)
             yield from ((message, False) for message in messages)
-            offset += len(messages)
+            offset = offset + len(messages) if messages else self.log.head_at(offset).end
 
     def drain(self) -> None:
         """Deliver a batch to each consumer with credit."""
@@ -210,14 +210,24 @@ class StreamQueue(Queue):
         return False
 
     def _read_chunk(self, reader: Reader) -> bool:
-        """Read the chunk at a reader's offset; return False if its filter matches none of the messages."""
+        """Read the chunk at a reader's offset.
+
+        Return False if its filter matches none of the messages, or if the chunk is damaged: the next one follows then.
+        """
         if reader.filter is not None:
             head = self.log.head_at(reader.next)
             if not reader.filter.may_match(head):
                 reader.next = head.end
                 return False
         reader.first, reader.messages = reader.next, self.log.read(reader.next)
-        return True
+        if reader.messages:
+            return True
+        end = self.log.head_at(reader.next).end
+        self.vhost.broker.journal.report_damage(
+            f"{self}: the messages at offsets {reader.next} to {end - 1} are damaged; they are skipped"
+        )
+        reader.next = end
+        return False
 
     def pull(self) -> tuple[Message, int, bool] | None:
         raise NotImplemented_(f"basic.get not supported by stream queues {self}")

@@ -1,4 +1,4 @@
-"""`amqp-broker store`: show, check, compact and back up the store of a broker."""
+"""`amqp-broker store`: show, check, repair, compact and back up the store of a broker."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from amqp_broker.store.environment import (
     StoreMissing,
     StoreUnusable,
 )
+from amqp_broker.store.repair import repair as repair_store
 from amqp_broker.store.verify import verify as verify_store
 
 EXIT_CODES: Final[dict[type[StoreError], int]] = {
@@ -54,7 +55,7 @@ def folder_of(data_dir: str | None) -> Path:
 
 @click.group()
 def store() -> None:
-    """Show, check, compact and copy the store of a broker."""
+    """Show, check, repair, compact and copy the store of a broker."""
 
 
 @store.command()
@@ -93,8 +94,22 @@ def verify(data_dir: str | None) -> None:
     for problem in verdict.problems:
         click.echo(problem)
     if verdict.problems:
-        raise StoreUnusable(f"'{folder}' has {len(verdict.problems)} problems; restore a backup, or drain its queues")
+        raise StoreUnusable(f"'{folder}' has {len(verdict.problems)} problems; restore a backup, or run `store repair`")
     click.echo(f"{folder} has no problems: {verdict.pages} pages, {verdict.queues} queues, {verdict.messages} messages")
+
+
+@store.command()
+@folder_option
+def repair(data_dir: str | None) -> None:
+    """Drop what is damaged in a store that no broker uses; a file in its folder keeps a copy."""
+    folder = folder_of(data_dir)
+    result = repair_store(folder)
+    for change in result.changes:
+        click.echo(change)
+    if result.copy is not None:
+        click.echo(f"{result.copy} has copies of what was damaged or dropped")
+    if not result.changes:
+        click.echo(f"{folder} has nothing to repair")
 
 
 @store.command()

@@ -14,7 +14,7 @@ import pytest
 from amqp_broker.cli.own.store import EXIT_CODES, shown
 from amqp_broker.store.environment import DATA_FILE, Environment, StoreError
 from tests.cli.program import MODULE, Serving, run, serving, serving_as
-from tests.store.stores import digest, fill
+from tests.store.stores import digest, fill, put
 
 DURABLE = {"AMQP_BROKER_EPHEMERAL": "false"}
 
@@ -42,7 +42,7 @@ def test_info_shows_the_contents_of_a_store(folder: Path) -> None:
     done = store("info", folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(
-        rf"{folder}: format 1, \d+\.\d KiB on disk, \d+ of \d+ pages free\nvhosts: /\nusers: guest\n", done.stdout
+        rf"{folder}: format 2, \d+\.\d KiB on disk, \d+ of \d+ pages free\nvhosts: /\nusers: guest\n", done.stdout
     )
     assert "\n  plain in vhost / (classic): 20 messages, 8.2 KiB\n" in done.stdout
     assert done.stdout.endswith("\nto be deleted: nothing\n")
@@ -50,7 +50,7 @@ def test_info_shows_the_contents_of_a_store(folder: Path) -> None:
 
 def test_info_as_json_has_the_same_contents(folder: Path) -> None:
     told = json.loads(store("info", folder, "--json").stdout)
-    assert (told["format"], told["vhosts"], told["users"], told["garbage"]) == (1, ["/"], ["guest"], 0)
+    assert (told["format"], told["vhosts"], told["users"], told["garbage"]) == (2, ["/"], ["guest"], 0)
     assert told["queues"][1] == {"vhost": "/", "name": "plain", "type": "classic", "messages": 20, "bytes": 8400}
 
 
@@ -60,12 +60,29 @@ def test_verify_reports_the_problems_of_a_store(folder: Path) -> None:
     assert re.fullmatch(rf"{folder} has no problems: \d+ pages, 4 queues, 70 messages\n", done.stdout)
     environment = Environment(folder)
     with environment.lmdb.begin(write=True) as txn:
-        txn.put(b"user:x", b"octets", db=environment.tables["definitions"])
+        put(txn, b"user:x", b"octets", environment.tables["definitions"])
     environment.close()
     done = store("verify", folder)
     assert done.returncode == os.EX_DATAERR
     assert done.stdout == "a definition (b'user') cannot be read.\n"
     assert done.stderr.startswith(f"amqp-broker: '{folder}' has 1 problems; ")
+
+
+def test_repair_reports_what_it_drops(folder: Path) -> None:
+    done = store("repair", folder)
+    assert (done.returncode, done.stdout) == (0, f"{folder} has nothing to repair\n")
+    environment = Environment(folder)
+    with environment.lmdb.begin(write=True) as txn:
+        txn.put(b"user:x", b"octets", db=environment.tables["definitions"])
+    environment.close()
+    done = store("repair", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(
+        r"a definition \(user\) cannot be read and is dropped\.\n"
+        rf"{folder}/damaged-\w+\.jsonl has copies of what was damaged or dropped\n",
+        done.stdout,
+    )
+    assert store("verify", folder).returncode == 0
 
 
 def test_compact_shows_the_sizes_before_and_after(folder: Path) -> None:
@@ -192,7 +209,7 @@ def test_serve_refuses_a_damaged_store_and_leaves_it_unchanged(folder: Path) -> 
 def test_serve_suggests_a_remedy_for_definitions_that_it_cannot_declare(folder: Path) -> None:
     environment = Environment(folder)
     with environment.lmdb.begin(write=True) as txn:
-        txn.put(b"user:x", b"octets", db=environment.tables["definitions"])
+        put(txn, b"user:x", b"octets", environment.tables["definitions"])
     environment.close()
     done = run("serve", "--port", "0", "--data-dir", str(folder), **DURABLE)
     assert done.returncode == os.EX_DATAERR
