@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from amqp_broker.management.http.answers import Refusal
 from amqp_broker.management.http.browsers import check_host, check_site, check_type
+from tests.running import RunningServer
 
 JSON = "application/json"
+# Requests of RabbitMQ's tools, recorded in front of a broker: one for each method and set of headers.
+RECORDED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("requests_of_tools.json").read_text("utf-8"))
+LOGIN = {"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
+OF_BROWSERS = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
 
 
 def refusal(check: object, *arguments: object) -> tuple[int, str]:
@@ -108,3 +120,41 @@ def test_other_names_of_a_loopback_address_are_refused(host: str, address: str) 
 @pytest.mark.parametrize("address", ["192.168.0.7", "fe80::1%eth0", ""])
 def test_other_addresses_are_reached_by_any_name(address: str) -> None:
     check_host({"host": "broker.example:15672"}, address, ())
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningServer]:
+    with RunningServer(management=True) as server:
+        yield server
+
+
+def ask(running: RunningServer, recorded: dict[str, Any], more: dict[str, str]) -> int:
+    """Send a recorded request with a password; return the status of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.server.ports["management"], timeout=20)
+    connection.putrequest(recorded["method"], recorded["path"], skip_host=True, skip_accept_encoding=True)
+    octets = recorded["body"].encode()
+    for name, value in {**recorded["headers"], **LOGIN, **more}.items():
+        connection.putheader(name, value)
+    if octets:
+        connection.putheader("Content-Length", str(len(octets)))
+    connection.endheaders(octets or None)
+    with connection.getresponse() as response:
+        response.read()
+        return response.status
+
+
+def name_of(recorded: dict[str, Any]) -> str:
+    return f"{recorded['tool']} {recorded['method']} {recorded['path']}"
+
+
+def test_each_tool_and_method_is_recorded() -> None:
+    tools = {recorded["tool"].partition(" ")[0] for recorded in RECORDED}
+    assert tools == {"amqpstorm", "curl", "hop", "rabbit-hole", "rabbitmqadmin"}
+    assert {recorded["method"] for recorded in RECORDED} == {"GET", "HEAD", "PUT", "POST", "DELETE"}
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=name_of)
+def test_a_request_of_a_tool_is_not_that_of_another_site(running: RunningServer, recorded: dict[str, Any]) -> None:
+    # Some names are of objects that were there when the tool asked.
+    assert ask(running, recorded, {}) in {200, 201, 204, 404}
+    assert ask(running, recorded, OF_BROWSERS) == 403
