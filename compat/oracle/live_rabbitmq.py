@@ -48,7 +48,7 @@ def record(suite: Suite, oracle: Oracle, folder: Path, runs: int, only: str = ""
     news = set[str]()
     for run in range(runs):
         asked = ask(suite, oracle, folder / str(run), only)
-        news.update(records.merge(seen, asked))
+        news.update(records.merge(suite, seen, asked))
     kept = {**former, **seen} if only else {question: seen[question] for question in asked}
     records.save(suite, kept, oracle.name)
     return sorted(news)
@@ -56,12 +56,13 @@ def record(suite: Suite, oracle: Oracle, folder: Path, runs: int, only: str = ""
 
 def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "") -> list[str]:
     """Ask once; return the outdated records as texts."""
-    return list(disagreements(records.load(suite, oracle.name), ask(suite, oracle, folder, only), is_all=not only))
+    seen = records.load(suite, oracle.name)
+    return list(disagreements(suite, seen, ask(suite, oracle, folder, only), is_all=not only))
 
 
-def disagreements(seen: Seen, answers: Mapping[str, Answer], is_all: bool) -> Iterator[str]:
+def disagreements(suite: Suite, seen: Seen, answers: Mapping[str, Answer], is_all: bool) -> Iterator[str]:
     """Yield answers that are not recorded and, if all questions were asked, records without an answer."""
-    for question in records.unseen(seen, answers):
+    for question in records.unseen(suite, seen, answers):
         yield f"{question}\n{_difference(seen.get(question, []), answers[question])}"
     if is_all:
         yield from (f"{question}: recorded, but not asked" for question in seen if question not in answers)

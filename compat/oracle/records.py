@@ -62,17 +62,22 @@ def save_version(oracle: str, version: str, folder: Path | None = None) -> None:
     file.write_text(f"{version}\n", "utf-8")
 
 
-def merge(seen: Seen, answers: Mapping[str, Answer]) -> list[str]:
+def merge(suite: Suite, seen: Seen, answers: Mapping[str, Answer]) -> list[str]:
     """Add the answers of one run; return the questions with a new answer."""
-    news = unseen(seen, answers)
+    news = unseen(suite, seen, answers)
     for question in news:
         seen.setdefault(question, []).append(answers[question])
     return news
 
 
-def unseen(seen: Seen, answers: Mapping[str, Answer]) -> list[str]:
-    """Return the questions whose answer is new."""
-    return [question for question, answer in answers.items() if not is_among(answer, seen.get(question, []))]
+def unseen(suite: Suite, seen: Seen, answers: Mapping[str, Answer]) -> list[str]:
+    """Return the questions with a new answer. Sets in another order are no new answer."""
+    return [question for question, answer in answers.items() if _is_new(suite, question, answer, seen)]
+
+
+def _is_new(suite: Suite, question: str, answer: Answer, seen: Seen) -> bool:
+    recorded = seen.get(question, [])
+    return not is_among(answer, recorded) and all(suite.fields(question, one, answer) for one in recorded)
 
 
 def is_among(answer: Answer, answers: Sequence[Answer]) -> bool:

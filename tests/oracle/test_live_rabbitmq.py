@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,12 @@ from compat.oracles.oracle import OLDEST
 
 
 def found(seen: dict[str, list[Answer]], answers: dict[str, Answer], is_all: bool = True) -> list[str]:
-    return list(disagreements(seen, answers, is_all))
+    suite = Suite("plain", no_answers, no_answers, fields)
+    return list(disagreements(suite, seen, answers, is_all))
+
+
+def no_answers(_: BrokerProcess) -> AbstractContextManager[Answers]:
+    return nullcontext({})
 
 
 def test_a_recorded_answer_is_not_a_disagreement() -> None:

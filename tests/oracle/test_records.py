@@ -80,22 +80,28 @@ def test_oracles_are_separate(tmp_path: Path) -> None:
 
 def test_another_answer_is_an_alternative() -> None:
     seen: records.Seen = {"a": [1], "b": [1]}
-    assert records.merge(seen, {"a": 2, "b": 1, "c": None}) == ["a", "c"]
+    assert records.merge(PLAIN, seen, {"a": 2, "b": 1, "c": None}) == ["a", "c"]
     assert seen == {"a": [1, 2], "b": [1], "c": [None]}
-    assert records.merge(seen, {"a": 1, "c": None}) == []
+    assert records.merge(PLAIN, seen, {"a": 1, "c": None}) == []
 
 
 def test_the_order_of_keys_is_irrelevant() -> None:
-    assert records.unseen({"a": [{"x": 1, "y": 2}]}, {"a": {"y": 2, "x": 1}}) == []
+    assert records.unseen(PLAIN, {"a": [{"x": 1, "y": 2}]}, {"a": {"y": 2, "x": 1}}) == []
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ([{"x": 0}], [{"x": 0.0}])])
 def test_values_that_only_python_treats_as_equal_are_different_answers(one: Answer, other: Answer) -> None:
-    assert records.unseen({"a": [one]}, {"a": other}) == ["a"]
+    assert records.unseen(PLAIN, {"a": [one]}, {"a": other}) == ["a"]
+
+
+def test_the_order_of_a_set_is_irrelevant() -> None:
+    seen: records.Seen = {"a": [[{"name": "x"}, {"name": "y"}]]}
+    assert records.unseen(PLAIN, seen, {"a": [{"name": "y"}, {"name": "x"}]}) == []
+    assert records.unseen(PLAIN, seen, {"a": [{"name": "y"}, {"name": "z"}]}) == ["a"]
 
 
 def test_a_question_without_a_record_is_unseen() -> None:
-    assert records.unseen({"a": [1]}, {"a": 1, "b": 1}) == ["b"]
+    assert records.unseen(PLAIN, {"a": [1]}, {"a": 1, "b": 1}) == ["b"]
 
 
 def test_the_exact_version_is_recorded_once_for_all_suites(tmp_path: Path) -> None:
