@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 COMPAT = Path(__file__).parents[1]
@@ -30,6 +30,9 @@ class Row:
     programs: Sequence[tuple[str, str]] = ()
     # The reason why the client is not available at all; the table shows it.
     absent: str = ""
+    # Scenarios that need a newer RabbitMQ than the one that is installed, with the reason of each. They are played at
+    # amqp-broker alone.
+    newer_only: Mapping[str, str] = field(default_factory=dict)
     # Timeout for a result; clients with longer ones are installed first.
     timeout_s: float = 60.0
 

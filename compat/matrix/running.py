@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compat.matrix.installing import Installed, install_all
 from compat.matrix.playing import play
-from compat.matrix.results import ClientResults, Outcome, told
+from compat.matrix.results import RABBITMQ, ClientResults, Kind, Outcome, told
 from compat.matrix.rows import Client
 from compat.matrix.stage import Scene, Stages
 
@@ -66,8 +66,12 @@ def _play(installed: Installed, stage: Scene, scenarios: Sequence[str], known: C
         outcomes[scenario] = outcome
         _say(f"{name} at {stage.name}: {scenario} {told(outcome)}")
 
+    newer_only = installed.client.row.newer_only if stage.name == RABBITMQ else {}
+    for scenario in filter(newer_only.__contains__, scenarios):
+        tell(scenario, Outcome(Kind.UNSUPPORTED, newer_only[scenario]))
     began = time.monotonic()
-    play(installed.client, installed.folder, stage, scenarios, tell)
+    played = [scenario for scenario in scenarios if scenario not in newer_only]
+    play(installed.client, installed.folder, stage, played, tell)
     _say(f"{name} at {stage.name}: played in {time.monotonic() - began:.1f} s")
 
 

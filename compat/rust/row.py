@@ -23,5 +23,6 @@ ROWS = (
         command=("bash", "rabbitmqadmin.sh"),
         install=(("bash", "cargo.sh", "install", *FRUGAL, "--locked", "--root", ".", f"rabbitmqadmin@{ADMIN}"),),
         programs=PROGRAMS,
+        newer_only={"connect": "it cannot read the nodes of RabbitMQ 3.10"},
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,9 +50,10 @@ def client(
     programs: Sequence[tuple[str, str]] = (),
     absent: str = "",
     timeout_s: float = 20.0,
+    newer_only: Mapping[str, str] | None = None,
 ) -> Client:
     """Create a client in this folder whose program is SCRIPT."""
     folder.mkdir(exist_ok=True)
     (folder / "play.py").write_text(SCRIPT, "utf-8")
     command = (sys.executable, "play.py")
-    return Client(Row(name, "Python", "1.0", command, install, programs, absent, timeout_s), folder)
+    return Client(Row(name, "Python", "1.0", command, install, programs, absent, newer_only or {}, timeout_s), folder)

@@ -43,6 +43,13 @@ def test_each_clients_outcomes_are_kept_for_each_broker(tmp_path: Path) -> None:
     assert {name: known.outcomes for name, known in results.items()} == {"one": both, "two": both}
 
 
+def test_a_scenario_that_needs_a_newer_rabbitmq_is_played_at_amqp_broker_alone(tmp_path: Path) -> None:
+    one = client(tmp_path / "one", "one", newer_only={"a": "it is old"})
+    results = played([one], tmp_path, brokers=(AMQP_BROKER, RABBITMQ))
+    its = {"a": Outcome(Kind.UNSUPPORTED, "it is old"), "b": OK}
+    assert results["one"].outcomes == {AMQP_BROKER: {"a": OK, "b": OK}, RABBITMQ: its}
+
+
 def test_clients_play_at_once(tmp_path: Path) -> None:
     (tmp_path / "meeting").mkdir()
     clients = [client(tmp_path / name, name) for name in ("one", "two")]
