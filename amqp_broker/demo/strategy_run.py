@@ -97,11 +97,12 @@ class StrategyRun:
             self._connect()
             self._tick()
             self._loop.start()
+            # Not after an interruption: pika does not close a loop that a signal has interrupted while it started.
+            self._loop.close()
         finally:
             self._restarts.shutdown()
             if self.broker.is_running:
                 self.broker.faults.clear()
-            self._loop.close()
         self._ended_ms = now_ms()
         return prove(self.strategy, self.publisher.messages, self.publisher.ledger, self._queued())
 

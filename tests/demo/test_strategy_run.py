@@ -8,6 +8,7 @@ from typing import Any
 
 import pika
 import pytest
+from pika.adapters import select_connection
 
 from amqp_broker.demo.fault_plan import FaultEvent, fault_plan
 from amqp_broker.demo.proof import Proof
@@ -148,6 +149,17 @@ def test_the_rate_limits_publishing(broker: EmbeddedBroker) -> None:
     run = a_run(broker, "async", [], 100, rate=200)
     run.run()
     assert run.elapsed_ms >= 450
+
+
+def test_an_interruption_while_the_loop_starts_is_passed_on(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: object) -> None:
+        raise SystemExit(143)
+
+    monkeypatch.setattr(select_connection._PollerBase, "activate_poller", interrupt)
+    with pytest.raises(SystemExit):
+        a_run(broker, "async", []).run()
 
 
 def test_an_error_of_the_restart_ends_the_run(broker: EmbeddedBroker) -> None:
