@@ -6,8 +6,13 @@ The folder belongs to one user alone, so a process that can open a socket in it 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+# Variables that name the folder, or that of all runtime files of a user.
+FOLDER_VARIABLES: Final = ("AMQP_BROKER_RUNTIME_DIR", "XDG_RUNTIME_DIR")
 
 
 def control_folder(environment: Mapping[str, str]) -> Path:
@@ -20,6 +25,17 @@ def control_folder(environment: Mapping[str, str]) -> Path:
         return Path(runtime) / "amqp-broker"
     # Like tempfile, which takes too long to import for a health check.
     return Path(environment.get("TMPDIR") or "/tmp") / f"amqp-broker-{os.getuid()}"
+
+
+def is_exposed(folder: Path) -> bool:
+    """Return whether users other than this one and root could replace the sockets of a folder, or the folder itself.
+
+    The default folder is in /tmp, where another user may have made a folder or a symbolic link of its name before.
+    Raise OSError if the folder cannot be read.
+    """
+    link, state = folder.lstat(), folder.stat()
+    is_foreign = not {link.st_uid, state.st_uid} <= {os.getuid(), 0}
+    return is_foreign or bool(state.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def control_socket(folder: Path, port: int) -> Path:

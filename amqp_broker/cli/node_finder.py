@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from amqp_broker.cli.http_api import Api, Place, Unreachable
-from amqp_broker.control import control_folder, control_socket
+from amqp_broker.control import FOLDER_VARIABLES, control_folder, control_socket, is_exposed
 
 # Timeout of the request for a broker's name, on the same machine.
 NAMING_TIMEOUT_S = 5.0
@@ -25,6 +26,16 @@ class NotRunning(Exception):
         self.is_choice = is_choice
 
 
+class UntrustedFolder(Exception):
+    """Other users could answer in place of a broker, and would see the passwords that are sent to it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"the folder '{folder}' of the control sockets is not this user's alone: another user could answer there; "
+            "name the broker's folder in AMQP_BROKER_RUNTIME_DIR"
+        )
+
+
 class Running(NamedTuple):
     """A running broker, the address of its API, and the version of RabbitMQ that it imitates.
 
@@ -38,8 +49,9 @@ class Running(NamedTuple):
 
 
 def find(given: str, environment: Mapping[str, str]) -> Running:
-    """Return the broker `given` by name or port, or by the environment. Raises NotRunning."""
+    """Return the broker `given` by name or port, or by the environment. Raises NotRunning and UntrustedFolder."""
     folder = control_folder(environment)
+    _check(folder, environment)
     name = given or environment.get("RABBITMQ_NODENAME", "")
     port = environment.get("RABBITMQ_NODE_PORT") or environment.get("AMQP_BROKER_PORT") or ""
     if given.isdecimal():
@@ -60,6 +72,15 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     # The broker on the usual port may be another project's.
     is_choice = not name and not port and len(found) > 1
     raise NotRunning(wanted_name, _distinct_names(found), str(folder), is_choice=is_choice)
+
+
+def _check(folder: Path, environment: Mapping[str, str]) -> None:
+    """Raise UntrustedFolder if another user may have made the folder. Root may name that of any user."""
+    if os.getuid() == 0 and any(environment.get(name) for name in FOLDER_VARIABLES):
+        return
+    with contextlib.suppress(OSError):
+        if is_exposed(folder):
+            raise UntrustedFolder(folder)
 
 
 def _distinct_names(found: list[Running]) -> list[str]:

@@ -12,13 +12,12 @@ import os
 import shutil
 import socket
 import ssl
-import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.control import control_folder, control_socket
+from amqp_broker.control import control_folder, control_socket, is_exposed
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
 from amqp_broker.server import log_output, memory, tls
@@ -300,8 +299,7 @@ class Listeners:
     def _open_control_socket(self) -> socket.socket:
         folder = control_folder(os.environ)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = folder.stat()
-        if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if is_exposed(folder):
             raise SettingsError(f"the folder '{folder}' is not this user's alone: others could command the broker")
         ports = self.server.ports
         path = control_socket(folder, ports.get("amqp") or ports["amqps"])

@@ -17,7 +17,10 @@ def write_ports(path: Path, ports: dict[str, int]) -> None:
         path = path.resolve()
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            temporary.write_text(text, "utf-8")
+            # Others may have put a link there if all users can write to the folder.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("x", encoding="utf-8") as file:
+                file.write(text)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

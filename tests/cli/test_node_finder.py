@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.node_finder import NotRunning, find, is_named
-from amqp_broker.control import control_socket
+from amqp_broker.cli.node_finder import NotRunning, UntrustedFolder, find, is_named
+from amqp_broker.control import control_folder, control_socket
 from tests.running import RunningServer
 
 
@@ -62,6 +62,26 @@ def test_the_socket_of_a_killed_broker_is_ignored(folder: Path) -> None:
     control_socket(folder, 1).touch()
     with pytest.raises(NotRunning):
         find("", environment(folder))
+
+
+def test_a_folder_in_which_another_user_could_answer_is_refused(
+    tmp_path: Path,
+) -> None:
+    folder = control_folder({"TMPDIR": str(tmp_path)})
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(UntrustedFolder, match="is not this user's alone"):
+        find("", {"TMPDIR": str(tmp_path)})
+
+
+def test_root_may_name_the_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    with pytest.raises(NotRunning):
+        find("", environment(tmp_path))
+    monkeypatch.setattr("os.getuid", lambda: 1000)
+    with pytest.raises(UntrustedFolder):
+        find("", environment(tmp_path))
 
 
 @pytest.mark.parametrize(

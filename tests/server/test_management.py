@@ -65,6 +65,18 @@ def test_a_control_folder_that_others_can_write_is_refused(folder: Path) -> None
         pass
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another user")
+def test_a_control_folder_that_another_user_has_linked_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Otherwise the broker would delete sockets in a folder of the other user's choice."""
+    victim = tmp_path / "5672.sock"
+    victim.touch()
+    folder.symlink_to(tmp_path)
+    os.lchown(folder, 12345, 12345)
+    with pytest.raises(SettingsError, match="not this user's alone"), RunningServer(control=True):
+        pass
+    assert victim.exists()
+
+
 def test_the_socket_of_a_killed_broker_is_replaced(folder: Path) -> None:
     with RunningServer(control=True) as running:
         port = running.port

@@ -34,6 +34,15 @@ def test_a_symbolic_link_is_kept(tmp_path: Path) -> None:
     assert json.loads(path.read_text("utf-8")) == {"amqp": 1}
 
 
+def test_the_link_of_another_user_is_not_followed(tmp_path: Path) -> None:
+    path, victim = tmp_path / "ports.json", tmp_path / "victim"
+    victim.write_text("mine", "utf-8")
+    (tmp_path / f".ports.json.{os.getpid()}").symlink_to(victim)
+    write_ports(path, {"amqp": 1})
+    assert victim.read_text("utf-8") == "mine"
+    assert not path.is_symlink()
+
+
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -99,6 +99,8 @@ def address_near(node: str) -> Address:
             raise CommandError(f"several brokers run here: choose one with --node: {brokers}", EX_USAGE) from None
         others = f"; running here: {', '.join(error.others)}" if error.others else ""
         raise CommandError(f"no broker {error.name} runs here{others}", EX_UNAVAILABLE) from None
+    except node_finder.UntrustedFolder as error:
+        raise CommandError(str(error), EX_NOPERM) from None
     return Address(running.place, running.name)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amqp_broker.cli.http_api import Answered, Api, TimedOut, Unreachable
-from amqp_broker.cli.node_finder import NotRunning, Running
+from amqp_broker.cli.node_finder import NotRunning, Running, UntrustedFolder
 from amqp_broker.cli.rabbitmq.formatters import bold, erlang, heading
 from amqp_broker.cli.rabbitmq.options import Option
 from amqp_broker.exit_codes import EX_DATAERR, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
@@ -179,7 +179,7 @@ class Call:
 
     @property
     def running(self) -> Running:
-        """The broker. Raises Failure if it does not run."""
+        """The broker. Raises Failure if it does not run, and UntrustedFolder."""
         if self._running is None:
             try:
                 self._running = self.find(str(self.options.get("node", "")))
@@ -196,7 +196,7 @@ class Call:
         """Return whether the node imitates an older RabbitMQ than this; without a node, it is the newest."""
         try:
             return tuple(map(int, self.running.version.split(".")[:2])) < version
-        except Failure:
+        except (Failure, UntrustedFolder):
             return False
 
     def heading(self, text: str) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from amqp_broker.cli import node_finder
-from amqp_broker.cli.node_finder import Running
+from amqp_broker.cli.node_finder import Running, UntrustedFolder
 from amqp_broker.cli.rabbitmq.command import GENERAL_OPTIONS, Call, Command, Failure, Misuse
 from amqp_broker.cli.rabbitmq.formatters import FORMATTERS, format_rows, json_line, plain
 from amqp_broker.cli.rabbitmq.options import Kind, Option, Word, flags_of, read_words
 from amqp_broker.cli.rabbitmq.tool_help import overview, print_help, unknown_text, usage_line
-from amqp_broker.exit_codes import EX_USAGE
+from amqp_broker.exit_codes import EX_NOPERM, EX_USAGE
 
 
 class Rows(NamedTuple):
@@ -40,6 +40,9 @@ def run(
     """Run a tool with the words of its command line, and return its exit code."""
     try:
         return _run(tool, words, commands, find or (lambda given: node_finder.find(given, os.environ)))
+    except UntrustedFolder as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return EX_NOPERM
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:
