@@ -28,7 +28,7 @@ def control_folder(environment: Mapping[str, str]) -> Path:
 
 
 def is_exposed(folder: Path) -> bool:
-    """Return whether users other than this one and root could replace the sockets of a folder, or the folder itself.
+    """Return whether other users than root could replace the sockets of a folder.
 
     The default folder is in /tmp, where another user may have made a folder or a symbolic link of its name before.
     Raise OSError if the folder cannot be read.

@@ -34,7 +34,12 @@ def back_up(folder: Path, to: Path, on_page: OnPage | None = None) -> int:
         with contextlib.ExitStack() as undo:
             try:
                 _make_empty(to, undo)
-                size = _copy(environment, to, to / DATA_FILE, undo)
+                # Under another name until it is whole: no broker starts on a part.
+                new = to / COMPACTING_FILE
+                new.unlink(missing_ok=True)
+                size = _copy(environment, to, new, undo)
+                new.replace(to / DATA_FILE)
+                undo.callback((to / DATA_FILE).unlink, missing_ok=True)
                 _sync(to)
             except (OSError, lmdb.Error) as error:
                 raise StoreInaccessible(f"cannot write the backup to '{to}': {_reason(error)}") from None
@@ -71,7 +76,8 @@ def compact(folder: Path, on_page: OnPage | None = None) -> tuple[int, int]:
 
 def _make_empty(folder: Path, undo: contextlib.ExitStack) -> None:
     if folder.is_dir():
-        if any(folder.iterdir()):
+        # A backup that was killed left a part of its copy.
+        if any(path.name != COMPACTING_FILE for path in folder.iterdir()):
             raise StoreInaccessible(f"'{folder}' is not empty; name a new folder for the backup with --to")
     elif folder.exists():
         raise StoreInaccessible(f"'{folder}' is not a folder; name a new one for the backup with --to")

@@ -2,7 +2,7 @@
 
     data.mdb, lock.mdb   files of LMDB
     broker.lock          locked by the process that uses the folder; has its process id
-    data.mdb.compacting  written by `store compact` before it replaces data.mdb
+    data.mdb.compacting  written by `store compact` and `store backup` before it becomes data.mdb
 
 Tables, all with big-endian keys, so that LMDB sorts them by their numbers:
 

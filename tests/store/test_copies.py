@@ -153,18 +153,33 @@ def test_a_copy_that_fails_half_way_leaves_nothing(folder: Path, tmp_path: Path,
     assert not (tmp_path / "backup").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_a_compaction_that_is_killed_leaves_the_old_file_whole(folder: Path) -> None:
+def kill_at_fsync(call: str, *folders: Path) -> None:
+    """Call a function of `copies` in a process that is killed before it flushes the copy to the disk."""
     program = (
         "import os, signal, sys; from pathlib import Path; from amqp_broker.store import copies\n"
         "os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "copies.compact(Path(sys.argv[1]))"
+        f"copies.{call}(*map(Path, sys.argv[1:]))"
     )
-    original, before = verify(folder), digest(folder)
-    done = subprocess.run([sys.executable, "-c", program, str(folder)], check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, *map(str, folders)], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_compaction_that_is_killed_leaves_the_old_file_whole(folder: Path) -> None:
+    original, before = verify(folder), digest(folder)
+    kill_at_fsync("compact", folder)
     assert (folder / COMPACTING_FILE).exists()
     assert digest(folder)[str(folder / DATA_FILE)] == before[str(folder / DATA_FILE)]
     assert verify(folder) == original
     copies.compact(folder)
     assert not (folder / COMPACTING_FILE).exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_backup_that_is_killed_leaves_no_store_and_may_be_made_again(folder: Path, tmp_path: Path) -> None:
+    to = tmp_path / "backup"
+    kill_at_fsync("back_up", folder, to)
+    assert [path.name for path in to.iterdir()] == [COMPACTING_FILE]
+    copies.back_up(folder, to)
+    assert [path.name for path in to.iterdir()] == [DATA_FILE]
+    assert verify(to).problems == []
