@@ -52,8 +52,8 @@ SPARK = ("tests/pyspark_amqp/", "tests/pipeline/", "tests/docs/test_examples.py"
 SPARK_TIMEOUT_S = 900
 # Files that take many minutes and whose tests share nothing expensive: each test is a unit.
 APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/simulation/")
-# Tests that start first, because they take longest.
-LONG = (*SPARK, "compat/oracle/", "tests/docs/test_pages.py", "compat/")
+# Tests that start first, in this order, because they take longest.
+LONG = (*SPARK, "compat/oracle/test_records.py", "compat/oracle/", "tests/docs/test_pages.py", "compat/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if seed is not None:
         shuffle(items, seed)
     elif hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+        items.sort(key=lambda item: next((n for n, part in enumerate(LONG) if item.nodeid.startswith(part)), len(LONG)))
 
 
 def scope_of(nodeid: str) -> str:

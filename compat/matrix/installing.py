@@ -83,12 +83,12 @@ class Build:
 def install_all(clients: Sequence[Client], cache: Path, ready: Callable[[Installed], object]) -> None:
     """Install clients, and yield each as soon as it is ready or has failed.
 
-    Debian packages are fetched at once, beside the builds that do not need them. Clients that may play longest come
-    first, so that the end does not wait for a single one.
+    Debian packages are fetched at once, beside the builds that do not need them. Those that take longest to build, and
+    then those that may play longest, come first, so that the end does not wait for a single one.
     """
     cache.mkdir(parents=True, exist_ok=True)
     folders: dict[Path, list[Client]] = {}
-    for client in sorted(clients, key=lambda client: (bool(_missing(client)), -client.row.timeout_s)):
+    for client in sorted(clients, key=_turn):
         folders.setdefault(client.folder, []).append(client)
     builders, fetchers = ThreadPoolExecutor(BUILDERS), ThreadPoolExecutor(1)
     try:
@@ -99,6 +99,10 @@ def install_all(clients: Sequence[Client], cache: Path, ready: Callable[[Install
     finally:
         builders.shutdown(cancel_futures=True)
         fetchers.shutdown()
+
+
+def _turn(client: Client) -> tuple[float, bool, float]:
+    return -client.row.build_s, bool(_missing(client)), -client.row.timeout_s
 
 
 def _install_folder(

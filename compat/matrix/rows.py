@@ -35,6 +35,8 @@ class Row:
     newer_only: Mapping[str, str] = field(default_factory=dict)
     # Timeout for a result; clients with longer ones are installed first.
     timeout_s: float = 60.0
+    # About how long the build takes if that is minutes; the longest builds start first.
+    build_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ FRUGAL = ("--quiet", "--debug", "--config", "profile.dev.debug=false")
 
 def _row(name: str, version: str) -> Row:
     install = (("bash", "cargo.sh", "build", "--quiet", "--bins"),)
-    return Row(name, "Rust", version, (f"target/debug/play_{name}",), install, PROGRAMS, timeout_s=90)
+    command = (f"target/debug/play_{name}",)
+    return Row(name, "Rust", version, command, install, PROGRAMS, timeout_s=90, build_s=200)
 
 
 ROWS = (
@@ -23,6 +24,7 @@ ROWS = (
         command=("bash", "rabbitmqadmin.sh"),
         install=(("bash", "cargo.sh", "install", *FRUGAL, "--locked", "--root", ".", f"rabbitmqadmin@{ADMIN}"),),
         programs=PROGRAMS,
+        build_s=200,
         newer_only={"connect": "it cannot read the nodes of RabbitMQ 3.10"},
     ),
 )

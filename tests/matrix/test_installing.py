@@ -127,6 +127,12 @@ def test_clients_that_may_play_longest_are_ready_first(tmp_path: Path) -> None:
     assert [installed.client.row.name for installed in told] == ["120", "90", "60"]
 
 
+def test_clients_that_take_longest_to_build_are_built_first(tmp_path: Path) -> None:
+    slow = client(tmp_path / "one", "slow", build_s=200)
+    told = all_installed([client(tmp_path / "one", "quick", timeout_s=120), slow], tmp_path / "cache")
+    assert [installed.client.row.name for installed in told] == ["slow", "quick"]
+
+
 def test_missing_debian_packages_are_installed_at_once(tmp_path: Path, asked: Path) -> None:
     lacking = [("no-such-tool", "tool"), ("sh", "dash"), ("no-such-library", "library")]
     clients = [client(tmp_path / package, package, programs=[(program, package)]) for program, package in lacking]
