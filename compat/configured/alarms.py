@@ -52,6 +52,17 @@ def _unblocked(channel: Channel) -> None:
     channel.connection.expect(commands.Connection.Unblocked)
 
 
+def _publish_is_blocked(channel: Channel, q: str) -> None:
+    channel.publish(b"1", routing_key=q)
+    _blocked(channel)
+
+
+def _publish_has_arrived(channel: Channel, q: str) -> None:
+    _unblocked(channel)
+    channel.sync(q)
+    channel.drain(q)
+
+
 @configured_scenario
 def the_next_publish_blocks_its_connection_until_the_alarm_is_cleared(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
@@ -61,28 +72,22 @@ def the_next_publish_blocks_its_connection_until_the_alarm_is_cleared(lab: Lab) 
         channel.sync(q)
         channel.publish(b"2", routing_key=q)
         _blocked(channel)
-    _unblocked(channel)
-    channel.sync(q)
-    channel.drain(q)
+    _publish_has_arrived(channel, q)
 
 
 @configured_scenario
 def an_alarm_of_the_disk_blocks_with_its_own_reason(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     with _alarm(lab, "disk"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
-    _unblocked(channel)
-    channel.sync(q)
-    channel.drain(q)
+        _publish_is_blocked(channel, q)
+    _publish_has_arrived(channel, q)
 
 
 @configured_scenario
 def two_alarms_are_one_reason_and_the_last_to_clear_unblocks(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     with _alarm(lab, "memory", "disk"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
+        _publish_is_blocked(channel, q)
     _unblocked(channel)
     channel.drain(q)
 
@@ -91,8 +96,7 @@ def two_alarms_are_one_reason_and_the_last_to_clear_unblocks(lab: Lab) -> None:
 def a_second_alarm_is_not_announced(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     with _alarm(lab, "memory"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
+        _publish_is_blocked(channel, q)
         _set_alarm(lab, "disk", True)
     _set_alarm(lab, "disk", False)
     _unblocked(channel)
@@ -123,9 +127,7 @@ def a_publisher_may_get_and_ack_until_its_next_publish(lab: Lab) -> None:
         channel.call(Queue.Purge, queue=q)
         channel.publish(b"3", routing_key=q)
         _blocked(channel)
-    _unblocked(channel)
-    channel.sync(q)
-    channel.drain(q)
+    _publish_has_arrived(channel, q)
 
 
 @configured_scenario
@@ -148,8 +150,7 @@ def all_that_follows_a_blocked_publish_waits_with_it(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     other = lab.channel()
     with _alarm(lab, "memory"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
+        _publish_is_blocked(channel, q)
         channel.publish(b"2", routing_key=q)
         channel.send(Queue.Purge, queue=q)
         channel.publish(b"3", routing_key=q)
@@ -166,11 +167,8 @@ def a_connection_that_opens_during_an_alarm_is_blocked_when_it_publishes(lab: La
     with _alarm(lab, "memory"):
         channel = lab.channel()
         channel.call(Queue.Declare, queue=q, passive=True)
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
-    _unblocked(channel)
-    channel.sync(q)
-    channel.drain(q)
+        _publish_is_blocked(channel, q)
+    _publish_has_arrived(channel, q)
 
 
 @configured_scenario
@@ -202,8 +200,7 @@ def a_confirm_comes_after_the_alarm(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     channel.call(Confirm.Select)
     with _alarm(lab, "memory"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
+        _publish_is_blocked(channel, q)
     _unblocked(channel)
     channel.expect(Basic.Ack)
 
@@ -213,8 +210,7 @@ def a_transaction_is_blocked_at_its_publish(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     channel.call(Tx.Select)
     with _alarm(lab, "memory"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
+        _publish_is_blocked(channel, q)
     _unblocked(channel)
     channel.call(Tx.Commit)
     channel.drain(q)
@@ -246,8 +242,7 @@ def one_channel_blocks_all_of_its_connection(lab: Lab) -> None:
 def a_blocked_connection_closes_after_the_alarm(lab: Lab) -> None:
     channel, q = lab.channel(), lab.queue()
     with _alarm(lab, "memory"):
-        channel.publish(b"1", routing_key=q)
-        _blocked(channel)
+        _publish_is_blocked(channel, q)
         channel.connection.send(commands.Connection.Close, reply_code=200, reply_text="bye")
     _unblocked(channel)
     channel.connection.expect(commands.Connection.CloseOk)

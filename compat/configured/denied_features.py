@@ -19,29 +19,6 @@ AREA = Area(
 
 
 @configured_scenario
-def a_refused_transient_queue(lab: Lab) -> None:
-    channel = lab.channel()
-    channel.call(Queue.Declare, queue=lab.name("q"), durable=False, auto_delete=True)
-
-
-@configured_scenario
-def a_refused_global_prefetch(lab: Lab) -> None:
-    channel, q = lab.channel(), lab.queue(durable=True)
-    lab.put(q, b"1", b"2", b"3", b"4", b"5")
-    channel.call(Basic.Qos, prefetch_count=2, global_=True)
-    channel.consume(q, "one")
-    channel.consume(q, "two")
-    channel.sync(q)
-    channel.sync(q)
-
-
-@configured_scenario
-def a_refused_master_locator(lab: Lab) -> None:
-    channel = lab.channel()
-    channel.call(Queue.Declare, queue=lab.name("q"), durable=True, arguments={"x-queue-master-locator": "client-local"})
-
-
-@configured_scenario
 def an_exclusive_transient_queue_is_not_refused(lab: Lab) -> None:
     channel, q = lab.channel(), lab.name("q")
     channel.call(Queue.Declare, queue=q, exclusive=True)

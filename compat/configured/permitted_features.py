@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pamqp.commands import Basic, Queue
+from pamqp.commands import Queue
 
 from compat.configured.area import Area
 from compat.differential.lab import Lab, configured_scenario
@@ -16,29 +16,6 @@ AREA = Area(
     ),
     since=(4, 0),
 )
-
-
-@configured_scenario
-def a_permitted_transient_queue(lab: Lab) -> None:
-    channel = lab.channel()
-    channel.call(Queue.Declare, queue=lab.name("q"), durable=False, auto_delete=True)
-
-
-@configured_scenario
-def a_permitted_global_prefetch(lab: Lab) -> None:
-    channel, q = lab.channel(), lab.queue(durable=True)
-    lab.put(q, b"1", b"2", b"3", b"4", b"5")
-    channel.call(Basic.Qos, prefetch_count=2, global_=True)
-    channel.consume(q, "one")
-    channel.consume(q, "two")
-    channel.sync(q)
-    channel.sync(q)
-
-
-@configured_scenario
-def a_permitted_master_locator(lab: Lab) -> None:
-    channel = lab.channel()
-    channel.call(Queue.Declare, queue=lab.name("q"), durable=True, arguments={"x-queue-master-locator": "client-local"})
 
 
 @configured_scenario

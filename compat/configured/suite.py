@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from compat.brokers import AmqpBroker
-from compat.configured import alarms, default_queue_types, denied_features, interceptors, permitted_features
+from compat.configured import alarms, default_queue_types, deprecated_features, interceptors
 from compat.configured.area import Area
 from compat.differential.fields import fields
 from compat.differential.lab import CONFIGURED as SCENARIOS
@@ -18,8 +18,7 @@ AREAS: tuple[Area, ...] = (
     alarms.AREA,
     default_queue_types.AREA,
     interceptors.AREA,
-    denied_features.AREA,
-    permitted_features.AREA,
+    *deprecated_features.AREAS,
 )
 
 

@@ -148,6 +148,18 @@ def configured_scenario(play: Play) -> Play:
     return _register(play, CONFIGURED)
 
 
+def shared_scenario(*areas: str) -> Callable[[Play], Play]:
+    """Register a function of `compat/configured` in several areas, each with its own configuration."""
+
+    def register(play: Play) -> Play:
+        for area in areas:
+            scenario = Scenario(play.__name__, area, play)
+            CONFIGURED[scenario.question] = scenario
+        return play
+
+    return register
+
+
 def _register(play: Play, registry: dict[str, Scenario], *, is_slow: bool = False) -> Play:
     name = play.__name__
     assert name not in registry, f"two scenarios are called {name}"
