@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 
@@ -117,8 +116,8 @@ def _refill_quorum(queue: QuorumQueue, messages: KeptMessages) -> None:
 
 def _add_kept(queue: QuorumQueue, kept: Kept) -> None:
     position = queue.backlog.append_at(kept.level, kept.message, kept.deadline_ms)
-    if kept.returns:
-        queue.counts.returns[position] = kept.returns
-        queue.backlog.rewrite(position, Stored(kept.message, kept.deadline_ms, kept.returns))
     if kept.failures:
         queue.counts.failures[position] = kept.failures
+    if kept.returns:
+        queue.counts.returns[position] = kept.returns
+        queue.backlog.rewrite(position, queue.counts.stored(position, kept.message, kept.deadline_ms))

@@ -8,7 +8,9 @@
     address                exchange and routing key, as short strings
     number     16 octets   if traced, the run of the broker that gave the number, and the number
     table                  if any of this is to be kept, a field table with its size:
-                           blind keys (an array under an empty key), number of failures, whether it is rerouted
+                           blind keys (an array under an empty key), number of failures, whether it is rerouted;
+                           of the returns, those that are failures (returns_failed); the end of a delay (ready_at);
+                           reason and time of a kept dead letter (death, died_at)
     content                header and body frames, as they arrived
 
 Numbers are big-endian.
@@ -21,7 +23,7 @@ from typing import Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage
-from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.broker.durability.journal import Death, Stored
 from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord
 
 FORMAT: Final = 1
@@ -42,22 +44,38 @@ class MalformedRecord(DamagedRecord):
 
 def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
     """Return the record of a message; `run` identifies the run of the broker that gave its number."""
-    message, deadline_ms, returns = stored
+    message = stored.message
     flags = PERSISTENT if message.is_persistent else 0
-    number = table = b""
+    number = b""
+    table: fields.Table = {}
     if isinstance(message, SpecialMessage):
         if message.has_died:
             flags |= HAS_DIED
         if message.blind_keys or message.failures or message.is_rerouted:
-            flags |= HAS_TABLE
-            table = fields.encode_table(
-                {"": list(message.blind_keys), "failures": message.failures, "rerouted": message.is_rerouted}
-            )
+            table = {"": list(message.blind_keys), "failures": message.failures, "rerouted": message.is_rerouted}
         if message.number:
             flags |= HAS_NUMBER
             number = NUMBER.pack(run, message.number)
-    head = HEAD.pack(FORMAT, flags, message.channel, returns, deadline_ms or 0)
-    return b"".join((head, message.address.suffix[1:-1], number, table, message.content))
+    if stored.is_rewritten:
+        table |= _history(stored)
+    encoded = b""
+    if table:
+        flags |= HAS_TABLE
+        encoded = fields.encode_table(table)
+    head = HEAD.pack(FORMAT, flags, message.channel, stored.returns, stored.deadline_ms or 0)
+    return b"".join((head, message.address.suffix[1:-1], number, encoded, message.content))
+
+
+def _history(stored: Stored) -> fields.Table:
+    """Return the parts of a table that say how a message came back, and for what it waits."""
+    history: fields.Table = {}
+    if stored.failures is not None:
+        history["returns_failed"] = stored.failures
+    if stored.ready_at_ms is not None:
+        history["ready_at"] = stored.ready_at_ms
+    if stored.death is not None:
+        history["death"], history["died_at"] = stored.death
+    return history
 
 
 class Decoder:
@@ -98,13 +116,17 @@ class Decoder:
         if flags & HAS_TABLE:
             table, start = fields.decode_table(content)
             content = content[start:]
+        death = Death(table["death"], table["died_at"]) if "death" in table else None
+        history = table.get("returns_failed"), table.get("ready_at"), death
+        if not flags & (HAS_DIED | HAS_NUMBER) and "" not in table:
+            return Stored(Message(address, content, channel, bool(flags & PERSISTENT)), deadline, returns, *history)
         message = SpecialMessage(address, content, channel, bool(flags & PERSISTENT))
         message.blind_keys = table.get("", [])
         message.failures = table.get("failures", 0)
         message.is_rerouted = table.get("rerouted", False)
         message.has_died = bool(flags & HAS_DIED)
         message.number = number
-        return Stored(message, deadline, returns)
+        return Stored(message, deadline, returns, *history)
 
     def _number(self, record: bytes | memoryview, at: int) -> int:
         try:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
-from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.broker.durability.journal import Death, Stored
 from amqp_broker.store.codec import HEAD, Decoder, MalformedRecord, encode
 
 NAMES = st.binary(max_size=255).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
@@ -45,6 +45,31 @@ def test_the_attributes_of_a_message_are_kept() -> None:
     assert isinstance(found, SpecialMessage)
     assert same(found, special)
     assert (found.has_died, list(found.blind_keys)) == (True, ["b", "ü"])
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        Stored(message(), 5, 3, 0),
+        Stored(message(), None, 3, None, 1_800_000_000_000),
+        Stored(message(), 5, 3, 2, 7),
+        Stored(message(), death=Death("rejected", 1_800_000_000_000)),
+    ],
+)
+def test_counts_and_times_of_a_message_are_kept(stored: Stored) -> None:
+    found = Decoder().decode(encode(stored))
+    assert type(found.message) is Message
+    assert same(found.message, stored.message)
+    assert found[1:] == stored[1:]
+
+
+def test_a_message_with_attributes_may_wait() -> None:
+    special = SpecialMessage.of(message())
+    special.blind_keys = ["b"]
+    found = Decoder().decode(encode(Stored(special, 5, 1, 0, 7)))
+    assert isinstance(found.message, SpecialMessage)
+    assert list(found.message.blind_keys) == ["b"]
+    assert found[1:] == (5, 1, 0, 7, None)
 
 
 def test_the_number_in_a_trace_is_kept_in_the_run_of_the_broker_that_gave_it() -> None:

@@ -22,13 +22,29 @@ if TYPE_CHECKING:
 DefinitionKey: TypeAlias = "tuple[str, ...]"
 
 
+class Death(NamedTuple):
+    """Why and when (ms since the epoch) a message died that its queue keeps until its targets have it."""
+
+    reason: str
+    died_at_ms: int
+
+
 class Stored(NamedTuple):
     """A message in the journal. `deadline_ms` is None if it does not expire."""
 
     message: Message
     deadline_ms: int | None = None
-    # Number of returns, in queues that count them.
+    # Number of returns, in queues that count them, and how many of them are failures; None for all.
     returns: int = 0
+    failures: int | None = None
+    # The end of its delay after a return (ms since the epoch).
+    ready_at_ms: int | None = None
+    death: Death | None = None
+
+    @property
+    def is_rewritten(self) -> bool:
+        """True if an older record of the message may be in the journal."""
+        return self.returns > 0 or self.death is not None
 
 
 class RangeState(NamedTuple):

@@ -70,13 +70,13 @@ class PagedBuffer:
         *,
         keeps_all: bool,
         deadlines: dict[int, int] | None = None,
-        on_recovered: Callable[[int, Stored], None] | None = None,
+        on_recovered: Callable[[int, Stored], bool] | None = None,
     ) -> None:
         """Open a range that is new or that a restart found.
 
         `keeps_all` keeps transient messages over a restart, as quorum queues do. `deadlines` gets the time at which
         each message in memory expires, by position. `on_recovered` is called with a message that was taken before a
-        restart and is ready again.
+        restart; it is ready again unless that returns True: then it stays taken.
         """
         state = journal.state_of(range_id)
         self._deadlines = {} if deadlines is None else deadlines
@@ -271,22 +271,39 @@ class PagedBuffer:
     def fill(self, bytes_max: int = 0) -> None:
         """Read the next messages into memory if it is empty: about `bytes_max` octets, or a page for 0."""
         while self.paged_count and not self.memory:
-            found = self._read(self._read_from, bytes_max or PAGE_BYTES)
-            assert found, f"the journal has lost {self.paged_count} messages of range {self.id}"
-            self.read_count += len(found)
-            for position, stored in found:
-                self._read_from = position + 1
-                message = stored.message
-                is_leftover = self._is_leftover(position, message)
-                if not self.keeps(message):
-                    self._erase(position)
-                if not is_leftover:
-                    self.paged_count -= 1
-                    # A damaged message is due at once: its queue gives it up before it would be delivered.
-                    self._remember(position, message, 0 if message.is_damaged else stored.deadline_ms)
-                    was_taken = position < self.redelivered_before or stored.returns > 0
-                    if self._on_recovered is not None and position < self._restored_before and was_taken:
-                        self._on_recovered(position, stored)
+            self._fill(bytes_max or PAGE_BYTES)
+
+    def fill_taken(self) -> None:
+        """Read all messages into memory that were taken before a restart."""
+        while self.paged_count and self._read_from < self.redelivered_before:
+            self._fill(PAGE_BYTES)
+
+    def _fill(self, bytes_max: int) -> None:
+        found = self._read(self._read_from, bytes_max)
+        assert found, f"the journal has lost {self.paged_count} messages of range {self.id}"
+        self.read_count += len(found)
+        for position, stored in found:
+            self._read_from = position + 1
+            message = stored.message
+            is_leftover = self._is_leftover(position, message)
+            if not self.keeps(message):
+                self._erase(position)
+            if is_leftover:
+                continue
+            self.paged_count -= 1
+            if self._was_taken(position, stored) and self._on_recovered is not None:
+                stays_taken = self._on_recovered(position, stored)
+                if stays_taken:
+                    self.ready_bytes -= message.body_bytes
+                    self.taken_count += 1
+                    self.taken_bytes += message.body_bytes
+                    continue
+            # A damaged message is due at once: its queue gives it up before it would be delivered.
+            self._remember(position, message, 0 if message.is_damaged else stored.deadline_ms)
+
+    def _was_taken(self, position: int, stored: Stored) -> bool:
+        """Return whether the message was taken before a restart."""
+        return position < self._restored_before and (position < self.redelivered_before or stored.returns > 0)
 
     def _is_leftover(self, position: int, message: Message) -> bool:
         """Return whether an earlier process paged out this transient message."""
@@ -302,7 +319,7 @@ class PagedBuffer:
 
     def _erase(self, position: int) -> None:
         stored = self.puts.pop(position, None)
-        if stored is None or stored.returns:
+        if stored is None or stored.is_rewritten:
             self.removes.append(position)
         if not self.is_dirty:
             self.mark()

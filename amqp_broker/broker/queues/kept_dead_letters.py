@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.journal import Death
     from amqp_broker.broker.timers import Timer, Timers
 
 # RabbitMQ's defaults: how long a target has to take a dead letter (dead_letter_worker_publisher_confirm_timeout), and
@@ -59,10 +60,19 @@ class KeptDeadLetters:
     def __len__(self) -> int:
         return len(self._tried) + len(self._untried)
 
-    def add(self, position: int, message: Message, reason: str, now: int) -> None:
+    def add(self, position: int, message: Message, death: Death) -> None:
         """Keep a message that died now, and publish it if not too many wait."""
-        self._untried.append(KeptDeadLetter(position, message, reason, now, self._on_routed))
+        self.restore(position, message, death)
+        self._try_next()
+
+    def restore(self, position: int, message: Message, death: Death) -> None:
+        """Keep a message that died before a restart; `resume` publishes it."""
+        self._untried.append(KeptDeadLetter(position, message, *death, self._on_routed))
         self.body_bytes += message.body_bytes
+
+    def resume(self) -> None:
+        """Publish what a restart found, in the order in which it died."""
+        self._untried = deque(sorted(self._untried, key=lambda letter: letter.died_at_ms))
         self._try_next()
 
     def _try_next(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.amqp.message import failures_of, with_failures
-from amqp_broker.broker.durability.journal import Stored
+from amqp_broker.broker.durability.journal import Death, Stored
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
@@ -50,7 +50,32 @@ class QuorumQueue(BacklogQueue):
         self.publishers = RefusedPublishers(self.limit)
 
     def _new_backlog(self) -> QuorumBacklog:
-        return QuorumBacklog(self.deadlines, self.counts, self._profile)
+        return QuorumBacklog(self.deadlines, self.counts, self._profile, self._withhold)
+
+    # The journal
+
+    def on_restored(self) -> None:
+        if self.settings.retry_delay is not None or self.dead_letters_at_least_once:
+            # They must be found now, because they wait for a time.
+            self.backlog.fill_taken()
+        super().on_restored()
+
+    def _withhold(self, position: int, stored: Stored) -> bool:
+        """Let a message wait that was taken before a restart, if it waited then; return whether it does."""
+        if stored.death is not None and self.dead_letters_at_least_once:
+            self.dead_letters.restore(position, stored.message, stored.death)
+        elif stored.ready_at_ms is not None and stored.ready_at_ms > self.vhost.broker.now:
+            self.retries.add(stored.ready_at_ms, position, stored.message)
+            if stored.deadline_ms is not None:
+                self.deadlines[position] = stored.deadline_ms
+        else:
+            return False
+        self._count_withheld()
+        return True
+
+    def catch_up(self) -> None:
+        self.dead_letters.resume()
+        super().catch_up()
 
     def apply(self, settings: QueueSettings) -> None:
         # Quorum queues do not dead-letter refused messages; they drop the head instead.
@@ -129,21 +154,24 @@ class QuorumQueue(BacklogQueue):
         has_failed = self.counts.has_just_failed(position)
         count, limit = self.counts.note_return(position), self.delivery_limit
         if limit is None or count <= limit:
-            self.backlog.rewrite(position, Stored(message, self.deadlines.get(position), count))
             delay = self.settings.retry_delay if self._profile.delays_retries and not self.is_deleted else None
             delay_ms = delay.of(count, has_failed) if delay is not None else None
-            if delay_ms is None:
+            ready_at_ms = None if delay_ms is None else self.vhost.broker.now + delay_ms
+            self.backlog.rewrite(
+                position, self.counts.stored(position, message, self.deadlines.get(position), ready_at_ms)
+            )
+            if ready_at_ms is None:
                 return super().requeue(position, message)
-            self._delay(position, message, delay_ms)
+            self._delay(position, message, ready_at_ms)
             return position
         self.unacked_count -= 1
         self._discard(position, message, DELIVERY_LIMIT)
         return position
 
-    def _delay(self, position: int, message: Message, delay_ms: int) -> None:
-        """Make a returned message ready after a delay. Its time to live ends no earlier than the delay."""
+    def _delay(self, position: int, message: Message, ready_at_ms: int) -> None:
+        """Make a returned message ready at this time. Its time to live ends no earlier than the delay."""
         self.unacked_count -= 1
-        self.retries.add(self.vhost.broker.now + delay_ms, position, message)
+        self.retries.add(ready_at_ms, position, message)
         self._count_withheld()
         if self.limit.drops_head:
             self._drop_beyond_limit()
@@ -188,7 +216,9 @@ class QuorumQueue(BacklogQueue):
         self.statistics.given_up[reason] += 1
         self._count_given_up(message, reason)
         # The journal has it until all targets have taken it.
-        self.dead_letters.add(position, message, reason, self.vhost.broker.now)
+        death = Death(reason, self.vhost.broker.now)
+        self.backlog.rewrite(position, Stored(message, death=death))
+        self.dead_letters.add(position, message, death)
         self._count_withheld()
 
     def _publish_dead_letter(self, letter: KeptDeadLetter) -> None:

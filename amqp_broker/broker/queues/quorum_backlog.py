@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from amqp_broker.amqp.message import failures_of
-from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
 from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
@@ -15,7 +14,7 @@ from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT, quo
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.durability.journal import Journal, Stored
     from amqp_broker.broker.queues.return_counts import ReturnCounts
     from amqp_broker.settings.profiles import Profile
 
@@ -36,15 +35,27 @@ class QuorumBacklog(Backlog):
         "_priority_levels",
         "_returned",
         "_takes_failures",
+        "_withhold",
         "order",
         "returns_to_tail",
     )
 
-    def __init__(self, deadlines: dict[int, int], counts: ReturnCounts, profile: Profile) -> None:
+    def __init__(
+        self,
+        deadlines: dict[int, int],
+        counts: ReturnCounts,
+        profile: Profile,
+        withhold: Callable[[int, Stored], bool],
+    ) -> None:
+        """Create an empty backlog.
+
+        `withhold` is called with a message that was taken before a restart; it is ready unless that returns True.
+        """
         self._deadlines = deadlines
         self._counts = counts
         self._priority_levels = profile.quorum_priority_levels
         self._takes_failures = profile.quorum_takes_failures
+        self._withhold = withhold
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
         self.returns_to_tail = False
@@ -80,8 +91,18 @@ class QuorumBacklog(Backlog):
         self._use(buffers)
         self._next = -(-max(buffer.next for buffer in buffers) // LEVELS)
 
-    def _on_recovered(self, position: int, stored: Stored) -> None:
-        self._counts.on_recovered(position, stored.returns)
+    def _on_recovered(self, position: int, stored: Stored) -> bool:
+        if stored.death is None:
+            self._counts.on_recovered(position, stored.returns, stored.failures)
+        is_withheld = self._withhold(position, stored)
+        if is_withheld:
+            self._count -= 1
+        return is_withheld
+
+    def fill_taken(self) -> None:
+        """Read all messages that were taken before a restart."""
+        for buffer in self.buffers:
+            buffer.fill_taken()
 
     def items(self) -> Iterator[tuple[int, Message, bool]]:
         for position, message in self._returned:
@@ -148,7 +169,8 @@ class QuorumBacklog(Backlog):
         self.forget(position, message)
         # RabbitMQ loses the priority here.
         new_position = self.append_at(PRIORITY_DEFAULT, message, deadline_ms)
-        self.rewrite(new_position, Stored(message, deadline_ms, self._counts.move(position, new_position)))
+        self._counts.move(position, new_position)
+        self.rewrite(new_position, self._counts.stored(new_position, message, deadline_ms))
         return new_position
 
     def return_to_head(self, position: int, message: Message) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amqp_broker.amqp import fields
+from amqp_broker.broker.durability.journal import Stored
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -56,20 +57,32 @@ class ReturnCounts:
         count = self.returns[position] = self.returns.get(position, 0) + 1
         return self.failures.get(position, 0) if self._counts_failures else count
 
-    def on_recovered(self, position: int, returns: int) -> None:
-        """Set the counts of a message that was taken before a restart; `returns` is the number in the journal."""
+    def on_recovered(self, position: int, returns: int, failures: int | None = None) -> None:
+        """Set the counts of a message that was taken before a restart, as the journal has them.
+
+        All returns are failures if `failures` is None.
+        """
         # The journal counts what was returned when the process ended in good order. A message with no return there must
         # have been with a consumer when the process was killed.
         self.returns[position] = returns or 1
-        if self._counts_failures and returns:
-            self.failures[position] = returns
+        if failures is None:
+            failures = returns
+        if self._counts_failures and failures:
+            self.failures[position] = failures
 
-    def move(self, position: int, to: int) -> int:
-        """Carry the counts over to another position; return the number of returns."""
-        returns = self.returns[to] = self.returns.pop(position)
+    def move(self, position: int, to: int) -> None:
+        """Carry the counts over to another position."""
+        self.returns[to] = self.returns.pop(position)
         if (failures := self.failures.pop(position, None)) is not None:
             self.failures[to] = failures
-        return returns
+
+    def stored(
+        self, position: int, message: Message, deadline_ms: int | None, ready_at_ms: int | None = None
+    ) -> Stored:
+        """Return a returned message for the journal, with its counts."""
+        returns = self.returns[position]
+        failures = self.failures.get(position, 0) if self._counts_failures else returns
+        return Stored(message, deadline_ms, returns, None if failures == returns else failures, ready_at_ms)
 
     def with_headers(self, message: Message, position: int) -> Message:
         """Return the message as it is delivered: with its counts in the headers, if it was returned before."""

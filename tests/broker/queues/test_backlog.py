@@ -18,7 +18,7 @@ from tests.memory_journal import MemoryJournal
 
 
 def quorum(deadlines: dict[int, int]) -> QuorumBacklog:
-    return QuorumBacklog(deadlines, ReturnCounts(counts_failures=False), PROFILES["4.2"])
+    return QuorumBacklog(deadlines, ReturnCounts(counts_failures=False), PROFILES["4.2"], lambda *_: False)
 
 
 KINDS = [ArrivalBacklog, lambda deadlines: PriorityBacklog(deadlines, 3), quorum]

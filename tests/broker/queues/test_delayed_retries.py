@@ -11,9 +11,11 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
+from amqp_broker.broker.durability.paged_buffer import PAGE_BYTES
 from amqp_broker.broker.queues.delayed_retries import retry_delay
 from tests.peer import Lab, Peer
 from tests.present import present
+from tests.restarting import durable_lab, restarted
 
 MIN_MS = 1000
 
@@ -243,3 +245,89 @@ def test_values_that_are_no_delay_are_ignored(values: tuple[object, int, int]) -
 def test_a_delay_is_shown_as_rabbitmq_shows_it() -> None:
     assert str(retry_delay("all", 1000, 3000)) == "all (min: 1000ms, max: 3000ms)"
     assert str(retry_delay("failed", 1000, 0)) == "failed (min: 1000ms, max: 1000ms)"
+
+
+def test_a_restart_does_not_end_a_delay() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    declare(peer)
+    for body in (b"rejected", b"given back"):
+        peer.publish("q", body)
+    first, second = pull(peer), pull(peer)
+    reject(peer, first)
+    lab.advance(400)
+    nack(peer, second)
+    again = restarted(lab)
+    peer = again.connect()
+    assert bodies(peer) == []
+    again.advance(599)
+    assert bodies(peer) == []
+    again.advance(1)
+    assert headers(peer) == (b"rejected", {"x-acquired-count": 1, "x-delivery-count": 1})
+    again.advance(399)
+    assert bodies(peer) == []
+    again.advance(1)
+    assert headers(peer) == (b"given back", {"x-acquired-count": 1})
+    assert again.vhost.queues["q"].message_count == 0
+    assert bodies(restarted(again).connect()) == []
+
+
+def headers(peer: Peer) -> tuple[bytes, dict[str, Any]]:
+    pulled = peer.get("q")
+    assert pulled is not None
+    return pulled[1].body, present(pulled[1].properties.headers)
+
+
+def test_a_delay_that_ended_while_the_broker_was_down_is_over() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    declare(peer)
+    peer.publish("q", b"x")
+    reject(peer, pull(peer))
+    lab.now += MIN_MS
+    assert bodies(restarted(lab).connect()) == [b"x"]
+
+
+def test_a_delay_outlives_the_setting_and_a_restart() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    lab.vhost.policies.set(Policy("p", "^q", {"delayed-retry-type": "all", "delayed-retry-min": MIN_MS}))
+    peer.publish("q", b"x")
+    reject(peer, pull(peer))
+    lab.vhost.policies.clear("p")
+    again = restarted(lab)
+    peer = again.connect()
+    assert bodies(peer) == []
+    again.advance(MIN_MS)
+    assert bodies(peer) == [b"x"]
+
+
+def test_delayed_messages_of_a_long_queue_are_found_after_a_restart() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    declare(peer)
+    size = PAGE_BYTES // 2
+    for letter in b"abcdef":
+        peer.publish("q", bytes([letter]) * size)
+    tags = [pull(peer) for _ in range(5)]
+    for tag in tags[1:]:
+        nack(peer, tag)
+    again = restarted(lab)
+    queue = again.vhost.queues["q"]
+    assert (queue.ready_count, len(queue.retries), queue.retries.body_bytes) == (2, 4, 4 * size)
+    peer = again.connect()
+    assert [body[:1] for body in bodies(peer)] == [b"a", b"f"]
+    again.advance(MIN_MS)
+    assert [body[:1] for body in bodies(peer)] == [b"b", b"c", b"d", b"e"]
+
+
+def test_a_restart_counts_a_message_that_is_acked_after_it_came_back_as_gone() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.publish("q", b"x")
+    assert restarted(lab).vhost.queues["q"].ready_count == 1
+    nack(peer, pull(peer))
+    peer.send(commands.Basic.Ack(pull(peer)))
+    assert restarted(lab).vhost.queues["q"].ready_count == 0

@@ -12,6 +12,7 @@ from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS, TRIED_MAX
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from tests.peer import Lab, Peer, deaths_in
 from tests.present import present
+from tests.restarting import durable_lab, restarted
 
 REFUSING = {"x-max-length": 1, "x-overflow": "reject-publish"}
 
@@ -204,3 +205,34 @@ def test_a_queue_that_drops_its_head_keeps_no_dead_letters(lab: Lab, peer: Peer)
     declare(peer, overflow="drop-head")
     refuse(peer, b"1")
     assert counts(lab) == (0, 0, 0)
+
+
+def test_a_restart_tries_kept_dead_letters_again() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    declare(peer)
+    refuse(peer, b"1", b"2")
+    peer.publish("q", b"ready")
+    died_at_s = lab.now // 1000
+    lab.now += 5000
+    again = restarted(lab)
+    assert counts(again) == (3, 1, 2)
+    peer = again.connect()
+    peer.declare("dead", durable=True)
+    assert bodies(peer) == []
+    again.advance(RETRY_MS)
+    pulled = present(peer.get("dead"))
+    (death,) = deaths_in(pulled[1].properties)
+    assert (death["reason"], death["time"].timestamp()) == ("rejected", died_at_s)
+    assert bodies(peer) == [b"2"]
+    assert counts(again) == (1, 1, 0)
+    assert counts(restarted(again)) == (1, 1, 0)
+
+
+def test_a_restart_sends_kept_dead_letters_to_targets_that_are_there_now() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    declare(peer)
+    refuse(peer, b"1")
+    peer.declare("dead", durable=True)
+    assert bodies(restarted(lab).connect()) == [b"1"]

@@ -10,7 +10,7 @@ from tests.memory_journal import MemoryJournal
 
 
 def filled(counts: ReturnCounts, *names: bytes) -> QuorumBacklog:
-    backlog = QuorumBacklog({}, counts, PROFILES["4.2"])
+    backlog = QuorumBacklog({}, counts, PROFILES["4.2"], lambda *_: False)
     for name in names:
         backlog.append(new_message(name, priority=9), None)
     return backlog

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 from tests.broker_parts import new_message
 
@@ -39,20 +40,33 @@ def test_a_returned_message_has_its_counts_in_the_headers(
     assert counts.take_original(7, delivered) is delivered
 
 
-@pytest.mark.parametrize(("returns", "found"), [(0, ({7: 1}, {})), (3, ({7: 3}, {7: 3}))])
+@pytest.mark.parametrize(
+    ("returns", "failures", "found"),
+    [(0, None, ({7: 1}, {})), (3, None, ({7: 3}, {7: 3})), (3, 1, ({7: 3}, {7: 1})), (3, 0, ({7: 3}, {}))],
+)
 def test_a_message_that_was_with_a_consumer_at_a_crash_counts_as_returned(
-    returns: int, found: tuple[dict[int, int], dict[int, int]]
+    returns: int, failures: int | None, found: tuple[dict[int, int], dict[int, int]]
 ) -> None:
     counts = ReturnCounts(counts_failures=True)
-    counts.on_recovered(7, returns)
+    counts.on_recovered(7, returns, failures)
     assert (counts.returns, counts.failures) == found
+
+
+@pytest.mark.parametrize(("failed", "failures"), [(0, 0), (1, 1), (2, None)])
+def test_the_journal_has_both_counts(failed: int, failures: int | None) -> None:
+    counts, message = ReturnCounts(counts_failures=True), new_message(b"x")
+    for number in range(2):
+        if number < failed:
+            counts.note_failure(7)
+        counts.note_return(7)
+    assert counts.stored(7, message, 5, 9) == Stored(message, 5, 2, failures, 9)
 
 
 def test_counts_move_with_their_message_and_can_be_forgotten() -> None:
     counts = ReturnCounts(counts_failures=True)
     counts.note_failure(7)
     counts.note_return(7)
-    assert counts.move(7, 9) == 1
+    counts.move(7, 9)
     assert (counts.returns, counts.failures) == ({9: 1}, {9: 1})
     counts.forget(9)
     assert (counts.returns, counts.failures) == ({}, {})
