@@ -9,7 +9,9 @@ after_crash = MemoryJournal(journal.disk)
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +54,12 @@ class MemoryJournal(Journal):
                 found.append((position, stored))
                 bytes_max -= len(stored.message.content) + ENTRY_BYTES
         return found
+
+    @contextmanager
+    def frozen(self) -> Iterator[Journal]:
+        frozen = copy.copy(self)
+        frozen.disk = Disk(messages=self.disk.messages.copy(), chunks=self.disk.chunks.copy())
+        yield frozen
 
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
         for (other, first), chunk in self.disk.chunks.items():

@@ -4,7 +4,8 @@ A walk over more than a few hundred objects or messages is a generator, `Steps`:
 served, and returns its result. The caller chooses: `finished` runs it at once, `Work` for a few milliseconds at a time.
 
 Between two steps anything may change. So a walk goes over the objects that were there when it began, each as it is when
-its turn comes; an object that was deleted meanwhile is left out.
+its turn comes; an object that was deleted meanwhile is left out. Definitions and snapshots must fit together, and have
+everything as it was at their first step.
 """
 
 from __future__ import annotations

@@ -1,23 +1,30 @@
 """The messages of a queue without their positions, so that a new queue can have them.
 
-Messages that are with consumers count as returned, as if all clients left just now.
+Messages that are with consumers count as returned, as if all clients left just now. `FrozenVHost` copies what holds the
+messages, at the speed of C, and reads the copies in steps: they all are from one moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
+from amqp_broker.broker.queues.stream import StreamQueue
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+    from amqp_broker.broker.durability.chunk import Chunk
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
-# Positions and messages that are with consumers, in the order of their positions.
-Unacked: TypeAlias = "Sequence[tuple[int, Message]]"
+# Position and message.
+Item: TypeAlias = "tuple[int, Message]"
 
 
 class Kept(NamedTuple):
@@ -44,47 +51,130 @@ class KeptMessages(NamedTuple):
     turn: int = 0
 
 
-def kept_in(vhost: VHost, queue: BacklogQueue) -> KeptMessages:
-    """Return the messages of a queue that have not expired."""
-    queue.expire()
-    unacked = sorted(_unacked(vhost, queue), key=lambda item: item[0])
-    if isinstance(queue, QuorumQueue):
-        return _kept_in_quorum(queue, unacked)
-    items = [*queue.backlog.items(), *((position, message, True) for position, message in unacked)]
-    items.sort(key=lambda item: item[0])
-    kept = [(Kept(message, queue.deadlines.get(position)), is_old) for position, message, is_old in items]
-    return KeptMessages([one for one, is_old in kept if is_old], [one for one, is_old in kept if not is_old])
+class FrozenQueue:
+    """The messages of a queue, its `unacked` ones apart, as they are now."""
+
+    def __init__(self, queue: BacklogQueue, late: list[Item], journal: Journal) -> None:
+        """Freeze a queue; `late` are unacked messages whose deliveries a fault delays, `journal` is frozen."""
+        self.name = queue.name
+        self.unacked = late
+        self._deadlines = queue.deadlines.copy()
+        backlog = queue.backlog
+        self._items: Iterator[tuple[int, Message, bool]] = iter(())
+        if backlog:
+            self._items = backlog.frozen(journal).items()
+
+    def kept(self) -> Steps[KeptMessages]:
+        """Return the messages."""
+        items = []
+        for item in self._items:
+            items.append(item)
+            yield
+        items += [(position, message, True) for position, message in self.unacked]
+        items.sort(key=itemgetter(0))
+        returned, others = list[Kept](), list[Kept]()
+        for position, message, is_old in items:
+            (returned if is_old else others).append(self._kept(position, message))
+            yield
+        return KeptMessages(returned, others)
+
+    def _kept(self, position: int, message: Message) -> Kept:
+        return Kept(message, self._deadlines.get(position))
 
 
-def _unacked(vhost: VHost, queue: BacklogQueue) -> Unacked:
-    held = [
-        (position, message)
-        for connection in vhost.connections
-        for channel in connection.channels.values()
-        for source, _, position, message in channel.unacked.values()
-        if source is queue
+class FrozenQuorumQueue(FrozenQueue):
+    """A quorum queue: it counts returns, and has messages that wait for a retry or for their targets."""
+
+    def __init__(self, queue: QuorumQueue, late: list[Item], journal: Journal) -> None:
+        super().__init__(queue, late, journal)
+        self._turn, self._returns_to_tail = queue.backlog.order.turn, queue.backlog.returns_to_tail
+        self._counts = queue.counts.frozen()
+        self._withheld = [*queue.retries.items(), *queue.dead_letters.items()]
+
+    def kept(self) -> Steps[KeptMessages]:
+        returned, arrived = list[Kept](), list[Item]()
+        for position, message, is_old in self._items:
+            if is_old:
+                returned.append(self._kept(position, message))
+            else:
+                arrived.append((position, message))
+            yield
+        # The order of delivery follows from the order of arrival and the levels.
+        arrived.sort(key=itemgetter(0))
+        others = list[Kept]()
+        for at, message in arrived:
+            others.append(self._kept(at, message))
+            yield
+        given_back = yield from self._given_back()
+        if self._returns_to_tail:
+            return KeptMessages(returned, others + given_back, self._turn)
+        return KeptMessages(returned + given_back, others, self._turn)
+
+    def _given_back(self) -> Steps[list[Kept]]:
+        """Return the messages that come back, those that are with consumers as returned once more."""
+        given_back = list[Kept]()
+        self.unacked.sort(key=itemgetter(0))
+        for at, message in self.unacked:
+            kept = self._kept(at, self._counts.original(at, message))
+            given_back.append(kept._replace(returns=kept.returns + 1))
+            yield
+        given_back += [self._kept(at, message) for at, message in self._withheld]
+        if self._returns_to_tail:
+            return [one._replace(level=PRIORITY_DEFAULT) for one in given_back]
+        return given_back
+
+    def _kept(self, position: int, message: Message) -> Kept:
+        returns, failures = self._counts.returns.get(position, 0), self._counts.failures.get(position, 0)
+        return Kept(message, self._deadlines.get(position), returns, failures, position % LEVELS)
+
+
+class FrozenVHost:
+    """The messages of the queues of a vhost that do not belong to a connection, as they are now."""
+
+    def __init__(self, vhost: VHost, journal: Journal) -> None:
+        """Freeze a vhost; `journal` is frozen, and is read as long as steps are done."""
+        queues = [queue for queue in vhost.queues.values() if isinstance(queue, BacklogQueue) and queue.owner is None]
+        for queue in queues:
+            # All of them before the first is frozen, which may get the dead letters of another.
+            queue.expire()
+        late = vhost.broker.faults.late
+        self._queues: dict[Queue, FrozenQueue] = {}
+        for queue in queues:
+            held = [(position, one.message) for position, one in late.get(queue, {}).items()]
+            if isinstance(queue, QuorumQueue):
+                self._queues[queue] = FrozenQuorumQueue(queue, held, journal)
+            else:
+                self._queues[queue] = FrozenQueue(queue, held, journal)
+        self._deliveries = [
+            list(channel.unacked.values())
+            for connection in vhost.connections
+            for channel in connection.channels.values()
+        ]
+
+    def queues(self) -> Steps[list[FrozenQueue]]:
+        """Return the queues, with their unacked messages."""
+        for deliveries in self._deliveries:
+            for queue, _, position, message in deliveries:
+                if queue in self._queues:
+                    self._queues[queue].unacked.append((position, message))
+                yield
+        return list(self._queues.values())
+
+
+class FrozenStream(NamedTuple):
+    """The chunks of a stream, and its first offset."""
+
+    name: str
+    first: int
+    chunks: Iterator[Chunk]
+
+
+def frozen_streams(vhost: VHost, journal: Journal) -> list[FrozenStream]:
+    """Return the streams of a vhost as they are now; `journal` is frozen."""
+    logs = [
+        (queue.name, queue.log.frozen(journal)) for queue in vhost.queues.values() if isinstance(queue, StreamQueue)
     ]
-    late = vhost.broker.faults.late.get(queue, {})
-    return [*held, *((position, one.message) for position, one in late.items())]
-
-
-def _kept_in_quorum(queue: QuorumQueue, unacked: Unacked) -> KeptMessages:
-    items, turn = list(queue.backlog.items()), queue.backlog.order.turn
-    returned = [_kept(queue, position, message) for position, message, is_old in items if is_old]
-    # The order of delivery follows from the order of arrival and the levels.
-    arrived = sorted((item for item in items if not item[2]), key=lambda item: item[0])
-    others = [_kept(queue, position, message) for position, message, _ in arrived]
-    given_back = [_kept(queue, at, queue.counts.original(at, message), more_returns=1) for at, message in unacked]
-    given_back += [_kept(queue, at, message) for at, message in [*queue.retries.items(), *queue.dead_letters.items()]]
-    if queue.backlog.returns_to_tail:
-        return KeptMessages(returned, others + [one._replace(level=PRIORITY_DEFAULT) for one in given_back], turn)
-    return KeptMessages(returned + given_back, others, turn)
-
-
-def _kept(queue: QuorumQueue, position: int, message: Message, more_returns: int = 0) -> Kept:
-    returns = queue.counts.returns.get(position, 0) + more_returns
-    failures = queue.counts.failures.get(position, 0)
-    return Kept(message, queue.deadlines.get(position), returns, failures, position % LEVELS)
+    return [FrozenStream(name, log.first, log.chunks()) for name, log in logs]
 
 
 def refill(queue: BacklogQueue, messages: KeptMessages) -> None:

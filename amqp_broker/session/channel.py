@@ -235,12 +235,9 @@ class Channel(client_channel.Channel):
                 queue.reject(position, message)
             self.release_prefetch(deliveries)
             return
-        for _, (queue, _, position, message) in deliveries:
-            if has_failed:
-                queue.note_failure(position)
-            queue.requeue(position, message)
+        queues = _requeue([delivery for _, delivery in deliveries], has_failed)
         self.release_prefetch(deliveries)
-        for queue in {delivery[0]: None for _, delivery in deliveries}:
+        for queue in queues:
             queue.drain()
 
     def finish(self, delivery: Delivery) -> None:
@@ -436,11 +433,18 @@ class Channel(client_channel.Channel):
             self.transaction.roll_back(self)
         if self.deadlines is not None:
             self.deadlines.stop()
-        deliveries = sorted(self.unacked.items())
+        deliveries = list(self.unacked.values())
         self.unacked.clear()
         self.duplicates = None
-        for _, (queue, _, position, message) in deliveries:
-            queue.note_failure(position)
-            queue.requeue(position, message)
-        for queue in {delivery[0]: None for _, delivery in deliveries}:
+        for queue in _requeue(deliveries, has_failed=True):
             queue.drain()
+
+
+def _requeue(deliveries: Iterable[Delivery], has_failed: bool) -> Iterable[Queue]:
+    """Put deliveries back, and return their queues, which the caller drains."""
+    by_queue: dict[Queue, list[tuple[int, Message]]] = {}
+    for queue, _, position, message in deliveries:
+        by_queue.setdefault(queue, []).append((position, message))
+    for queue, delivered in by_queue.items():
+        queue.requeue_all(delivered, has_failed)
+    return by_queue

@@ -6,11 +6,13 @@ loop's thread, which has the data, fills the open transaction; only the commit w
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import logging
 import os
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import lmdb
@@ -57,6 +59,8 @@ class LmdbJournal(Journal):
         self._decoder = codec.Decoder(self._run)
         # Octets that are left of the current slice.
         self._slice_bytes = SLICE_BYTES
+        # The transaction of all reads of a frozen journal.
+        self._frozen_at: lmdb.Transaction | None = None
         with environment.lmdb.begin() as txn:
             found = txn.get(NEXT_RANGE, db=self._meta)
             self._next_range: int = 1 if found is None else self._number_of(NEXT_RANGE, found)
@@ -90,14 +94,29 @@ class LmdbJournal(Journal):
         try:
             return self._read(range_id, start, bytes_max)
         except lmdb.PanicError:
+            if self._frozen_at is not None:
+                raise
             # The failed commit will be reported soon; readers go on meanwhile.
             self.reopen()
             return self._read(range_id, start, bytes_max)
 
+    @contextmanager
+    def frozen(self) -> Iterator[Journal]:
+        # LMDB keeps the pages of a transaction that reads, and opens no other files before it ends.
+        with self._environment.lmdb.begin(buffers=True) as txn:
+            frozen = copy.copy(self)
+            frozen._frozen_at = txn
+            yield frozen
+
+    def _reading(self) -> AbstractContextManager[lmdb.Transaction]:
+        if self._frozen_at is not None:
+            return nullcontext(self._frozen_at)
+        return self._environment.lmdb.begin(buffers=True)
+
     def _read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
         found: list[tuple[int, Stored]] = []
         decode = self._decoder.decode
-        with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._messages) as cursor:
+        with self._reading() as txn, txn.cursor(self._messages) as cursor:
             garbage = self._garbage_of(txn, range_id) if self._has_garbage else []
             is_there = cursor.set_range(POSITION.pack(range_id, start))
             while is_there and bytes_max > 0:
@@ -120,7 +139,7 @@ class LmdbJournal(Journal):
         return found
 
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
-        with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._chunks) as cursor:
+        with self._reading() as txn, txn.cursor(self._chunks) as cursor:
             head = self._find_chunk(cursor, range_id, offset)
             if head is None:
                 return None

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pamqp import commands
 from pamqp.common import FieldTable
 
-from amqp_broker.broker.queues.backlog_queue import BacklogQueue
-from amqp_broker.broker.snapshot import Kept, KeptMessages, kept_in
+from amqp_broker.broker.portions import finished
+from amqp_broker.broker.snapshot import FrozenVHost, Kept, KeptMessages
 from tests.peer import Lab
 
 
@@ -15,9 +15,9 @@ def bodies(kept: Sequence[Kept]) -> list[bytes]:
 
 
 def kept(lab: Lab) -> KeptMessages:
-    queue = lab.vhost.queues["q"]
-    assert isinstance(queue, BacklogQueue)
-    return kept_in(lab.vhost, queue)
+    with lab.broker.journal.frozen() as journal:
+        frozen = finished(FrozenVHost(lab.vhost, journal).queues())
+        return finished(next(queue for queue in frozen if queue.name == "q").kept())
 
 
 def test_unsettled_messages_count_as_returned_to_their_positions() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.snapshot import kept_in
+from amqp_broker.broker.portions import finished
+from amqp_broker.broker.snapshot import FrozenVHost
 from amqp_broker.lab.fault_rules import Rule
 from tests.broker_parts import CollectingConsumer, broker_of, new_queue, push
 from tests.peer import Lab, Peer
@@ -129,7 +130,8 @@ def test_a_snapshot_contains_delayed_deliveries(lab: Lab, peer: Peer) -> None:
     lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500, times=1))
     for body in (b"late", b"unacked"):
         peer.publish("q", body)
-    delivered, others, _ = kept_in(lab.vhost, lab.vhost.queues["q"])
+    [queue] = finished(FrozenVHost(lab.vhost, lab.broker.journal).queues())
+    delivered, others, _ = finished(queue.kept())
     assert ([one.message.body for one in delivered], others) == ([b"late", b"unacked"], [])
 
 

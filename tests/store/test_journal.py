@@ -118,6 +118,19 @@ def test_reading_stops_after_about_as_much_as_was_asked_for(disk: Disk) -> None:
     assert journal.read(buffer.id, 10, 2500) == []
 
 
+def test_a_frozen_journal_has_what_was_safe_when_it_was_frozen(disk: Disk) -> None:
+    journal = disk.open()
+    buffer = new_buffer(journal)
+    fill(buffer, b"1", b"2")
+    disk.commit(journal)
+    with journal.frozen() as frozen:
+        buffer.remove(*buffer.pop_head())
+        fill(buffer, b"3")
+        disk.commit(journal)
+        assert [stored.message.body for _, stored in frozen.read(buffer.id, 0, 1000)] == [b"1", b"2"]
+        assert [stored.message.body for _, stored in journal.read(buffer.id, 0, 1000)] == [b"2", b"3"]
+
+
 def test_a_removed_message_is_gone(disk: Disk) -> None:
     journal = disk.open()
     buffer = new_buffer(journal)

@@ -9,7 +9,8 @@ together or not at all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -194,6 +195,11 @@ class Journal(ABC):
 
         A `DamagedMessage` stands for one whose record is damaged.
         """
+
+    @contextmanager
+    def frozen(self) -> Iterator[Journal]:
+        """Yield a journal to read from that has what is safe now, whatever is committed meanwhile."""
+        yield self
 
     @abstractmethod
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:

@@ -6,9 +6,10 @@ is used up are only in the journal. So neither memory nor the time to restart gr
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from amqp_broker.broker.durability.journal import RangeState, Stored
 
@@ -128,6 +129,13 @@ class PagedBuffer:
                     if not stored.message.is_damaged:
                         yield position, stored.message
             position += 1
+
+    def frozen(self, journal: Journal) -> Self:
+        """Return a copy whose `items` stay; `journal` is frozen, too."""
+        frozen = copy.copy(self)
+        frozen.journal, frozen.memory = journal, self.memory.copy()
+        frozen.puts, frozen.writing = self.puts.copy(), self.writing.copy()
+        return frozen
 
     @property
     def state(self) -> RangeState:

@@ -6,9 +6,10 @@ Readers see committed messages. Without a durable journal all messages are in me
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from amqp_broker.broker.durability.chunk import ENTRY_BYTES, FILTERS_MAX, Chunk, ChunkHead, as_delivered, filter_value
 from amqp_broker.broker.durability.journal import RangeState
@@ -104,6 +105,13 @@ class StreamLog:
             yield chunk
             offset = chunk.head.end
 
+    def frozen(self, journal: Journal) -> Self:
+        """Return a copy whose `chunks` stay; `journal` is frozen, too."""
+        frozen = copy.copy(self)
+        frozen._chunks, frozen._firsts = self._chunks.copy(), self._firsts.copy()
+        frozen._open = self._open.copy()
+        return frozen
+
     def begin_at(self, offset: int) -> None:
         """Have a new log begin at this offset."""
         self.first = self.next = self.committed = offset
@@ -170,6 +178,11 @@ class JournaledLog(StreamLog):
     def state(self) -> RangeState:
         """The state of the range when a batch has taken all chunks."""
         return RangeState(self.first, self.next, self.next - self.first, self.content_bytes)
+
+    def frozen(self, journal: Journal) -> Self:
+        frozen = super().frozen(journal)
+        frozen.journal = journal
+        return frozen
 
     def append(self, message: Message, now: int) -> None:
         self._add(message, now)

@@ -132,9 +132,8 @@ class DelayedExchange(Exchange):
         return len(self._delayed)
 
     def delayed(self) -> Iterator[tuple[int, Message]]:
-        """Yield due time (ms since the epoch) and message, as it was published, in the order of due times."""
-        for due_ms, _, message in sorted(self._delayed):
-            yield due_ms, message
+        """Yield due time (ms since the epoch) and message, as published, for those of now in order."""
+        return _in_order(self._delayed.copy())
 
     def delayed_for(self, destination: Destination, scan_max: int) -> Iterator[tuple[int, Message]]:
         """Yield those of the first `scan_max` of `delayed` that would go to a bound destination if they were due."""
@@ -181,6 +180,13 @@ class DelayedExchange(Exchange):
         released = SpecialMessage.anew(message.with_properties(properties), properties)
         for queue in self._vhost.route(self, keys, headers, released)[0]:
             queue.accept(released)
+
+
+def _in_order(delayed: list[tuple[int, int, Message]]) -> Iterator[tuple[int, Message]]:
+    """Yield due times and messages of a heap, which is used up."""
+    while delayed:
+        due_ms, _, message = heapq.heappop(delayed)
+        yield due_ms, message
 
 
 def delay_of(headers: fields.Table) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -41,6 +41,10 @@ class Backlog(ABC):
     @abstractmethod
     def items(self) -> Iterator[tuple[int, Message, bool]]:
         """Yield positions, messages and whether each was delivered before, in order of delivery."""
+
+    @abstractmethod
+    def frozen(self, journal: Journal) -> Self:
+        """Return a copy whose `items` stay, for which `journal` must be frozen, too. It costs no walk in Python."""
 
     @abstractmethod
     def count_bytes(self) -> int:

@@ -254,10 +254,14 @@ class BacklogQueue(Queue):
             self.failures.pop(position, None)
 
     def note_failure(self, position: int) -> None:
-        if self._takes_failures and self.settings.dead_letter_exchange is not None:
+        if self._keeps_failures:
             self.failures[position] = self.failures.get(position, 0) + 1
             # An ack has to forget the position.
             self.has_extras = True
+
+    @property
+    def _keeps_failures(self) -> bool:
+        return self._takes_failures and self.settings.dead_letter_exchange is not None
 
     def _as_given_up(self, position: int, message: Message) -> Message:
         """Return a message that leaves the queue, with the number of its failed deliveries."""
@@ -269,14 +273,17 @@ class BacklogQueue(Queue):
         if not self.is_deleted:
             position = self.backlog.put_back(position, message)
             if self.has_extras:
-                limit = self.limit
-                if limit.bytes_max is not None:
-                    limit.ready_bytes += message.body_bytes
-                if limit.drops_head:
-                    self._drop_beyond_limit()
-                if self.deadlines:
-                    self.expire()
+                if self.limit.bytes_max is not None:
+                    self.limit.ready_bytes += message.body_bytes
+                self._give_up_too_many_and_too_old()
         return position
+
+    def _give_up_too_many_and_too_old(self) -> None:
+        """Give up what messages that were put back displace, and those that are due."""
+        if self.limit.drops_head:
+            self._drop_beyond_limit()
+        if self.deadlines:
+            self.expire()
 
     def reject(self, position: int, message: Message) -> None:
         self.unacked_count -= 1

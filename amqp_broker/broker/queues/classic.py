@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
@@ -56,6 +57,19 @@ class ClassicQueue(BacklogQueue):
         if len(self.backlog.ready) > FREED_MAX:
             self.vhost.broker.free_later(self.backlog.ready.copy())
         return super().purge()
+
+    def requeue_all(self, delivered: Sequence[tuple[int, Message]], has_failed: bool) -> None:
+        if has_failed and self._keeps_failures:
+            for position, _ in delivered:
+                self.note_failure(position)
+        self.unacked_count -= len(delivered)
+        if self.is_deleted:
+            return
+        self.backlog.put_back_all(delivered)
+        if self.has_extras:
+            if self.limit.bytes_max is not None:
+                self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
+            self._give_up_too_many_and_too_old()
 
     def push(self, message: Message) -> None:
         if self.has_extras:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.journal import Journal
 
 
 class MemoryBuffer:
@@ -32,6 +34,12 @@ class MemoryBuffer:
     def items(self) -> Iterator[tuple[int, Message]]:
         """Yield positions and messages in order."""
         return iter(self._messages)
+
+    def frozen(self, journal: Journal) -> Self:
+        """Return a copy whose `items` stay."""
+        frozen = copy.copy(self)
+        frozen._messages = self._messages.copy()
+        return frozen
 
     @property
     def ready_bytes(self) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import heapq
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
@@ -60,6 +61,12 @@ class PriorityBacklog(Backlog):
         for priority in reversed(range(len(self._buffers))):
             yield from ((position, message, True) for level, position, message in returned if -level == priority)
             yield from ((position, message, False) for position, message in self._buffers[priority].items())
+
+    def frozen(self, journal: Journal) -> Self:
+        frozen = copy.copy(self)
+        frozen._buffers = [buffer.frozen(journal) for buffer in self._buffers]
+        frozen._returned = self._returned.copy()
+        return frozen
 
     def count_bytes(self) -> int:
         in_buffers = sum(buffer.ready_bytes for buffer in self._buffers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AccessRefused
@@ -212,6 +212,13 @@ class Queue(ABC):
     @abstractmethod
     def requeue(self, position: int, message: Message) -> int:
         """Put a delivered message back and return its position, which may be new; the caller drains."""
+
+    def requeue_all(self, delivered: Sequence[tuple[int, Message]], has_failed: bool) -> None:
+        """Do `requeue` for many messages, given by their positions; with `has_failed`, each counts as failed."""
+        for position, message in delivered:
+            if has_failed:
+                self.note_failure(position)
+            self.requeue(position, message)
 
     @abstractmethod
     def reject(self, position: int, message: Message) -> None:

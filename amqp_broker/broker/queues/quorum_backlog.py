@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
@@ -109,6 +110,14 @@ class QuorumBacklog(Backlog):
             yield position, message, True
         for position, message in self.order.items():
             yield position, message, False
+
+    def frozen(self, journal: Journal) -> Self:
+        frozen = copy.copy(self)
+        frozen._returned = self._returned.copy()
+        # Most of the levels are empty.
+        frozen._use([buffer.frozen(journal) if buffer else MemoryBuffer({}) for buffer in self._levels])
+        frozen.order.turn = self.order.turn
+        return frozen
 
     def count_bytes(self) -> int:
         in_buffers = sum(buffer.ready_bytes for buffer in self._levels)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, Self
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.durability.journal import Stored
@@ -27,6 +28,13 @@ class ReturnCounts:
         self._failed: int | None = None
         # Messages in flight whose copies have the counts in their headers, without those headers.
         self._originals: dict[int, Message] = {}
+
+    def frozen(self) -> Self:
+        """Return a copy that stays."""
+        frozen = copy.copy(self)
+        frozen.returns, frozen.failures = self.returns.copy(), self.failures.copy()
+        frozen._originals = self._originals.copy()
+        return frozen
 
     def note_failure(self, position: int) -> None:
         """Count a failure, if this version does; the message is about to be returned."""

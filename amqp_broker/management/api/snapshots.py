@@ -11,9 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.parsing import parse
-from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restore, take_snapshot
+from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restore, taking
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -30,9 +31,9 @@ class RestoreQuery(Struct):
 
 
 @endpoints.on("GET /_broker/snapshot/{vhost}", tag=ADMINISTRATOR)
-def get(request: Request) -> dict[str, Any]:
+def get(request: Request) -> Steps[dict[str, Any]]:
     """Return a snapshot of a vhost: its definitions and its messages."""
-    return take_snapshot(request.broker, request.vhost.name)
+    return taking(request.broker, request.vhost.name)
 
 
 @endpoints.on("PUT /_broker/snapshot/{vhost}", tag=ADMINISTRATOR, body=Snapshot, query=RestoreQuery)

@@ -28,7 +28,7 @@ def export(broker: Broker, vhost: str | None = None) -> dict[str, Any]:
 
 
 def exporting(broker: Broker, vhost: str | None = None) -> Steps[dict[str, Any]]:
-    """Do `export` in steps. Objects that are declared or deleted meanwhile are left out."""
+    """Do `export` in steps. It has the objects that are there at the first step, whatever becomes of them."""
     if vhost is not None:
         return (yield from _export_vhost(broker, broker.vhost(vhost)))
     vhosts = list(broker.vhosts.values())
@@ -57,22 +57,19 @@ def _topology(vhosts: list[VHost]) -> Steps[dict[str, list[dict[str, Any]]]]:
     bindings = [binding for vhost in vhosts for binding in _bindings(vhost)]
     rows: dict[str, list[dict[str, Any]]] = {"queues": [], "exchanges": [], "bindings": []}
     for queue in queues:
-        if not queue.is_deleted:
-            rows["queues"].append(_queue(queue))
+        rows["queues"].append(_queue(queue))
         yield
     for vhost, exchange in exchanges:
-        if vhost.exchanges.get(exchange.name) is exchange:
-            rows["exchanges"].append(_exchange(vhost, exchange))
+        rows["exchanges"].append(_exchange(vhost, exchange))
         yield
     for binding in bindings:
-        if binding.source.bindings.get(binding.key) is binding:
-            rows["bindings"].append(_binding(binding))
+        rows["bindings"].append(_binding(binding))
         yield
     return rows
 
 
 def _export_vhost(broker: Broker, vhost: VHost) -> Steps[dict[str, Any]]:
-    metadata = metadata_of(vhost)
+    metadata, limits = metadata_of(vhost), dict(vhost.limits.given)
     items = {
         "parameters": _parameters(vhost),
         "policies": [policy_row(vhost, policy) for policy in vhost.policies],
@@ -87,7 +84,7 @@ def _export_vhost(broker: Broker, vhost: VHost) -> Steps[dict[str, Any]]:
         "explanation": f"Definitions of virtual host '{vhost.name}'",
         "metadata": metadata,
         "description": metadata["description"],
-        "limits": dict(vhost.limits.given),
+        "limits": limits,
         **items,
     }
 

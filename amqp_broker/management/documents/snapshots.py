@@ -7,6 +7,7 @@ out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -25,13 +26,22 @@ from amqp_broker.amqp.message import (
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.delayed import DELAY_MS_MAX, DelayedExchange
 from amqp_broker.broker.operations.resetting import reset_vhost
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.broker.snapshot import Kept, KeptMessages, kept_in, refill
+from amqp_broker.broker.snapshot import (
+    FrozenQueue,
+    FrozenStream,
+    FrozenVHost,
+    Kept,
+    KeptMessages,
+    frozen_streams,
+    refill,
+)
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.definition import DefinitionsError
-from amqp_broker.management.documents.exporting import export
+from amqp_broker.management.documents.exporting import exporting
 from amqp_broker.management.documents.importing import RESERVED, Import
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, text_of
 
@@ -110,49 +120,86 @@ class Snapshot(Struct):
 
 def take_snapshot(broker: Broker, vhost_name: str) -> dict[str, Any]:
     """Return a snapshot of a vhost. Raise DoesNotExist."""
-    vhost, now = broker.vhost(vhost_name), broker.now
-    queues = [queue for queue in vhost.queues.values() if queue.owner is None]
-    snapshot = Snapshot(
-        FORMAT,
-        export(broker, vhost_name),
-        [_queue(vhost, queue, now) for queue in queues if isinstance(queue, BacklogQueue)],
-        [_stream(queue, now) for queue in queues if isinstance(queue, StreamQueue)],
-        [_exchange(exchange, now) for exchange in vhost.exchanges.values() if isinstance(exchange, DelayedExchange)],
-    )
-    built: dict[str, Any] = msgspec.to_builtins(snapshot)
+    built: dict[str, Any] = msgspec.to_builtins(finished(taking(broker, vhost_name)))
     return built
+
+
+def taking(broker: Broker, vhost_name: str) -> Steps[dict[str, Any]]:
+    """Do `take_snapshot` in steps; the messages are structs. It has everything as it is at the first step."""
+    vhost, now = broker.vhost(vhost_name), broker.now
+    with broker.journal.frozen() as journal:
+        messages = FrozenVHost(vhost, journal)
+        streams = frozen_streams(vhost, journal)
+        delayed = [
+            (text_of(exchange.name), exchange.delayed())
+            for exchange in vhost.exchanges.values()
+            if isinstance(exchange, DelayedExchange)
+        ]
+        document = {"format": FORMAT, "definitions": (yield from exporting(broker, vhost_name))}
+        document["queues"] = yield from _queues((yield from messages.queues()), now)
+        document["streams"] = yield from _streams(streams, now)
+        document["exchanges"] = yield from _exchanges(delayed, now)
+    return document
 
 
 def _message(message: Message, **more: Any) -> SavedMessage:
     if isinstance(message, SpecialMessage):
-        more.update(expiration_ms=message.expiration_ms, blind_keys=list(message.blind_keys), has_died=message.has_died)
+        blind_keys = [text_of(key) for key in message.blind_keys]
+        more.update(expiration_ms=message.expiration_ms, blind_keys=blind_keys, has_died=message.has_died)
         more.update(carried_failures=message.failures, is_rerouted=message.is_rerouted)
     names = text_of(message.exchange), text_of(message.routing_key)
     return SavedMessage(*names, message.property_list, message.body, **more)
 
 
-def _kept(kept: Kept, now: int) -> SavedMessage:
-    left_ms = None if kept.deadline_ms is None else max(0, kept.deadline_ms - now)
-    return _message(kept.message, expires_in_ms=left_ms, returns=kept.returns, failures=kept.failures, level=kept.level)
+def _queues(queues: list[FrozenQueue], now: int) -> Steps[list[dict[str, Any]]]:
+    rows = []
+    for queue in queues:
+        kept = yield from queue.kept()
+        row: dict[str, Any] = {"name": text_of(queue.name)}
+        for key, listed in ("returned", kept.returned), ("messages", kept.others):
+            if listed:
+                row[key] = yield from _saved(listed, now)
+        if kept.turn:
+            row["turn"] = kept.turn
+        rows.append(row)
+        yield
+    return rows
 
 
-def _queue(vhost: VHost, queue: BacklogQueue, now: int) -> SavedQueue:
-    kept = kept_in(vhost, queue)
-    returned, others = [_kept(one, now) for one in kept.returned], [_kept(one, now) for one in kept.others]
-    return SavedQueue(text_of(queue.name), returned, others, kept.turn)
+def _saved(kept: Iterable[Kept], now: int) -> Steps[list[SavedMessage]]:
+    saved = []
+    for message, deadline_ms, returns, failures, level in kept:
+        left_ms = None if deadline_ms is None else max(0, deadline_ms - now)
+        saved.append(_message(message, expires_in_ms=left_ms, returns=returns, failures=failures, level=level))
+        yield
+    return saved
 
 
-def _stream(queue: StreamQueue, now: int) -> SavedStream:
-    chunks = [
-        SavedChunk(max(0, now - chunk.head.timestamp_ms), [_message(message) for message in chunk.messages])
-        for chunk in queue.log.chunks()
-    ]
-    return SavedStream(text_of(queue.name), queue.log.first, chunks)
+def _streams(streams: list[FrozenStream], now: int) -> Steps[list[dict[str, Any]]]:
+    rows = []
+    for stream in streams:
+        chunks = []
+        for chunk in stream.chunks:
+            messages = []
+            for message in chunk.messages:
+                messages.append(_message(message))
+                yield
+            chunks.append({"age_ms": max(0, now - chunk.head.timestamp_ms), "messages": messages})
+            yield
+        rows.append({"name": text_of(stream.name), "first_offset": stream.first, "chunks": chunks})
+        yield
+    return rows
 
 
-def _exchange(exchange: DelayedExchange, now: int) -> SavedExchange:
-    delayed = [_message(message, due_in_ms=max(0, due_ms - now)) for due_ms, message in exchange.delayed()]
-    return SavedExchange(text_of(exchange.name), delayed)
+def _exchanges(delayed: list[tuple[str, Iterator[tuple[int, Message]]]], now: int) -> Steps[list[dict[str, Any]]]:
+    rows = []
+    for name, messages in delayed:
+        saved = []
+        for due_ms, message in messages:
+            saved.append(_message(message, due_in_ms=max(0, due_ms - now)))
+            yield
+        rows.append({"name": name, "delayed": saved})
+    return rows
 
 
 # Restoring a snapshot

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from amqp_broker.broker.durability.paged_buffer import PAGE_BYTES
 from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
 from tests.broker_parts import new_message
@@ -41,3 +43,13 @@ def test_messages_that_arrive_while_paging_follow_those_in_memory() -> None:
     assert [backlog.pop_head()[1] for _ in range(2)] == [0, 1]
     assert backlog.end_paging()
     assert backlog.append(new_message(), None) == 2
+
+
+@pytest.mark.parametrize("there", [0, 100], ids=["many", "few beside those that are there"])
+def test_messages_that_are_returned_together_take_their_former_places(there: int) -> None:
+    backlog = filled(*(b"%d" % number for number in range(103)))
+    taken = [(position, message) for message, position, _ in (backlog.pop_head() for _ in range(102))]
+    backlog.put_back_all(list(reversed(taken[:there])))
+    backlog.put_back_all(taken[there:])
+    assert bodies(backlog) == [b"%d" % number for number in range(103)]
+    assert [backlog.pop_head()[1] for _ in range(103)] == list(range(103))

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from pamqp import commands
+from pamqp.common import FieldTable
 
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from tests.broker_parts import CollectingConsumer, new_classic_queue, new_message, new_queue, pulled, push
+from tests.peer import Lab
 
 
 def test_a_queue_of_limited_length_drops_its_oldest_messages() -> None:
@@ -50,6 +54,25 @@ def test_requeued_messages_beyond_the_limit_drop_the_oldest() -> None:
     collector.give_back()
     assert pulled(queue) == [(b"c", 2, False), (b"d", 3, False)]
     assert queue.unacked_count == 0
+
+
+def test_messages_of_a_lost_channel_count_against_limits_and_expire() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    arguments: FieldTable = {"x-max-length-bytes": 4, "x-message-ttl": 100}
+    peer.call(commands.Queue.Declare(queue="q", arguments=arguments))
+    for body in (b"1", b"2", b"3", b"4"):
+        peer.publish("q", body)
+        lab.advance(10)
+    peer.send(*[commands.Basic.Get(queue="q")] * 4)
+    peer.publish("q", b"5")
+    peer.send(commands.Channel.Close(0, "", 0, 0))
+    queue = lab.vhost.queues["q"]
+    assert isinstance(queue, BacklogQueue)
+    assert [message.body for message in queue.messages()] == [b"2", b"3", b"4", b"5"]
+    assert (queue.unacked_count, queue.limit.ready_bytes) == (0, 4)
+    lab.advance(80)
+    assert [message.body for message in queue.messages()] == [b"4", b"5"]
 
 
 def test_bytes_are_counted_through_deliveries_requeues_and_purges() -> None:

@@ -4,15 +4,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.amqp.message import failures_of
+from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.management.documents.snapshots import NotEmpty, SnapshotError, restore, take_snapshot
+from amqp_broker.management.documents.snapshots import NotEmpty, SnapshotError, restore, take_snapshot, taking
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 
@@ -95,6 +97,43 @@ def test_messages_are_restored_in_order_with_their_properties(lab: Lab, kind: st
     assert (copy.ready_count, len(state(queue))) == (11, 11)
     assert state(copy) == state(queue)
     assert pulled(copy) == pulled(queue)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "stream"])
+def test_a_snapshot_in_steps_has_everything_as_it_was_at_the_first_step(lab: Lab, kind: str) -> None:
+    peer = declared(lab, **KINDS.get(kind, {"x-queue-type": "stream"}))
+    peer.send(commands.Queue.Declare(queue="other", durable=True))
+    for number in range(6):
+        peer.publish("q", b"%d" % number, priority=number, delivery_mode=2)
+    if kind != "stream":
+        peer.send(*[commands.Basic.Get(queue="q")] * 3)
+        peer.send(commands.Basic.Nack(2, requeue=True))
+    commit(lab)
+    lab.broker.now = lab.now
+    expected, steps = take_snapshot(lab.broker, "/"), taking(lab.broker, "/")
+    next(steps)
+    if kind != "stream":
+        peer.send(*[commands.Basic.Get(queue="q", no_ack=True)] * 2, commands.Basic.Ack(1), commands.Basic.Nack(3))
+    peer.publish("q", b"new", delivery_mode=2)
+    peer.publish("other", b"new", delivery_mode=2)
+    steps_done = sum(1 for _ in range(3) if next(steps, True) is None)
+    commit(lab)
+    peer.send(commands.Queue.Delete(queue="q"))
+    assert (steps_done, msgspec.to_builtins(finished(steps))) == (3, expected)
+
+
+def test_delayed_messages_that_become_due_stay_in_a_snapshot_that_is_being_taken(lab: Lab) -> None:
+    peer = lab.connect()
+    arguments: FieldTable = {"x-delayed-type": "fanout"}
+    peer.send(commands.Exchange.Declare(exchange="x", exchange_type="x-delayed-message", arguments=arguments))
+    for number in range(3):
+        peer.publish("", b"%d" % number, exchange="x", headers={"x-delay": 10})
+    lab.broker.now = lab.now
+    expected, steps = take_snapshot(lab.broker, "/"), taking(lab.broker, "/")
+    next(steps)
+    lab.advance(10)
+    assert msgspec.to_builtins(finished(steps)) == expected
+    assert not take_snapshot(lab.broker, "/")["exchanges"][0]["delayed"]
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
