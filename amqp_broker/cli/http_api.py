@@ -66,6 +66,13 @@ class Refused(Exception):
         self.answer = answer
 
 
+def without_password(url: str) -> str:
+    """Return a URL, which may be invalid, for an error message."""
+    login, at, rest = url.rpartition("@")
+    name, colon, password = login.rpartition(":")
+    return f"{name}:***@{rest}" if at and colon and not password.startswith("//") else url
+
+
 class Api:
     """A client of one broker. Requests raise Unreachable without an answer within `timeout_s`."""
 

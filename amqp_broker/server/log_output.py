@@ -187,13 +187,13 @@ class Writer(logging.Handler):
         """Wait until all messages are written, at most `FLUSH_S`."""
         give_up = time.monotonic() + FLUSH_S
         while (self._texts or self._is_writing) and time.monotonic() < give_up:
-            time.sleep(GATHER_S / 2)
+            _pause(GATHER_S / 2)
 
     def _write_on(self) -> None:
         while True:
             self._has_texts.wait()
             # Waking up for each message would cost the broker more than formatting and writing them.
-            time.sleep(GATHER_S)
+            _pause(GATHER_S)
             self._has_texts.clear()
             self._is_writing = True
             with self._texts_lock:
@@ -208,6 +208,12 @@ class Writer(logging.Handler):
         # A failed write has no place to be reported. Names may contain bytes that are not UTF-8.
         with contextlib.suppress(OSError):
             self.sink.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _pause(duration_s: float) -> None:
+    # Under libfaketime a sleep may fail, which must not end the log.
+    with contextlib.suppress(OSError):
+        time.sleep(duration_s)
 
 
 def _record(level: int, message: str) -> logging.LogRecord:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -174,6 +175,21 @@ def test_writing_is_retried_after_an_error(tmp_path: Path) -> None:
     writer.handle(record("found"))
     writer.flush()
     assert path.read_text("utf-8").endswith("found\n")
+
+
+def test_the_log_goes_on_where_sleeping_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under libfaketime."""
+
+    def fail(duration_s: float) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("amqp_broker.server.log_output.time.sleep", fail)
+    writer = Writer(File(tmp_path / "log"))
+    writer.setFormatter(TextFormatter())
+    for text in ("one", "two"):
+        writer.handle(record(text))
+        writer.flush()
+    assert (tmp_path / "log").read_text("utf-8").count("\n") == 2
 
 
 def test_a_stalled_reader_blocks_nothing_and_lost_messages_are_counted() -> None:

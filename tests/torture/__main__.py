@@ -10,13 +10,15 @@ from pathlib import Path
 
 import click
 
+from tests.torture.interrupted_tools import TOOLS, interrupt
 from tests.torture.torture import torture
 
 
 @click.command()
 @click.option("--rounds", default=50, show_default=True, help="Number of kills while clients work.")
 @click.option("--seed", default=None, type=int, help="Seed of the moments of the kills; the time by default.")
-def main(rounds: int, seed: int | None) -> None:
+@click.option("--tool-rounds", default=0, show_default=True, help="Number of kills of each tool of the store.")
+def main(rounds: int, seed: int | None, tool_rounds: int) -> None:
     """Kill a broker at random moments, and check that nothing it promised is lost."""
     # Clients log each broken connection at length.
     logging.disable(logging.CRITICAL)
@@ -24,7 +26,11 @@ def main(rounds: int, seed: int | None) -> None:
     click.echo(f"{rounds} rounds with --seed {seed}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        result = torture(Path(folder), rounds, seed)
+        result = torture(Path(folder, "broker"), rounds, seed)
+        for tool in TOOLS if tool_rounds else ():
+            interrupted = interrupt(tool, Path(folder, tool), tool_rounds, seed)
+            click.echo(f"{tool}: killed {interrupted.kills} times before its end")
+            result.errors += interrupted.errors
     click.echo(f"{result.confirmed} messages confirmed, {time.monotonic() - began:.0f} s")
     click.echo(f"{result.kills_while_starting} further kills while the broker started")
     for title, counts in (("delivered", result.delivered), ("left at the end", result.left)):

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 import click
 
 from amqp_broker.cli import node_finder
-from amqp_broker.cli.http_api import Answered, Api, Place, Refused, Unreachable
+from amqp_broker.cli.http_api import Answered, Api, Place, Refused, Unreachable, without_password
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE, EX_USAGE
 
@@ -112,7 +112,8 @@ def address_of(url: str) -> Address:
     except ValueError:
         parts, given_port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname or given_port == 0:
-        raise CommandError(f"'{url}' is not the address of an HTTP API like http://localhost:15672", EX_UNAVAILABLE)
+        shown = without_password(url)
+        raise CommandError(f"'{shown}' is not the address of an HTTP API like http://localhost:15672", EX_UNAVAILABLE)
     user = unquote(parts.username or "guest")
     credentials = f"{user}:{unquote(parts.password or 'guest')}"
     tls = None

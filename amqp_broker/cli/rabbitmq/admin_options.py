@@ -6,6 +6,7 @@ import os
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from amqp_broker.cli.http_api import without_password
 from amqp_broker.cli.rabbitmq.admin_objects import NOUNS, OBJECTS
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS
 from amqp_broker.cli.rabbitmq.command import Misuse
@@ -139,7 +140,7 @@ def from_uri(uri: str) -> dict[str, str]:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError as error:
-        raise Misuse(f"'{uri}' is not a URI: {error}") from None
+        raise Misuse(f"'{without_password(uri)}' is not a URI: {error}") from None
     found = {"host": parts.hostname, "port": port, "username": parts.username, "password": parts.password}
     options = {name: unquote(str(value)) for name, value in found.items() if value is not None}
     if parts.scheme == "https":

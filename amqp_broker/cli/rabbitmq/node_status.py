@@ -229,7 +229,7 @@ def report(call: Call) -> str:
             continue
         for vhost in vhosts if "--vhost" in command.usage else ["/"]:
             one = Call(call.tool, command, [], call.find)
-            one.options["vhost"] = vhost
+            one.options = {**call.options, "vhost": vhost}
             print(one.fill(command.says))
             show(one, list_of(one))
             print()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.http_api import Place
+from amqp_broker.cli.http_api import Place, without_password
 from amqp_broker.cli.own.broker_client import address_of, ask, lines
 from amqp_broker.cli.own.command_error import CommandError
 from tests.running import RunningServer
@@ -26,6 +26,13 @@ def test_an_address_has_guest_and_the_default_ports() -> None:
 def test_an_invalid_address_is_an_error(url: str) -> None:
     with pytest.raises(CommandError, match="is not the address of an HTTP API"):
         address_of(url)
+
+
+def test_an_error_shows_no_password() -> None:
+    with pytest.raises(CommandError, match=r"'ftp://u:\*\*\*@x' is not the address"):
+        address_of("ftp://u:secret@x")
+    assert without_password("http://u@x:1/y") == "http://u@x:1/y"
+    assert without_password("http://x:1/y") == "http://x:1/y"
 
 
 def test_an_address_without_a_broker_is_reported() -> None:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from amqp_broker.cli import node_finder
+from amqp_broker.cli.rabbitmq import tool
+from amqp_broker.cli.rabbitmq.tool_main import commands_of
 from tests.cli.status_of_node import diagnose
+from tests.running import RunningServer
 
 
 def test_status_is_a_report_or_json() -> None:
@@ -37,3 +42,20 @@ def test_the_environment_is_printed_as_erlang_terms() -> None:
     assert diagnose("-q environment")[0] == (
         '[{rabbit,[{port,5672},{host,<<"localhost">>},{connection_max,undefined}]}]\n'
     )
+
+
+def test_all_parts_of_a_report_are_about_the_given_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+
+    def find(name: str) -> node_finder.Running:
+        found.append(name)
+        return node_finder.find(name, {"AMQP_BROKER_RUNTIME_DIR": str(tmp_path)})
+
+    monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path))
+    with RunningServer(control=True) as running:
+        node = str(running.port)
+        assert tool.run("rabbitmqctl", ["--node", node, "report"], commands_of("rabbitmqctl"), find) == 0
+    assert set(found) == {node}
+    assert "End of server status report" in capsys.readouterr().out
