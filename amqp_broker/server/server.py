@@ -34,7 +34,7 @@ from amqp_broker.server.transport import SessionTransport, Transport
 from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
 from amqp_broker.session.session import Session
 from amqp_broker.settings.readers import octets
-from amqp_broker.settings.settings import Settings, SettingsError
+from amqp_broker.settings.settings import OS, Settings, SettingsError
 from amqp_broker.store.store import Store
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Server:
             # The default is the platform's folder, which a new user does not have yet.
             with contextlib.suppress(OSError):
                 folder.parent.mkdir(parents=True, exist_ok=True)
-        self.store = None if folder is None else Store(folder)
+        self.store = None if folder is None else Store(folder, is_lazy=settings.store_sync == OS)
         self.broker = Broker(settings, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
         self.broker.real_timers, self.broker.real_now = Timers(), self.clock.real_now

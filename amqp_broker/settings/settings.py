@@ -57,6 +57,10 @@ class Setting(NamedTuple):
             raise SettingsError(f"{label} {shown}, which {error}") from None
 
 
+# When a confirm is sent: after a flush of the disk, or once the operating system has the data.
+FULL: Final = "full"
+OS: Final = "os"
+
 # A header that the publisher has set is kept, or replaced, by an interceptor.
 KEEP: Final = "keep"
 OVERWRITE: Final = "overwrite"
@@ -299,6 +303,12 @@ class Settings:
     )
     always_create_default_user: bool = setting(
         False, "Create the first user even if definitions are imported; RabbitMQ does not.", flag=False
+    )
+    store_sync: str = setting(
+        FULL,
+        "When a confirm leaves: full, after the disk was flushed; os, as soon as a kill of the process loses nothing. A"
+        " power loss may then lose the last moments (Linux only).",
+        reader=readers.one_of(FULL, OS),
     )
     store_bytes_max: str = setting(
         "0",

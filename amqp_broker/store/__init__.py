@@ -22,6 +22,8 @@
   put; a thread that puts would wait for it a thousand times per batch.
 - A batch fills its transaction in slices of about a millisecond: the loop runs in between; later changes belong to
   the next batch.
+- Without a flush per commit (`store_sync` os), one flushed commit is kept whole until the next is (`checkpoint.py`):
+  LMDB without flushes is torn by a power loss.
 - Each record has a checksum of its key and its octets (`seal.py`): the page of another record is found, too. A damaged
   message becomes a `DamagedMessage`, which is due at once, so that the path of whole messages needs no test for it.
 

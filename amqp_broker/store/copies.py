@@ -9,6 +9,7 @@ from pathlib import Path
 
 import lmdb
 
+from amqp_broker.store.checkpoint import sync_folder
 from amqp_broker.store.environment import (
     COMPACTING_FILE,
     DATA_FILE,
@@ -40,7 +41,7 @@ def back_up(folder: Path, to: Path, on_page: OnPage | None = None) -> int:
                 size = _copy(environment, to, new, undo)
                 new.replace(to / DATA_FILE)
                 undo.callback((to / DATA_FILE).unlink, missing_ok=True)
-                _sync(to)
+                sync_folder(to)
             except (OSError, lmdb.Error) as error:
                 raise StoreInaccessible(f"cannot write the backup to '{to}': {_reason(error)}") from None
             undo.pop_all()
@@ -67,7 +68,7 @@ def compact(folder: Path, on_page: OnPage | None = None) -> tuple[int, int]:
             held.callback(os.close, hold(new, is_shared=False))
             new.replace(data)
             (folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-            _sync(folder)
+            sync_folder(folder)
         except (OSError, lmdb.Error) as error:
             raise StoreInaccessible(f"cannot compact '{folder}', which is as it was: {_reason(error)}") from None
         undo.pop_all()
@@ -103,16 +104,6 @@ def _copy(environment: ReadOnlyEnvironment, folder: Path, path: Path, undo: cont
         return os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
-
-
-def _sync(folder: Path) -> None:
-    """Write the names in a folder to the disk. Windows does so by itself."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _reason(error: Exception) -> str:

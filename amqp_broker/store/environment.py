@@ -2,6 +2,7 @@
 
     data.mdb, lock.mdb   files of LMDB
     broker.lock          locked by the process that uses the folder; has its process id
+    checkpoint           the commit that a power loss leaves, while commits are not flushed (store/checkpoint.py)
     data.mdb.compacting  written by `store compact` and `store backup` before it becomes data.mdb
 
 Tables, all with big-endian keys, so that LMDB sorts them by their numbers:
@@ -33,7 +34,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import lmdb
 
-from amqp_broker.store import chunks, lock, pages
+from amqp_broker.store import checkpoint, chunks, lock, pages
+from amqp_broker.store.checkpoint import CHECKPOINT_FILE, Checkpoint
 from amqp_broker.store.seal import DamagedRecord, seal, unseal
 
 FORMAT: Final = 2
@@ -105,19 +107,23 @@ class Environment:
     lmdb: lmdb.Environment
     tables: Tables
 
-    def __init__(self, folder: Path, map_bytes: int = MAP_BYTES) -> None:
+    def __init__(self, folder: Path, map_bytes: int = MAP_BYTES, *, is_lazy: bool = False) -> None:
         """Open a store, or create one. Raise StoreError, and change nothing, if the folder cannot be used."""
         self.folder = folder
         # Held while a writing transaction begins or ends, and while the files are opened again.
         self.writing = threading.Lock()
+        # Set if commits are lazy: flushed some time later.
+        self.checkpoint: Checkpoint | None = None
         self.map_bytes = map_bytes
         try:
             with contextlib.ExitStack() as undo:
                 _make(folder, undo)
-                if not (folder / LOCK_FILE).exists():
+                # A folder with a checkpoint has a store, which may be torn until `settle`.
+                if not (folder / LOCK_FILE).exists() and not (folder / CHECKPOINT_FILE).exists():
                     check(folder)
                 lock_file = _lock(folder)
                 undo.callback(os.close, lock_file)
+                settle(folder)
                 found = check(folder)
                 if found not in (None, FORMAT):
                     # Its messages are rewritten, too.
@@ -126,8 +132,10 @@ class Environment:
                 lock.sign(lock_file)
                 (folder / COMPACTING_FILE).unlink(missing_ok=True)
                 self._open()
-                undo.callback(self.lmdb.close)
+                undo.callback(lambda: self.lmdb.close())
                 self._prepare(found)
+                if is_lazy and checkpoint.boot_id():
+                    self._become_lazy()
                 # From now on the new files stay.
                 undo.pop_all()
         except OSError as error:
@@ -136,21 +144,28 @@ class Environment:
             raise _inaccessible(folder, str(error).rpartition(": ")[2]) from None
         self._files = contextlib.ExitStack()
         self._files.callback(os.close, lock_file)
-        self._files.callback(lambda: self.lmdb.close())
+        self._files.callback(self._close_lmdb)
 
     def reopen(self) -> None:
         """Open the files again: after a failed write of a meta page LMDB refuses all work (MDB_PANIC).
 
         Call this on the reading thread, between two reads. Commits are kept; `tables` are replaced. Raise lmdb.Error.
         """
-        with self.writing:
+        with self.writing if self.checkpoint is None else self.checkpoint.pause():
             self.lmdb.close()
             self._open()
             self._prepare(FORMAT)
+            if self.checkpoint is not None:
+                self.checkpoint.pin(self.lmdb)
+
+    def _become_lazy(self) -> None:
+        self.checkpoint = Checkpoint(self.folder, self.folder / DATA_FILE, self.writing)
+        self.checkpoint.pin(self.lmdb)
+        self.reopen()
 
     def _open(self) -> None:
         # A backlog is read from end to end, and may be larger than the page cache.
-        options = {"metasync": True, "meminit": False, "mode": 0o600, "readahead": True}
+        options = {"meminit": False, "mode": 0o600, "readahead": True, "sync": self.checkpoint is None}
         self.lmdb = _open(self.folder, map_bytes=self.map_bytes, **options)
 
     def _prepare(self, found: int | None) -> None:
@@ -176,6 +191,11 @@ class Environment:
 
     def close(self) -> None:
         self._files.close()
+
+    def _close_lmdb(self) -> None:
+        self.lmdb.close()
+        if self.checkpoint is not None:
+            self.checkpoint.close()
 
 
 class ReadOnlyEnvironment(Environment):
@@ -215,6 +235,7 @@ class ReadOnlyEnvironment(Environment):
         lock_file = _lock(self.folder)
         files.callback(os.close, lock_file)
         lock.sign(lock_file)
+        settle(self.folder)
         self.survey = self._survey(data)
         self.lmdb = _open(self.folder, readonly=True, lock=False)
         files.callback(self.lmdb.close)
@@ -222,6 +243,8 @@ class ReadOnlyEnvironment(Environment):
     def _open_beside(self, data: Path, files: contextlib.ExitStack) -> None:
         """Open a store that a broker may use, and keep its present pages from being overwritten."""
         files.callback(os.close, hold(data, is_shared=True))
+        if checkpoint.is_behind(self.folder):
+            raise StoreUnusable(f"the machine of '{self.folder}' has lost power; start a broker on it once")
         # A folder that no broker ever used gets no file of LMDB before it is known to be a store.
         is_unused = not (self.folder / LMDB_LOCK_FILE).exists()
         if is_unused:
@@ -306,6 +329,16 @@ def hold(data: Path, *, is_shared: bool) -> int:
     except lock.Held:
         other = "compacted" if is_shared else "backed up"
         raise StoreInUse(f"'{data.parent}' is being {other}; try again when that is done") from None
+
+
+def settle(folder: Path) -> None:
+    """Undo the commits that a power loss has torn, in a locked folder. Raise OSError."""
+    if checkpoint.settle(folder, folder / DATA_FILE, folder / LMDB_LOCK_FILE):
+        logger.warning(
+            "the machine of '%s' started again while commits were not flushed (store_sync is os): "
+            "the last moments before are lost",
+            folder,
+        )
 
 
 def check(folder: Path) -> int | None:

@@ -11,6 +11,7 @@ import lmdb
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.operations import restoring
 from amqp_broker.store.environment import DATA_FILE, MAP_BYTES, Environment, StoreUnusable
+from amqp_broker.store.flusher import Flusher
 from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.mapping import Mapping
 from amqp_broker.store.writer import Writer
@@ -19,13 +20,17 @@ logger = logging.getLogger("amqp_broker.store")
 
 
 class Store:
-    """An open store. Raise StoreError if the folder cannot be used."""
+    """An open store. If `is_lazy`, commits are flushed to the disk some time later.
 
-    def __init__(self, folder: Path) -> None:
-        self.environment = Environment(folder, MAP_BYTES)
+    Raise StoreError if the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path, *, is_lazy: bool = False) -> None:
+        self.environment = Environment(folder, MAP_BYTES, is_lazy=is_lazy)
         self._mapping = Mapping(folder / DATA_FILE)
         self.journal = LmdbJournal(self.environment)
         self._writer: Writer | None = None
+        self._flusher = None if self.environment.checkpoint is None else Flusher(self.environment.checkpoint.sync)
         # Set while the last commit has failed; `can_commit` is False then.
         self.is_failing = False
 
@@ -52,6 +57,8 @@ class Store:
     def start(self, post: Callable[..., object], on_done: Callable[[Exception | None], None]) -> None:
         """Commit from now on; for `post` and `on_done` see `Writer`."""
         self._writer = Writer(self.environment, self.journal, post, on_done)
+        if self._flusher is not None:
+            self._flusher.start()
 
     @property
     def can_commit(self) -> bool:
@@ -80,6 +87,8 @@ class Store:
         if self._writer is not None:
             self._writer.stop()
             self._writer = None
+        if self._flusher is not None:
+            self._flusher.stop()
 
     def abandon(self) -> None:
         """Release the folder without committing the last changes."""
@@ -88,8 +97,7 @@ class Store:
 
     def close(self) -> None:
         """Commit the last changes and release the folder."""
-        if self._writer is not None:
-            self._writer.stop()
+        self.halt()
         self.journal.take_back()
         if self.journal.has_work:
             try:

@@ -110,6 +110,9 @@ class Writer:
     def _end(self, txn: lmdb.Transaction, is_written: bool) -> None:
         try:
             if is_written:
+                checkpoint = self._environment.checkpoint
+                if checkpoint is not None and checkpoint.error is not None:
+                    raise checkpoint.error
                 txn.commit()
         finally:
             # Aborting an ended transaction does nothing. In any case the write lock must be released.

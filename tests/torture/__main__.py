@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from amqp_broker.settings.settings import FULL, OS
 from tests.torture.interrupted_tools import TOOLS, interrupt
 from tests.torture.torture import torture
 
@@ -18,15 +19,16 @@ from tests.torture.torture import torture
 @click.option("--rounds", default=50, show_default=True, help="Number of kills while clients work.")
 @click.option("--seed", default=None, type=int, help="Seed of the moments of the kills; the time by default.")
 @click.option("--tool-rounds", default=0, show_default=True, help="Number of kills of each tool of the store.")
-def main(rounds: int, seed: int | None, tool_rounds: int) -> None:
+@click.option("--store-sync", default=FULL, type=click.Choice([FULL, OS]), help="When the broker confirms.")
+def main(rounds: int, seed: int | None, tool_rounds: int, store_sync: str) -> None:
     """Kill a broker at random moments, and check that nothing it promised is lost."""
     # Clients log each broken connection at length.
     logging.disable(logging.CRITICAL)
     seed = int(time.time()) if seed is None else seed
-    click.echo(f"{rounds} rounds with --seed {seed}")
+    click.echo(f"{rounds} rounds with --seed {seed} --store-sync {store_sync}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        result = torture(Path(folder, "broker"), rounds, seed)
+        result = torture(Path(folder, "broker"), rounds, seed, store_sync)
         for tool in TOOLS if tool_rounds else ():
             interrupted = interrupt(tool, Path(folder, tool), tool_rounds, seed)
             click.echo(f"{tool}: killed {interrupted.kills} times before its end")

@@ -16,6 +16,7 @@ from typing import Any
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
+from amqp_broker.settings.settings import FULL
 from compat.brokers import AmqpBroker, BrokerProcess
 from compat.waiting import wait_until
 from tests.torture.clients import (
@@ -92,10 +93,10 @@ def make_clients(world: World) -> list[Client]:
     ]
 
 
-def torture(folder: Path, rounds: int, seed: int) -> Result:
+def torture(folder: Path, rounds: int, seed: int, store_sync: str = FULL) -> Result:
     """Kill a broker a number of times; its folder must be new."""
     dice = random.Random(seed)
-    broker = AmqpBroker(folder)
+    broker = AmqpBroker(folder, options=("--store-sync", store_sync))
     broker.start()
     with_channel(broker, declare)
     world = World(broker.url, seed)

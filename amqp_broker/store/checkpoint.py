@@ -1,0 +1,206 @@
+"""The commit that a power loss leaves, in a store that flushes its commits later (`store_sync` os).
+
+Without a flush per commit the system writes pages in any order, and LMDB alone could not be opened after a power loss:
+
+- It overwrites pages that the commit before last has given up, and alternates between two meta pages. After a power
+  loss the newer meta page may be on the disk and its tree not, or the tree of the older one may be overwritten.
+- MDB_NOMETASYNC avoids that, and still flushes once per commit. MDB_WRITEMAP and MDB_MAPASYNC change how pages reach
+  the page cache, not the order in which they leave it.
+
+So one commit, the checkpoint, is whole on the disk at any time:
+
+1. A read transaction pins it: LMDB overwrites none of its pages.
+2. `Checkpoint.sync` pins the newest commit as well, flushes data.mdb, then writes both meta pages to a slot of the file
+   `checkpoint` and flushes that. Only then the former pin ends. Two slots take turns; each has a checksum.
+3. If the machine has started again since, `settle` writes the meta pages of the checkpoint back, whatever the disk has
+   of later commits. If only the process was killed, the page cache has everything, and the newest commit is valid.
+
+The kernel's boot id tells the two apart. It is Linux's; other systems flush each commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import lmdb
+
+from amqp_broker.store.pages import META_BYTES
+from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord, seal, unseal
+
+CHECKPOINT_FILE: Final = "checkpoint"
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+# Number of the checkpoint, octets of a page, boot id, both meta pages.
+SLOT: Final = struct.Struct(f">QQ36s{META_BYTES}s{META_BYTES}s")
+# Each slot has a page of its own: a torn write of one leaves the other.
+SLOT_STEP: Final = 4096
+KEY: Final = b"checkpoint"
+
+logger = logging.getLogger("amqp_broker.store")
+
+
+class Slot(NamedTuple):
+    """A slot of the file; `metas` has the first octets of both meta pages."""
+
+    number: int
+    page_bytes: int
+    boot: bytes
+    metas: tuple[bytes, bytes]
+
+
+def boot_id() -> bytes:
+    """Return the id of the machine's last start; nothing on systems that have none."""
+    try:
+        return BOOT_ID.read_bytes().strip()
+    except OSError:
+        return b""
+
+
+class Checkpoint:
+    """The checkpoint of an open store. `error` is set while the last flush has failed.
+
+    `writing` is held while a transaction is committed. Methods raise OSError and lmdb.Error.
+    """
+
+    # The transaction that keeps the pages of the checkpoint.
+    _pinning: lmdb.Transaction
+
+    def __init__(self, folder: Path, data: Path, writing: threading.Lock) -> None:
+        """Create the file; the first `pause` makes a checkpoint."""
+        self._path, self._writing, self._number = folder / CHECKPOINT_FILE, writing, 0
+        # Held while a checkpoint is made, before `writing`.
+        self._advancing = threading.Lock()
+        self.error: OSError | None = None
+        self._store_file = os.open(data, os.O_RDONLY)
+        try:
+            self._slots_file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError:
+            os.close(self._store_file)
+            raise
+
+    def pin(self, environment: lmdb.Environment) -> None:
+        """Keep the pages of the newest commit of an environment that was just opened; it is the checkpoint."""
+        self._environment = environment
+        self._pinning = environment.begin()
+
+    def sync(self) -> None:
+        """Flush what is committed, and make the newest commit the checkpoint. Commits go on meanwhile."""
+        with self._advancing:
+            with self._writing:
+                pinning = self._environment.begin()
+                metas = self._read_metas()
+            if pinning.id() == self._pinning.id() and self.error is None:
+                pinning.abort()
+                return
+            try:
+                self._advance(metas)
+            except OSError:
+                pinning.abort()
+                raise
+            self._pinning.abort()
+            self._pinning = pinning
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Make the newest commit the checkpoint, and no commit until the end of the block, which calls `pin`."""
+        with self._advancing, self._writing:
+            self._advance(self._read_metas())
+            yield
+
+    def _read_metas(self) -> tuple[bytes, bytes]:
+        page_bytes = self._environment.stat()["psize"]
+        return os.pread(self._store_file, META_BYTES, 0), os.pread(self._store_file, META_BYTES, page_bytes)
+
+    def _advance(self, metas: tuple[bytes, bytes]) -> None:
+        """Flush the store, then make the commit of these meta pages the checkpoint."""
+        try:
+            os.fdatasync(self._store_file)
+            slot = SLOT.pack(self._number, self._environment.stat()["psize"], boot_id(), *metas)
+            os.pwrite(self._slots_file, seal(KEY, slot), self._number % 2 * SLOT_STEP)
+            os.fdatasync(self._slots_file)
+            if not self._number:
+                sync_folder(self._path.parent)
+        except OSError as error:
+            self.error = error
+            raise
+        self._number += 1
+        self.error = None
+
+    def close(self) -> None:
+        """Flush the store, whose environment is closed, and remove the file if that succeeds."""
+        try:
+            os.fdatasync(self._store_file)
+            self._path.unlink()
+            sync_folder(self._path.parent)
+        except OSError as error:
+            logger.error("the last changes may not survive a power loss: %s", error)
+        os.close(self._store_file)
+        os.close(self._slots_file)
+
+
+def is_behind(folder: Path) -> bool:
+    """Return whether the machine has started again since a process left the store without a proper end."""
+    return _lost_slot(folder) is not None
+
+
+def settle(folder: Path, data: Path, lmdb_lock: Path) -> bool:
+    """Repair a store whose last process had no proper end; return whether its last commits are given up.
+
+    Call this with the lock of the store. Raise OSError.
+    """
+    if not (folder / CHECKPOINT_FILE).exists():
+        return False
+    lost = _lost_slot(folder)
+    if data.exists():
+        descriptor = os.open(data, os.O_RDWR)
+        try:
+            if lost is not None:
+                os.pwrite(descriptor, lost.metas[0], 0)
+                os.pwrite(descriptor, lost.metas[1], lost.page_bytes)
+                # It names a commit that is given up.
+                lmdb_lock.unlink(missing_ok=True)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    (folder / CHECKPOINT_FILE).unlink()
+    # Pages of the checkpoint are overwritten from now on: it must not come back.
+    sync_folder(folder)
+    return lost is not None
+
+
+def _lost_slot(folder: Path) -> Slot | None:
+    """Return the checkpoint to go back to; None if the newest commit is valid."""
+    try:
+        octets = (folder / CHECKPOINT_FILE).read_bytes()
+    except FileNotFoundError:
+        return None
+    slots = [slot for at in (0, SLOT_STEP) if (slot := _slot_in(octets[at : at + SLOT.size + SEAL_BYTES]))]
+    # Without a slot, nothing was committed that was not flushed.
+    newest = max(slots, default=None)
+    return newest if newest is not None and newest.boot != boot_id() else None
+
+
+def _slot_in(octets: bytes) -> Slot | None:
+    if len(octets) != SLOT.size + SEAL_BYTES:
+        return None
+    try:
+        number, page_bytes, boot, first, second = SLOT.unpack(unseal(KEY, octets))
+    except DamagedRecord:
+        return None
+    return Slot(number, page_bytes, boot, (first, second))
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk. Windows does so by itself. Raise OSError."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
