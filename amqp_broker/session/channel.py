@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.amqp import frames as wire
@@ -441,10 +442,9 @@ class Channel(client_channel.Channel):
 
 
 def _requeue(deliveries: Iterable[Delivery], has_failed: bool) -> Iterable[Queue]:
-    """Put deliveries back, and return their queues, which the caller drains."""
-    by_queue: dict[Queue, list[tuple[int, Message]]] = {}
-    for queue, _, position, message in deliveries:
-        by_queue.setdefault(queue, []).append((position, message))
-    for queue, delivered in by_queue.items():
-        queue.requeue_all(delivered, has_failed)
-    return by_queue
+    """Put deliveries back in this order, and return their queues, which the caller drains."""
+    queues: dict[Queue, None] = {}
+    for queue, run in groupby(deliveries, key=lambda one: one[0]):
+        queue.requeue_all([(position, message) for _, _, position, message in run], has_failed)
+        queues[queue] = None
+    return queues

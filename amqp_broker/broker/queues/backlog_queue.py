@@ -273,17 +273,14 @@ class BacklogQueue(Queue):
         if not self.is_deleted:
             position = self.backlog.put_back(position, message)
             if self.has_extras:
-                if self.limit.bytes_max is not None:
-                    self.limit.ready_bytes += message.body_bytes
-                self._give_up_too_many_and_too_old()
+                limit = self.limit
+                if limit.bytes_max is not None:
+                    limit.ready_bytes += message.body_bytes
+                if limit.drops_head:
+                    self._drop_beyond_limit()
+                if self.deadlines:
+                    self.expire()
         return position
-
-    def _give_up_too_many_and_too_old(self) -> None:
-        """Give up what messages that were put back displace, and those that are due."""
-        if self.limit.drops_head:
-            self._drop_beyond_limit()
-        if self.deadlines:
-            self.expire()
 
     def reject(self, position: int, message: Message) -> None:
         self.unacked_count -= 1

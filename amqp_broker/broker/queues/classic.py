@@ -59,17 +59,17 @@ class ClassicQueue(BacklogQueue):
         return super().purge()
 
     def requeue_all(self, delivered: Sequence[tuple[int, Message]], has_failed: bool) -> None:
+        if self.is_deleted or self.deadlines or self.limit.drops_head:
+            # Each may displace another or be due, and dead letters leave in this order.
+            super().requeue_all(delivered, has_failed)
+            return
         if has_failed and self._keeps_failures:
             for position, _ in delivered:
                 self.note_failure(position)
         self.unacked_count -= len(delivered)
-        if self.is_deleted:
-            return
         self.backlog.put_back_all(delivered)
-        if self.has_extras:
-            if self.limit.bytes_max is not None:
-                self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
-            self._give_up_too_many_and_too_old()
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
 
     def push(self, message: Message) -> None:
         if self.has_extras:
