@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.observe.waiting import IdleWait
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.settings.settings import Settings
 
+# Short steps, of some microseconds each, that are done at once.
+BATCH_STEPS: Final = 250
 # Names of global parameters.
 CLUSTER_NAME: Final = "cluster_name"
 CLUSTER_ID: Final = "internal_cluster_id"
@@ -52,7 +55,7 @@ class Broker:
     """The state of a node.
 
     `undrained` has a call for each backlog that waits for its next batch: the ready messages of a queue, the due
-    messages of a delayed exchange, or purged messages that are still to be freed.
+    messages of a delayed exchange, purged messages that are still to be freed, or events of many bindings.
     """
 
     def __init__(self, settings: Settings, entropy: Callable[[int], bytes], journal: Journal | None = None) -> None:
@@ -332,6 +335,15 @@ class Broker:
                 self.undrained.append(free_next_batch)
 
         self.undrained.append(free_next_batch)
+
+    def do_in_batches(self, steps: Steps[None]) -> None:
+        """Do short steps in batches, the first one now, between which the sockets are served."""
+        for _ in range(BATCH_STEPS):
+            try:
+                next(steps)
+            except StopIteration:
+                return
+        self.undrained.append(lambda: self.do_in_batches(steps))
 
     def drain_on(self) -> bool:
         """Handle the next batch of each backlog; return whether any is left."""

@@ -99,17 +99,12 @@ def of_queue(queue: Queue) -> JournalEntry:
 
 
 def of_binding(binding: Binding) -> JournalEntry:
+    return key_of_binding(binding), {"arguments": fields.encode_table(binding.arguments)}
+
+
+def key_of_binding(binding: Binding) -> DefinitionKey:
     destination = binding.destination
     kind = "exchange" if isinstance(destination, Exchange) else "queue"
     # The arguments are part of a binding's identity.
     arguments = binding.key[2].hex()
-    key = (
-        "binding",
-        binding.source.vhost,
-        binding.source.name,
-        kind,
-        destination.name,
-        binding.routing_key,
-        arguments,
-    )
-    return key, {"arguments": fields.encode_table(binding.arguments)}
+    return "binding", binding.source.vhost, binding.source.name, kind, destination.name, binding.routing_key, arguments

@@ -17,6 +17,7 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectEx
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
 from amqp_broker.broker.observe.trace import TRACE_EXCHANGE, Trace
 from amqp_broker.broker.observe.tracing import Tracing
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
@@ -206,9 +207,22 @@ class VHost:
         for queue in self.queues.values():
             queue.statistics.published_from.pop(exchange, None)
         self.broker.events.exchange_deleted(exchange)
-        for binding in list(exchange.bindings.values()):
-            self._remove_binding(binding)
+        # The index of an exchange that is out of reach routes nothing, so it may keep them.
+        bindings, exchange.bindings = list(exchange.bindings.values()), {}
+        for binding in bindings:
+            self._forget_binding(binding)
+        self.broker.do_in_batches(self._report_unbound(bindings))
         self._remove_incoming(exchange)
+
+    def _report_unbound(self, bindings: list[Binding]) -> Steps[None]:
+        """Publish the events of removed bindings, as of the user who is acting at the first step."""
+        events = self.broker.events
+        actor = events.actor
+        for binding in bindings:
+            acting, events.actor = events.actor, actor
+            events.binding_deleted(binding)
+            events.actor = acting
+            yield
 
     # Queues
 
@@ -333,10 +347,13 @@ class VHost:
 
     def _remove_binding(self, binding: Binding) -> None:
         binding.source.remove(binding)
+        self._forget_binding(binding)
+        self.broker.events.binding_deleted(binding)
+
+    def _forget_binding(self, binding: Binding) -> None:
         del binding.destination.incoming[binding]
         if binding.is_durable:
-            self.broker.journal.undefine(journal_entries.of_binding(binding)[0])
-        self.broker.events.binding_deleted(binding)
+            self.broker.journal.undefine(journal_entries.key_of_binding(binding))
 
     # Routing
 

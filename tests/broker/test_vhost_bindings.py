@@ -6,6 +6,7 @@ import pytest
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.broker import BATCH_STEPS
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_vhost
@@ -135,3 +136,20 @@ def test_a_change_without_effect_keeps_the_route_caches(vhost: VHost) -> None:
     bind(exchange, queue, vhost)
     vhost.delete_exchange("missing", if_unused=False)
     assert cache
+
+
+def test_an_exchange_leaves_with_all_its_bindings_and_their_events_follow_in_batches(vhost: VHost) -> None:
+    exchange, queue, broker = new_exchange(vhost, "x", "direct"), new_queue(vhost), vhost.broker
+    count = BATCH_STEPS + 1
+    for number in range(count):
+        bind(exchange, queue, vhost, f"k{number}")
+    events: list[tuple[str, str]] = []
+    broker.events.listen(lambda name, headers: events.append((name, headers["user_who_performed_action"])))
+    broker.events.actor = "anna"
+    vhost.delete_exchange("x", if_unused=False)
+    broker.events.actor = "someone else"
+    assert (list(queue.incoming), "x" in vhost.exchanges) == ([], False)
+    assert events == [("exchange.deleted", "anna"), *[("binding.deleted", "anna")] * BATCH_STEPS]
+    assert not broker.drain_on()
+    assert events[1:] == [("binding.deleted", "anna")] * count
+    assert broker.events.actor == "someone else"

@@ -53,6 +53,8 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
         moved = SpecialMessage.anew(message, properties)
         moved.address = Address(exchange.name, message.routing_key)
         delayed_count = sum(found.messages_delayed for found in delaying)
+        if vhost.exchanges.get(exchange.name) is not exchange:
+            return f"{exchange} was deleted"
         queues = vhost.route(exchange, routing_keys(message, properties), properties.headers or {}, moved)[0]
         if not queues and delayed_count == sum(found.messages_delayed for found in delaying):
             return f"{exchange} routes '{message.routing_key}' to no queue"

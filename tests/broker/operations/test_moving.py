@@ -219,3 +219,14 @@ def test_a_message_that_could_not_be_moved_survives_a_crash(arguments: dict[str,
     move_to_exchange(queue, 1, vhost, vhost.exchanges["amq.direct"])
     journal.commit()
     assert bodies(restarted(journal).queues["q"]) == [b"one"]
+
+
+def test_a_move_ends_with_its_exchange(vhost: VHost) -> None:
+    queue, other, exchange = new_queue(vhost), new_queue(vhost, "other"), new_exchange(vhost, "x", "fanout")
+    bind(exchange, other, vhost)
+    push(queue, b"one", b"two")
+    steps = moving.move_to_exchange(queue, 2, vhost, exchange)
+    next(steps)
+    vhost.delete_exchange("x", if_unused=False)
+    assert finished(steps) == Moved(1, "exchange 'x' in vhost '/' was deleted")
+    assert (bodies(queue), bodies(other)) == ([b"two"], [b"one"])
