@@ -281,6 +281,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     else:
         channel.unacked[tag] = (queue, None, position, message)
         queue.unacked_count += 1
+        queue.note_pulled(position)
         if timeout_ms := ack_timeouts.own_timeout_ms(session.broker, queue, {}):
             ack_timeouts.set_deadline(channel, tag, timeout_ms)
         for counts in counters:

@@ -105,7 +105,7 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         session.broker.advice.on_declare(channel, queue)
     channel.last_queue = queue.name
     if not method.nowait:
-        ok = commands.Queue.DeclareOk("", queue.ready_count, len(queue.consumers))
+        ok = commands.Queue.DeclareOk("", queue.ready_count, queue.consumer_count)
         ok.queue = queue.name  # pamqp's constructor refuses names that RabbitMQ takes
         session.send(channel.number, ok)
 

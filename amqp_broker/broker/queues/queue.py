@@ -187,6 +187,14 @@ class Queue(ABC):
     def pull(self) -> tuple[Message, int, bool] | None:
         """Take the next message; return it, its position, and whether it was delivered before. None if it is empty."""
 
+    def note_pulled(self, position: int) -> None:  # noqa: B027 # most types do not count them
+        """Note that a client has pulled this message and will settle it."""
+
+    @property
+    def consumer_count(self) -> int:
+        """Number of consumers as declare-ok has it."""
+        return len(self.consumers)
+
     @abstractmethod
     def return_to_head(self, position: int, message: Message) -> None:
         """Return the message that was pulled last, undelivered."""

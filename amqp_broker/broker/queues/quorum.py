@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 class QuorumQueue(BacklogQueue):
     """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return,
-    `dead_letters` those that wait for their targets, `publishers` those that it refuses.
+    `dead_letters` those that wait for their targets, `publishers` those that it refuses. `pulled` are the positions of
+    messages that basic.get has delivered and nothing has settled yet.
 
     `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
     to settle its messages.
@@ -44,6 +45,7 @@ class QuorumQueue(BacklogQueue):
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
+        self.pulled: set[int] = set()
         self.retries = DelayedRetries(vhost.broker.timers, self._end_delays)
         self.dead_letters = KeptDeadLetters(vhost.broker.timers, self._publish_dead_letter, self._end_dead_letter)
         super().__init__(vhost, declaration)
@@ -129,12 +131,21 @@ class QuorumQueue(BacklogQueue):
             )
         return super().pull()
 
+    def note_pulled(self, position: int) -> None:
+        self.pulled.add(position)
+
+    @property
+    def consumer_count(self) -> int:
+        # RabbitMQ has a consumer for each of them.
+        return len(self.consumers) + len(self.pulled)
+
     def as_delivered(self, message: Message, position: int) -> Message:
         return self.counts.with_headers(message, position)
 
     def forget(self, position: int, message: Message) -> None:
         super().forget(position, message)
         self.counts.forget(position)
+        self.pulled.discard(position)
 
     @property
     def _takes_failures(self) -> bool:
@@ -150,6 +161,7 @@ class QuorumQueue(BacklogQueue):
         if self.limit.rejects_publish:
             # The room that there was until now counts.
             self.publishers.follow_limit()
+        self.pulled.discard(position)
         message = self.counts.take_original(position, message)
         has_failed = self.counts.has_just_failed(position)
         count, limit = self.counts.note_return(position), self.delivery_limit
@@ -211,6 +223,7 @@ class QuorumQueue(BacklogQueue):
             super()._discard(position, message, reason)
             return
         message = self._as_given_up(position, message)
+        self.pulled.discard(position)
         self.deadlines.pop(position, None)
         self.counts.forget(position)
         self.statistics.given_up[reason] += 1

@@ -422,3 +422,15 @@ def an_unused_quorum_queue_expires(lab: Lab) -> None:
     with lab.transcript.muted():
         lab.channel().ask_until_returned(q)
     lab.channel().call(Queue.Declare, queue=q, passive=True)
+
+
+@scenario
+def each_unacked_get_counts_as_a_consumer_of_a_quorum_queue(lab: Lab) -> None:
+    one, two, q = lab.channel(), lab.channel(), _queue(lab)
+    lab.put(q, b"1", b"2", b"3")
+    one.get(q, no_ack=True)
+    one.declare(q, passive=True)
+    one.get(q)
+    one.declare(q, passive=True)
+    two.get(q)
+    two.declare(q, passive=True)

@@ -217,3 +217,25 @@ def test_a_purge_drops_the_counts_of_ready_messages_only() -> None:
     assert list(queue.counts.returns.values()) == [1]
     peer.send(commands.Basic.Ack(tag))
     assert not queue.counts.returns
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+def test_an_unacked_get_counts_as_a_consumer_until_it_is_settled(peer: Peer, requeue: bool) -> None:
+    dying = {"dead_letter_exchange": "", "dead_letter_strategy": "at-least-once", "overflow": "reject-publish"}
+    declare(peer, **dying)
+    counts = []
+
+    def count() -> None:
+        counts.append(peer.declare("q", passive=True).consumer_count)
+
+    for body in (b"1", b"2", b"3"):
+        peer.publish("q", body)
+    assert peer.get("q") is not None
+    count()
+    first, second = pull(peer)[0], pull(peer)[0]
+    count()
+    peer.send(commands.Basic.Ack(first))
+    count()
+    peer.send(commands.Basic.Reject(second, requeue=requeue))
+    count()
+    assert counts == [0, 2, 1, 0]
