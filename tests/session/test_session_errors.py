@@ -8,6 +8,7 @@ import pytest
 from pamqp import frame
 from pamqp.commands import Basic, Channel, Connection, Queue
 
+from tests.mutations import PROTOCOL_HEADER
 from tests.peer import Lab, Peer, blamed, publish_bytes
 
 QOS = frame.marshal(Basic.Qos(prefetch_count=1), 1)[7:-1]
@@ -322,3 +323,14 @@ def test_any_bytes_at_any_point_end_in_an_answer_or_a_close(lab: Lab) -> None:
     control.publish("control", b"still here")
     assert control.get("control") is not None
     assert lab.broker.connections == {control.session}
+
+
+def test_a_frame_that_is_announced_too_large_before_the_login_is_refused_at_its_header(lab: Lab) -> None:
+    peer = lab.peer()
+    peer.send_bytes(PROTOCOL_HEADER)
+    peer.expect(Connection.Start, channel=0)
+    limit = lab.broker.settings.initial_frame_max
+    peer.send_bytes(b"\x01\0\0" + (limit + 1).to_bytes(4, "big") + b"x")
+    # A peer without a login gets no answer.
+    peer.expect_nothing()
+    assert peer.session.state.ignores_input

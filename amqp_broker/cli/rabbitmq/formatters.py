@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from amqp_broker.amqp import nested
 from amqp_broker.cli.rabbitmq.columns import Atom, Table
 
 FORMATTERS = ("table", "json", "csv", "pretty_table", "erlang")
 # Length at which Erlang breaks a line.
 ERLANG_LINE_LENGTH = 80
+# Column from which deep terms are not broken any more.
+ERLANG_COLUMN_MAX = 150
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 # Switch a terminal to the character set of lines, and back to letters.
 LINES, LETTERS = "\x1b(0", "\x1b(B"
@@ -49,36 +52,58 @@ def format_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], formatter: 
 
 def jsonable(value: Any) -> Any:
     """Return a value for the json formatter."""
-    if isinstance(value, Table):
-        return [[name, amqp_type(field), jsonable(_nested(field))] for name, field in value.items()]
-    if isinstance(value, list):
-        return [jsonable(item) for item in value]
-    return value
+    whole = [value]
+    places: list[tuple[list[Any], int]] = [(whole, 0)]
+    while places:
+        block, index = places.pop()
+        item = block[index]
+        if isinstance(item, Table):
+            block[index] = entries = [[name, amqp_type(field), _nested(field)] for name, field in item.items()]
+            places += [(entry, 2) for entry in entries]
+        elif isinstance(item, list):
+            block[index] = copy = list(item)
+            places += [(copy, number) for number in range(len(copy))]
+    return whole[0]
 
 
 def json_line(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    except RecursionError:
+        # Few values are that deep, and health checks start without the module.
+        from amqp_broker.management.documents import nested_json
+
+        return nested_json.write(value, json_line)
 
 
 def plain(value: Any) -> str:
     """Return a value for a table."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    return nested.joined((value, False), _plain_parts)
+
+
+def _plain_parts(part: tuple[Any, bool]) -> Iterator[Any]:
+    """Yield the texts of a value, and the values in it, each with whether it is in a field table."""
+    value, is_field = part
+    value = _nested(value) if is_field else value
     if isinstance(value, Table):
-        return "[" + ",".join(f'{{"{name}",{_plain_field(field)}}}' for name, field in value.items()) + "]"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(plain, value)) + "]"
-    if isinstance(value, dict):
-        return json_line(value)
-    return str(value)
-
-
-def _plain_field(value: Any) -> str:
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, list):
-        return "[" + ",".join(map(_plain_field, value)) + "]"
-    return plain(_nested(value))
+        yield "["
+        for number, (name, field) in enumerate(value.items()):
+            yield f'{"," if number else ""}{{"{name}",'
+            yield field, True
+            yield "}"
+        yield "]"
+    elif isinstance(value, list):
+        yield "["
+        for number, item in enumerate(value):
+            yield ("," if is_field else ", ") if number else ""
+            yield item, is_field
+        yield "]"
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    elif isinstance(value, dict):
+        yield json_line(value)
+    else:
+        yield f'"{value}"' if is_field and isinstance(value, str) else str(value)
 
 
 def _nested(value: Any) -> Any:
@@ -142,14 +167,29 @@ def erlang(value: Any, column: int = 0) -> str:
     if not isinstance(value, (list, tuple)):
         return _erlang_simple(value)
     opening, closing = "[]" if isinstance(value, list) else "{}"
-    flat = opening + ",".join(map(erlang, value)) + closing
-    if "\n" not in flat and column + len(flat) < ERLANG_LINE_LENGTH:
+    flat = nested.joined(value, _erlang_parts)
+    if column + len(flat) < ERLANG_LINE_LENGTH or column > ERLANG_COLUMN_MAX:
         return flat
     if isinstance(value, tuple) and len(value) == 2:
         name = erlang(value[0])
         return opening + name + "," + erlang(value[1], column + len(name) + 2) + closing
     between = ",\n" + " " * (column + 1)
     return opening + between.join(erlang(item, column + 1) for item in value) + closing
+
+
+def _erlang_parts(value: Any) -> Iterator[Any]:
+    """Yield the texts of a value without line breaks, and the values in it."""
+    if isinstance(value, dict):
+        value = _fields(value) if isinstance(value, Table) else list(value.items())
+    if not isinstance(value, (list, tuple)):
+        yield _erlang_simple(value)
+        return
+    yield "[" if isinstance(value, list) else "{"
+    for number, item in enumerate(value):
+        yield "," if number else ""
+        # A text here is finished, a string of the term is not.
+        yield _erlang_simple(item) if isinstance(item, str) else item
+    yield "]" if isinstance(value, list) else "}"
 
 
 def _erlang_simple(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.cli.rabbitmq.columns import Atom, Table
-from amqp_broker.cli.rabbitmq.formatters import amqp_type, bold, erlang, format_rows, heading, plain
+from amqp_broker.cli.rabbitmq.formatters import FORMATTERS, amqp_type, bold, erlang, format_rows, heading, plain
 
 ARGUMENTS = Table({"x-max-length": 5, "x-message-ttl": 1000000, "x-dead-letter-exchange": "amq.direct"})
 ROWS = [["q2", 0, ARGUMENTS], ["q1", 5, Table()], ["qq", 0, Table({"x-queue-type": "quorum"})]]
@@ -103,3 +103,13 @@ def test_headings_are_bold_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     assert heading("Usage") == "Usage"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert heading("Usage") == bold("Usage")
+
+
+@pytest.mark.parametrize("formatter", FORMATTERS)
+def test_values_of_any_depth_are_shown(formatter: str) -> None:
+    deep: Any = "end"
+    for _ in range(5000):
+        deep = {"x": [deep]}
+    text = format_rows(["arguments"], [[Table(deep)]], formatter, has_header=True)
+    assert text.count("x") >= 5000
+    assert "end" in text
