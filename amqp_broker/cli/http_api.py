@@ -166,7 +166,18 @@ def parse(received: bytes) -> Answered:
     if length is not None and length.isdigit() and len(body) < int(length):
         raise Unreachable("the connection was closed in the middle of an answer")
     try:
-        value = json.loads(body) if body else None
-    except (ValueError, RecursionError):
+        value = _value_of(body) if body else None
+    except ValueError:
         value = body.decode(errors="replace")
     return Answered(int(words[1]), value, headers)
+
+
+def _value_of(body: bytes) -> Any:
+    """Return the value of a JSON document. Raise ValueError."""
+    try:
+        return json.loads(body)
+    except RecursionError:
+        # Few answers are that deep, and health checks start without the module.
+        from amqp_broker.management.documents import nested_json
+
+        return nested_json.read(body.decode())

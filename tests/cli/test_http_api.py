@@ -62,6 +62,13 @@ def test_a_late_answer_is_a_timeout() -> None:
         Api(Place(host="127.0.0.1", port=listener.getsockname()[1]), timeout_s=0.05).get("/")
 
 
+def test_an_answer_may_be_nested_deeper_than_pythons_stack() -> None:
+    value, levels = parse(b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 5000 + b"]" * 5000).value, 0
+    while value:
+        [value], levels = value, levels + 1
+    assert levels == 4999
+
+
 def test_a_body_that_is_not_json_is_text() -> None:
     assert parse(b"HTTP/1.1 500 Oops\r\n\r\n<html>").value == "<html>"
 

@@ -207,7 +207,7 @@ LAYERS = {
     "demo": Layer({"lab", "testing"}, set()),
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
-    "cli": Layer({"control", "exit_codes"}, {"asyncio", "aiohttp", "lmdb", "click"}),
+    "cli": Layer({"management/documents", "control", "exit_codes"}, {"asyncio", "aiohttp", "lmdb", "click"}),
     "cli/rabbitmq": Layer(
         {"amqp", "management/documents", "settings", "cli", "exit_codes"},
         {"asyncio", "aiohttp", "lmdb", "logging", "click"},
