@@ -145,7 +145,8 @@ class QuorumQueue(BacklogQueue):
     def forget(self, position: int, message: Message) -> None:
         super().forget(position, message)
         self.counts.forget(position)
-        self.pulled.discard(position)
+        if self.pulled:
+            self.pulled.discard(position)
 
     @property
     def _takes_failures(self) -> bool:
