@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 # Tests to run in a loop: they start no process, use no client and wait for nothing.
-CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store tests/management \
+CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store \
 	$(filter-out tests/test_fuzz.py,$(wildcard tests/test_*.py))
 # A number that fixes the random order of the tests.
 SEED ?=
@@ -50,7 +50,7 @@ run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes optio
 
 # These wait for nothing.
 test-core: WORKERS = 2
-test-core: $(VENV)/.dev ## Run the tests of the core, in less than a minute (ARGS="-k name" passes options on)
+test-core: $(VENV)/.dev ## Run the tests of the core, in half a minute (ARGS="-k name" passes options on)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" $(CORE) $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)

@@ -32,6 +32,7 @@ def test_nothing_of_it_is_left(rabbitmq, rabbitmq_proc):
 """
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(importlib.util.find_spec("pytest_rabbitmq") is None, reason="pytest-rabbitmq is not installed")
 def test_its_fixtures_work_with_the_shims(tmp_path: Path) -> None:
     shims, suite = tmp_path / "shims", tmp_path / "suite"

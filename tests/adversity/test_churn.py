@@ -39,6 +39,7 @@ def close_properly(client: Client) -> None:
     client.close()
 
 
+@pytest.mark.verify
 def test_a_thousand_clients_connect_at_once() -> None:
     with RunningServer() as running:
         clients = [Client(running.port).open() for _ in range(CONNECTIONS)]

@@ -133,8 +133,8 @@ def test_a_peer_that_sends_after_the_end_of_its_connection_is_disconnected(broke
     with Client(broker.port).open() as peer:
         peer.send_bytes(b"\x01\x00\x00\x00\x00\x00\x00\x00")
         assert peer.expect(commands.Connection.Close, channel=0).reply_code == 501
-        for _ in range(200):
+        for _ in range(100):
             peer.send_bytes(bytes(MIB))
-        assert memory_bytes(broker.pid) < memory + 64 * MIB
+        assert memory_bytes(broker.pid) < memory + 32 * MIB
     wait_until(lambda: open_files(broker.pid) <= files)
     client.sync()

@@ -97,7 +97,7 @@ def test_a_queue_with_other_properties_is_reported_and_the_client_is_undisturbed
 def test_a_large_message_is_compared(upstream: RunningServer) -> None:
     with RunningProxy(upstream) as proxy:
         client = Client(proxy.port).open()
-        work(client, "q", 2, bytes(16 * 1024 * 1024))
+        work(client, "q", 2, bytes(4 * 1024 * 1024))
         leave(client)
     assert proxy.found == []
 

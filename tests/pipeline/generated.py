@@ -15,7 +15,7 @@ from amqp_broker.pipeline.event_rows import FIELDS
 
 Event = dict[str, Any]
 
-EVENTS = 200_000
+EVENTS = 50_000
 START_US = 1_790_000_000_000_000
 NODE = "rabbit@here"
 QUEUES = ("orders", "mail", "slow", "loop", "audit", "stream")
@@ -54,7 +54,7 @@ class Log:
     def message(self) -> None:
         """Add the events of a message, from its publish to its end, or until shortly before."""
         draw = self.random
-        self.now_us += self.soon(12_000)
+        self.now_us += self.soon(48_000)
         self.number += 1
         number, at = self.number, self.now_us
         exchange = draw.choice(("", "events", "events", "gone"))

@@ -252,18 +252,18 @@ def test_resuming_does_not_skip_time(running: RunningServer, client: Client) -> 
 
 
 def test_many_timers_are_run_in_an_advance(running: RunningServer) -> None:
-    """There are a hundred thousand timers with different deadlines."""
+    """There are 20 000 timers with different deadlines."""
     ran: list[int] = []
 
     def set_them(server: object) -> None:
         broker = running.server.broker
         start = running.server.clock.now() + MINUTE_MS
-        for number in range(100_000):
+        for number in range(20_000):
             broker.timers.at(start + number, ran.append)
 
     running.ask(set_them)
     running.advance(HOUR_MS)
-    assert len(ran) == 100_000
+    assert len(ran) == 20_000
     assert all(later - earlier == 1 for earlier, later in itertools.pairwise(ran))
 
 

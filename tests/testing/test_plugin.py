@@ -12,9 +12,13 @@ from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
 
+# The list keeps the connection from the garbage collector, which would close it.
 LEAKING = """
+connections = []
+
 def test_leaks(amqp_url):
-    pika.BlockingConnection(pika.URLParameters(amqp_url + "?client_properties={'connection_name': 'my app'}"))
+    url = amqp_url + "?client_properties={'connection_name': 'my app'}"
+    connections.append(pika.BlockingConnection(pika.URLParameters(url)))
 """
 
 

@@ -9,7 +9,7 @@ from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.operations import moving
-from amqp_broker.broker.operations.moving import MESSAGES_MAX, Moved
+from amqp_broker.broker.operations.moving import Moved
 from amqp_broker.broker.operations.restoring import restore
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue
@@ -143,13 +143,12 @@ def test_a_moved_message_may_be_delayed(vhost: VHost) -> None:
     assert (queue.ready_count, exchange.messages_delayed) == (0, 1)
 
 
-def test_a_move_stops_at_the_limit_of_messages_per_request(vhost: VHost) -> None:
+def test_a_move_stops_at_the_limit_of_messages_per_request(vhost: VHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "MESSAGES_MAX", 5)
     queue, other = new_queue(vhost), new_queue(vhost, "other")
-    push(queue, *([b"x"] * (MESSAGES_MAX + 1)))
-    assert move_to_queue(queue, MESSAGES_MAX + 1, other) == Moved(
-        MESSAGES_MAX, "the limit of messages per request is reached"
-    )
-    assert (queue.ready_count, other.ready_count) == (1, MESSAGES_MAX)
+    push(queue, *([b"x"] * 6))
+    assert move_to_queue(queue, 6, other) == Moved(5, "the limit of messages per request is reached")
+    assert (queue.ready_count, other.ready_count) == (1, 5)
 
 
 def test_a_move_ends_with_its_destination(vhost: VHost) -> None:

@@ -108,8 +108,8 @@ def test_headings_are_bold_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("formatter", FORMATTERS)
 def test_values_of_any_depth_are_shown(formatter: str) -> None:
     deep: Any = "end"
-    for _ in range(5000):
+    for _ in range(2000):
         deep = {"x": [deep]}
     text = format_rows(["arguments"], [[Table(deep)]], formatter, has_header=True)
-    assert text.count("x") >= 5000
+    assert text.count("x") >= 2000
     assert "end" in text
