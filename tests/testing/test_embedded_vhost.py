@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 
 import pika
 import pytest
+from pika.exceptions import AMQPError
 
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.testing import EmbeddedBroker, LeakWarning
@@ -16,10 +18,31 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield broker
 
 
+Connect = Callable[..., pika.BlockingConnection]
+
+
 def connect(url: str, name: str = "") -> pika.BlockingConnection:
     parameters = pika.URLParameters(url)
     parameters.client_properties = {"connection_name": name} if name else None
     return pika.BlockingConnection(parameters)
+
+
+@pytest.fixture
+def leave_open() -> Iterator[Connect]:
+    """Open connections that are closed after the test, and not at any time by the garbage collector."""
+    with ExitStack() as stack:
+
+        def open_one(url: str, name: str = "") -> pika.BlockingConnection:
+            connection = connect(url, name)
+            stack.callback(close, connection)
+            return connection
+
+        yield open_one
+
+
+def close(connection: pika.BlockingConnection) -> None:
+    with suppress(AMQPError):
+        connection.close()
 
 
 def test_a_vhost_exists_only_in_its_block(broker: EmbeddedBroker) -> None:
@@ -36,9 +59,9 @@ def test_vhosts_have_different_names(broker: EmbeddedBroker) -> None:
         assert one.name != other.name
 
 
-def test_an_open_connection_is_a_leak_with_its_details(broker: EmbeddedBroker) -> None:
+def test_an_open_connection_is_a_leak_with_its_details(broker: EmbeddedBroker, leave_open: Connect) -> None:
     with pytest.warns(LeakWarning, match="'my app'") as caught, broker.vhost() as vhost:  # noqa: PT031
-        channel = connect(vhost.url, "my app").channel()
+        channel = leave_open(vhost.url, "my app").channel()
         channel.queue_declare("q")
         channel.basic_publish("", "q", b"m")
         channel.basic_get("q")
@@ -49,11 +72,11 @@ def test_an_open_connection_is_a_leak_with_its_details(broker: EmbeddedBroker) -
     assert f"is open, with 1 channels, consumer '{tag}' of 'q', 1 unacknowledged messages" in leak
 
 
-def test_without_warns_leaks_issue_no_warning(broker: EmbeddedBroker) -> None:
+def test_without_warns_leaks_issue_no_warning(broker: EmbeddedBroker, leave_open: Connect) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with broker.vhost(warns=False) as vhost:
-            connect(vhost.url)
+            leave_open(vhost.url)
     assert len(vhost.leaks) == 1
 
 
