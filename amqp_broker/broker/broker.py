@@ -22,6 +22,7 @@ from amqp_broker.broker.durability.journal import Journal, NullJournal
 from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.classic import FREED_MAX, ClassicQueue
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import dead_letter
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.observe.waiting import IdleWait
-    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
@@ -282,10 +282,16 @@ class Broker:
 
     def collect_counts(self) -> None:
         """Bring all counts up to date; this takes some microseconds per open channel and per route in use."""
-        for channel in self.channels():
-            channel.collect()
-        for vhost in self.vhosts.values():
-            vhost.counts.collect()
+        finished(self.collecting_counts())
+
+    def collecting_counts(self) -> Steps[None]:
+        """Do `collect_counts` in steps; each count is that of its step."""
+        for connection in list(self.connections):
+            for channel in list(connection.channels.values()):
+                channel.collect()
+                yield
+        for vhost in list(self.vhosts.values()):
+            yield from vhost.counts.collecting()
 
     def channels(self) -> Iterator[Channel]:
         """Yield all open channels."""

@@ -260,7 +260,7 @@ class Management:
 
 def _handled(endpoint: Endpoint, request: Request) -> Steps[Any]:
     """Return the value of a handler, which returns either that or the steps to it."""
-    request.broker.collect_counts()
+    yield from request.broker.collecting_counts()
     value = endpoint.handler(request)
     return (yield from value) if isinstance(value, Generator) else value
 

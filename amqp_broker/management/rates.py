@@ -8,11 +8,12 @@ Source: rabbit_mgmt_stats.erl, rabbit_mgmt_format.erl, and what version 3.10.8 a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -31,6 +32,8 @@ RATE: Final = {"rate": 0.0}
 
 Counts = dict[str, int]
 T = TypeVar("T")
+# Returns the counters of an object, or the steps to them.
+Read: TypeAlias = Callable[[T], "Counts | Steps[Counts]"]
 
 
 class _Details(dict[str, str]):
@@ -69,7 +72,7 @@ class Range(NamedTuple):
 class History:
     """The changes of an object's counters; before the first sample they are assumed to be constant."""
 
-    def __init__(self, read: Callable[[Any], Counts], now: int) -> None:
+    def __init__(self, read: Read[Any], now: int) -> None:
         self.read = read
         self.keep_ms = KEEP_MS
         self.asked_at_ms = now
@@ -77,11 +80,11 @@ class History:
         self._times: list[int] = []
         self._samples: list[Counts] = []
 
-    def look(self, thing: object, now: int) -> Counts:
-        """Return the counters, and keep them as a sample unless there is a recent one."""
-        counts, before = self.read(thing), self._looked_at_ms
+    def keep(self, counts: Counts, now: int) -> None:
+        """Keep counters as a sample unless there is a recent one."""
+        before = self._looked_at_ms
         if now - before < INTERVAL_MS_MIN:
-            return counts
+            return
         self._looked_at_ms = now
         if not self._samples or self._samples[-1] != counts:
             if self._samples and before > self._times[-1]:
@@ -93,7 +96,6 @@ class History:
         # The last sample before the kept period is still needed for its start.
         if (too_old := bisect_right(self._times, now - self.keep_ms) - 1) > 0:
             del self._times[:too_old], self._samples[:too_old]
-        return counts
 
     def at(self, time_ms: int) -> tuple[Counts, Counts, float]:
         """Return the samples before and after a time, and the share of the time between them that has passed."""
@@ -150,6 +152,7 @@ class Rates:
         self._broker = broker
         self._histories: WeakKeyDictionary[Any, dict[str, History]] = WeakKeyDictionary()
         self._timer: Timer | None = None
+        self._is_sampling = False
 
     def start(self) -> None:
         """Sample every five seconds from now on."""
@@ -159,29 +162,44 @@ class Rates:
         if self._timer is not None:
             self._timer.cancel()
 
-    def keep(self, thing: T, group: str, read: Callable[[T], Counts], keep_ms: int = KEEP_MS_MAX) -> None:
+    def keep(self, thing: T, group: str, read: Read[T], keep_ms: int = KEEP_MS_MAX) -> None:
         """Sample the counters of an object without requests for them, and keep samples up to an age."""
         history = self._history(thing, group, read)
         history.keep_ms = keep_ms
-        history.look(thing, self._broker.real_now())
+        finished(self._sample(thing, history))
 
     def stats(self, thing: T, group: str, read: Callable[[T], Counts], span: Range | None = None) -> dict[str, Any]:
         """Return the counters `read(thing)`, each with its `_details`.
 
         `Broker.collect_counts` must have been called. `group` distinguishes several readings of the same thing.
         """
-        history, now = self._history(thing, group, read), self._broker.real_now()
+        return self._row(self._history(thing, group, read), read(thing), span)
+
+    def reading(
+        self, thing: T, group: str, read: Callable[[T], Steps[Counts]], span: Range | None
+    ) -> Steps[dict[str, Any]]:
+        """Do `stats` in steps, for counters that are read in steps."""
+        history = self._history(thing, group, read)
+        return self._row(history, (yield from read(thing)), span)
+
+    def _row(self, history: History, counts: Counts, span: Range | None) -> dict[str, Any]:
+        now = self._broker.real_now()
         history.asked_at_ms = now
         if span is not None:
             history.keep_ms = max(history.keep_ms, min(span.age_ms + INTERVAL_MS, KEEP_MS_MAX))
-        counts = history.look(thing, now)
+        history.keep(counts, now)
         row = history.details(counts, now)
         if span is not None:
             for name, count in counts.items():
                 row[DETAILS[name]] = {**row[DETAILS[name]], **history.samples(name, count, now, span)}
         return row
 
-    def _history(self, thing: T, group: str, read: Callable[[T], Counts]) -> History:
+    def _sample(self, thing: object, history: History) -> Steps[None]:
+        found = history.read(thing)
+        counts = (yield from found) if isinstance(found, Generator) else found
+        history.keep(counts, self._broker.real_now())
+
+    def _history(self, thing: T, group: str, read: Read[T]) -> History:
         histories = self._histories.get(thing)
         if histories is None:
             histories = self._histories[thing] = {}
@@ -192,12 +210,22 @@ class Rates:
 
     def _on_interval(self, now: int) -> None:
         self._timer = self._broker.real_timers.at(now + INTERVAL_MS, self._on_interval)
-        self._broker.collect_counts()
-        for thing, histories in list(self._histories.items()):
-            for group, history in list(histories.items()):
-                if history.keep_ms < KEEP_MS_MAX and now - history.asked_at_ms > FORGET_MS:
-                    del histories[group]
-                else:
-                    history.look(thing, now)
-            if not histories:
-                del self._histories[thing]
+        if not self._is_sampling:
+            self._is_sampling = True
+            self._broker.do_in_batches(self._sampling())
+
+    def _sampling(self) -> Steps[None]:
+        """Sample all counters, and drop the histories of those that are not asked for any more."""
+        try:
+            yield from self._broker.collecting_counts()
+            for thing, histories in list(self._histories.items()):
+                for group, history in list(histories.items()):
+                    if history.keep_ms < KEEP_MS_MAX and self._broker.real_now() - history.asked_at_ms > FORGET_MS:
+                        del histories[group]
+                    else:
+                        yield from self._sample(thing, history)
+                    yield
+                if not histories:
+                    self._histories.pop(thing, None)
+        finally:
+            self._is_sampling = False

@@ -5,6 +5,7 @@ from pamqp import commands
 
 from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
 from tests.peer import Lab, Peer
+from tests.stepping import counted
 
 
 def stats(lab: Lab) -> dict[str, int]:
@@ -193,3 +194,21 @@ def test_dead_letters_are_counted_by_strategy(
     peer.send(commands.Basic.Reject(1, requeue=False))
     found = lab.broker.counters.dead_lettered.items()
     assert {(by, reason): count for (kind, by, reason), count in found if count and kind == "quorum"} == counted
+
+
+def test_counts_are_collected_in_steps_between_which_clients_publish_and_change_the_topology() -> None:
+    lab = Lab()
+    peers = [published(lab, b"m", to="nowhere") for _ in range(5)]
+    peers[0].declare("q")
+    for number in range(5):
+        peers[0].publish(f"key {number}")
+
+    def publish() -> None:
+        for peer in peers:
+            peer.publish("nowhere")
+        peers[4].publish("q")
+
+    steps, _ = counted(lab.broker.collecting_counts(), {2: publish, 7: lambda: peers[1].declare("other")})
+    assert steps >= 7
+    assert stats(lab)["publish"] == 16
+    assert not lab.vhost.counts.pending_routes

@@ -9,7 +9,7 @@ import msgspec
 from pamqp import commands
 
 from amqp_broker.broker.admin.access import Permission, User
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Answer, Deferred, refusal_of
@@ -152,6 +152,14 @@ class Desk:
 
     def get(self, path: str, **query: str) -> tuple[int, Any]:
         return self.ask("GET", path, query=query)
+
+    def steps(self, method: str, path: str, body: Any = b"", **query: str) -> Steps[Any]:
+        """The steps of a handler, which the test runs."""
+        endpoint, parts = find(method, path)
+        octets = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        steps = endpoint.handler(Request(self.broker, self.node, self.user, method, parts, query, {}, octets))
+        assert isinstance(steps, Generator)
+        return steps
 
     def ask(
         self,

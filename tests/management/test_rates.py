@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.broker import BATCH_STEPS
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.management.rates import FORGET_MS, INTERVAL_MS, KEEP_MS, Range, Rates
 from tests.broker_parts import new_queue
@@ -122,6 +124,38 @@ def test_a_history_is_dropped_with_its_object(page: Page) -> None:
     del page.queue
     gc.collect()
     assert not page.rates._histories
+
+
+def test_many_counters_are_sampled_in_batches() -> None:
+    lab = Lab()
+    rates, seen = Rates(lab.broker), Counter[str]()
+
+    def read(queue: Queue) -> dict[str, int]:
+        seen[queue.name] += 1
+        return {"publish": 1}
+
+    for number in range(3 * BATCH_STEPS):
+        queue = new_queue(lab.vhost, f"q{number}")
+        rates.stats(queue, "stats", read)
+    rates.start()
+    lab.broker.real_timers.run_due(lab.broker.real_now() + INTERVAL_MS)
+    batches = 1
+    while lab.broker.drain_on():
+        # A queue that is deleted meanwhile changes nothing.
+        lab.vhost.remove_queue(lab.vhost.queues[f"q{batches}"])
+        batches += 1
+    assert batches >= 3
+    assert set(seen.values()) == {2}
+    lab.broker.real_timers.run_due(lab.broker.real_now() + 2 * INTERVAL_MS)
+    assert max(seen.values()) == 3
+
+
+def test_an_interval_that_has_not_ended_is_not_begun_again(page: Page) -> None:
+    for number in range(BATCH_STEPS):
+        page.rates.stats(new_queue(page.lab.vhost, f"q{number}"), "stats", page.read)
+    for number in range(1, 4):
+        page.lab.broker.real_timers.run_due(page.lab.now + number * INTERVAL_MS)
+    assert len(page.lab.broker.undrained) == 1
 
 
 def test_counters_are_not_sampled_after_the_stop(page: Page) -> None:

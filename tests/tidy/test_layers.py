@@ -47,10 +47,10 @@ LAYERS = {
     ),
     "broker/queues": Layer(
         {"amqp", "settings", "broker/exchanges"}
-        | {f"broker/{name}" for name in ("timers", "counters", "admin", "peer", "durability")},
+        | {f"broker/{name}" for name in ("timers", "counters", "portions", "admin", "peer", "durability")},
         PURE,
     ),
-    "broker/routing": Layer({"amqp", "broker/counters", "broker/exchanges", "broker/queues"}, PURE),
+    "broker/routing": Layer({"amqp", "broker/counters", "broker/portions", "broker/exchanges", "broker/queues"}, PURE),
     "lab": Layer({"amqp", "broker/admin", "broker/exchanges", "broker/queues", "broker/routing"}, PURE),
     "broker/clients": Layer(
         {"amqp", "broker/counters", "broker/peer", "broker/exchanges", "broker/queues", "broker/routing", "lab"}, PURE
@@ -105,7 +105,7 @@ LAYERS = {
         (IMPURE | THREADS) - {"logging"},
     ),
     "store": Layer({"amqp", "settings", "broker/durability", "broker", "broker/operations"}, {"asyncio"}),
-    "management/rates": Layer({"amqp", "broker/timers", "broker"}, MANAGEMENT),
+    "management/rates": Layer({"amqp", "broker/timers", "broker/portions", "broker"}, MANAGEMENT),
     "management/node": Layer({"management/rates"}, MANAGEMENT),
     "management/documents": Layer(
         {"amqp", "broker"}
@@ -145,7 +145,9 @@ LAYERS = {
         MANAGEMENT,
     ),
     "management/live": Layer(
-        {"amqp", "broker/admin", "broker", "management/api", "management/documents", "management/http"}, MANAGEMENT
+        {"amqp", "broker/admin", "broker/portions", "broker"}
+        | {"management/api", "management/documents", "management/http"},
+        MANAGEMENT,
     ),
     "management/page": Layer(set(), MANAGEMENT),
     "management": Layer(

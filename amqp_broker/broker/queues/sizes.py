@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
+from amqp_broker.broker.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -26,6 +28,10 @@ class Sizes(NamedTuple):
     body_bytes: int = 0
     persistent_count: int = 0
     persistent_bytes: int = 0
+
+    def plus(self, other: Sizes) -> Sizes:
+        """Return the sizes of these and other messages."""
+        return Sizes(*map(add, self, other))
 
     def scaled(self, count: int) -> Sizes:
         """Return an estimate for `count` messages, of which these are a sample."""
@@ -67,13 +73,22 @@ def ready_sizes(queue: Queue, exact_max: int = EXACT_MAX) -> Sizes:
     return sample if sample.messages >= count else sample.scaled(count)
 
 
-def unacked_sizes(channels: Iterable[UnackedMessages]) -> dict[Queue, Sizes]:
-    """Return the sizes of the unacked messages of channels by queue; a million messages take 0.4 s."""
-    found: dict[Queue, list[Message]] = {}
-    for channel in channels:
-        for queue, message in channel.unacked_messages():
-            found.setdefault(queue, []).append(message)
-    return {queue: sizes_of(messages) for queue, messages in found.items()}
+def sizing_unacked(channels: Iterable[UnackedMessages]) -> Steps[dict[Queue, Sizes]]:
+    """Return by queue the sizes of the unacked messages of channels, in steps.
+
+    A million messages take 0.4 s.
+    """
+    found: dict[Queue, Sizes] = {}
+    for channel in list(channels):
+        unacked = list(channel.unacked_messages())
+        for start in range(0, len(unacked), EXACT_MAX):
+            by_queue: dict[Queue, list[Message]] = {}
+            for queue, message in unacked[start : start + EXACT_MAX]:
+                by_queue.setdefault(queue, []).append(message)
+            for queue, messages in by_queue.items():
+                found[queue] = found.get(queue, NOTHING).plus(sizes_of(messages))
+            yield
+    return found
 
 
 def paged_count(queue: Queue) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker.counters import Counters, DeliveryCounts, PublishCounts
+from amqp_broker.broker.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
@@ -19,16 +21,25 @@ class VHostCounts:
     def __init__(self, exchanges: Mapping[str, Exchange], node: Counters) -> None:
         self.publishes = PublishCounts()
         self.deliveries = DeliveryCounts()
-        self.pending_routes: list[Route] = []
+        self.pending_routes: deque[Route] = deque()
         self._exchanges = exchanges
         self._node = node
 
     def collect(self) -> None:
         """Add what the pending routes have counted to the counts of exchanges, queues, vhost and node."""
-        routes, self.pending_routes = self.pending_routes, []
-        for route in routes:
+        finished(self.collecting())
+
+    def collecting(self) -> Steps[None]:
+        """Do `collect` in steps, for the routes that are pending at the first one."""
+        routes = self.pending_routes
+        for _ in range(len(routes)):
+            if not routes:
+                # A change of topology has collected the rest.
+                return
+            route = routes.popleft()
             count, route.count = route.count, 0
             self.add(route.exchange, route.queues, count, route.mandatory)
+            yield
 
     def add(self, exchange: Exchange, queues: Sequence[Queue], count: int, mandatory: bool) -> None:
         """Count messages that a client has published to an exchange, each routed to all of these queues."""

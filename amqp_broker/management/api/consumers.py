@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag
 from amqp_broker.management.http.endpoint import Endpoints
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
 
 endpoints = Endpoints()
 
@@ -51,14 +53,23 @@ def consumer_row(consumer: Consumer, broker: Broker) -> dict[str, Any]:
     return row
 
 
+def rows_of(queue: Queue, broker: Broker) -> Steps[list[tuple[Consumer, dict[str, Any]]]]:
+    """Return a queue's consumers with their rows. Those that are cancelled meanwhile are left out."""
+    pairs = []
+    for consumer in list(queue.consumers):
+        pairs.append((consumer, consumer_row(consumer, broker)))
+        yield
+    there = set(queue.consumers)
+    return [pair for pair in pairs if pair[0] in there]
+
+
 @endpoints.on("GET /api/consumers", "GET /api/consumers/{vhost}", tag=MANAGEMENT)
-def all_consumers(request: Request) -> list[dict[str, Any]]:
+def all_consumers(request: Request) -> Steps[list[dict[str, Any]]]:
     """List consumers, of one vhost or of all; without the tag monitoring only the user's own."""
-    sees_all = has_tag(request.user, MONITORING)
-    return [
-        consumer_row(consumer, request.broker)
-        for vhost in request.vhosts
-        for queue in vhost.queues.values()
-        for consumer in queue.consumers
-        if sees_all or consumer.connection.user is request.user
-    ]
+    sees_all, rows = has_tag(request.user, MONITORING), []
+    for queue in [queue for vhost in request.vhosts for queue in vhost.queues.values()]:
+        for consumer, row in (yield from rows_of(queue, request.broker)):
+            if sees_all or consumer.connection.user is request.user:
+                rows.append(row)
+        yield
+    return rows

@@ -10,6 +10,7 @@ from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.api.consumers import channel_details
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.documents.values import json_of
@@ -99,11 +100,21 @@ def _exchange(request: Request) -> Exchange:
 
 
 @endpoints.on("GET /api/exchanges/{vhost}/{name}", tag=MANAGEMENT)
-def one(request: Request) -> dict[str, Any]:
+def one(request: Request) -> Steps[dict[str, Any]]:
     """Return an exchange with its counters by channel and queue."""
     exchange, node = _exchange(request), request.broker.node
     if not request.wants_stats:
         return basic_row(exchange)
+    outgoing = []
+    for queue in list(request.vhost.queues.values()):
+        if not queue.is_deleted and (count := queue.statistics.published_from.get(exchange)):
+            outgoing.append(
+                {
+                    "queue": {"name": queue.name, "vhost": exchange.vhost},
+                    "stats": with_details({"publish": count}),
+                }
+            )
+        yield
     return {
         **exchange_row(exchange, Statistics(request)),
         "incoming": [
@@ -114,14 +125,7 @@ def one(request: Request) -> dict[str, Any]:
             for channel in request.broker.channels()
             if exchange in channel.counts.publishes and (stats := channel.counts.publishes[exchange].stats())
         ],
-        "outgoing": [
-            {
-                "queue": {"name": queue.name, "vhost": exchange.vhost},
-                "stats": with_details({"publish": queue.statistics.published_from[exchange]}),
-            }
-            for queue in request.vhost.queues.values()
-            if exchange in queue.statistics.published_from
-        ],
+        "outgoing": outgoing,
     }
 
 

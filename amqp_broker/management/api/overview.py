@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.exchanges.types import exchange_types
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.api import channels, connections
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
@@ -82,18 +83,20 @@ def contexts(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-def queue_totals(vhosts: Iterable[VHost]) -> dict[str, int]:
-    """Return the numbers of messages in the queues of some vhosts."""
+def queue_totals(vhosts: Iterable[VHost]) -> Steps[dict[str, int]]:
+    """Return the numbers of messages in the queues of some vhosts, in steps."""
     total = ready = unacked = 0
-    for vhost in vhosts:
-        for queue in vhost.queues.values():
-            total += queue.message_count
-            ready += queue.ready_count
-            unacked += queue.unacked_count
+    for vhost in list(vhosts):
+        for queue in list(vhost.queues.values()):
+            if not queue.is_deleted:
+                total += queue.message_count
+                ready += queue.ready_count
+                unacked += queue.unacked_count
+            yield
     return {"messages": total, "messages_ready": ready, "messages_unacknowledged": unacked}
 
 
-def all_queue_totals(broker: Broker) -> dict[str, int]:
+def all_queue_totals(broker: Broker) -> Steps[dict[str, int]]:
     return queue_totals(broker.vhosts.values())
 
 
@@ -117,7 +120,7 @@ def message_stats(vhosts: Iterable[VHost]) -> Mapping[str, int]:
 
 
 @endpoints.on("GET /api/overview", tag=MANAGEMENT)
-def overview(request: Request) -> dict[str, Any]:
+def overview(request: Request) -> Steps[dict[str, Any]]:
     """Return totals, rates, listeners and versions."""
     broker, sees_all = request.broker, has_tag(request.user, MONITORING)
     version = broker.profile.version
@@ -140,7 +143,7 @@ def overview(request: Request) -> dict[str, Any]:
         "erlang_full_version": f"Python {platform.python_version()}",
         "disable_stats": not request.wants_stats,
         "enable_queue_totals": request.query.get("enable_queue_totals") == "true",
-        "object_totals": object_totals(request, vhosts),
+        "object_totals": (yield from object_totals(request, vhosts)),
         "node": broker.node,
     }
     if broker.profile.release < (4, 0):
@@ -149,17 +152,17 @@ def overview(request: Request) -> dict[str, Any]:
         row["crypto_lib_version"] = ssl.OPENSSL_VERSION
         row["require_definition_json_extension"] = False
     if request.wants_stats:
-        row |= statistics_of(request, vhosts, sees_all)
+        row |= yield from statistics_of(request, vhosts, sees_all)
     elif row["enable_queue_totals"]:
-        row["queue_totals"] = with_details(queue_totals(vhosts))
+        row["queue_totals"] = with_details((yield from queue_totals(vhosts)))
     if sees_all and (request.wants_stats or broker.profile.release < (4, 0)):
         row["listeners"] = listeners(request)
         row["contexts"] = contexts(request)
     return row
 
 
-def object_totals(request: Request, vhosts: Sequence[VHost]) -> dict[str, int]:
-    """Return the numbers of objects that the user may see."""
+def object_totals(request: Request, vhosts: Sequence[VHost]) -> Steps[dict[str, int]]:
+    """Return the numbers of objects that the user may see, in steps."""
     totals = {
         "connections": sum(1 for _ in connections.visible(request)),
         "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
@@ -167,19 +170,23 @@ def object_totals(request: Request, vhosts: Sequence[VHost]) -> dict[str, int]:
     }
     if request.wants_stats or request.broker.profile.release < (4, 0):
         totals["channels"] = sum(1 for _ in channels.visible(request))
-        totals["consumers"] = sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values())
+        totals["consumers"] = 0
+        for queue in [queue for vhost in vhosts for queue in vhost.queues.values()]:
+            # A deleted queue has none.
+            totals["consumers"] += len(queue.consumers)
+            yield
     return totals
 
 
-def statistics_of(request: Request, vhosts: Sequence[VHost], sees_all: bool) -> dict[str, Any]:
+def statistics_of(request: Request, vhosts: Sequence[VHost], sees_all: bool) -> Steps[dict[str, Any]]:
     """Return totals and rates: of all vhosts with their history, or else of those that the user may see."""
     broker, statistics = request.broker, Statistics(request)
     row: dict[str, Any] = {"churn_rates": statistics.of(broker, "churn", churn)}
     if sees_all:
-        row["queue_totals"] = statistics.of(broker, "lengths", all_queue_totals)
+        row["queue_totals"] = yield from statistics.reading(broker, "lengths", all_queue_totals)
         row["message_stats"] = statistics.of(broker, "message_stats", all_message_stats)
     else:
-        row["queue_totals"] = with_details(queue_totals(vhosts))
+        row["queue_totals"] = with_details((yield from queue_totals(vhosts)))
         row["message_stats"] = with_details(message_stats(vhosts))
     return {**row, "statistics_db_event_queue": 0}
 

@@ -11,13 +11,14 @@ from msgspec import Struct, field
 from amqp_broker.broker.admin.policies import effective_definition
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_order import HIGH_MIN
-from amqp_broker.broker.queues.sizes import NOTHING, Sizes, memory_bytes, paged_count, ready_sizes, unacked_sizes
+from amqp_broker.broker.queues.sizes import NOTHING, Sizes, memory_bytes, paged_count, ready_sizes, sizing_unacked
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
-from amqp_broker.management.api.consumers import channel_details, consumer_row
+from amqp_broker.management.api.consumers import channel_details, rows_of
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, no_such, not_found
@@ -29,6 +30,7 @@ from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Flag, Switch, Table, read_by
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.delayed_retries import DelayedRetries
     from amqp_broker.broker.queues.queue import Queue
 
@@ -133,20 +135,27 @@ def is_there(queue: Queue) -> bool:
 
 
 class Rows:
-    """Makes the rows of queues with statistics, for one answer.
+    """Makes the rows of queues with statistics, for one answer, after `preparing`.
 
     `sample_max` is the number of ready messages of a queue whose sizes are averaged.
     """
 
     def __init__(self, request: Request, sample_max: int) -> None:
-        self._unacked = unacked_sizes(request.broker.channels())
+        self._broker = request.broker
+        self._unacked: dict[Queue, Sizes] = {}
         self._sample_max = sample_max
         self._node = request.broker.node
         self._statistics = Statistics(request)
         self._release = request.broker.profile.release
-        self._publishers = Counter(
-            exchange for channel in request.broker.channels() for exchange in channel.counts.publishes
-        )
+        self._publishers: Counter[Exchange] = Counter()
+
+    def preparing(self) -> Steps[Rows]:
+        """Look at all channels, and return this object."""
+        self._unacked = yield from sizing_unacked(self._broker.channels())
+        for channel in list(self._broker.channels()):
+            self._publishers.update(channel.counts.publishes.keys())
+            yield
+        return self
 
     def brief(self, queue: Queue) -> dict[str, Any]:
         """Return the row of a queue in a list: RabbitMQ 4 leaves out what is not set."""
@@ -261,25 +270,26 @@ def _add_classic_columns(row: dict[str, Any], queue: Queue, ready_size: Sizes, u
 
 
 @endpoints.on("GET /api/queues", "GET /api/queues/{vhost}", tag=MANAGEMENT, query=ListQuery)
-def all_queues(request: Request) -> Any:
+def all_queues(request: Request) -> Steps[Any]:
     """List queues and streams, of one vhost or of all."""
     queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
     brief, totals = partial(unchanging_row, node=request.broker.node), partial(totals_row, node=request.broker.node)
     if not request.wants_stats:
         with_totals = request.query.get("enable_queue_totals") == "true"
-        return listed(request, queues, totals if with_totals else brief, is_there=is_there)
+        return (yield from listed(request, queues, totals if with_totals else brief, is_there=is_there))
     asked = {request.query.get("sort", ""), *request.query.get("columns", "").split(",")} - {""}
     if asked and asked <= CHEAP_COLUMNS and "columns" in request.query:
-        return listed(request, queues, totals, is_there=is_there)
-    rows = Rows(request, SAMPLE_IN_LIST)
-    return listed(request, queues, rows.brief, is_there=is_there, brief=brief, brief_columns=BRIEF_COLUMNS)
+        return (yield from listed(request, queues, totals, is_there=is_there))
+    rows = yield from Rows(request, SAMPLE_IN_LIST).preparing()
+    return (yield from listed(request, queues, rows.brief, is_there=is_there, brief=brief, brief_columns=BRIEF_COLUMNS))
 
 
 @endpoints.on("GET /api/queues/detailed", tag=MANAGEMENT, query=ListQuery)
-def detailed_queues(request: Request) -> Any:
+def detailed_queues(request: Request) -> Steps[Any]:
     """List queues and streams of all vhosts with all columns."""
     queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
-    return listed(request, queues, Rows(request, SAMPLE_IN_LIST).row, is_there=is_there)
+    rows = yield from Rows(request, SAMPLE_IN_LIST).preparing()
+    return (yield from listed(request, queues, rows.row, is_there=is_there))
 
 
 def _queue(request: Request) -> Queue:
@@ -291,21 +301,22 @@ def _queue(request: Request) -> Queue:
 
 
 @endpoints.on("GET /api/queues/{vhost}/{name}", tag=MANAGEMENT)
-def one(request: Request) -> dict[str, Any]:
+def one(request: Request) -> Steps[dict[str, Any]]:
     """Return a queue with its consumers, and its counters by channel and exchange."""
     queue, node = _queue(request), request.broker.node
     if not request.wants_stats:
         return basic_row(queue, node)
-    row = Rows(request, SAMPLE_OF_ONE).row(queue)
+    row = (yield from Rows(request, SAMPLE_OF_ONE).preparing()).row(queue)
     if queue.owner is not None:
         row["owner_pid_details"] = {
             "name": queue.owner.name,
             "peer_host": queue.owner.peer_host,
             "peer_port": queue.owner.peer_port,
         }
+    consumers = yield from rows_of(queue, request.broker)
     return {
         **row,
-        "consumer_details": [consumer_row(consumer, request.broker) for consumer in queue.consumers],
+        "consumer_details": [row for _, row in consumers],
         "deliveries": [
             {
                 "channel_details": channel_details(channel.connection, channel.number, node),

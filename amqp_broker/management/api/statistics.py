@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.rates import DETAILS, Range
 from amqp_broker.management.rates import RATE as RATE
 
@@ -49,6 +50,10 @@ class Statistics:
     def of(self, thing: T, group: str, read: Callable[[T], dict[str, int]]) -> dict[str, Any]:
         """Return the counters `read(thing)` with details; groups are those of `GROUPS`."""
         return self._rates.stats(thing, group, read, self._spans[group])
+
+    def reading(self, thing: T, group: str, read: Callable[[T], Steps[dict[str, int]]]) -> Steps[dict[str, Any]]:
+        """Do `of` in steps."""
+        return self._rates.reading(thing, group, read, self._spans[group])
 
 
 def iso_time(at_ms: int) -> str:

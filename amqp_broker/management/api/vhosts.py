@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from amqp_broker.amqp.errors import ProtectedFromDeletion
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.overview import queue_totals
 from amqp_broker.management.api.statistics import Statistics
@@ -70,8 +71,8 @@ def changed_vhost(request: Request) -> VHost:
     return request.vhost
 
 
-def basic_row(vhost: VHost) -> dict[str, Any]:
-    """Return the row of a vhost without statistics."""
+def basic_row(vhost: VHost) -> Steps[dict[str, Any]]:
+    """Return the row of a vhost without statistics, in steps."""
     metadata = vhost.metadata
     queue_type = metadata.default_queue_type or "classic"
     row: dict[str, Any] = {
@@ -89,7 +90,7 @@ def basic_row(vhost: VHost) -> dict[str, Any]:
         "cluster_state": {vhost.broker.node: "running"},
     }
     if vhost.queues or vhost.broker.profile.release < (4, 0):
-        row |= queue_totals([vhost])
+        row |= yield from queue_totals([vhost])
     return row
 
 
@@ -97,9 +98,9 @@ def message_stats_of(vhost: VHost) -> dict[str, int]:
     return vhost.counts.message_stats()
 
 
-def vhost_row(vhost: VHost, statistics: Statistics) -> dict[str, Any]:
-    """Return the row of a vhost with its counters, if any."""
-    row = basic_row(vhost)
+def vhost_row(vhost: VHost, statistics: Statistics) -> Steps[dict[str, Any]]:
+    """Return the row of a vhost with its counters, if any, in steps."""
+    row = yield from basic_row(vhost)
     if stats := statistics.of(vhost, "message_stats", message_stats_of):
         row["message_stats"] = stats
     return row
@@ -115,7 +116,7 @@ def vhosts(request: Request) -> Any:
 
 
 @endpoints.on("GET /api/vhosts/{vhost}", tag=ADMINISTRATOR)
-def one(request: Request) -> dict[str, Any]:
+def one(request: Request) -> Steps[dict[str, Any]]:
     """Return a vhost."""
     return vhost_row(request.vhost, Statistics(request)) if request.wants_stats else basic_row(request.vhost)
 

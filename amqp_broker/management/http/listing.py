@@ -6,9 +6,9 @@ Source: rabbit_mgmt_util.erl.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,8 @@ from amqp_broker.management.http.shapes import Switch, read_by
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
+# Returns the row of an object, or the steps to it.
+View: TypeAlias = Callable[[T], "Row | Steps[Row]"]
 
 PAGE_SIZE: Final = 100
 PAGE_SIZE_MAX: Final = 500
@@ -102,10 +104,10 @@ def _always(thing: object) -> bool:
 def listed(
     request: Request,
     things: Iterable[T],
-    view: Callable[[T], Row],
+    view: View[T],
     *,
     is_there: Callable[[T], bool] = _always,
-    brief: Callable[[T], Row] | None = None,
+    brief: View[T] | None = None,
     brief_columns: Sequence[str] = (),
     default_sort: Sequence[str] = DEFAULT_SORT,
 ) -> Steps[list[Row] | Paged]:
@@ -124,7 +126,7 @@ def listed(
     for thing in things:
         if is_there(thing):
             total_count += 1
-            row = first(thing)
+            row = yield from _row(first, thing)
             if page is None or not page.name or _is_named(row, page):
                 pairs.append((order(row), row, thing))
         yield
@@ -135,7 +137,7 @@ def listed(
         raise bad_request("the regular expression takes too long")
     items = []
     for _, row, thing in _cut(ordered, page):
-        items.append(view(thing) if is_brief else row)
+        items.append((yield from _row(view, thing)) if is_brief else row)
         yield
     return Paged(
         total_count=total_count,
@@ -146,6 +148,11 @@ def listed(
         page_count=(len(ordered) + page.size - 1) // page.size,
         items=items,
     )
+
+
+def _row(view: View[T], thing: T) -> Steps[Row]:
+    row = view(thing)
+    return (yield from row) if isinstance(row, Generator) else row
 
 
 def _sorted(pairs: list[tuple[Any, Row, T]], is_reversed: bool) -> Steps[list[tuple[Any, Row, T]]]:

@@ -18,6 +18,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.broker.portions import Steps, Work
 from amqp_broker.management.api.overview import overview
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Streamed, bad_request, not_found
@@ -123,7 +124,7 @@ async def _send(given: web.Request, request: Request, subscription: Subscription
                 updates = pending.take()
             if loop.time() >= due:
                 due = loop.time() + OVERVIEW_S
-                updates.append(_tick(request, subscription, loop.time()))
+                updates.append(await _tick(request, subscription, loop))
             for stream, value in updates:
                 await asyncio.wait_for(response.write(frame(stream, value)), STUCK_S)
             await asyncio.sleep(COLLECT_S)
@@ -142,9 +143,16 @@ async def _wait(wake: asyncio.Event, timeout_s: float) -> None:
         return
 
 
-def _tick(request: Request, subscription: Subscription, now_s: float) -> tuple[str, Any]:
+async def _tick(request: Request, subscription: Subscription, loop: asyncio.AbstractEventLoop) -> tuple[str, Any]:
     """Return the update of each second: the overview, or a sign of life."""
     if "overview" not in subscription.streams:
         return "tick", {}
-    request.broker.collect_counts()
-    return "overview", {**overview(Request(request.broker, request.node, request.user)), "at_ms": round(now_s * 1000)}
+    work = Work(_overview(request), loop.time)
+    for _ in iter(work.run_portion, True):
+        await asyncio.sleep(0)
+    return "overview", {**work.result, "at_ms": round(loop.time() * 1000)}
+
+
+def _overview(request: Request) -> Steps[dict[str, Any]]:
+    yield from request.broker.collecting_counts()
+    return (yield from overview(Request(request.broker, request.node, request.user)))

@@ -23,7 +23,8 @@ class Scope(NamedTuple):
     endpoint: str
 
 
-Objects: TypeAlias = Callable[[Scope], Iterable[tuple[tuple[str, ...], Any]]]
+# Yields None where others may be served, so that anything may change in between.
+Objects: TypeAlias = Callable[[Scope], Iterable[tuple[tuple[str, ...], Any] | None]]
 
 
 class Metric(NamedTuple):

@@ -7,7 +7,7 @@ broker for a hundred milliseconds with two thousand queues. Source: RabbitMQ, "M
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -31,32 +31,37 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX: Final = "rabbitmq_"
 DETAILED_PREFIX: Final = "rabbitmq_detailed_"
 CLUSTER_PREFIX: Final = "rabbitmq_cluster_"
+# Lines that are joined at once.
+BLOCK_LINES: Final = 500
+
+# Lines of the text; None where others may be served.
+Lines: TypeAlias = Iterator[str | None]
 
 
-def summed(request: Request) -> Steps[str]:
+def summed(request: Request) -> Steps[bytes]:
     """Return all families, with the numbers of objects summed up."""
-    scope = _scope(request, "aggregated")
+    scope = yield from _scope(request, "aggregated")
     node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
     return (yield from _text(node, _sums(scope), _all("", PROCESS_FAMILIES, scope), _identity(scope)))
 
 
-def per_object(request: Request) -> Steps[str]:
+def per_object(request: Request) -> Steps[bytes]:
     """Return all families, with the numbers of each object."""
-    scope = _scope(request, "per-object")
+    scope = yield from _scope(request, "per-object")
     node = _all(PREFIX, (*NODE_FAMILIES, *GLOBAL_FAMILIES), scope)
     objects = _all(PREFIX, (*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), scope)
     return (yield from _text(node, objects, _all("", PROCESS_FAMILIES, scope), _identity(scope)))
 
 
-def memory_breakdown(request: Request) -> Steps[str]:
+def memory_breakdown(request: Request) -> Steps[bytes]:
     """Return the use of memory by category."""
-    scope = _scope(request, "memory-breakdown")
+    scope = yield from _scope(request, "memory-breakdown")
     return (yield from _text(_all(PREFIX, MEMORY_FAMILIES, scope), _identity(scope)))
 
 
-def detailed(request: Request, names: Collection[str], vhosts: Collection[str] | None) -> Steps[str]:
+def detailed(request: Request, names: Collection[str], vhosts: Collection[str] | None) -> Steps[bytes]:
     """Return the families with these names, with the numbers of each object in some vhosts or in all."""
-    scope = _scope(request, "detailed", vhosts)
+    scope = yield from _scope(request, "detailed", vhosts)
     objects, node, cluster = (
         [family for family in families if family.name in names]
         for families in ((*OBJECT_FAMILIES, *UNSUMMED_FAMILIES), NODE_FAMILIES, CLUSTER_FAMILIES)
@@ -71,25 +76,33 @@ def detailed(request: Request, names: Collection[str], vhosts: Collection[str] |
     )
 
 
-def _scope(request: Request, endpoint: str, vhosts: Collection[str] | None = None) -> Scope:
-    request.broker.collect_counts()
+def _scope(request: Request, endpoint: str, vhosts: Collection[str] | None = None) -> Steps[Scope]:
+    yield from request.broker.collecting_counts()
     return Scope(request.broker, request.node, vhosts, endpoint)
 
 
-def _text(*parts: Iterable[str]) -> Steps[str]:
-    lines = []
+def _text(*parts: Lines) -> Steps[bytes]:
+    blocks, lines = [], list[str]()
     for part in parts:
         for line in part:
-            lines.append(line)
+            if line is not None:
+                lines.append(line)
+            if len(lines) >= BLOCK_LINES:
+                blocks.append(_block(lines))
+                lines = []
             yield
-    return "\n".join(lines) + "\n"
+    return b"".join([*blocks, _block(lines)])
 
 
-def _identity(scope: Scope) -> Iterator[str]:
+def _block(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _identity(scope: Scope) -> Lines:
     return _all(PREFIX, IDENTITY_FAMILIES, scope)
 
 
-def _all(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[str]:
+def _all(prefix: str, families: Iterable[Family], scope: Scope) -> Lines:
     """Yield the lines of families; those without objects have a type and a help text all the same."""
     known: dict[Objects, list[tuple[str, Any]]] = {}
     for family in families:
@@ -99,7 +112,11 @@ def _all(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[str]
         objects = known.get(family.objects)
         if objects is None:
             write = label_writer(family.labels)
-            objects = known[family.objects] = [(write(values), subject) for values, subject in family.objects(scope)]
+            objects = known[family.objects] = []
+            for found in family.objects(scope):
+                if found is not None:
+                    objects.append((write(found[0]), found[1]))
+                yield None
         for metric in metrics:
             yield from _head(prefix, metric)
             start, value_of = prefix + metric.name, metric.value
@@ -109,13 +126,20 @@ def _all(prefix: str, families: Iterable[Family], scope: Scope) -> Iterator[str]
                     yield f"{start}{labels} {value if value == value else 'NaN'}"
 
 
-def _sums(scope: Scope) -> Iterator[str]:
+def _sums(scope: Scope) -> Lines:
     for family in OBJECT_FAMILIES:
-        objects = [subject for _, subject in family.objects(scope)]
+        objects = []
+        for found in family.objects(scope):
+            if found is not None:
+                objects.append(found[1])
+            yield None
         for metric in family.metrics_of(scope):
             yield from _head(PREFIX, metric)
             if metric.is_summed:
-                total = sum(value for subject in objects if (value := metric.value(subject)) is not None)
+                total: float = 0
+                for subject in objects:
+                    total += metric.value(subject) or 0
+                    yield None
                 yield f"{PREFIX}{metric.name} {total}"
 
 
@@ -134,8 +158,8 @@ class FamilyQuery(Struct):
     vhost: str = ""
 
 
-def _answer(text: str) -> Answer:
-    return Answer(200, text.encode(), {"Content-Type": CONTENT_TYPE})
+def _answer(text: bytes) -> Answer:
+    return Answer(200, text, {"Content-Type": CONTENT_TYPE})
 
 
 def get_summed(request: Request) -> Steps[Answer]:

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 def _published_exchanges(scope: Scope) -> Iterator[tuple[Labels, Any]]:
     for vhost in selected(scope):
-        for exchange in vhost.exchanges.values():
+        for exchange in list(vhost.exchanges.values()):
             if exchange.publishes.publish:
                 yield (vhost.name, exchange.name), exchange.publishes
 
 
 def _queue_routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
     for vhost in selected(scope):
-        for queue in vhost.queues.values():
-            for exchange, count in queue.statistics.published_from.items():
+        for queue in list(vhost.queues.values()):
+            for exchange, count in list(queue.statistics.published_from.items()):
                 yield (vhost.name, exchange.name, queue.name), count
 
 
@@ -38,41 +38,41 @@ def _vhosts(scope: Scope) -> Iterator[tuple[Labels, VHost]]:
 
 def _exchanges(scope: Scope) -> Iterator[tuple[Labels, Any]]:
     for vhost in selected(scope):
-        for exchange in vhost.exchanges.values():
+        for exchange in list(vhost.exchanges.values()):
             if exchange.name and not exchange.is_internal:  # RabbitMQ shows no others
                 yield (vhost.name, exchange.name, exchange.type), exchange
 
 
 def _channels(scope: Scope) -> Iterator[tuple[Labels, Channel]]:
     names = scope.vhosts
-    for channel in scope.broker.channels():
+    for channel in list(scope.broker.channels()):
         if names is None or channel.vhost.name in names:
             yield (channel.name,), channel
 
 
 def _connections(scope: Scope) -> Iterator[tuple[Labels, Connection]]:
     names = scope.vhosts
-    for connection in scope.broker.connections:
+    for connection in list(scope.broker.connections):
         if names is None or (connection.vhost is not None and connection.vhost.name in names):
             yield (connection.name,), connection
 
 
 def _publishes(scope: Scope) -> Iterator[tuple[Labels, Any]]:
     for (name,), channel in _channels(scope):
-        for exchange, counts in channel.counts.by_exchange():
+        for exchange, counts in list(channel.counts.by_exchange()):
             yield (name, exchange.vhost, exchange.name), counts
 
 
 def _deliveries(scope: Scope) -> Iterator[tuple[Labels, Any]]:
     for (name,), channel in _channels(scope):
-        for queue, counts in channel.counts.by_queue():
+        for queue, counts in list(channel.counts.by_queue()):
             yield (name, queue.vhost.name, queue.name), counts
 
 
 def _routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
     for vhost in selected(scope):
-        for queue in vhost.queues.values():
-            for exchange, count in queue.statistics.published_from.items():
+        for queue in list(vhost.queues.values()):
+            for exchange, count in list(queue.statistics.published_from.items()):
                 yield (vhost.name, queue.name, vhost.name, exchange.name), count
 
 

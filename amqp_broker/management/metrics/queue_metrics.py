@@ -6,7 +6,7 @@ Octets of many messages are estimated from the first ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from amqp_broker.broker.queues.quorum import QuorumQueue
@@ -16,7 +16,7 @@ from amqp_broker.broker.queues.sizes import (
     memory_bytes,
     paged_count,
     ready_sizes,
-    unacked_sizes,
+    sizing_unacked,
 )
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, Family, Metric, Scope
@@ -34,14 +34,15 @@ SAMPLE: Final = 20
 def selected(scope: Scope) -> Iterator[VHost]:
     """Yield the vhosts of a scope."""
     names = scope.vhosts
-    return (vhost for vhost in scope.broker.vhosts.values() if names is None or vhost.name in names)
+    return (vhost for vhost in list(scope.broker.vhosts.values()) if names is None or vhost.name in names)
 
 
 def queues(scope: Scope) -> Iterator[tuple[Labels, Queue]]:
     """Yield the queues of a scope with their labels."""
     for vhost in selected(scope):
-        for queue in vhost.queues.values():
-            yield (vhost.name, queue.name), queue
+        for queue in list(vhost.queues.values()):
+            if not queue.is_deleted:
+                yield (vhost.name, queue.name), queue
 
 
 class Measured(NamedTuple):
@@ -102,8 +103,8 @@ class Measured(NamedTuple):
         return math.nan if found is None else found
 
 
-def _measured(scope: Scope) -> Iterator[tuple[Labels, Measured]]:
-    unacked = unacked_sizes(scope.broker.channels())
+def _measured(scope: Scope) -> Generator[tuple[Labels, Measured] | None, None, None]:
+    unacked = yield from sizing_unacked(scope.broker.channels())
     for labels, queue in queues(scope):
         if not isinstance(queue, StreamQueue):
             yield labels, Measured(queue, ready_sizes(queue, SAMPLE), unacked.get(queue, NOTHING))

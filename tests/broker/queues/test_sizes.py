@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
-from amqp_broker.broker.queues.sizes import QUEUE_BYTES, Sizes, memory_bytes, ready_sizes, sizes_of, unacked_sizes
+from amqp_broker.broker.portions import finished
+from amqp_broker.broker.queues.sizes import QUEUE_BYTES, Sizes, memory_bytes, ready_sizes, sizes_of, sizing_unacked
 from tests.broker_parts import new_message, new_queue, push
 from tests.peer import Lab
 
@@ -35,7 +36,7 @@ def test_unacked_messages_are_measured_on_their_channels() -> None:
     peer.get("other", no_ack=False)
     peer.get("other", no_ack=False)
     queues = lab.vhost.queues
-    assert unacked_sizes(lab.broker.channels()) == {
+    assert finished(sizing_unacked(lab.broker.channels())) == {
         queues["one"]: Sizes(1, 1, 0, 0),
         queues["other"]: Sizes(2, 3, 0, 0),
     }

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pamqp import commands
 
 from tests.management.asking import Desk
+from tests.stepping import counted
 
 
 def test_whoami_returns_name_and_tags() -> None:
@@ -35,6 +36,20 @@ def test_counts_in_the_overview_are_current() -> None:
     assert (totals["messages"], totals["messages_ready"], totals["messages_unacknowledged"]) == (1, 1, 0)
     assert overview["message_stats"]["publish"] == 1
     assert overview["churn_rates"]["queue_created"] == 1
+
+
+def test_the_overview_takes_a_step_for_each_queue() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    for number in range(20):
+        peer.declare(f"q{number}")
+        peer.publish(f"q{number}")
+    steps, overview = counted(
+        desk.steps("GET", "/api/overview"), {22: lambda: peer.call(commands.Queue.Delete(queue="q19"))}
+    )
+    assert steps >= 40
+    # The queues were counted before, their messages afterwards.
+    assert (overview["object_totals"]["queues"], overview["queue_totals"]["messages"]) == (20, 19)
 
 
 def test_a_user_without_monitoring_has_an_overview_of_visible_objects() -> None:

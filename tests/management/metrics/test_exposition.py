@@ -11,6 +11,7 @@ from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition, node_metrics, object_metrics
 from tests.management.asking import Desk, declared_anew
+from tests.stepping import counted
 
 
 def request(desk: Desk, query: str = "") -> Request:
@@ -225,3 +226,24 @@ def test_queues_come_and_go_during_a_scrape() -> None:
     vhost.declare_queue(QueueDeclaration("new", {}, is_durable=True))
     names = {label for _, labels in samples(body(steps)) for key, label in labels if key == "queue"}
     assert {'q"\\\n'} <= names <= {'q"\\\n', "other", "new"}
+
+
+def test_sums_are_made_in_steps_of_one_queue() -> None:
+    desk = Desk()
+    vhost = desk.broker.vhosts["/"]
+    alone, _ = counted(exposition.get_summed(request(desk)))
+    for number in range(20):
+        vhost.declare_queue(QueueDeclaration(f"q{number}", {}, is_durable=True))
+    steps, answer = counted(
+        exposition.get_summed(request(desk)), {200: lambda: vhost.remove_queue(vhost.queues["q19"])}
+    )
+    assert value(answer.value, "rabbitmq_queue_consumers") == 0
+    # Ten and more metrics of each queue.
+    assert steps - alone >= 200
+
+
+def test_a_long_text_is_joined_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = busy()
+    whole = samples(body(exposition.get_per_object(request(desk))))
+    monkeypatch.setattr(exposition, "BLOCK_LINES", 7)
+    assert samples(body(exposition.get_per_object(request(desk)))).keys() == whole.keys()
