@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.clients.client_connection import ClientConnection, Connection
 from amqp_broker.broker.durability.journal import Journal
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange, ExchangeDeclaration
 from amqp_broker.broker.queues.classic import ClassicQueue
@@ -176,7 +176,7 @@ def new_route(vhost: VHost) -> Route:
     return Route(Address("", "nowhere"), vhost.default_exchange, False, (), True)
 
 
-class IdleConnection(Connection):
+class IdleConnection(ClientConnection[VHost, Any]):
     """A connection that does nothing."""
 
     @property

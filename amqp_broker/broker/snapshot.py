@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
@@ -54,7 +54,7 @@ class KeptMessages(NamedTuple):
 class FrozenQueue:
     """The messages of a queue, its `unacked` ones apart, as they are now."""
 
-    def __init__(self, queue: BacklogQueue, late: list[Item], journal: Journal) -> None:
+    def __init__(self, queue: BacklogQueue[Any], late: list[Item], journal: Journal) -> None:
         """Freeze a queue; `late` are unacked messages whose deliveries a fault delays, `journal` is frozen."""
         self.name = queue.name
         self.unacked = late
@@ -177,7 +177,7 @@ def frozen_streams(vhost: VHost, journal: Journal) -> list[FrozenStream]:
     return [FrozenStream(name, log.first, log.chunks()) for name, log in logs]
 
 
-def refill(queue: BacklogQueue, messages: KeptMessages) -> None:
+def refill(queue: BacklogQueue[Any], messages: KeptMessages) -> None:
     """Give a new queue without consumers the messages that another had. No limit applies until the next arrives."""
     if isinstance(queue, QuorumQueue):
         _refill_quorum(queue, messages)

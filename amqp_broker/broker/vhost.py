@@ -307,7 +307,7 @@ class VHost:
     def add_reply_queue(self) -> ReplyQueue:
         """Create a queue of direct replies under a new name."""
         name = self.broker.unique_name(REPLY_PREFIX)
-        queue = self.reply_queues[name] = ReplyQueue(self, name)
+        queue = self.reply_queues[name] = ReplyQueue(self, name, self.remove_reply_queue)
         return queue
 
     def remove_reply_queue(self, queue: ReplyQueue) -> None:

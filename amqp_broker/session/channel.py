@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import Message
-from amqp_broker.broker.clients import client_channel
+from amqp_broker.broker.clients.client_channel import ClientChannel
+from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
 from amqp_broker.session.late_deliveries import settle_late
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.reply import ReplyQueue
     from amqp_broker.broker.routing.route import Route
-    from amqp_broker.broker.vhost import VHost
     from amqp_broker.lab.withheld_confirms import WithheldConfirms
     from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
     from amqp_broker.session.session import Session
@@ -43,13 +43,12 @@ TRANSACTIONAL: Final = 2
 NOTHING_WITHHELD: Final[list[int]] = []
 
 
-class Channel(client_channel.Channel):
+class Channel(ClientChannel[VHost]):
     """An open channel of a session.
 
     `unacked` maps delivery tags, in ascending order, to deliveries.
     """
 
-    vhost: VHost
     # Rare attributes have their defaults in the class: an object with 30 attributes of its own is slower.
     # Confirms that a fault withholds, and the number of deliveries that a fault delays; these count as unacked.
     withheld: WithheldConfirms | None = None

@@ -139,10 +139,11 @@ class TimedConsumer(ChannelConsumer):
 
     def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes, timeout_ms: int) -> None:
         super().__init__(channel, queue, attributes)
-        self.timeout_ms: int = timeout_ms
+        self.timeout_ms = timeout_ms
 
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         super().deliver(message, position, redelivered)
+        assert self.timeout_ms is not None
         ack_timeouts.set_deadline(self.channel, self.channel.last_tag, self.timeout_ms)
 
 

@@ -39,7 +39,7 @@ from amqp_broker.amqp.message import Traits
 from amqp_broker.amqp.methods import encode_method
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.clients.client_connection import ClientConnection
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.timers import Timer
@@ -63,15 +63,13 @@ CLOSE_OK_TIMEOUT_MS: Final = 30_000
 END_TIMEOUT_MS: Final = 30_000
 
 
-class Session(Connection):
+class Session(ClientConnection[VHost, Channel]):
     """One client's connection, from its protocol header to its end.
 
     Its parts: the `reader` acts on what arrives, the `outbox` keeps what leaves, the `gate` holds confirms and replies
     until the journal has committed, and `faults` is what rules do to it. `state` says how far the connection has come;
     the flags beside it do not depend on the state.
     """
-
-    vhost: VHost | None
 
     def __init__(
         self,
@@ -87,7 +85,6 @@ class Session(Connection):
         self.broker = broker
         broker.now = now
         self.state: State = CONNECTED
-        self.channels: dict[int, Channel] = {}
         # Numbers of channels whose close the client has not answered yet.
         self.closing_channels: set[int] = set()
         self.routes: dict[bytes, Route] = {}

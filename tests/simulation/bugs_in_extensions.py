@@ -34,8 +34,8 @@ from tests.simulation.planting import plant, replace
 
 @plant
 def one_more_expires_than_is_due(patch: pytest.MonkeyPatch) -> None:
-    def make(expire: Callable[[BacklogQueue], None]) -> Any:
-        def wrong(self: BacklogQueue) -> None:
+    def make(expire: Callable[[BacklogQueue[Any]], None]) -> Any:
+        def wrong(self: BacklogQueue[Any]) -> None:
             before = self.ready_count
             expire(self)
             if self.ready_count < before and self.ready_count:
@@ -48,8 +48,8 @@ def one_more_expires_than_is_due(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def what_is_due_behind_the_head_expires(patch: pytest.MonkeyPatch) -> None:
-    def make(expire: Callable[[BacklogQueue], None]) -> Any:
-        def wrong(self: BacklogQueue) -> None:
+    def make(expire: Callable[[BacklogQueue[Any]], None]) -> Any:
+        def wrong(self: BacklogQueue[Any]) -> None:
             expire(self)
             if not isinstance(self, ClassicQueue):
                 return
@@ -85,7 +85,7 @@ def what_is_due_is_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BacklogQueue, "requeue", requeue_without_expiry)
 
 
-def requeue_without_expiry(self: BacklogQueue, position: int, message: Message) -> int:
+def requeue_without_expiry(self: BacklogQueue[Any], position: int, message: Message) -> int:
     self.unacked_count -= 1
     if not self.is_deleted:
         position = self.backlog.put_back(position, message)
@@ -98,8 +98,8 @@ def requeue_without_expiry(self: BacklogQueue, position: int, message: Message) 
 
 @plant
 def a_requeue_forgets_the_deadline(patch: pytest.MonkeyPatch) -> None:
-    def make(requeue: Callable[[BacklogQueue, int, Message], int]) -> Any:
-        def wrong(self: BacklogQueue, position: int, message: Message) -> int:
+    def make(requeue: Callable[[BacklogQueue[Any], int, Message], int]) -> Any:
+        def wrong(self: BacklogQueue[Any], position: int, message: Message) -> int:
             self.deadlines.pop(position, None)
             return requeue(self, position, message)
 
@@ -110,7 +110,7 @@ def a_requeue_forgets_the_deadline(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_settled_message_leaves_its_deadline(patch: pytest.MonkeyPatch) -> None:
-    def forget(self: BacklogQueue, position: int, message: Message) -> None:
+    def forget(self: BacklogQueue[Any], position: int, message: Message) -> None:
         if self.range_id is not None:
             self.backlog.forget(position, message)
 
@@ -145,20 +145,20 @@ def nobody_looks_behind_the_last_that_is_delivered(patch: pytest.MonkeyPatch) ->
     without_expiry(patch, "_drain_with_extras", lambda queue: not queue.ready_consumers)
 
 
-def without_expiry(patch: pytest.MonkeyPatch, name: str, is_blind: Callable[[BacklogQueue], bool]) -> None:
+def without_expiry(patch: pytest.MonkeyPatch, name: str, is_blind: Callable[[BacklogQueue[Any]], bool]) -> None:
     """Have nothing expire while a method runs and the condition holds."""
-    inside: list[BacklogQueue] = []
+    inside: list[BacklogQueue[Any]] = []
 
     def make(method: Callable[..., None]) -> Any:
-        def wrong(self: BacklogQueue, *arguments: Any, **options: Any) -> None:
+        def wrong(self: BacklogQueue[Any], *arguments: Any, **options: Any) -> None:
             inside.append(self)
             method(self, *arguments, **options)
             inside.pop()
 
         return wrong
 
-    def make_expire(expire: Callable[[BacklogQueue], None]) -> Any:
-        def wrong(self: BacklogQueue) -> None:
+    def make_expire(expire: Callable[[BacklogQueue[Any]], None]) -> Any:
+        def wrong(self: BacklogQueue[Any]) -> None:
             if self not in inside or not is_blind(self):
                 expire(self)
 
@@ -295,7 +295,7 @@ def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> Non
 
 @plant
 def what_was_rejected_is_lost(patch: pytest.MonkeyPatch) -> None:
-    def reject(self: BacklogQueue, position: int, message: Message) -> None:
+    def reject(self: BacklogQueue[Any], position: int, message: Message) -> None:
         self.unacked_count -= 1
         self.forget(position, message)
 
@@ -307,8 +307,8 @@ def what_was_rejected_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def the_newest_is_dropped(patch: pytest.MonkeyPatch) -> None:
-    def make(drop: Callable[[BacklogQueue], None]) -> Any:
-        def wrong(self: BacklogQueue) -> None:
+    def make(drop: Callable[[BacklogQueue[Any]], None]) -> Any:
+        def wrong(self: BacklogQueue[Any]) -> None:
             limit = self.settings.length_max
             if not isinstance(self, ClassicQueue) or limit is None or self.settings.bytes_max is not None:
                 drop(self)
@@ -326,8 +326,8 @@ def the_newest_is_dropped(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def unacked_messages_count_against_the_limit(patch: pytest.MonkeyPatch) -> None:
-    def make(drop: Callable[[BacklogQueue], None]) -> Any:
-        def wrong(self: BacklogQueue) -> None:
+    def make(drop: Callable[[BacklogQueue[Any]], None]) -> Any:
+        def wrong(self: BacklogQueue[Any]) -> None:
             limit = self.settings.length_max
             while limit is not None and self.ready_count and self.ready_count + self.unacked_count > limit:
                 self._give_up_head(MAXLEN)
@@ -353,8 +353,8 @@ def octets_that_leave_are_still_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def octets_that_come_back_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    def make(requeue: Callable[[BacklogQueue, int, Message], int]) -> Any:
-        def wrong(self: BacklogQueue, position: int, message: Message) -> int:
+    def make(requeue: Callable[[BacklogQueue[Any], int, Message], int]) -> Any:
+        def wrong(self: BacklogQueue[Any], position: int, message: Message) -> int:
             position = requeue(self, position, message)
             if self.limit.bytes_max is not None and not self.is_deleted:
                 self.limit.ready_bytes -= message.body_bytes
@@ -442,7 +442,7 @@ def the_lowest_policy_applies(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_limit_by_policy_counts_for_new_messages_only(patch: pytest.MonkeyPatch) -> None:
     def make(apply: Callable[..., None]) -> Any:
-        def wrong(self: BacklogQueue, settings: Any) -> None:
+        def wrong(self: BacklogQueue[Any], settings: Any) -> None:
             patch.setattr(BacklogQueue, "_drop_beyond_limit", lambda self: None)
             apply(self, settings)
             patch.setattr(BacklogQueue, "_drop_beyond_limit", drop)

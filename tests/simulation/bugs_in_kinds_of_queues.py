@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -125,7 +126,7 @@ def a_dead_letter_tells_how_often_it_was_delivered(patch: pytest.MonkeyPatch) ->
 
 @plant
 def the_journal_is_not_told_what_a_queue_gives_up(patch: pytest.MonkeyPatch) -> None:
-    def give_up_head(self: BacklogQueue, reason: str) -> None:
+    def give_up_head(self: BacklogQueue[Any], reason: str) -> None:
         message, position, _ = self._take_head()
         self.deadlines.pop(position, None)
         if isinstance(self, QuorumQueue):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pamqp import frame
 
@@ -162,7 +162,7 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
     return len(deliveries) + len(duplicates)
 
 
-def ready_of(queue: BacklogQueue) -> list[tuple[int, Message]]:
+def ready_of(queue: BacklogQueue[Any]) -> list[tuple[int, Message]]:
     """Positions and messages in the order of delivery."""
     backlog = queue.backlog
     if isinstance(backlog, PriorityBacklog):
@@ -195,7 +195,7 @@ def paged(queue: Queue) -> set[int]:
     }
 
 
-def check_queue(queue: BacklogQueue, model: QueueModel, unacked: Copies) -> None:
+def check_queue(queue: BacklogQueue[Any], model: QueueModel, unacked: Copies) -> None:
     name, ready = queue.name, ready_of(queue)
     numbers = [number_of(message) for _, message in ready]
     expected = [copy.message.number for copy in model.ready]
@@ -238,7 +238,7 @@ def check_message(message: Message, copy: Copy) -> None:
         copy.seen = message
 
 
-def check_limits(queue: BacklogQueue, model: QueueModel) -> None:
+def check_limits(queue: BacklogQueue[Any], model: QueueModel) -> None:
     name, settings = queue.name, model.settings
     body_bytes = sum(message.body_bytes for _, message in ready_of(queue))
     if settings.bytes_max is not None:
@@ -283,7 +283,7 @@ def check_consumers(queue: Queue, model: QueueModel) -> None:
     demand(queue.backpressured == paused, f"{name} has other backpressured consumers than the paused ones")
 
 
-def check_remembered(journal: MemoryJournal, queue: BacklogQueue, model: QueueModel, unacked: Copies) -> None:
+def check_remembered(journal: MemoryJournal, queue: BacklogQueue[Any], model: QueueModel, unacked: Copies) -> None:
     """A restart would find the durable state if everything in the journal were committed."""
     ready = {position: copy for (position, _), copy in zip(ready_of(queue), model.ready, strict=True)}
     copies, lines, away = ready | unacked, len(queue.buffers), paged(queue)

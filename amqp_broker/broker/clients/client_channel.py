@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from amqp_broker.broker.routing.route import Route
 
 
-class Channel(ABC):
-    """A channel of a connection.
+V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
+
+
+class ClientChannel(ABC, Generic[V_co]):
+    """A channel of a connection, in a vhost of type `V_co`.
 
     `prefetch` is the prefetch count of its next consumer, `prefetch_total` that of the channel as a whole
     (global_prefetch_count); 0 is no limit.
@@ -34,8 +37,8 @@ class Channel(ABC):
     # By delivery tag: queue, consumer (None: basic.get), position in the queue, and message.
     unacked: dict[int, tuple[Queue, Consumer | None, int, Message]]
 
-    def __init__(self, vhost: ClientVHost, number: int) -> None:
-        self.vhost: ClientVHost = vhost
+    def __init__(self, vhost: V_co, number: int) -> None:
+        self.vhost = vhost
         self.number = number
         self.prefetch = 0
         self.prefetch_total = 0
@@ -185,3 +188,7 @@ class Channel(ABC):
                 leaver.collect()
             self.leavers = [leaver for leaver in self.leavers if leaver.in_flight]
         return consumer
+
+
+# A channel in any vhost.
+Channel: TypeAlias = "ClientChannel[ClientVHost]"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from amqp_broker.broker.peer import Peer
 
@@ -23,8 +22,12 @@ class AwaitsCommit(Protocol):
         ...
 
 
-class Connection(Peer, ABC):
-    """The connection of a client.
+V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
+C_co = TypeVar("C_co", bound="Channel", covariant=True)
+
+
+class ClientConnection(Peer, ABC, Generic[V_co, C_co]):
+    """The connection of a client to a vhost of type `V_co`, with channels of type `C_co`.
 
     `vhost` is None until the connection is open. `channels` maps channel numbers to channels. `exclusive_queues` are
     deleted with the connection. The session counts received bytes and reads, the socket's transport those sent.
@@ -32,8 +35,8 @@ class Connection(Peer, ABC):
 
     def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
         super().__init__(peer_host, peer_port, host, port, connected_at_ms)
-        self.vhost: ClientVHost | None = None
-        self.channels: Mapping[int, Channel] = {}
+        self.vhost: V_co | None = None
+        self.channels: dict[int, C_co] = {}
         self.exclusive_queues: set[Queue] = set()
         # The negotiated limits: bytes of a frame, number of channels, seconds between heartbeats (0: no heartbeats);
         # and the SASL mechanism.
@@ -73,3 +76,7 @@ class Connection(Peer, ABC):
     @abstractmethod
     def end_fault(self, rule: Rule) -> None:
         """End a fault that lasts."""
+
+
+# A connection to any vhost.
+Connection: TypeAlias = "ClientConnection[ClientVHost, Channel]"

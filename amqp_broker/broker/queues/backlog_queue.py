@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import failures_of, with_failures
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
 
-class BacklogQueue(Queue):
-    """A queue with a `backlog`, which orders its ready messages, with message TTL and a limit to its length.
+B = TypeVar("B", bound="Backlog")
+
+
+class BacklogQueue(Queue, Generic[B]):
+    """A queue with a `backlog` of type `B`, which orders its ready messages, with message TTL and a length limit.
 
     Ready consumers and ready messages never wait for each other, except while a drain pauses after a batch, and for
     consumers that have become full since their last turn.
@@ -39,12 +42,12 @@ class BacklogQueue(Queue):
         self.failures: dict[int, int] = {}
         # Set once a message has come here with failed deliveries elsewhere.
         self.has_failed_arrivals = False
-        self.backlog: Backlog = self._new_backlog()
+        self.backlog: B = self._new_backlog()
         self.limit = LengthLimit(self.backlog)
         self.apply(effective(self.arguments, {}, {}))
 
     @abstractmethod
-    def _new_backlog(self) -> Backlog: ...
+    def _new_backlog(self) -> B: ...
 
     # Policy
 

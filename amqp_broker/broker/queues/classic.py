@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 FREED_MAX: Final = 4000
 
 
-class ClassicQueue(BacklogQueue):
+class ClassicQueue(BacklogQueue[ArrivalBacklog]):
     """A queue in the order of arrival. While it has no extras it reaches into its backlog for speed."""
-
-    backlog: ArrivalBacklog
 
     def _new_backlog(self) -> ArrivalBacklog:
         return ArrivalBacklog(self.deadlines)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
 
-class QuorumQueue(BacklogQueue):
+class QuorumQueue(BacklogQueue[QuorumBacklog]):
     """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return,
     `dead_letters` those that wait for their targets, `publishers` those that it refuses. `pulled` are the positions of
     messages that basic.get has delivered and nothing has settled yet.
@@ -39,8 +39,6 @@ class QuorumQueue(BacklogQueue):
     type: ClassVar[str] = "quorum"
     takes_global_prefetch = False
     takes_exclusive_consumers = False
-
-    backlog: QuorumBacklog
 
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile

@@ -7,17 +7,18 @@ Source: RabbitMQ, "Direct Reply-to".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.counters import VOLATILE
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.queue import QueueDeclaration
-from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 from amqp_broker.broker.queues.statistics import QueueStatistics
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
 REPLY_PREFIX: Final = REPLY_TO + "."
@@ -35,21 +36,15 @@ def was_reply_name(name: str) -> bool:
     return name.startswith(REPLY_PREFIX) and len(name) - len(REPLY_PREFIX) == UNIQUE_CHARACTERS
 
 
-class ReplyVHost(QueueVHost, Protocol):
-    """The vhost of a queue of direct replies."""
-
-    def remove_reply_queue(self, queue: ReplyQueue) -> None:
-        """Remove a queue of direct replies."""
-        ...
-
-
 class ReplyQueue(ClassicQueue):
-    """Hands replies to its one consumer. It keeps a reply only while that consumer's socket is full."""
+    """Hands replies to its one consumer. It keeps a reply only while that consumer's socket is full.
 
-    vhost: ReplyVHost
+    `remove` is called when the consumer has gone.
+    """
 
-    def __init__(self, vhost: ReplyVHost, name: str) -> None:
+    def __init__(self, vhost: QueueVHost, name: str, remove: Callable[[ReplyQueue], None] | None = None) -> None:
         super().__init__(vhost, QueueDeclaration(name, {}))
+        self._remove = remove
         broker = vhost.broker
         self.statistics = QueueStatistics(broker.now, vhost.counts.deliveries, broker.counters.deliveries[VOLATILE])
 
@@ -69,4 +64,5 @@ class ReplyQueue(ClassicQueue):
     def unsubscribe(self, consumer: Consumer) -> None:
         self.rotation.remove(consumer)
         self.is_deleted = True
-        self.vhost.remove_reply_queue(self)
+        if self._remove is not None:
+            self._remove(self)

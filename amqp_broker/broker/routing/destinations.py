@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.queues.queue import Queue
-from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue, ReplyVHost
+from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
 
 
-class RoutingVHost(ReplyVHost, Protocol):
+class RoutingVHost(QueueVHost, Protocol):
     """The vhost in which messages are routed."""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.clients.client_channel import Channel
+from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.queues import queue_surroundings
 from tests.broker_parts import new_connection, new_vhost
 
@@ -16,7 +16,7 @@ VHOST.tracing.start()
     ("protocol", "subject"),
     [
         (queue_surroundings.QueueOwner, new_connection()),
-        (queue_surroundings.UnackedMessages, Channel),
+        (queue_surroundings.UnackedMessages, ClientChannel),
         (queue_surroundings.QueueEvents, VHOST.broker.events),
         (queue_surroundings.QueueFaults, VHOST.broker.faults),
         (queue_surroundings.QueueBroker, VHOST.broker),
