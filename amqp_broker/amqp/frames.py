@@ -34,7 +34,7 @@ TAG: Final = struct.Struct(">Q")
 # class, weight and body size within a whole header frame that starts at the same offset as FRAME
 HEADER_FRAME: Final = struct.Struct(">BHIHHQ")
 
-HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
+HEARTBEAT_FRAME: Final[bytes] = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 _METHOD_FRAME: Final = struct.Struct(">BHII")
 _ACK_FRAME: Final = struct.Struct(">BHIIQBB")

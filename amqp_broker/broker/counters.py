@@ -59,8 +59,11 @@ class PublishCounts:
             self.drop_unroutable += messages
 
     def add(self, other: PublishCounts) -> None:
-        for name in PublishCounts.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.publish += other.publish
+        self.routed += other.routed
+        self.confirm += other.confirm
+        self.return_unroutable += other.return_unroutable
+        self.drop_unroutable += other.drop_unroutable
 
     def stats(self) -> dict[str, int]:
         """Return the counts under their names in `message_stats`; empty before the first publish."""
@@ -97,8 +100,13 @@ class DeliveryCounts:
         return self.deliver + self.deliver_no_ack + self.get + self.get_no_ack
 
     def add(self, other: DeliveryCounts) -> None:
-        for name in DeliveryCounts.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.deliver += other.deliver
+        self.deliver_no_ack += other.deliver_no_ack
+        self.get += other.get
+        self.get_no_ack += other.get_no_ack
+        self.get_empty += other.get_empty
+        self.redeliver += other.redeliver
+        self.ack += other.ack
 
     def stats(self) -> dict[str, int]:
         """Return the counts under their names in `message_stats`.
