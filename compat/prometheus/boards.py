@@ -7,10 +7,12 @@ the labels `rabbitmq_cluster` and `rabbitmq_node`. Sources:
   follows it, and panels that read other metrics in deps/rabbitmq_prometheus/docker/grafana/dashboards of
   rabbitmq/rabbitmq-server at 6ab75c72 and 008e4584 (2021).
 - RabbitMQ-Quorum-Queues-Raft (11340) and RabbitMQ-Stream (14798) in the same folder at 1e5708b0 and 0a054bf5.
+- RabbitMQ-Queue in observability/grafana/dashboards of rabbitmq/cluster-operator at 24465753.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 # The labels that every panel takes from `rabbitmq_identity_info`.
@@ -18,6 +20,9 @@ JOINED: Final = ("rabbitmq_cluster", "rabbitmq_node")
 IDENTITY: Final = "rabbitmq_identity_info"
 # The labels of other metrics that a panel shows.
 SHOWN: Final = {"rabbitmq_build_info": ("rabbitmq_version", "erlang_version")}
+
+# How the names of counters end, of which panels show the rate.
+RISING: Final = ("_total", "_sum", "_count", "_bucket")
 
 GLOBAL: Final = "rabbitmq_global_messages"
 
@@ -99,11 +104,18 @@ STREAM: Final = {
     "Errors since boot": "rabbitmq_global_stream_error_access_refused_total{protocol=stream}",
 }
 
+QUEUE: Final = {
+    "Queue messages and consumers": (
+        "rabbitmq_detailed_queue_messages{queue=q} rabbitmq_detailed_queue_consumers{queue=q}"
+    ),
+}
+
 BOARDS: Final = {
     "RabbitMQ-Overview": OVERVIEW,
     "RabbitMQ-Overview of 2021": OVERVIEW_OF_2021,
     "RabbitMQ-Quorum-Queues-Raft": RAFT,
     "RabbitMQ-Stream": STREAM,
+    "RabbitMQ-Queue": QUEUE,
 }
 # Panels that stay empty, with the reason; all of a board without a title.
 WITHOUT_DATA: Final = {
@@ -112,3 +124,25 @@ WITHOUT_DATA: Final = {
     ("RabbitMQ-Quorum-Queues-Raft", ""): "a single node has no Raft log",
     ("RabbitMQ-Stream", ""): "it shows clients of the stream protocol, which the broker does not speak",
 }
+
+
+def query(metric: str, cluster: str, endpoint: str) -> str:
+    """Return the query of a panel for one of its metrics.
+
+    The board's variables choose the cluster, and the form of metrics that other labels call the endpoint.
+    """
+    name, _, rest = metric.partition("{")
+    labels = ",".join(f'{label}="{value}"' for label, value in re.findall(r"(\w+)=([^,}]+)", rest))
+    value = f"{name}{{{labels}}}"
+    if name.endswith(RISING):
+        value = f"rate({value}[60s])"
+    joined = f"group_left({', '.join(JOINED)}) {IDENTITY}"
+    chosen = f'{{rabbitmq_cluster="{cluster}", rabbitmq_endpoint="{endpoint}"}}'
+    return f"sum({value} * on(instance, job) {joined}{chosen}) by(rabbitmq_node)"
+
+
+def nodes_query() -> str:
+    """Return the query of the table of nodes, which shows labels of two metrics."""
+    [(built, versions)] = SHOWN.items()
+    node = f"group_left({', '.join(versions)}) {built} * on(instance, job) group_left({', '.join(JOINED)}) {IDENTITY}"
+    return f"rabbitmq_erlang_uptime_seconds * on(instance, job) {node}"

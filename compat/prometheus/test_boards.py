@@ -12,22 +12,27 @@ from prometheus_client.samples import Sample
 
 from compat.brokers import AmqpBroker
 from compat.prometheus.boards import BOARDS, IDENTITY, JOINED, SHOWN, WITHOUT_DATA
-from compat.prometheus.metrics import use
+from compat.prometheus.metrics import FORMS, use
 
 PANELS = [(board, title) for board, panels in BOARDS.items() for title in panels]
 
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Sample]]:
-    """Return the samples of /metrics after some traffic."""
+    """Return the samples of /metrics after some traffic, and those of each queue."""
     broker = AmqpBroker(tmp_path_factory.mktemp("amqp-broker"), profile="4.3")
     broker.declares_durable = True
     with broker.running():
         connection = use(broker)
-        with urllib.request.urlopen(f"http://127.0.0.1:{broker.prometheus_port}/metrics", timeout=20) as response:
-            families = list(text_string_to_metric_families(response.read().decode()))
-        yield [sample for family in families for sample in family.samples]
+        by_queue = [sample for sample in scraped(broker, FORMS["detailed"]) if "_detailed_" in sample.name]
+        yield [*scraped(broker, FORMS["all together"]), *by_queue]
         connection.close()
+
+
+def scraped(broker: AmqpBroker, path: str) -> list[Sample]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{broker.prometheus_port}{path}", timeout=20) as response:
+        families = list(text_string_to_metric_families(response.read().decode()))
+    return [sample for family in families for sample in family.samples]
 
 
 def selected(samples: list[Sample], selector: str) -> list[Sample]:
