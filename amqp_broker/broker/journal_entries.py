@@ -92,6 +92,7 @@ def of_exchange(exchange: Exchange) -> JournalEntry:
 def of_queue(queue: Queue) -> JournalEntry:
     value = {
         "auto_delete": queue.is_auto_delete,
+        "creator": queue.creator,
         "arguments": fields.encode_table(queue.arguments),
         "range": queue.range_id,
     }

@@ -274,9 +274,12 @@ class VHost:
         check_deprecated(declaration, profile)
         check_shape(declaration, profile, resource)
 
-    def add_queue(self, declaration: QueueDeclaration, range_id: int | None = None) -> Queue:
-        """Add a new queue to the vhost; `range_id` is the journal's range of messages for a restored queue."""
+    def add_queue(
+        self, declaration: QueueDeclaration, range_id: int | None = None, creator: str | None = None
+    ) -> Queue:
+        """Add a new queue to the vhost; a restored one has its creator and `range_id`, its range of the journal."""
         queue = self.queues[declaration.name] = queue_class(declaration.arguments)(self, declaration)
+        queue.creator = self.broker.events.actor if creator is None else creator
         journal = self.broker.journal
         if queue.is_durable and journal.is_durable:
             queue.keep(range_id)

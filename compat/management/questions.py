@@ -185,6 +185,10 @@ STEPS = (
     options(Q + "q1"),
     options(B + "x1/q/q1"),
     options("cluster-name"),
+    get("connections/nope/sessions"),
+    put("topic-permissions/%2F/guest/amq.direct", {"exchange": "amq.topic", "write": ".*", "read": "a.*"}),
+    get("topic-permissions/%2F/guest/amq.topic"),
+    delete("topic-permissions/%2F/guest/amq.topic"),
 )
 
 # Resources that do not have this method.

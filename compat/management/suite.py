@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from compat.brokers import AmqpBroker
 from compat.management.http_asking import Api
 from compat.management.playing import play
+from compat.management.routes import of_amqp_broker, of_rabbitmq
 from compat.oracle.comparing import fields
 from compat.oracle.suite import Answers, Suite
 from compat.oracles.rabbitmq import RabbitMQ
@@ -20,12 +21,14 @@ PLUGINS = (
     "rabbitmq_random_exchange",
     "rabbitmq_recent_history_exchange",
 )
+ROUTES = "routes/methods by path"
 SETTINGS = ("collect_statistics_interval = 500", "management.rates_mode = detailed")
 
 
 @contextmanager
 def _answers(broker: RabbitMQ) -> Iterator[Answers]:
-    yield play(Api(broker), lambda api: wait_until(lambda: has_caught_up(api), 60))
+    answers = play(Api(broker), lambda api: wait_until(lambda: has_caught_up(api), 60))
+    yield {**answers, ROUTES: of_rabbitmq(broker)}
 
 
 def has_caught_up(api: Api) -> bool:
@@ -51,7 +54,7 @@ def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
     # RabbitMQ runs without this plugin.
     broker.options += ("--no-prometheus",)
     with broker.running():
-        yield play(Api(broker))
+        yield {**play(Api(broker)), ROUTES: of_amqp_broker()}
 
 
 MANAGEMENT = Suite("management", _answers, _own_answers, fields, plugins=PLUGINS, settings=SETTINGS, has_areas=True)

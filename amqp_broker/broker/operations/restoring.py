@@ -85,7 +85,8 @@ def _restore_queue(broker: Broker, key: DefinitionKey, value: dict[str, Any]) ->
     declaration = QueueDeclaration(
         name, _table(value["arguments"]), is_durable=True, is_auto_delete=value["auto_delete"]
     )
-    broker.vhosts[vhost].add_queue(declaration, value["range"])
+    # Entries of older versions have no creator.
+    broker.vhosts[vhost].add_queue(declaration, value["range"], value.get("creator", ""))
 
 
 def _restore_binding(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:

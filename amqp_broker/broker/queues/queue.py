@@ -62,6 +62,8 @@ class Queue(ABC):
         self.is_durable = declaration.is_durable
         self.is_auto_delete = declaration.is_auto_delete
         self.owner = declaration.owner
+        # The name of the user who declared it; "" for one that an older version has kept.
+        self.creator = ""
         self.incoming: dict[Binding, None] = {}
         self.is_deleted = False
         self.unacked_count = 0

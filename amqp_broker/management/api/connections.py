@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from amqp_broker.management.api.channels import channel_row, is_there
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics
 from amqp_broker.management.documents.values import json_of
-from amqp_broker.management.http.answers import NO_CONTENT, not_found
+from amqp_broker.management.http.answers import NO_CONTENT, bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
@@ -161,6 +161,13 @@ def channels(request: Request) -> Any:
         return channel_row(channel, broker, statistics)
 
     return listed(request, channels, view, is_there=is_there)
+
+
+@endpoints.on("GET /api/connections/{name}/sessions", tag=MANAGEMENT)
+def sessions(request: Request) -> Any:
+    """Refuse (400): only AMQP 1.0, which is not spoken, has sessions."""
+    _connection(request)
+    raise bad_request("connection does not use AMQP 1.0")
 
 
 def _of_user(request: Request) -> list[Connection]:

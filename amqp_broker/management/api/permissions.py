@@ -171,17 +171,18 @@ def _topic_permissions_there(user: User, vhost: VHost) -> list[Row]:
     tag=ADMINISTRATOR,
 )
 def topic_permission(request: Request) -> Any:
-    """Return the topic permissions of a user in a vhost, at one exchange or at all."""
-    found = _topic_permissions_there(*_user_and_vhost(request))
-    exchange = request.path.get("exchange")
-    if exchange is None:
-        return listed_rows(request, found)
-    return next((row for row in found if row["exchange"] == exchange), found)
+    """Return the topic permissions of a user in a vhost, at all exchanges, whichever the path names."""
+    return listed_rows(request, _topic_permissions_there(*_user_and_vhost(request)))
 
 
-@endpoints.on("PUT /api/topic-permissions/{vhost}/{user}", tag=ADMINISTRATOR, body=NewTopicPermission)
+@endpoints.on(
+    "PUT /api/topic-permissions/{vhost}/{user}",
+    "PUT /api/topic-permissions/{vhost}/{user}/{exchange}",
+    tag=ADMINISTRATOR,
+    body=NewTopicPermission,
+)
 def put_topic_permission(request: Request) -> Answer:
-    """Set the topic permission of a user at an exchange."""
+    """Set the topic permission of a user at the exchange that the body names."""
     given = request.read(NewTopicPermission)
     user, vhost = _user_and_vhost_to_change(request)
     if given.exchange not in vhost.exchanges and request.broker.profile.release >= (4, 3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -272,7 +273,20 @@ def _add_classic_columns(row: dict[str, Any], queue: Queue, ready_size: Sizes, u
 @endpoints.on("GET /api/queues", "GET /api/queues/{vhost}", tag=MANAGEMENT, query=ListQuery)
 def all_queues(request: Request) -> Steps[Any]:
     """List queues and streams, of one vhost or of all."""
-    queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
+    return _listed(request, (queue for vhost in request.vhosts for queue in vhost.queues.values()))
+
+
+@endpoints.on("GET /api/users/{user}/queues", tag=MANAGEMENT, query=ListQuery)
+def queues_of_user(request: Request) -> Steps[Any]:
+    """List the queues and streams that a user has declared."""
+    name = request.path["user"]
+    return _listed(
+        request, (queue for vhost in request.vhosts for queue in vhost.queues.values() if queue.creator == name)
+    )
+
+
+def _listed(request: Request, queues: Iterable[Queue]) -> Steps[Any]:
+    """Return the rows of queues with the statistics that the request asks for."""
     brief, totals = partial(unchanging_row, node=request.broker.node), partial(totals_row, node=request.broker.node)
     if not request.wants_stats:
         with_totals = request.query.get("enable_queue_totals") == "true"

@@ -183,6 +183,12 @@ def start(request: Request) -> Answer:
     return NO_CONTENT
 
 
+@endpoints.on("GET /api/vhosts/{vhost}/deletion/protection", tag=ADMINISTRATOR)
+def protection(request: Request) -> dict[str, bool]:
+    """Return whether a vhost is protected from deletion; RabbitMQ 4.3 fails here."""
+    return {"protected_from_deletion": request.vhost.metadata.is_protected_from_deletion}
+
+
 @endpoints.on("POST /api/vhosts/{vhost}/deletion/protection", tag=ADMINISTRATOR)
 def protect(request: Request) -> Answer:
     """Protect a vhost from deletion."""

@@ -144,6 +144,12 @@ def test_an_exchange_is_restored_with_its_creator(broker: Broker) -> None:
     assert restarted(broker).vhosts["/"].exchanges["x"].creator == "anna"
 
 
+def test_a_queue_is_restored_with_its_creator(broker: Broker) -> None:
+    broker.events.actor = "anna"
+    new_queue(broker.vhosts["/"], "q", is_durable=True)
+    assert restarted(broker).vhosts["/"].queues["q"].creator == "anna"
+
+
 def test_global_parameters_and_the_cluster_id_are_restored(broker: Broker) -> None:
     broker.global_parameters.set("cluster_name", "é")
     broker.global_parameters.set("list", [1, {"a": None}])

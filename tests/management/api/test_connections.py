@@ -90,3 +90,12 @@ def test_users_may_close_their_own_connections() -> None:
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_missing_connection_is_not_found(method: str) -> None:
     assert Desk().ask(method, "/api/connections/nope") == (404, "Not Found")
+
+
+def test_a_connection_has_no_sessions_of_amqp_1_0() -> None:
+    desk = Desk()
+    desk.lab.connect()
+    [row] = desk.get("/api/connections")[1]
+    path = f"/api/connections/{quote(row['name'], safe='')}/sessions"
+    assert desk.get(path) == (400, "connection does not use AMQP 1.0")
+    assert desk.get("/api/connections/nope/sessions") == (404, "Not Found")

@@ -60,7 +60,10 @@ def test_topic_permissions_are_set_listed_and_cleared(desk: Desk) -> None:
         "/api/vhosts/v/topic-permissions",
     ):
         assert desk.get(listing) == (200, [one, other])
-    assert desk.get(f"{path}/other") == (200, other)
+    assert desk.get(f"{path}/other") == desk.get(f"{path}/nope") == (200, [one, other])
+    # The body names the exchange.
+    assert desk.ask("PUT", f"{path}/ignored", {"exchange": "other", "write": "", "read": ""})[0] == 204
+    assert desk.get(path) == (200, [one, other])
     assert desk.ask("DELETE", f"{path}/other")[0] == 204
     assert desk.get(path) == (200, [one])
     assert desk.ask("DELETE", path)[0] == 204

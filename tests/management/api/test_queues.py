@@ -229,3 +229,14 @@ def test_messages_of_a_quorum_queue_are_counted_by_priority(compat: str, columns
     assert row["messages"] == 3
     known = ("messages_ready_high", "messages_ready_normal", "messages_by_priority", "messages_active_priorities")
     assert {name: row[name] for name in known if name in row} == columns
+
+
+def test_the_queues_of_a_user_are_those_that_the_user_has_declared() -> None:
+    desk = desk_with("q")
+    peer = desk.lab.connect()
+    peer.declare("guests", durable=True)
+    peer.declare("own", exclusive=True)
+    path = "/api/users/guest/queues"
+    assert [(row["name"], row["exclusive"]) for row in desk.get(path)[1]] == [("guests", False), ("own", True)]
+    assert desk.get(path, sort="name", sort_reverse="true")[1][0]["name"] == "own"
+    assert desk.get("/api/users/nobody/queues") == (200, [])

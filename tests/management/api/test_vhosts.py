@@ -63,6 +63,7 @@ def test_a_protected_vhost_is_not_deleted(desk: Desk) -> None:
     desk.ask("PUT", "/api/vhosts/v")
     assert desk.ask("POST", "/api/vhosts/v/deletion/protection")[0] == 204
     assert desk.get("/api/vhosts/v")[1]["protected_from_deletion"] is True
+    assert desk.get("/api/vhosts/v/deletion/protection") == (200, {"protected_from_deletion": True})
     status, reason = desk.ask("DELETE", "/api/vhosts/v")
     assert (status, "protected from deletion" in reason) == (412, True)
     assert desk.ask("DELETE", "/api/vhosts/v/deletion/protection")[0] == 204
