@@ -1,11 +1,7 @@
-"""The HTTP listeners of a server: the HTTP API with its page, metrics, and the control socket.
-
-aiohttp is imported here, after the AMQP port is open: its import takes longer than the rest of the start.
-"""
+"""The HTTP listeners of a server: the HTTP API with its page, metrics, and the control socket."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -14,21 +10,22 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.control import control_folder, control_socket, is_exposed
+from amqp_broker.management import totals
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
 from amqp_broker.server import log_output, memory, tls
 from amqp_broker.server.alarms import FREE_SPACE
+from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from amqp_broker.management.application import Management
     from amqp_broker.server.server import Server
 
@@ -37,7 +34,6 @@ logger = logging.getLogger("amqp_broker.server")
 MANAGEMENT_PORT: Final = 15672
 MANAGEMENT_TLS_PORT: Final = 15671
 PROMETHEUS_PORT: Final = 15692
-SHUTDOWN_GRACE_S: Final = 0.1
 # Age of a control socket that no process answers.
 SWEPT_AFTER_S: Final = 60
 NO_CONTROL: Final = (
@@ -177,21 +173,6 @@ class ServerNode(Node):
         self.server.pauses.begin("running")
 
 
-def quiet_logger() -> logging.Logger:
-    """Return the logger for aiohttp's connections, which drops the errors of invalid requests."""
-    from aiohttp.http_exceptions import HttpProcessingError
-    from aiohttp.web import RequestPayloadError
-
-    def is_ours(record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, (HttpProcessingError, RequestPayloadError))
-
-    quiet = logging.Logger("amqp_broker.http")
-    quiet.parent = logger
-    quiet.addFilter(is_ours)
-    return quiet
-
-
 def _sweep(folder: Path, before_s: float) -> None:
     """Remove the sockets that killed brokers have left. A socket made after `before_s` may be about to listen."""
     for path in folder.glob("*.sock"):
@@ -219,67 +200,69 @@ class Listeners:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.management: Management | None = None
         # Context in which aiohttp is imported; `amqp-broker serve` replaces it.
         self.importing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
         # Listeners for clients; `_control` is that of the command line.
-        self._runners: list[web.AppRunner] = []
-        self._listening: list[asyncio.AbstractServer] = []
-        self._control: tuple[web.AppRunner, asyncio.AbstractServer] | None = None
+        self._listeners: list[HttpListener] = []
+        self._control: HttpListener | None = None
         self._socket_path: Path | None = None
 
-    async def start(self) -> None:
+    @cached_property
+    def management(self) -> Management:
+        """The application of the HTTP API, which all its listeners share."""
+        from amqp_broker.management.application import Management
+
+        return Management(self.server.broker, self.server.node)
+
+    def _metrics(self) -> Management:
+        from amqp_broker.management.application import Management
+        from amqp_broker.management.metrics import exposition
+
+        endpoints = exposition.endpoints(self.server.settings.prometheus_per_object)
+        return Management(self.server.broker, self.server.node, endpoints)
+
+    def _local(self) -> Management:
+        from amqp_broker.management.application import Management
+
+        return Management(self.server.broker, self.server.node, is_local=True)
+
+    def start(self) -> None:
         """Open all listeners. Raise CannotListen, TlsError or SettingsError."""
         settings = self.server.settings
         if not settings.management and not settings.prometheus and not settings.control:
             return
-        with self.importing():
-            import aiohttp.web  # noqa: F401
         self.server.node.rates.start()
-        await self.open()
+        self.open()
         if settings.control and hasattr(socket, "AF_UNIX"):
-            from amqp_broker.management.application import Management
-
             try:
                 listener = self._open_control_socket()
             except OSError as error:
                 # Clients do not need the control socket, so the broker starts without it.
                 logger.warning(NO_CONTROL, control_folder(os.environ), error.strerror or error)
                 return
-            local = Management(self.server.broker, self.server.node, is_local=True)
-            await self._serve(local, [listener])
-            self._control = self._runners.pop(), self._listening.pop()
+            self._control = HttpListener([listener], self._local, importing=self.importing)
 
-    async def open(self) -> None:
+    def open(self) -> None:
         """Open the listeners for clients, on their previous ports after a pause. Raise CannotListen or TlsError."""
         settings = self.server.settings
-        if not settings.management and not settings.prometheus:
-            return
-        from amqp_broker.management.api import overview
-        from amqp_broker.management.application import Management
-        from amqp_broker.management.metrics import exposition
-
-        broker, node = self.server.broker, self.server.node
         if settings.management:
-            self.management = management = Management(broker, node)
-            overview.begin_history(broker, node.rates)
-            host = settings.management_host or settings.host
-            await self._open("management", "http", management, host, MANAGEMENT_PORT, settings.management_port)
+            totals.begin_history(self.server.broker, self.server.node.rates)
+            host, make = settings.management_host or settings.host, lambda: self.management
+            self._open("management", "http", make, host, MANAGEMENT_PORT, settings.management_port)
             secure = tls.management_context(settings, self.server.secure)
             if secure is not None:
                 ports = (MANAGEMENT_TLS_PORT, settings.management_tls_port)
-                await self._open("management-tls", "https", management, host, *ports, secure)
+                self._open("management-tls", "https", make, host, *ports, secure)
         if settings.prometheus:
             host = settings.prometheus_host or settings.host
             ports = (PROMETHEUS_PORT, settings.prometheus_port)
-            own = Management(broker, node, exposition.endpoints(settings.prometheus_per_object))
-            await self._open("prometheus", "http/prometheus", own, host, *ports)
+            self._open("prometheus", "http/prometheus", self._metrics, host, *ports)
 
-    async def _open(
+    def _open(
         self,
         name: str,
         protocol: str,
-        management: Management,
+        make: Callable[[], Management],
         host: str,
         default_port: int,
         given_port: int | None,
@@ -288,7 +271,7 @@ class Listeners:
         """Open a listener; `name` is its key in the ports file, `protocol` its name in RabbitMQ."""
         server = self.server
         sockets = listen(host, server.ports.get(name) or server.settings.port_of(default_port, given_port))
-        await self._serve(management, sockets, context)
+        self._listeners.append(HttpListener(sockets, make, context, self.importing))
         address, port = sockets[0].getsockname()[:2]
         server.ports[name] = port
         server.node.listen(protocol, address, port)
@@ -321,21 +304,6 @@ class Listeners:
         self._socket_path = path
         return listener
 
-    async def _serve(
-        self, management: Management, sockets: list[socket.socket], context: ssl.SSLContext | None = None
-    ) -> None:
-        from aiohttp import web
-
-        runner = web.AppRunner(management.application(), handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
-        await runner.setup()
-        self._runners.append(runner)
-        server, loop = runner.server, asyncio.get_running_loop()
-        assert server is not None, "setup makes it"
-        # A traceback for each invalid request would fill the log.
-        make_protocol = management.connections(server, quiet_logger())
-        for listener in sockets:
-            self._listening.append(await loop.create_server(make_protocol, sock=listener, ssl=context))
-
     async def stop(self) -> None:
         if self._socket_path is not None:
             with contextlib.suppress(OSError):
@@ -343,13 +311,9 @@ class Listeners:
         self.server.node.rates.stop()
         await self.close()
         if self._control is not None:
-            runner, listening = self._control
-            listening.close()
-            await runner.cleanup()
+            await self._control.close()
 
     async def close(self) -> None:
         """Close the listeners for clients."""
-        while self._listening:
-            self._listening.pop().close()
-        while self._runners:
-            await self._runners.pop().cleanup()
+        while self._listeners:
+            await self._listeners.pop().close()

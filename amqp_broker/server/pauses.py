@@ -56,7 +56,7 @@ class Pauses:
         was, node.state = node.state, "starting"
         try:
             await server.listen()
-            await server.http.open()
+            server.http.open()
         except Exception as error:
             # Another program may have taken a port.
             await self._close()

@@ -176,7 +176,7 @@ class Server:
             *(total >> 20, total),
         )
         try:
-            await self.http.start()
+            self.http.start()
         except BaseException:
             await self.stop()
             raise

@@ -155,15 +155,13 @@ class EmbeddedBroker:
     def _serve_management(self) -> None:
         if not self.has_management or self._is_in_loop:
             raise RuntimeError("the HTTP API is not served: the setting management says so")
-        # The import takes a while, during which the thread of the broker must serve clients.
-        import amqp_broker.management.application  # noqa: F401
 
         async def serve(server: Server) -> None:
             if "management" not in server.ports:
                 given = self.settings.management_port
                 server.settings = replace(server.settings, management=True, management_port=given or 0)
                 server.node.rates.start()
-                await server.http.open()
+                server.http.open()
 
         self._host.run(serve(self.server))
 

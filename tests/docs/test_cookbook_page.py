@@ -40,6 +40,8 @@ def test_each_recipe_states_its_purpose_in_bold() -> None:
     assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(texts_of(PAGE, "python")) + len(texts_of(PAGE, "go"))
 
 
+# With an empty cache, Go compiles its standard library first.
+@pytest.mark.timeout(10 * TIMEOUT_S)
 @pytest.mark.skipif(GO is None, reason="Go is not installed")
 def test_the_recipe_in_go_passes(tmp_path: Path) -> None:
     assert GO is not None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import ssl
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.exchanges.types import exchange_types
@@ -15,12 +14,12 @@ from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
+from amqp_broker.management.totals import all_message_stats, all_queue_totals, message_stats, queue_totals
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.management.node import Listener
-    from amqp_broker.management.rates import Rates
 
 endpoints = Endpoints()
 
@@ -81,42 +80,6 @@ def contexts(request: Request) -> list[dict[str, Any]]:
         for listener in request.node.listeners()
         if listener.protocol in ("http", "https")
     ]
-
-
-def queue_totals(vhosts: Iterable[VHost]) -> Steps[dict[str, int]]:
-    """Return the numbers of messages in the queues of some vhosts, in steps."""
-    total = ready = unacked = 0
-    for vhost in list(vhosts):
-        for queue in list(vhost.queues.values()):
-            if not queue.is_deleted:
-                total += queue.message_count
-                ready += queue.ready_count
-                unacked += queue.unacked_count
-            yield
-    return {"messages": total, "messages_ready": ready, "messages_unacknowledged": unacked}
-
-
-def all_queue_totals(broker: Broker) -> Steps[dict[str, int]]:
-    return queue_totals(broker.vhosts.values())
-
-
-def all_message_stats(broker: Broker) -> dict[str, int]:
-    return broker.counters.message_stats()
-
-
-def begin_history(broker: Broker, rates: Rates) -> None:
-    """Sample the counters of the overview's charts from now on, even if no page is open."""
-    broker.collect_counts()
-    rates.keep(broker, "lengths", all_queue_totals)
-    rates.keep(broker, "message_stats", all_message_stats)
-
-
-def message_stats(vhosts: Iterable[VHost]) -> Mapping[str, int]:
-    """Return the sum of the counters of some vhosts."""
-    totals: Counter[str] = Counter()
-    for vhost in vhosts:
-        totals.update(vhost.counts.message_stats())
-    return totals
 
 
 @endpoints.on("GET /api/overview", tag=MANAGEMENT)

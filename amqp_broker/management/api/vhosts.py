@@ -15,7 +15,6 @@ from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.management.api.overview import queue_totals
 from amqp_broker.management.api.statistics import Statistics
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag
@@ -23,6 +22,7 @@ from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import OptionalFlag, Reader, read_by, tags, text
+from amqp_broker.management.totals import queue_totals
 
 endpoints = Endpoints()
 
