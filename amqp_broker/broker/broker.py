@@ -165,7 +165,7 @@ class Broker:
             vhost = VHost(self, name)
             if metadata is not None:
                 metadata.check()
-                vhost.metadata = metadata
+                vhost.metadata = vhost.noted(metadata)
             self.vhosts[name] = vhost
             self.event_logs.on_vhost_created(vhost)
             if name == self.settings.default_vhost:

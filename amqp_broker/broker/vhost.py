@@ -6,6 +6,7 @@ Errors have RabbitMQ's texts. Permissions are not checked here: callers check th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
@@ -120,9 +121,21 @@ class VHost:
 
     # Metadata
 
+    @property
+    def default_queue_type(self) -> str:
+        """The type of queues that are declared without one: the vhost's default, or the node's."""
+        return self.metadata.default_queue_type or self.broker.settings.default_queue_type
+
+    def noted(self, metadata: Metadata) -> Metadata:
+        """Return metadata with the default queue type of the node if they have none and the version notes it."""
+        if metadata.default_queue_type is None and self.broker.profile.notes_queue_type:
+            return replace(metadata, default_queue_type=self.broker.settings.default_queue_type)
+        return metadata
+
     def set_metadata(self, metadata: Metadata) -> None:
         """Replace the metadata; existing queues keep their types. Raises InvalidParameter."""
         metadata.check()
+        metadata = self.noted(metadata)
         if metadata == self.metadata:
             return
         self.metadata = metadata
@@ -259,8 +272,8 @@ class VHost:
 
     def with_type(self, declaration: QueueDeclaration) -> QueueDeclaration:
         """Return a declaration without a type with the default type of the vhost or the node."""
-        default_type = self.metadata.default_queue_type or self.broker.settings.default_queue_type
-        return with_default_type(declaration, default_type, adds_classic=self.broker.profile.adds_queue_type)
+        adds_classic = self.broker.profile.adds_queue_type
+        return with_default_type(declaration, self.default_queue_type, adds_classic=adds_classic)
 
     def _check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Raise the errors of `declare_queue` for a queue that cannot be created, in RabbitMQ's order."""

@@ -59,6 +59,8 @@ class Profile:
     has_transient_queues: bool = True
     # The type is among the arguments of each queue, and the arguments of one declared without a type are sorted.
     adds_queue_type: bool = True
+    # A vhost without a default queue type takes that of the node when it is created or changed, and keeps it.
+    notes_queue_type: bool = True
     # An empty x-queue-type stands for none.
     takes_empty_type: bool = False
     # Declaring a stream again compares x-max-age in milliseconds.
@@ -118,12 +120,13 @@ PROFILES: Final = {
         returns_late_replies=True,
         has_local_random=False,
         adds_queue_type=False,
+        notes_queue_type=False,
         quorum_takes_failures=False,
         keeps_copies=False,
         normalizes_properties=False,
         streams_name_delivery_mode=False,
     ),
-    "4.0": Profile(version="4.0.5", reply_tags_count=False, returns_late_replies=True),
+    "4.0": Profile(version="4.0.5", notes_queue_type=False, reply_tags_count=False, returns_late_replies=True),
     "4.2": Profile(version="4.2.1"),
     "4.3": Profile(
         version="4.3.6",

@@ -52,10 +52,11 @@ def metadata(call: Call) -> dict[str, Any]:
 
 
 def update(call: Call, changed: dict[str, Any]) -> None:
-    """Change some metadata of an existing vhost."""
+    """Change some metadata of an existing vhost; the others stay."""
     target = call.fill("/api/vhosts/{0}", is_path=True)
-    call.get(target)
-    call.request("PUT", target, changed)
+    there = call.get(target)
+    kept = {name: there[name] for name in ("description", "tags", "default_queue_type") if name in there}
+    call.request("PUT", target, kept | changed)
 
 
 def protection(name: str, is_protected: bool, about: str, says: str) -> Command:

@@ -74,7 +74,7 @@ def changed_vhost(request: Request) -> VHost:
 def basic_row(vhost: VHost) -> Steps[dict[str, Any]]:
     """Return the row of a vhost without statistics, in steps."""
     metadata = vhost.metadata
-    queue_type = metadata.default_queue_type or "classic"
+    queue_type = vhost.default_queue_type
     row: dict[str, Any] = {
         "name": vhost.name,
         "description": metadata.description,
@@ -129,8 +129,9 @@ def put(request: Request) -> Answer:
     vhost = broker.vhosts.get(name)
     before = vhost.metadata if vhost is not None else Metadata()
     if request.broker.profile.release >= (4, 0):
-        # Fields that the body lacks are as in a new vhost.
-        before = Metadata(is_protected_from_deletion=before.is_protected_from_deletion)
+        # Fields that the body lacks are as in a new vhost; only later versions reset the default type of queues.
+        kept_type = None if broker.profile.notes_queue_type else before.default_queue_type
+        before = Metadata("", (), kept_type, before.is_protected_from_deletion)
         if given.default_queue_type not in (UNSET, None, *QUEUE_TYPES):
             raise bad_request(f"{given.default_queue_type} is not a valid queue type")
     metadata = _metadata(given, before)

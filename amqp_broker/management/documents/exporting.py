@@ -97,12 +97,12 @@ def _vhost(vhost: VHost) -> dict[str, Any]:
 
 
 def metadata_of(vhost: VHost) -> dict[str, Any]:
-    """Return the metadata of a vhost; the default queue type is `classic` if none is set."""
+    """Return the metadata of a vhost; the default queue type is the node's if none is set."""
     metadata = vhost.metadata
     row = {
         "description": metadata.description,
         "tags": list(metadata.tags),
-        "default_queue_type": metadata.default_queue_type or "classic",
+        "default_queue_type": vhost.default_queue_type,
     }
     return {**row, "protected_from_deletion": True} if metadata.is_protected_from_deletion else row
 

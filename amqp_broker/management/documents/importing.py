@@ -106,7 +106,7 @@ class Import:
         self._actions: list[tuple[str, Action]] = []
         # State after the import: users, and vhosts with their default queue types and limits of queues.
         self._users = set(broker.users)
-        self._types = {name: vhost.metadata.default_queue_type for name, vhost in broker.vhosts.items()}
+        self._types = {name: vhost.default_queue_type for name, vhost in broker.vhosts.items()}
         self._queue_limits = {name: vhost.limits[MAX_QUEUES] for name, vhost in broker.vhosts.items()}
         self._new_queues: dict[str, set[str]] = {}
         self._new_exchanges: dict[str, set[str]] = {}
@@ -224,24 +224,30 @@ class Import:
 
     def _read_vhost(self, entry: Entry) -> None:
         name = entry.text("name")
-        there = self.broker.vhosts.get(name)
-        noted = there.metadata if there is not None else Metadata()
-        inner = Entry(entry.title, {**entry.object("metadata"), **entry.values})
-        values = inner.values
-        default_type = noted.default_queue_type
-        if "default_queue_type" in values:
-            given = values["default_queue_type"]
-            default_type = None if given in NO_QUEUE_TYPE else _short_type(inner.text("default_queue_type"))
-        metadata = Metadata(
-            inner.text("description") if values.get("description") is not None else noted.description,
-            tuple(inner.tags()) if "tags" in values else noted.tags,
-            default_type,
-            inner.flag("protected_from_deletion", noted.is_protected_from_deletion),
-        )
+        metadata = self._metadata(entry, name)
         metadata.check()
-        tracing = inner.flag("tracing", False) if "tracing" in values else None
-        self._types[name] = default_type
+        tracing = entry.flag("tracing", False) if "tracing" in entry.values else None
+        self._types[name] = metadata.default_queue_type or self.broker.settings.default_queue_type
         self._do(entry, partial(self._put_vhost, name, metadata, tracing))
+
+    def _metadata(self, entry: Entry, name: str) -> Metadata:
+        noted = self.broker.vhosts[name].metadata if name in self.broker.vhosts else Metadata()
+        inner = entry.object("metadata")
+        given = Entry(entry.title, {**inner, **entry.values})
+        if self.broker.profile.release >= (4, 0):
+            # Absent values are those of a new vhost, and a type beside the metadata is ignored.
+            noted = Metadata(is_protected_from_deletion=noted.is_protected_from_deletion)
+            given.values["default_queue_type"] = inner.get("default_queue_type")
+        default_type = noted.default_queue_type
+        if "default_queue_type" in given.values:
+            has_type = given.values["default_queue_type"] not in NO_QUEUE_TYPE
+            default_type = _short_type(given.text("default_queue_type")) if has_type else None
+        return Metadata(
+            given.text("description") if given.values.get("description") is not None else noted.description,
+            tuple(given.tags()) if "tags" in given.values else noted.tags,
+            default_type,
+            given.flag("protected_from_deletion", noted.is_protected_from_deletion),
+        )
 
     def _put_vhost(self, name: str, metadata: Metadata, tracing: bool | None) -> None:
         broker, is_new = self.broker, name not in self.broker.vhosts

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter, PreconditionFailed, ProtectedFromDeletion
@@ -45,6 +47,22 @@ def test_arguments_are_checked_for_the_default_type(quorum: VHost) -> None:
     assert new_queue(quorum, arguments={"x-max-priority": 3}).type == "classic"
 
 
+@pytest.mark.parametrize(
+    ("compat", "noted"),
+    [("3.13", None), ("4.0", None), ("4.2", "quorum"), ("4.3", "quorum")],
+)
+def test_a_vhost_keeps_the_default_type_that_the_node_had(compat: str, noted: str | None) -> None:
+    """Pull request 13837 of rabbitmq-server, in 4.1.1; seen in 4.0.5 and 4.3.6, also for changed vhosts."""
+    broker = new_broker(compat=compat, default_queue_type="quorum")
+    new, changed = broker.add_vhost("new", Metadata()), broker.add_vhost("changed", Metadata("", (), "stream"))
+    changed.set_metadata(Metadata("d"))
+    broker.settings = replace(broker.settings, default_queue_type="classic")
+    for vhost in (broker.vhosts["/"], new, changed):
+        assert vhost.metadata.default_queue_type == noted
+        assert vhost.default_queue_type == (noted or "classic")
+        assert new_queue(vhost, is_durable=True).type == (noted or "classic")
+
+
 def test_an_unknown_type_is_refused_and_changes_nothing() -> None:
     broker = new_broker()
     metadata = Metadata(default_queue_type="lazy")
@@ -53,7 +71,7 @@ def test_an_unknown_type_is_refused_and_changes_nothing() -> None:
     with pytest.raises(InvalidParameter):
         broker.add_vhost("v", metadata)
     assert set(broker.vhosts) == {"/"}
-    assert broker.vhosts["/"].metadata == Metadata("Default virtual host")
+    assert broker.vhosts["/"].metadata == Metadata("Default virtual host", (), "classic")
 
 
 def test_a_protected_vhost_cannot_be_deleted() -> None:

@@ -9,6 +9,16 @@ def test_a_vhost_may_have_a_description_tags_and_a_type_of_queues() -> None:
         assert api.changes()[0][1] == {"description": "d e", "tags": "a,b", "default_queue_type": "quorum"}
 
 
+def test_a_changed_vhost_keeps_its_other_metadata() -> None:
+    there = {"name": "v", "description": "d", "tags": ["a"], "default_queue_type": "quorum", "tracing": False}
+    kept = {"description": "d", "tags": ["a"], "default_queue_type": "quorum"}
+    with canned({"GET /api/vhosts/v": there, "PUT /api/vhosts/v": 204}) as api:
+        api.run("rabbitmqctl update_vhost_metadata v --description e")
+        api.run("rabbitmqctl enable_vhost_deletion_protection v")
+        bodies = [body for _, body in api.changes()]
+        assert bodies == [{**kept, "description": "e"}, {**kept, "protected_from_deletion": True}]
+
+
 def test_a_trace_is_started_and_stopped() -> None:
     with canned({"PUT /_broker/trace/v": 204, "DELETE /_broker/trace/v": 204}) as api:
         done = api.run("rabbitmqctl trace_on -p v")

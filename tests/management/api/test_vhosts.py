@@ -35,6 +35,14 @@ def test_a_change_resets_unmentioned_metadata(desk: Desk) -> None:
     assert vhost["protected_from_deletion"] is vhost["tracing"] is True
 
 
+def test_a_change_in_rabbitmq_4_0_keeps_the_type_of_queues() -> None:
+    desk = Desk(compat="4.0")
+    desk.ask("PUT", "/api/vhosts/v", {"description": "d", "default_queue_type": "quorum"})
+    desk.ask("PUT", "/api/vhosts/v", {"tags": "a"})
+    vhost = desk.get("/api/vhosts/v")[1]
+    assert (vhost["description"], vhost["tags"], vhost["default_queue_type"]) == ("", ["a"], "quorum")
+
+
 def test_a_change_in_rabbitmq_3_keeps_unmentioned_metadata() -> None:
     desk = Desk(compat="3.13")
     desk.ask("PUT", "/api/vhosts/v", {"description": "d", "tags": "a"})

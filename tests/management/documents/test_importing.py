@@ -61,7 +61,7 @@ REFUSED = [
     ),
     ("vhosts", {}, "vhost 2 has no name"),
     ("vhosts", {"name": "v", "metadata": 5}, "metadata of vhost 'v' should be an object, actually was 5"),
-    ("vhosts", {"name": "v", "default_queue_type": "x"}, "vhost 'v': unsupported queue type 'x'"),
+    ("vhosts", {"name": "v", "metadata": {"default_queue_type": "x"}}, "vhost 'v': unsupported queue type 'x'"),
     ("vhosts", {"name": "v", "tracing": 1}, "tracing of vhost 'v' should be true or false, actually was 1"),
     ("permissions", {**PERMISSION, "user": "x"}, "permission of user 'x' in vhost '/': User 'x' does not exist"),
     (
@@ -309,7 +309,18 @@ def test_an_invalid_parameter_is_named_as_by_rabbitmq_4_3(document: Any, place: 
     assert reason(new_broker(compat="4.3"), document).endswith(f"\n ({place})")
 
 
-def test_an_existing_vhost_keeps_absent_values(broker: Broker) -> None:
+def test_an_existing_vhost_keeps_its_protection_alone() -> None:
+    """Seen in RabbitMQ 4.0.5 and 4.3.6, which ignore a type beside the metadata."""
+    broker = new_broker(default_queue_type="stream")
+    vhost = broker.add_vhost("v", Metadata("d", ("a",), "quorum", True))
+    import_(broker, {"vhosts": [{"name": "v", "default_queue_type": "classic"}]})
+    assert vhost.metadata == Metadata("", (), "stream", True)
+    import_(broker, {"vhosts": [{"name": "v", "metadata": {"default_queue_type": "classic"}}]})
+    assert vhost.metadata == Metadata("", (), "classic", True)
+
+
+def test_an_existing_vhost_of_3_13_keeps_absent_values() -> None:
+    broker = new_broker(compat="3.13")
     vhost = broker.add_vhost("v", Metadata("d", ("a",), "quorum", True))
     import_(broker, {"vhosts": [{"name": "v", "tags": []}]})
     assert vhost.metadata == Metadata("d", (), "quorum", True)
