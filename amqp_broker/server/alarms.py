@@ -63,6 +63,8 @@ class Alarms:
         self.limits = limits
         self._readings = readings
         self._reasons: set[str] = set()
+        # Reasons that a command has cleared although they still hold: as in RabbitMQ, they return when they hold anew.
+        self._overruled: set[str] = set()
         self.watches_disk = True
 
     def check(self) -> bool:
@@ -92,11 +94,30 @@ class Alarms:
         self._broker.set_alarm(resource, is_low)
 
     def command(self, resource: str, is_on: bool) -> None:
-        """Set or clear an alarm by command; cleared ones return with the next check that finds a reason."""
+        """Set or clear an alarm by command.
+
+        A cleared one returns when a limit is exceeded anew, that of a full or failing store with the next check.
+        """
         for reason in [reason for reason in self._reasons if RESOURCES[reason] == resource]:
             self.set(reason, False)
+            if reason in (WATERMARK, FREE_SPACE):
+                self._overruled.add(reason)
         if is_on:
             self.set(BY_COMMAND[resource], True)
+
+    def watch_disk(self, is_on: bool) -> None:
+        """Watch the free disk space from now on, or do not: then its alarm is cleared."""
+        self.watches_disk = is_on
+        self._overruled.discard(FREE_SPACE)
+        self.set(FREE_SPACE, False)
+
+    def _holds(self, reason: str) -> bool:
+        """Return whether the last check has found this reason."""
+        return reason in self._reasons or reason in self._overruled
+
+    def _change(self, reason: str, is_on: bool) -> None:
+        self._overruled.discard(reason)
+        self.set(reason, is_on)
 
     def on_full_map(self) -> None:
         """Set the alarm of a full store: its current size becomes its limit."""
@@ -109,7 +130,7 @@ class Alarms:
         if limit is None:
             return
         used = self._readings.memory_used()
-        was_on = WATERMARK in self._reasons
+        was_on = self._holds(WATERMARK)
         if was_on or self._broker.is_paging:
             # Memory of consumed messages is free in the process, but not yet returned to the system.
             self._readings.trim()
@@ -118,7 +139,7 @@ class Alarms:
         if is_on is not was_on:
             state = "set" if is_on else "clear"
             logger.info("vm_memory_high_watermark %s. Memory used:%d allowed:%d", state, used, limit)
-            self.set(WATERMARK, is_on)
+            self._change(WATERMARK, is_on)
         self._broker.page(used > limit * PAGING_RATIO)
 
     def _check_disk(self) -> None:
@@ -126,12 +147,12 @@ class Alarms:
         if self._readings.disk_free is None or not self.watches_disk:
             return
         free = self._readings.disk_free()
-        was_on = FREE_SPACE in self._reasons
+        was_on = self._holds(FREE_SPACE)
         is_on = free < (limit / CLEARS_AT if was_on else limit)
         if is_on is not was_on:
             state = "insufficient" if is_on else "sufficient"
             logger.info("Free disk space is %s. Free bytes: %d. Limit: %d", state, free, limit)
-            self.set(FREE_SPACE, is_on)
+            self._change(FREE_SPACE, is_on)
 
     def _check_store(self) -> None:
         limit = self.limits.store_max

@@ -19,7 +19,6 @@ from amqp_broker.management import totals
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
 from amqp_broker.server import log_output, memory, tls
-from amqp_broker.server.alarms import FREE_SPACE
 from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen
 from amqp_broker.settings.readers import octets
@@ -149,8 +148,7 @@ class ServerNode(Node):
         self.server.flush()
 
     def watch_disk(self, is_on: bool) -> None:
-        self.server.alarms.watches_disk = is_on
-        self.server.alarms.set(FREE_SPACE, False)
+        self.server.alarms.watch_disk(is_on)
         self.server.check_alarms()
 
     def set_log_level(self, level: str) -> None:

@@ -32,6 +32,45 @@ def _set_alarm(lab: Lab, resource: str, is_on: bool) -> None:
     evaluate(lab.broker, f"rabbit_alarm:{expression}, rabbit_alarm:get_alarms().")
 
 
+# Memory watermarks and limits of free disk space, as rabbitmq.conf has them, and as Erlang terms.
+WATERMARKS = {"0.000000001": "0.000000001", "1B": "{absolute, 1}", "0.6": "0.6"}
+FREE_SPACES = {"1000TB": "1000000000000000", "50MB": "50000000"}
+
+
+def _set_limit(lab: Lab, resource: str, limit: str) -> None:
+    """Limit the memory, or the free disk space, as rabbitmqctl does."""
+    lab.transcript.record(f"lab> sets the {resource} limit to {limit}")
+    if isinstance(lab.broker, AmqpBroker):
+        name = {"memory": "memory-limit", "disk": "disk-free-limit"}[resource]
+        assert api_of(lab.broker).ask("PUT", f"/_broker/{name}", {"value": limit}).is_ok
+        return
+    change = (
+        f"vm_memory_monitor:set_vm_memory_high_watermark({WATERMARKS[limit]})"
+        if resource == "memory"
+        else f"rabbit_disk_monitor:set_disk_free_limit({FREE_SPACES[limit]})"
+    )
+    assert isinstance(lab.broker, RabbitMQ)
+    evaluate(lab.broker, f"{change}, rabbit_alarm:get_alarms().")
+
+
+@contextmanager
+def _limit(lab: Lab, resource: str, limit: str) -> Iterator[None]:
+    """Set a limit that is exceeded, then the former one."""
+    _set_limit(lab, resource, limit)
+    try:
+        yield
+    finally:
+        _set_limit(lab, resource, "0.6" if resource == "memory" else "50MB")
+
+
+def _shows_alarms(lab: Lab) -> None:
+    """Record the answer of the health check."""
+    assert isinstance(lab.broker, (AmqpBroker, RabbitMQ))
+    answer = api_of(lab.broker).ask("GET", "/api/health/checks/alarms")
+    alarms = sorted(alarm["resource"] for alarm in answer.value.get("alarms", ()))
+    lab.transcript.record(f"lab> sees {answer.status}: {answer.value['status']}, {alarms}")
+
+
 @contextmanager
 def _alarm(lab: Lab, *resources: str) -> Iterator[None]:
     """Set alarms, and clear them whatever happens: all scenarios share the broker."""
@@ -247,5 +286,71 @@ def a_blocked_connection_closes_after_the_alarm(lab: Lab) -> None:
     _unblocked(channel)
     channel.connection.expect(commands.Connection.CloseOk)
     other = lab.channel()
+    other.sync(q)
+    other.drain(q)
+
+
+@configured_scenario
+def a_low_watermark_blocks_until_the_former_one_is_set(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    _shows_alarms(lab)
+    with _limit(lab, "memory", "0.000000001"):
+        _shows_alarms(lab)
+        _publish_is_blocked(channel, q)
+    _publish_has_arrived(channel, q)
+    _shows_alarms(lab)
+
+
+@configured_scenario
+def a_watermark_of_one_octet_blocks(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _limit(lab, "memory", "1B"):
+        _publish_is_blocked(channel, q)
+    _publish_has_arrived(channel, q)
+
+
+@configured_scenario
+def a_limit_above_the_free_disk_space_blocks_until_the_former_one_is_set(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _limit(lab, "disk", "1000TB"):
+        _shows_alarms(lab)
+        _publish_is_blocked(channel, q)
+    _publish_has_arrived(channel, q)
+    _shows_alarms(lab)
+
+
+@configured_scenario
+def a_publisher_waits_for_the_last_of_two_limits(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _limit(lab, "memory", "0.000000001"):
+        with _limit(lab, "disk", "1000TB"):
+            _shows_alarms(lab)
+            _publish_is_blocked(channel, q)
+        _shows_alarms(lab)
+    _publish_has_arrived(channel, q)
+
+
+@configured_scenario
+def an_alarm_by_command_and_a_watermark_are_one_alarm(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _limit(lab, "memory", "0.000000001"):
+        _publish_is_blocked(channel, q)
+        _set_alarm(lab, "memory", True)
+        _shows_alarms(lab)
+        _set_alarm(lab, "memory", False)
+        _unblocked(channel)
+        _shows_alarms(lab)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@configured_scenario
+def a_blocked_publisher_that_leaves_takes_its_message_with_it(lab: Lab) -> None:
+    channel, q = lab.channel(), lab.queue()
+    with _limit(lab, "memory", "0.000000001"):
+        _publish_is_blocked(channel, q)
+        channel.connection.hang_up()
+        other = lab.channel()
+        other.call(Queue.Declare, queue=q, passive=True)
     other.sync(q)
     other.drain(q)

@@ -168,9 +168,21 @@ def test_an_alarm_by_command_stays_until_it_is_cleared(node: Node) -> None:
     assert node.see(memory=7) == {"memory"}
     node.alarms.command("memory", False)
     assert node.broker.alarms == set()
+
+
+def test_an_alarm_that_a_command_has_cleared_returns_when_its_limit_is_exceeded_anew(node: Node) -> None:
+    assert node.see(memory=7) == {"memory"}
+    node.alarms.command("memory", False)
+    assert node.see() == set()
+    assert node.see(memory=1) == set()
+    assert node.see(memory=7) == {"memory"}
+    assert node.see(disk=1) == {"memory", "disk"}
+    node.alarms.command("disk", False)
     assert node.see() == {"memory"}
+    node.alarms.watch_disk(True)
+    assert node.see() == {"memory", "disk"}
 
 
 def test_a_disk_that_is_not_watched_sets_no_alarm(node: Node) -> None:
-    node.alarms.watches_disk = False
+    node.alarms.watch_disk(False)
     assert node.see(disk=1) == set()

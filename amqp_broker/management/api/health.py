@@ -77,11 +77,15 @@ def local_alarms(request: Request) -> Any:
     return _check_alarms(request, "on the node")
 
 
+# RabbitMQ's words for what is short.
+_RESOURCES: Final = {"memory": "memory", "disk": "disk space"}
+
+
 def _check_alarms(request: Request, where: str) -> Any:
     broker = request.broker
     if not broker.alarms:
         return OK
-    alarms = [{"node": broker.node, "resource": resource} for resource in sorted(broker.alarms)]
+    alarms = [{"node": broker.node, "resource": _RESOURCES[resource]} for resource in sorted(broker.alarms)]
     return failed(f"There are alarms in effect {where}", alarms=alarms)
 
 

@@ -105,7 +105,7 @@ def set_alarm(request: Request) -> Answer:
 
 @endpoints.on("DELETE /_broker/alarms/{resource}", tag=ADMINISTRATOR)
 def clear_alarm(request: Request) -> Answer:
-    """Clear the alarm of `memory` or `disk`, until the next check finds a reason for it."""
+    """Clear the alarm of `memory` or `disk`, until a limit is exceeded anew."""
     return _command_alarm(request, is_on=False)
 
 

@@ -41,6 +41,8 @@ def test_an_alarm_fails_the_checks_of_alarms(desk: Desk) -> None:
     assert desk.get(f"{CHECKS}/local-alarms")[1]["reason"] == "There are alarms in effect on the node"
     assert desk.get("/_broker/readyz")[0] == 503
     assert desk.get("/_broker/livez")[0] == 200
+    desk.broker.set_alarm("disk", True)
+    assert [alarm["resource"] for alarm in desk.get(f"{CHECKS}/alarms")[1]["alarms"]] == ["disk space", "memory"]
 
 
 def test_listener_checks_require_a_listener(desk: Desk) -> None:
