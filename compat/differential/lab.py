@@ -153,8 +153,7 @@ def shared_scenario(*areas: str) -> Callable[[Play], Play]:
 
     def register(play: Play) -> Play:
         for area in areas:
-            scenario = Scenario(play.__name__, area, play)
-            CONFIGURED[scenario.question] = scenario
+            _add(Scenario(play.__name__, area, play), f"{area}/{play.__name__}", CONFIGURED)
         return play
 
     return register
@@ -162,9 +161,13 @@ def shared_scenario(*areas: str) -> Callable[[Play], Play]:
 
 def _register(play: Play, registry: dict[str, Scenario], *, is_slow: bool = False) -> Play:
     name = play.__name__
-    assert name not in registry, f"two scenarios are called {name}"
-    registry[name] = Scenario(name, play.__module__.rpartition(".")[2], play, is_slow)
+    _add(Scenario(name, play.__module__.rpartition(".")[2], play, is_slow), name, registry)
     return play
+
+
+def _add(scenario: Scenario, name: str, registry: dict[str, Scenario]) -> None:
+    assert name not in registry, f"two scenarios are called {name}"
+    registry[name] = scenario
 
 
 def run(scenario: Scenario, broker: BrokerProcess) -> str:
