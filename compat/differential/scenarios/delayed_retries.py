@@ -219,3 +219,210 @@ def messages_return_to_a_queue_without_a_delivery_limit(lab: Lab) -> None:
     channel.send(Basic.Reject, delivery_tag=2, requeue=True)
     channel.sync(q)
     channel.drain(q)
+
+
+@slow_scenario
+def a_delayed_message_that_is_refused_later_has_one_death(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True)
+    q = _queue(lab, "all", 300, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    channel.consume(dead, "dead")
+    channel.consume(q)
+    lab.put(q, b"1")
+    channel.expect(Basic.Deliver)
+    channel.reject(1)
+    channel.expect(Basic.Deliver)
+    channel.reject(2, requeue=False)
+    channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def a_message_that_was_given_back_and_then_refused_has_one_death(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True)
+    q = _queue(lab, "all", 300, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    channel.consume(dead, "dead")
+    channel.consume(q)
+    lab.put(q, b"1")
+    channel.expect(Basic.Deliver)
+    channel.nack(1)
+    channel.expect(Basic.Deliver)
+    channel.nack(2, requeue=False)
+    channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def a_delayed_message_dies_of_the_delivery_limit(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True)
+    q = _queue(lab, "all", 300, x_delivery_limit=1, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    channel.consume(dead, "dead")
+    channel.consume(q)
+    lab.put(q, b"1")
+    channel.expect(Basic.Deliver)
+    channel.reject(1)
+    channel.expect(Basic.Deliver)
+    channel.reject(2)
+    channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def deaths_add_up_in_a_circle_with_delays(lab: Lab) -> None:
+    q, waiting = lab.name("q"), lab.name("waiting")
+    lab.queue(
+        "waiting",
+        durable=True,
+        arguments={"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": q},
+    )
+    _queue(lab, "all", 300, x_dead_letter_exchange="", x_dead_letter_routing_key=waiting)
+    channel = lab.channel()
+    channel.consume(q)
+    lab.put(q, b"1")
+    for tag in (1, 3):
+        channel.expect(Basic.Deliver)
+        channel.reject(tag)
+        channel.expect(Basic.Deliver)
+        channel.reject(tag + 1, requeue=False)
+    channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def a_dead_letter_from_a_quorum_queue_is_delayed_as_often_as_it_failed_there(lab: Lab) -> None:
+    target = _queue(lab, "all", 300, "target", x_delayed_retry_max=5000)
+    q = lab.queue(
+        durable=True,
+        arguments={"x-queue-type": "quorum", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": target},
+    )
+    channel = lab.channel()
+    channel.consume(target, "target")
+    channel.consume(q)
+    lab.put(q, b"1")
+    channel.expect(Basic.Deliver)
+    channel.reject(1)
+    channel.expect(Basic.Deliver)
+    channel.reject(2, requeue=False)
+    channel.expect(Basic.Deliver)
+    channel.reject(3)
+    channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def an_expired_delayed_message_keeps_its_count(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True, arguments={"x-queue-type": "quorum"})
+    q = _queue(lab, "all", 300, x_message_ttl=700, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    lab.put(q, b"1")
+    channel.get(q)
+    channel.reject(1)
+    channel.consume(dead)
+    channel.expect(Basic.Deliver)
+
+
+@scenario
+def a_length_limit_drops_what_is_ready_before_what_is_delayed(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True)
+    q = _queue(lab, "all", LONG_MS, x_max_length=2, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    channel.consume(dead)
+    lab.put(q, b"delayed", b"ready")
+    channel.get(q)
+    channel.reject(1)
+    channel.sync(q)
+    lab.put(q, b"new")
+    channel.expect(Basic.Deliver)
+    channel.drain(q)
+
+
+@scenario
+def delayed_messages_die_with_a_purge_unmarked(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True)
+    q = _queue(lab, "all", LONG_MS, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    lab.put(q, b"1")
+    channel.get(q)
+    channel.reject(1)
+    channel.sync(q)
+    channel.call(Queue.Purge, queue=q)
+    channel.sync(dead)
+    channel.drain(dead)
+
+
+class _Clock:
+    """A queue whose messages expire: their arrival elsewhere shows that a time is over."""
+
+    def __init__(self, lab: Lab) -> None:
+        over = lab.queue("over", durable=True)
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": over}
+        self._timer = lab.queue("timer", durable=True, arguments=arguments)
+        self._transcript = lab.transcript
+        with self._transcript.muted():
+            self._channel = lab.channel()
+            self._channel.consume(over, no_ack=True)
+
+    def wait(self, delay_ms: int) -> None:
+        with self._transcript.muted():
+            self._channel.publish(routing_key=self._timer, expiration=str(delay_ms))
+            self._channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def delayed_messages_return_before_all_priorities(lab: Lab) -> None:
+    q, clock = _queue(lab, "all", 300), _Clock(lab)
+    channel = lab.channel()
+    for priority in (1, 5, 9):
+        lab.put(q, b"delayed, of priority %d" % priority, priority=priority)
+    for tag in (1, 2, 3):
+        channel.get(q)
+        channel.reject(tag)
+        channel.sync(q)
+        clock.wait(30)
+    for priority in (2, 5, 8):
+        lab.put(q, b"of priority %d" % priority, priority=priority)
+    clock.wait(900)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@slow_scenario
+def delayed_messages_return_in_the_order_of_their_delays_whatever_that_of_their_arrival(lab: Lab) -> None:
+    q, clock = _queue(lab, "all", 300), _Clock(lab)
+    channel = lab.channel()
+    lab.put(q, b"1", b"2", b"3")
+    for _ in range(3):
+        channel.get(q)
+    for tag in (3, 1, 2):
+        channel.reject(tag)
+        channel.sync(q)
+        clock.wait(30)
+    clock.wait(900)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@scenario
+def a_delayed_message_does_not_hold_up_lower_priorities(lab: Lab) -> None:
+    q = _queue(lab, "all", LONG_MS)
+    channel = lab.channel()
+    lab.put(q, b"high", priority=9)
+    channel.get(q)
+    channel.reject(1)
+    channel.sync(q)
+    lab.put(q, b"low", priority=1)
+    lab.put(q, b"higher", priority=10)
+    channel.drain(q)
+
+
+@scenario
+def a_length_limit_with_a_delayed_priority_drops_the_lowest_ready(lab: Lab) -> None:
+    dead = lab.queue("dead", durable=True)
+    q = _queue(lab, "all", LONG_MS, x_max_length=2, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    channel = lab.channel()
+    channel.consume(dead)
+    lab.put(q, b"delayed", priority=1)
+    channel.get(q)
+    channel.reject(1)
+    channel.sync(q)
+    lab.put(q, b"high", priority=9)
+    lab.put(q, b"middle", priority=5)
+    channel.expect(Basic.Deliver)
+    channel.drain(q)
