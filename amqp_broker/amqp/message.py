@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from amqp_broker.amqp import fields
 
@@ -363,7 +363,7 @@ class SpecialMessage(Message):
         self.number = 0
 
     @classmethod
-    def of(cls, message: Message) -> SpecialMessage:
+    def of(cls, message: Message) -> Self:
         """Return a copy of a message that can carry more; what the message carries is copied."""
         special = cls(message.address, message.content, message.channel, message.is_persistent)
         if isinstance(message, SpecialMessage):

@@ -88,9 +88,9 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         content, blind_keys = _check_special(channel, route, traits, special, content, keys)
     elif not route.is_plain:
         checked_publish.check_topics(channel.vhost, user_of(channel), route.exchange, keys)
-    if not route.is_plain and channel.session.broker.settings.intercepts:
-        content, headers = _intercepted(channel, content, headers)
     message = _message(channel, route, traits, content, blind_keys)
+    if not route.is_plain and channel.session.broker.settings.intercepts:
+        message, headers = _intercepted(channel, message, headers)
     trace = channel.vhost.trace
     if trace is not None:
         message = trace.numbered(message)
@@ -224,15 +224,13 @@ def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
     return channel.reply_name
 
 
-def _intercepted(channel: Channel, content: bytes, headers: fields.Table) -> tuple[bytes, fields.Table]:
-    """Return the content with the time and node of its publish, and the headers that bindings see."""
-    header_end = FRAME.size + FRAME.unpack_from(content)[2]
-    properties = Properties.decode(content[FRAME.size : header_end], CONTENT.size)
-    interceptors.intercept(channel.session.broker, properties)
-    node = (properties.headers or {}).get(interceptors.NODE_HEADER)
+def _intercepted(channel: Channel, message: Message, headers: fields.Table) -> tuple[Message, fields.Table]:
+    """Return the message with the time and node of its publish, and the headers that bindings see."""
+    message = interceptors.intercept(channel.session.broker, message)
+    node = (message.properties().headers or {}).get(interceptors.NODE_HEADER)
     if node is not None:
         headers = {**headers, interceptors.NODE_HEADER: node}
-    return with_property_list(content, properties.encode()), headers
+    return message, headers
 
 
 def _rewritten(content: bytes, reply_to: str | None) -> bytes:

@@ -10,6 +10,7 @@ from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.errors import NotAllowed, NotImplemented_, PreconditionFailed
 from amqp_broker.amqp.frames import TAG
 from amqp_broker.amqp.message import Message
+from amqp_broker.broker.operations.interceptors import as_sent
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.consumer import Consumer, ConsumerAttributes
 from amqp_broker.broker.queues.queue import Queue
@@ -158,6 +159,30 @@ class ReplyConsumer(ChannelConsumer):
             self.channel.last_tag -= 1
 
 
+class NotingConsumer(ChannelConsumer):
+    """A consumer whose messages have the time of their delivery."""
+
+    __slots__ = ()
+
+    def deliver(self, message: Message, position: int, redelivered: bool) -> None:
+        super().deliver(as_sent(self.session.broker, message), position, redelivered)
+        if not self.no_ack:
+            # It may return to its queue, without the time.
+            self.channel.unacked[self.channel.last_tag] = (self.queue, self, position, message)
+
+
+class NotingTimedConsumer(NotingConsumer, TimedConsumer):
+    """A consumer with a time to settle, whose messages have the time of their delivery."""
+
+    __slots__ = ()
+
+
+class NotingReplyConsumer(NotingConsumer, ReplyConsumer):
+    """A consumer of direct replies that have the time of their delivery."""
+
+    __slots__ = ()
+
+
 def qos(channel: Channel, method: commands.Basic.Qos) -> None:
     if method.prefetch_size:
         raise NotImplemented_(f"prefetch_size!=0 ({method.prefetch_size})")
@@ -199,10 +224,12 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         priority=int(given.get("x-priority", 0)),
     )
     timeout_ms = ack_timeouts.own_timeout_ms(session.broker, queue, given)
+    notes_time = session.broker.settings.delivery_time_header
     if timeout_ms and not attributes.no_ack:
-        consumer: ChannelConsumer = TimedConsumer(channel, queue, attributes, timeout_ms)
+        timed = NotingTimedConsumer if notes_time else TimedConsumer
+        consumer: ChannelConsumer = timed(channel, queue, attributes, timeout_ms)
     else:
-        consumer = ChannelConsumer(channel, queue, attributes)
+        consumer = (NotingConsumer if notes_time else ChannelConsumer)(channel, queue, attributes)
     queue.subscribe(consumer)
     session.broker.advice.on_consume(channel, consumer)
     _start(consumer, method.nowait)
@@ -222,7 +249,8 @@ def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
         raise PreconditionFailed("reply consumer already set")
     queue = channel.reply_queue = channel.vhost.add_reply_queue()
     attributes = ConsumerAttributes(tag or channel.session.broker.unique_name("amq.ctag-"), {}, no_ack=True)
-    consumer = ReplyConsumer(channel, queue, attributes)
+    notes_time = channel.session.broker.settings.delivery_time_header
+    consumer = (NotingReplyConsumer if notes_time else ReplyConsumer)(channel, queue, attributes)
     queue.subscribe(consumer)
     _start(consumer, method.nowait)
 
@@ -269,7 +297,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
         session.send(channel.number, commands.Basic.GetEmpty(""))
         return
     message, position, redelivered = pulled
-    delivered = queue.as_delivered(message, position)
+    delivered = as_sent(session.broker, queue.as_delivered(message, position))
     tag = channel.last_tag = channel.last_tag + 1
     session.outbox.append(
         wire.get_ok_frame(channel.number, tag, message.address, redelivered, queue.ready_count),

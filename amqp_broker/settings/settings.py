@@ -506,6 +506,12 @@ class Settings:
         flag=False,
         reader=readers.one_of("", KEEP, OVERWRITE),
     )
+    delivery_time_header: bool = setting(
+        False,
+        "Note the time of a delivery in the header `x-opt-rabbitmq-sent-time` of its message.",
+        key="message_interceptors.outgoing.timestamp.enabled",
+        flag=False,
+    )
 
     def port_of(self, default: int, given: int | None) -> int:
         """Return the port of another listener: the given one, or its default; 0 takes a free one, as for AMQP."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pamqp.commands import Basic, Tx
 
 from compat.configured.area import Area
@@ -88,10 +90,24 @@ def a_quorum_queue_keeps_the_time(lab: Lab) -> None:
     channel.echo(q, b"1", headers={"a": 1})
 
 
-@configured_scenario
-def a_stream_keeps_the_time(lab: Lab) -> None:
+def _reads_from_a_stream(lab: Lab, **properties: Any) -> None:
     channel, q = lab.channel(), lab.queue(durable=True, arguments={"x-queue-type": "stream"})
-    lab.put(q, b"1", headers={"a": 1})
+    lab.put(q, b"1", **properties)
     channel.call(Basic.Qos, prefetch_count=1)
     channel.consume(q, arguments={"x-stream-offset": "first"})
     channel.expect(Basic.Deliver)
+
+
+@configured_scenario
+def a_stream_keeps_the_time(lab: Lab) -> None:
+    _reads_from_a_stream(lab, headers={"a": 1})
+
+
+@configured_scenario
+def a_stream_keeps_the_time_that_the_publisher_has_set(lab: Lab) -> None:
+    _reads_from_a_stream(lab, timestamp=7, headers={"timestamp_in_ms": 5})
+
+
+@configured_scenario
+def a_stream_keeps_other_properties_beside_the_time(lab: Lab) -> None:
+    _reads_from_a_stream(lab, message_id="m", content_type="text/plain", delivery_mode=2)

@@ -26,8 +26,8 @@ _SERVER_PROPERTY = re.compile(r"\b(cluster_name|copyright|information|platform|v
 _MECHANISMS = re.compile(r"\bmechanisms='([^']*)'")
 # The time of a death in x-death.
 _TIME_OF_DEATH = re.compile(r"\btime: T\d{10}\b")
-# The time of a publish in seconds, and in ms, where the broker notes it.
-_TIMESTAMP = re.compile(r"(?<=\btimestamp=)(\d{10})\b|(?<=\btimestamp_in_ms: l)(\d{10})\d{3}\b")
+# The time of a publish in seconds, and of a publish or delivery in ms, where the broker notes it.
+_TIMESTAMP = re.compile(r"(?<=\btimestamp=)(\d{10})\b|(?:(?<=\btimestamp_in_ms: l)|(?<=-sent-time: l))(\d{10})\d{3}\b")
 _RECENT_S = 3600
 _NODE = re.compile(r"\b(x-routed-by: S)'[^'@]+@[^']+'")
 _ERLANG_PID = re.compile(r"<\d+\.\d+\.\d+>")

@@ -122,13 +122,13 @@ def publish(
         properties.headers.pop("BCC", None)
     if vhost.broker.profile.normalizes_properties:
         properties = Properties.decode(normal_list(properties, expiration_ms) or properties.encode())
-    if vhost.broker.settings.intercepts:
-        intercept(vhost.broker, properties)
     message = Message.build(Address(exchange_name, routing_key), properties, body)
     if expiration_ms is not None or blind_keys:
         special = SpecialMessage.of(message)
         special.expiration_ms, special.blind_keys = expiration_ms, blind_keys
         message = special
+    if vhost.broker.settings.intercepts:
+        message = intercept(vhost.broker, message)
     trace = vhost.trace
     if trace is not None:
         message = trace.numbered(message)

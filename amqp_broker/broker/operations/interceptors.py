@@ -1,4 +1,4 @@
-"""Interceptors of published messages, which note when and where a message was published.
+"""Interceptors note when and where a message was published, and when it was delivered.
 
 Source: rabbit_msg_interceptor_timestamp.erl, rabbit_msg_interceptor_routing_node.erl, mc_amqpl.erl of RabbitMQ 4.3.6.
 """
@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from amqp_broker.amqp import fields
+from amqp_broker.amqp.stamped_message import StampedMessage
 from amqp_broker.settings.settings import OVERWRITE
 
 if TYPE_CHECKING:
-    from amqp_broker.amqp.message import Properties
+    from amqp_broker.amqp.message import Message
     from amqp_broker.settings.settings import Settings
 
 TIME_HEADER: Final = "timestamp_in_ms"
 NODE_HEADER: Final = "x-routed-by"
+DELIVERY_HEADER: Final = "x-opt-rabbitmq-sent-time"
 
 
 class InterceptingBroker(Protocol):
-    """The broker of a publisher."""
+    """The broker of a publisher or consumer."""
 
     now: int
     node: str
@@ -27,16 +30,33 @@ class InterceptingBroker(Protocol):
     def settings(self) -> Settings: ...
 
 
-def intercept(broker: InterceptingBroker, properties: Properties) -> None:
-    """Note the time and the node of a publish in its properties, as the settings say."""
+def intercept(broker: InterceptingBroker, message: Message) -> Message:
+    """Return a published message with its time and node, as the settings say."""
+    properties = message.properties()
+    timestamp = properties.timestamp
     headers = dict(properties.headers or {})
     mode = broker.settings.publish_time_header
     if mode:
         if mode == OVERWRITE or TIME_HEADER not in headers:
             headers[TIME_HEADER] = broker.now
-        if mode == OVERWRITE or properties.timestamp is None:
+        if mode == OVERWRITE or timestamp is None:
             properties.timestamp = broker.now // 1000
     mode = broker.settings.publish_node_header
     if mode and (mode == OVERWRITE or NODE_HEADER not in headers):
         headers[NODE_HEADER] = broker.node
     properties.headers = {key: headers[key] for key in sorted(headers)}
+    intercepted = message.with_properties(properties)
+    if properties.timestamp == timestamp:
+        return intercepted
+    properties.timestamp = timestamp
+    return StampedMessage.with_list(intercepted, properties.encode())
+
+
+def as_sent(broker: InterceptingBroker, message: Message) -> Message:
+    """Return a message as it is delivered now: with the time, if the settings say so."""
+    if not broker.settings.delivery_time_header:
+        return message
+    properties = message.properties()
+    headers = {**(properties.headers or {}), DELIVERY_HEADER: fields.Long(broker.now)}
+    properties.headers = {key: headers[key] for key in sorted(headers)}
+    return message.with_properties(properties)

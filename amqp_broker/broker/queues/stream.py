@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
 from amqp_broker.amqp.message import Message
+from amqp_broker.amqp.stamped_message import StampedMessage
 from amqp_broker.broker.admin.policy_merging import interval_ms
 from amqp_broker.broker.durability.chunk import Filter
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
@@ -95,6 +96,8 @@ class StreamQueue(Queue):
     # Messages in
 
     def push(self, message: Message) -> None:
+        if isinstance(message, StampedMessage):
+            message = message.for_streams()
         if not message.is_persistent and self.vhost.broker.profile.streams_name_delivery_mode:
             message = message.with_delivery_mode()
         self.log.append(message, self.vhost.broker.now)

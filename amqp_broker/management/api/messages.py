@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from amqp_broker.amqp.errors import AccessRefused, AMQPError, NotFound, NotImplemented_
 from amqp_broker.amqp.message import Message, Properties
 from amqp_broker.broker.operations.checked_publish import publish as publish_message
+from amqp_broker.broker.operations.interceptors import as_sent
 from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.ownership import check_owner
@@ -246,7 +247,8 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> S
             if pulled is None:
                 break
             position, message, redelivered = pulled
-            found.append(message_row(message, redelivered, queue.ready_count, options.encoding, options.truncate))
+            sent, left = as_sent(vhost.broker, message), queue.ready_count
+            found.append(message_row(sent, redelivered, left, options.encoding, options.truncate))
             answer_bytes += len(message.content)
             if requeue is not None:
                 taken.append((position, message))

@@ -99,3 +99,71 @@ def test_a_message_that_is_published_over_http_is_noted_too() -> None:
     peer.declare("q")
     publish(lab.vhost, peer.session, "", "q", Properties(), b"m")
     assert present(peer.get("q"))[1].properties.headers == {"x-routed-by": NODE}
+
+
+def read(peer: Peer) -> commands.Basic.Properties:
+    """Return the properties of the first message of the stream `s`."""
+    peer.call(commands.Basic.Qos(prefetch_count=1))
+    peer.send(commands.Basic.Consume(queue="s", arguments={"x-stream-offset": "first"}))
+    peer.expect(commands.Basic.ConsumeOk)
+    return peer.expect_delivery()[1].properties
+
+
+@pytest.mark.parametrize(
+    ("mode", "given"),
+    [("keep", None), ("keep", at(7)), ("overwrite", None), ("overwrite", at(7))],
+)
+def test_a_stream_has_the_timestamp_of_the_publisher(mode: str, given: datetime | None) -> None:
+    """Seen in RabbitMQ 4.0.5 and 4.3.6: only the header has the time that the interceptor has noted."""
+    peer = connect(mode)
+    peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    peer.publish("s", b"m", timestamp=given)
+    found = read(peer)
+    assert present(found.headers)["timestamp_in_ms"] == peer.lab.now
+    assert found.timestamp == given
+
+
+# Deliveries
+
+
+def sent(properties: commands.Basic.Properties) -> object:
+    return (properties.headers or {}).get("x-opt-rabbitmq-sent-time")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "quorum", "x-consumer-timeout": 60_000}])
+def test_each_delivery_has_its_own_time(arguments: dict[str, Any]) -> None:
+    peer = Lab(delivery_time_header=True).connect()
+    peer.declare("q", durable=True, arguments=arguments)
+    peer.publish("q", b"m", headers={"z": 1, "x-opt-rabbitmq-sent-time": 5})
+    peer.send(commands.Basic.Consume(queue="q"))
+    peer.expect(commands.Basic.ConsumeOk)
+    for tag in (1, 2):
+        delivered = peer.expect_delivery()[1].properties
+        assert sent(delivered) == peer.lab.now
+        assert list(present(delivered.headers))[-2:] == ["x-opt-rabbitmq-sent-time", "z"]
+        peer.lab.advance(10)
+        peer.send(commands.Basic.Reject(tag, requeue=True))
+
+
+def test_a_dead_letter_has_no_time_of_its_former_delivery() -> None:
+    lab = Lab(delivery_time_header=True)
+    peer = lab.connect()
+    peer.declare("dead")
+    peer.declare("q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    peer.publish("q", b"m")
+    assert sent(present(peer.get("q", no_ack=False))[1].properties) == lab.now
+    peer.send(commands.Basic.Reject(1, requeue=False))
+    [(_, message, _)] = lab.vhost.queues["dead"].backlog.items()
+    assert "x-opt-rabbitmq-sent-time" not in message.properties().headers
+
+
+def test_a_direct_reply_has_the_time_of_its_delivery() -> None:
+    lab = Lab(delivery_time_header=True)
+    peer = lab.connect()
+    peer.send(commands.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    peer.expect(commands.Basic.ConsumeOk)
+    peer.declare("q")
+    peer.publish("q", b"question", reply_to="amq.rabbitmq.reply-to")
+    reply_to = present(present(peer.get("q"))[1].properties.reply_to)
+    peer.publish(reply_to, b"answer")
+    assert sent(peer.expect_delivery()[1].properties) == lab.now
