@@ -138,14 +138,14 @@ class TimedConsumer(ChannelConsumer):
 
     __slots__ = ()
 
-    def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes, timeout_ms: int) -> None:
+    def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes, timeout_ms: int | None) -> None:
         super().__init__(channel, queue, attributes)
         self.timeout_ms = timeout_ms
 
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         super().deliver(message, position, redelivered)
-        assert self.timeout_ms is not None
-        ack_timeouts.set_deadline(self.channel, self.channel.last_tag, self.timeout_ms)
+        if self.timeout_ms and not self.no_ack:
+            ack_timeouts.set_deadline(self.channel, self.channel.last_tag, self.timeout_ms)
 
 
 class ReplyConsumer(ChannelConsumer):
@@ -154,13 +154,13 @@ class ReplyConsumer(ChannelConsumer):
     __slots__ = ()
 
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
-        super().deliver(message, position, redelivered)
+        super().deliver(as_sent(self.session.broker, message), position, redelivered)
         if not self.session.broker.profile.reply_tags_count:
             self.channel.last_tag -= 1
 
 
-class NotingConsumer(ChannelConsumer):
-    """A consumer whose messages have the time of their delivery."""
+class NotingConsumer(TimedConsumer):
+    """A consumer whose messages have the time of their delivery, and that may have a time to settle each."""
 
     __slots__ = ()
 
@@ -169,18 +169,6 @@ class NotingConsumer(ChannelConsumer):
         if not self.no_ack:
             # It may return to its queue, without the time.
             self.channel.unacked[self.channel.last_tag] = (self.queue, self, position, message)
-
-
-class NotingTimedConsumer(NotingConsumer, TimedConsumer):
-    """A consumer with a time to settle, whose messages have the time of their delivery."""
-
-    __slots__ = ()
-
-
-class NotingReplyConsumer(NotingConsumer, ReplyConsumer):
-    """A consumer of direct replies that have the time of their delivery."""
-
-    __slots__ = ()
 
 
 def qos(channel: Channel, method: commands.Basic.Qos) -> None:
@@ -224,12 +212,12 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         priority=int(given.get("x-priority", 0)),
     )
     timeout_ms = ack_timeouts.own_timeout_ms(session.broker, queue, given)
-    notes_time = session.broker.settings.delivery_time_header
-    if timeout_ms and not attributes.no_ack:
-        timed = NotingTimedConsumer if notes_time else TimedConsumer
-        consumer: ChannelConsumer = timed(channel, queue, attributes, timeout_ms)
+    if session.broker.settings.delivery_time_header:
+        consumer: ChannelConsumer = NotingConsumer(channel, queue, attributes, timeout_ms)
+    elif timeout_ms and not attributes.no_ack:
+        consumer = TimedConsumer(channel, queue, attributes, timeout_ms)
     else:
-        consumer = (NotingConsumer if notes_time else ChannelConsumer)(channel, queue, attributes)
+        consumer = ChannelConsumer(channel, queue, attributes)
     queue.subscribe(consumer)
     session.broker.advice.on_consume(channel, consumer)
     _start(consumer, method.nowait)
@@ -249,8 +237,7 @@ def _consume_replies(channel: Channel, method: commands.Basic.Consume) -> None:
         raise PreconditionFailed("reply consumer already set")
     queue = channel.reply_queue = channel.vhost.add_reply_queue()
     attributes = ConsumerAttributes(tag or channel.session.broker.unique_name("amq.ctag-"), {}, no_ack=True)
-    notes_time = channel.session.broker.settings.delivery_time_header
-    consumer = (NotingReplyConsumer if notes_time else ReplyConsumer)(channel, queue, attributes)
+    consumer = ReplyConsumer(channel, queue, attributes)
     queue.subscribe(consumer)
     _start(consumer, method.nowait)
 
