@@ -26,6 +26,6 @@ ROWS = (
         install=(("bash", "cargo.sh", "install", *FRUGAL, "--root", ".", f"rabbitmqadmin@{ADMIN}"),),
         programs=PROGRAMS,
         build_s=200,
-        newer_only={"connect": "it cannot read the nodes of RabbitMQ 3.10"},
+        newer_only={"connect": "it needs a field of nodes, `being_drained`, that RabbitMQ 3.10 lacks"},
     ),
 )
