@@ -186,6 +186,9 @@ class IdleConnection(ClientConnection[VHost, Any]):
     def follow_alarms(self) -> None:
         pass
 
+    def follow_blocks(self) -> None:
+        pass
+
     def force_close(self, explanation: str, now: int) -> None:
         pass
 

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.amqp.errors import DoesNotExist, NotAllowed, PreconditionFailed, ProtectedFromDeletion
+from amqp_broker.amqp.errors import (
+    DoesNotExist,
+    InternalError,
+    NotAllowed,
+    PreconditionFailed,
+    ProtectedFromDeletion,
+)
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.admin.limits import MAX_CONNECTIONS
 from amqp_broker.broker.admin.metadata import Metadata
@@ -186,15 +192,28 @@ class Broker:
 
         Raises DoesNotExist, and ProtectedFromDeletion if its metadata forbid it.
         """
+        finished(self.deleting_vhost(name))
+
+    def deleting_vhost(self, name: str) -> Steps[None]:
+        """Do `delete_vhost` in steps; the vhost is there, but lets nothing in, until the last. If given up, it ends."""
         vhost = self.vhost(name)
         if vhost.metadata.is_protected_from_deletion:
             raise ProtectedFromDeletion(
                 f"Refusing to delete virtual host '{name}' because it is protected from deletion"
             )
-        for connection in list(vhost.connections):
-            connection.force_close(f"vhost '{name}' is deleted", self.now)
-        for queue in list(vhost.queues.values()):
-            vhost.remove_queue(queue)
+        with vhost.down():
+            for connection in list(vhost.connections):
+                connection.force_close(f"vhost '{name}' is deleted", self.now)
+            try:
+                yield from vhost.removing_queues()
+            finally:
+                finished(vhost.removing_queues())
+                if self.vhosts.get(name) is vhost:
+                    self._remove_vhost(vhost)
+
+    def _remove_vhost(self, vhost: VHost) -> None:
+        """Remove a vhost that has no queues any more."""
+        name = vhost.name
         for exchange in vhost.exchanges.values():
             exchange.close()
         self.faults.clear(name)
@@ -243,7 +262,10 @@ class Broker:
     # Connections
 
     def admit(self, connection: Connection, user: User, vhost_name: str) -> VHost:
-        """Let a logged-in connection into a vhost and count it. Raises NotAllowed, in RabbitMQ's order of checks."""
+        """Let a logged-in connection into a vhost and count it.
+
+        Raises NotAllowed, in RabbitMQ's order of checks, and InternalError while the vhost is down.
+        """
         name, limit = user.name, self.settings.connection_max
         if limit is not None and len(self.connections) >= limit:
             raise NotAllowed(f"connection refused: node connection limit ({limit}) is reached")
@@ -260,6 +282,10 @@ class Broker:
             raise NotAllowed(f"connection refused for user '{name}': user connection limit ({user_limit}) is reached")
         if not user.can_open(vhost_name):
             raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{name}'")
+        if vhost.is_down:
+            raise InternalError(
+                f"access to vhost '{vhost_name}' refused for user '{name}': vhost '{vhost_name}' is down"
+            )
         connection.vhost = vhost
         vhost.connections.add(connection)
         self.connections.add(connection)

@@ -27,8 +27,8 @@ PARAMETER: Final = "parameter"
 GLOBAL_PARAMETER: Final = "global_parameter"
 
 
-def of_vhost(name: str, limits: Limits, metadata: Metadata) -> JournalEntry:
-    value = {
+def of_vhost(name: str, limits: Limits, metadata: Metadata, *, is_partial: bool = False) -> JournalEntry:
+    value: dict[str, Any] = {
         "limits": dict(limits.given),
         "lists_limits": limits.is_listed,
         "description": metadata.description,
@@ -36,6 +36,8 @@ def of_vhost(name: str, limits: Limits, metadata: Metadata) -> JournalEntry:
         "default_queue_type": metadata.default_queue_type,
         "is_protected_from_deletion": metadata.is_protected_from_deletion,
     }
+    if is_partial:
+        value["is_partial"] = True
     return ("vhost", name), value
 
 

@@ -6,7 +6,7 @@ messages, at the speed of C, and reads the copies in steps: they all are from on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -177,31 +177,45 @@ def frozen_streams(vhost: VHost, journal: Journal) -> list[FrozenStream]:
     return [FrozenStream(name, log.first, log.chunks()) for name, log in logs]
 
 
-def refill(queue: BacklogQueue[Any], messages: KeptMessages) -> None:
-    """Give a new queue without consumers the messages that another had. No limit applies until the next arrives."""
-    if isinstance(queue, QuorumQueue):
-        _refill_quorum(queue, messages)
-        return
-    for kept in messages.returned:
-        queue.backlog.append(kept.message, kept.deadline_ms)
-    # All are taken before the first is put back: what is put back stands at the head.
-    for message, position, _ in [queue.backlog.pop_head() for _ in messages.returned]:
-        queue.backlog.put_back(position, message)
-    for kept in messages.others:
-        queue.backlog.append(kept.message, kept.deadline_ms)
-    queue.recount()
+def refilling(queue: BacklogQueue[Any], returned: Iterable[Kept], others: Iterable[Kept], turn: int) -> Steps[None]:
+    """Give a new queue without consumers the messages that another had, in steps.
 
-
-def _refill_quorum(queue: QuorumQueue, messages: KeptMessages) -> None:
+    `returned` are those that were delivered before; they are ready when all are there. A deletion ends the steps.
+    """
     backlog = queue.backlog
-    for kept in messages.returned:
-        _add_kept(queue, kept)
-    taken = {position: message for message, position, _ in [backlog.pop_head() for _ in messages.returned]}
-    backlog.put_back_all(taken)
-    for kept in messages.others:
-        _add_kept(queue, kept)
+    taken: list[Item] = []
+    for kept in returned:
+        _add(queue, kept)
+        # Nothing else is ready yet.
+        message, position, _ = backlog.pop_head()
+        taken.append((position, message))
+        yield
+        if queue.is_deleted:
+            return
+    _put_back(queue, taken)
+    for kept in others:
+        _add(queue, kept)
+        yield
+        if queue.is_deleted:
+            return
     queue.recount()
-    backlog.order.turn = messages.turn
+    if isinstance(queue, QuorumQueue):
+        queue.backlog.order.turn = turn
+
+
+def _add(queue: BacklogQueue[Any], kept: Kept) -> None:
+    if isinstance(queue, QuorumQueue):
+        _add_kept(queue, kept)
+    else:
+        queue.backlog.append(kept.message, kept.deadline_ms)
+
+
+def _put_back(queue: BacklogQueue[Any], taken: list[Item]) -> None:
+    if isinstance(queue, QuorumQueue):
+        queue.backlog.put_back_all(dict(taken))
+        return
+    for position, message in taken:
+        queue.backlog.put_back(position, message)
 
 
 def _add_kept(queue: QuorumQueue, kept: Kept) -> None:

@@ -5,7 +5,8 @@ Errors have RabbitMQ's texts. Permissions are not checked here: callers check th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +64,10 @@ class VHost:
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
         self.name = name
+        # Set while it is emptied, deleted or restored in steps: clients wait, and others are not let in.
+        self.is_down = False
+        # Set while it has only a part of a snapshot.
+        self.is_partial = False
         # Set while messages are traced or observed.
         self.trace: Trace | None = None
         self.tracing = Tracing(self)
@@ -88,7 +93,33 @@ class VHost:
 
     def remember(self) -> None:
         """Have the journal keep the limits and the metadata."""
-        self.broker.journal.define(*journal_entries.of_vhost(self.name, self.limits, self.metadata))
+        self.broker.journal.define(
+            *journal_entries.of_vhost(self.name, self.limits, self.metadata, is_partial=self.is_partial)
+        )
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Let clients wait meanwhile, and let no others in."""
+        was_down = self.is_down
+        try:
+            self._set_down(True)
+            yield
+        finally:
+            self._set_down(was_down)
+
+    def _set_down(self, is_down: bool) -> None:
+        self.is_down = is_down
+        for connection in list(self.connections):
+            connection.follow_blocks()
+
+    def removing_queues(self) -> Steps[None]:
+        """Remove all queues in steps, also those that are declared meanwhile."""
+        while self.queues:
+            for queue in list(self.queues.values()):
+                # An auto-delete queue may have gone with its last consumer.
+                if not queue.is_deleted:
+                    self.remove_queue(queue)
+                yield
 
     def forget(self) -> None:
         """Remove the vhost from the journal, because it is deleted; its queues already are."""

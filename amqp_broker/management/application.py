@@ -170,6 +170,8 @@ class Management:
     async def _call(self, endpoint: Endpoint, request: Request) -> Any:
         """Return the value of a handler when its changes are safe. Between portions of long work others are served."""
         broker, journal = self.broker, self.broker.journal
+        while self._is_down(request):
+            await self._long_requests.wait()
         before = journal.journal_bytes, journal.definitions
         batch, work = 0, self._work(_handled(endpoint, request))
         try:
@@ -194,6 +196,11 @@ class Management:
         if is_promise:
             await self._await_commit(batch)
         return work.result
+
+    def _is_down(self, request: Request) -> bool:
+        """Return whether another request deletes or restores the vhost of this one."""
+        vhost = self.broker.vhosts.get(request.path.get("vhost") or request.query.get("vhost", ""))
+        return vhost is not None and vhost.is_down
 
     async def _await_commit(self, batch: int) -> None:
         """Wait until a batch is safe. Raise Refusal (503) if that takes too long."""

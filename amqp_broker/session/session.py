@@ -106,6 +106,8 @@ class Session(ClientConnection[VHost, Channel]):
         self.is_blocked = False
         # Until all alarms are cleared; a publish may wait in the reader.
         self.is_blocked_by_alarm = False
+        # An alarm or a fault blocks it, of which clients with the capability were notified.
+        self._is_announced = False
         self.ack_timeouts: AckTimeouts | None = None
         self.heartbeats: Heartbeats | None = None
         # Larger frames are not needed before the login.
@@ -187,17 +189,21 @@ class Session(ClientConnection[VHost, Channel]):
         self.follow_blocks()
 
     def follow_blocks(self) -> None:
-        """Block or unblock the connection if a fault or an alarm says so."""
         by_fault = self.faults.blocking_reason
         is_blocked = self.is_blocked_by_alarm or by_fault is not None
-        if is_blocked is self.is_blocked or self.state is not RUNNING:
+        if self.state is not RUNNING:
             return
-        self.is_blocked = is_blocked
+        is_held = self.vhost is not None and self.vhost.is_down
+        if self.is_blocked is not (is_blocked or is_held):
+            self.is_blocked = not self.is_blocked
+            self.outbox.request_flush()
+        if is_blocked is self._is_announced:
+            return
+        self._is_announced = is_blocked
         low = " & ".join(sorted(self.broker.alarms))
         if is_blocked:
             self.last_blocked_ms = self.broker.now
             self.last_blocked_by = low or "fault"
-        self.outbox.request_flush()
         if handshake.has_capability(self, "connection.blocked"):
             reason = f"low on {low}" if by_fault is None else by_fault
             self.send(0, commands.Connection.Blocked(reason) if is_blocked else commands.Connection.Unblocked())

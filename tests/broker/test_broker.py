@@ -1,16 +1,28 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import pytest
 
-from amqp_broker.amqp.errors import NotAllowed
+from amqp_broker.amqp.errors import InternalError, NotAllowed
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
 from amqp_broker.broker.queues.queue import DRAIN_MESSAGES_MAX
 from amqp_broker.settings.settings import Settings
-from tests.broker_parts import CollectingConsumer, new_broker, new_connection, new_message, new_queue, new_route
+from tests.broker_parts import (
+    CollectingConsumer,
+    bind,
+    new_broker,
+    new_connection,
+    new_message,
+    new_queue,
+    new_route,
+    push,
+)
+from tests.memory_journal import MemoryJournal
+from tests.stepping import counted
 
 
 def admitted(broker: Broker, user_name: str = "guest", vhost: str = "/") -> Connection:
@@ -195,3 +207,55 @@ def test_the_default_user_has_the_configured_tags_and_permissions() -> None:
     user = broker.users["anna"]
     assert user.tags == ("monitoring", "management")
     assert user.permissions["/"] == Permission("^a", "^b", "^c")
+
+
+def test_a_vhost_is_deleted_in_steps_and_lets_nothing_in() -> None:
+    journal = MemoryJournal()
+    broker = new_broker(journal)
+    vhost = broker.add_vhost("v")
+    broker.users.set_permission(broker.users["guest"], "v", Permission())
+    for number in range(10):
+        queue = new_queue(vhost, f"q{number}", is_durable=True)
+        push(queue, b"m")
+        bind(vhost.exchanges["amq.direct"], queue, vhost, "k")
+    journal.commit()
+
+    def look() -> None:
+        assert 0 < len(vhost.queues) < 10
+        with pytest.raises(InternalError, match="access to vhost 'v' refused for user 'guest': vhost 'v' is down"):
+            admitted(broker, vhost="v")
+
+    between: dict[int, Callable[[], object]] = {
+        2: look,
+        # An administrator without a connection may still change it.
+        3: lambda: new_queue(vhost, "late", is_durable=True),
+        4: lambda: vhost.remove_queue(vhost.queues["q9"]),
+        5: journal.commit,
+    }
+    steps, _ = counted(broker.deleting_vhost("v"), between)
+    assert steps >= 11
+    assert "v" not in broker.vhosts
+    journal.commit()
+    assert {key[0] for key in journal.disk.definitions} == {"vhost", "user", "permission"}
+    assert not journal.disk.messages
+    assert "v" not in [key[1] for key in journal.disk.definitions]
+
+
+def test_a_deletion_of_a_vhost_that_is_given_up_ends_at_once() -> None:
+    broker = new_broker()
+    vhost = broker.add_vhost("v")
+    for number in range(10):
+        new_queue(vhost, f"q{number}")
+    steps = broker.deleting_vhost("v")
+    next(steps)
+    steps.close()
+    assert (vhost.queues, "v" in broker.vhosts) == ({}, False)
+
+
+def test_a_deleted_vhost_may_be_created_anew_but_not_before_its_end() -> None:
+    broker = new_broker()
+    vhost = broker.add_vhost("v")
+    new_queue(vhost, "q")
+    _, _ = counted(broker.deleting_vhost("v"), {1: lambda: broker.add_vhost("v")})
+    assert "v" not in broker.vhosts
+    assert not broker.add_vhost("v").is_down

@@ -20,6 +20,7 @@ import pytest
 
 from amqp_broker.management.application import BODY_BYTES_MAX
 from amqp_broker.management.http.responses import BLOCK_BYTES
+from amqp_broker.server.server import Server
 from tests.running import RunningServer
 from tests.store.failing import Fault, inject
 
@@ -138,6 +139,23 @@ def test_a_known_user_without_the_tag_is_not_challenged(running: RunningServer, 
     status, value, headers = browser.ask("GET", "/api/whoami", credentials="plain:plain")
     assert (status, value) == (401, {"error": "not_authorised", "reason": "Not management user"})
     assert "WWW-Authenticate" not in headers
+
+
+def test_a_request_waits_until_its_vhost_is_there_again(running: RunningServer, browser: Browser) -> None:
+    seen: list[str] = []
+
+    def end(server: Server) -> None:
+        seen.append("up")
+        server.broker.vhosts["/"].is_down = False
+
+    def begin(server: Server) -> None:
+        server.broker.vhosts["/"].is_down = True
+        server.loop.call_later(0.02, end, server)
+
+    running.ask(begin)
+    assert browser.ask("GET", "/api/queues")[0] == 200
+    assert browser.ask("GET", "/api/queues/%2F")[0] == 200
+    assert seen == ["up"]
 
 
 def test_a_queue_of_any_name_is_created_found_and_deleted(browser: Browser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.runtime_parameters import OPERATOR_POLICY, VHOST_LIMITS
 
 if TYPE_CHECKING:
@@ -19,17 +20,28 @@ def reset_vhost(vhost: VHost) -> None:
 
     Permissions and metadata stay.
     """
+    finished(resetting_vhost(vhost))
+
+
+def resetting_vhost(vhost: VHost) -> Steps[None]:
+    """Do `reset_vhost` in steps."""
     broker = vhost.broker
-    broker.faults.clear(vhost.name)
-    for connection in list(vhost.connections):
-        connection.force_close(REASON, broker.now)
-    vhost.tracing.stop()
-    for queue in list(vhost.queues.values()):
-        if queue.name in vhost.queues:
-            vhost.remove_queue(queue)
-    for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:
-        # An auto-delete exchange may have been deleted with another.
-        vhost.delete_exchange(name, if_unused=False)
+    with vhost.down():
+        broker.faults.clear(vhost.name)
+        for connection in list(vhost.connections):
+            connection.force_close(REASON, broker.now)
+        vhost.tracing.stop()
+        yield from vhost.removing_queues()
+        for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:
+            # An auto-delete exchange may have been deleted with another.
+            vhost.delete_exchange(name, if_unused=False)
+            yield
+        _clear_settings(vhost)
+
+
+def _clear_settings(vhost: VHost) -> None:
+    """Delete what is left in a vhost without queues and exchanges of its own."""
+    broker = vhost.broker
     for exchange in list(vhost.exchanges.values()):
         for binding in list(exchange.bindings.values()):
             vhost.unbind(binding)
@@ -37,6 +49,9 @@ def reset_vhost(vhost: VHost) -> None:
         vhost.policies.clear(policy.name)
     for parameter in list(vhost.parameters):
         vhost.parameters.clear(parameter.component, parameter.name)
+    if vhost.is_partial:
+        vhost.is_partial = False
+        vhost.remember()
     log = broker.event_logs.of(vhost)
     if log is not None:
         log.clear()
@@ -46,14 +61,19 @@ def reset_vhost(vhost: VHost) -> None:
 
 def reset(broker: Broker) -> None:
     """Delete everything except the default vhost, which is emptied, and the default user."""
+    finished(resetting(broker))
+
+
+def resetting(broker: Broker) -> Steps[None]:
+    """Do `reset` in steps."""
     settings = broker.settings
     broker.faults.clear()
     for connection in list(broker.connections):
         connection.force_close(REASON, broker.now)
     for name, vhost in list(broker.vhosts.items()):
-        reset_vhost(vhost)
+        yield from resetting_vhost(vhost)
         vhost.set_metadata(Metadata())
-        if name != settings.default_vhost:
+        if name != settings.default_vhost and broker.vhosts.get(name) is vhost:
             broker.delete_vhost(name)
     for name in list(broker.users):
         if name != settings.default_user:

@@ -29,6 +29,11 @@ def _restore_vhost(broker: Broker, key: DefinitionKey, value: dict[str, Any]) ->
         value.get("default_queue_type"),
         value.get("is_protected_from_deletion", False),
     )
+    vhost.is_partial = value.get("is_partial", False)
+    if vhost.is_partial:
+        broker.journal.report_damage(
+            f"the broker ended while a snapshot was restored to {vhost}, which has only a part of it: restore it again"
+        )
 
 
 def _restore_parameter(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:

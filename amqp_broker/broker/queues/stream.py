@@ -16,6 +16,7 @@ from amqp_broker.amqp.stamped_message import StampedMessage
 from amqp_broker.broker.admin.policy_merging import interval_ms
 from amqp_broker.broker.durability.chunk import Filter
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 
@@ -104,13 +105,16 @@ class StreamQueue(Queue):
         if self.range_id is None:
             self.on_committed()
 
-    def refill_from(self, offset: int, chunks: Iterable[tuple[int, Sequence[Message]]]) -> None:
-        """Take over the chunks of a snapshot from an offset on: times (ms since the epoch) and messages."""
+    def refilling_from(self, offset: int, chunks: Iterable[tuple[int, Sequence[Message]]]) -> Steps[None]:
+        """Take over the chunks of a snapshot: times (ms since the epoch) and messages, from an offset on."""
         self.log.begin_at(offset)
         for timestamp_ms, messages in chunks:
             for message in messages:
                 self.log.append(message, timestamp_ms)
             self.log.seal()
+            yield
+            if self.is_deleted:
+                return
         if self.range_id is None:
             self.on_committed()
 

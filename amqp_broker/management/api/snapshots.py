@@ -14,7 +14,7 @@ from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.parsing import parse
-from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restore, taking
+from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restoring, taking
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -37,12 +37,12 @@ def get(request: Request) -> Steps[dict[str, Any]]:
 
 
 @endpoints.on("PUT /_broker/snapshot/{vhost}", tag=ADMINISTRATOR, body=Snapshot, query=RestoreQuery)
-def put(request: Request) -> Answer:
+def put(request: Request) -> Steps[Answer]:
     """Restore a snapshot; a vhost that is not empty is refused unless `clear=true` empties it."""
     try:
         document = parse(request.body)
         clear = request.read_query(RestoreQuery).clear
-        is_new = restore(request.broker, document, request.path["vhost"], clear=clear)
+        is_new = yield from restoring(request.broker, document, request.path["vhost"], clear=clear)
     except NotEmpty as error:
         raise Refusal(412, "precondition_failed", f"{error}; clear=true deletes its contents first") from None
     except (SnapshotError, DefinitionsError) as error:

@@ -162,10 +162,10 @@ def _metadata(given: VHostSettings, before: Metadata) -> Metadata:
 
 
 @endpoints.on("DELETE /api/vhosts/{vhost}", tag=ADMINISTRATOR)
-def delete(request: Request) -> Answer:
+def delete(request: Request) -> Steps[Answer]:
     """Delete a vhost with everything in it."""
     try:
-        request.broker.delete_vhost(request.vhost.name)
+        yield from request.broker.deleting_vhost(request.vhost.name)
     except ProtectedFromDeletion as error:
         raise Refusal(412, "precondition_failed", str(error)) from None
     return NO_CONTENT

@@ -7,6 +7,7 @@ out.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final
 
@@ -25,9 +26,10 @@ from amqp_broker.amqp.message import (
 )
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.delayed import DELAY_MS_MAX, DelayedExchange
-from amqp_broker.broker.operations.resetting import reset_vhost
+from amqp_broker.broker.operations.resetting import resetting_vhost
 from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.snapshot import (
@@ -35,9 +37,8 @@ from amqp_broker.broker.snapshot import (
     FrozenStream,
     FrozenVHost,
     Kept,
-    KeptMessages,
     frozen_streams,
-    refill,
+    refilling,
 )
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.definition import DefinitionsError
@@ -210,25 +211,55 @@ def restore(broker: Broker, document: Any, vhost_name: str, *, clear: bool = Fal
 
     Raise SnapshotError; nothing is changed then, unless only the declaration of an object shows the error.
     """
+    return finished(restoring(broker, document, vhost_name, clear=clear))
+
+
+def restoring(broker: Broker, document: Any, vhost_name: str, *, clear: bool = False) -> Steps[bool]:
+    """Do `restore` in steps. While the vhost changes, its clients wait, and others are not let in."""
+    # It has just been parsed, which takes long enough.
+    yield
     snapshot = _read(document)
+    yield
+    built = yield from _building(snapshot)
     vhost = broker.vhosts.get(vhost_name)
     is_new = vhost is None
+    if vhost is not None and vhost.is_down:
+        raise SnapshotError(f"vhost '{vhost_name}' is being deleted or restored")
     if vhost is not None and not clear and not is_empty(vhost):
         raise NotEmpty(f"vhost '{vhost_name}' is not empty")
     vhost = broker.add_vhost(vhost_name)
     try:
-        for _, name in Import(broker, snapshot.definitions, vhost_name).refused:
-            raise SnapshotError(f"queue '{name}' is neither durable nor exclusive, which is not permitted here")
-        if not is_new and clear:
-            reset_vhost(vhost)
-        for _ in Import(broker, snapshot.definitions, vhost_name).run():
-            pass
-        _fill(vhost, snapshot)
+        with vhost.down():
+            yield from _replacing(vhost, snapshot, built, clear=clear and not is_new)
     except (DefinitionsError, SnapshotError) as error:
-        if is_new:
-            broker.delete_vhost(vhost_name)
-        raise SnapshotError(str(error)) from None
+        text = str(error)
+        if is_new and broker.vhosts.get(vhost_name) is vhost:
+            yield from broker.deleting_vhost(vhost_name)
+        elif vhost.is_partial:
+            text += f"; vhost '{vhost_name}' has only a part of the snapshot"
+        raise SnapshotError(text) from None
     return is_new
+
+
+def _replacing(vhost: VHost, snapshot: Snapshot, built: Iterator[Message], *, clear: bool) -> Steps[None]:
+    """Declare and fill the objects of a snapshot. Raise DefinitionsError and SnapshotError."""
+    broker = vhost.broker
+    checked = Import(broker, snapshot.definitions, vhost.name, reads=False)
+    yield from checked.reading()
+    for _, name in checked.refused:
+        raise SnapshotError(f"queue '{name}' is neither durable nor exclusive, which is not permitted here")
+    if clear:
+        yield from resetting_vhost(vhost)
+    work = Import(broker, snapshot.definitions, vhost.name, reads=False)
+    yield from work.reading()
+    # A restart says that a part is missing.
+    vhost.is_partial = True
+    vhost.remember()
+    for _ in work.run():
+        yield
+    yield from _filling(vhost, snapshot, built)
+    vhost.is_partial = False
+    vhost.remember()
 
 
 def is_empty(vhost: VHost) -> bool:
@@ -248,11 +279,6 @@ def _read(document: Any) -> Snapshot:
         raise SnapshotError(f"this is not a snapshot: {error}") from None
     if snapshot.format != FORMAT:
         raise SnapshotError(f"this snapshot has format {snapshot.format}; only format {FORMAT} is supported")
-    messages = [message for queue in snapshot.queues for message in (*queue.returned, *queue.messages)]
-    messages += [message for stream in snapshot.streams for chunk in stream.chunks for message in chunk.messages]
-    messages += [message for exchange in snapshot.exchanges for message in exchange.delayed]
-    for message in messages:
-        _built(message)
     filled = {
         "queues": [queue.name for queue in snapshot.queues] + [stream.name for stream in snapshot.streams],
         "exchanges": [exchange.name for exchange in snapshot.exchanges],
@@ -264,6 +290,18 @@ def _read(document: Any) -> Snapshot:
             if name not in names:
                 raise SnapshotError(f"this is not a snapshot: '{name}' is not among the {kind} of its definitions")
     return snapshot
+
+
+def _building(snapshot: Snapshot) -> Steps[Iterator[Message]]:
+    """Return all messages, in the order in which `_filling` takes them. Raise SnapshotError for an invalid one."""
+    saved = [message for queue in snapshot.queues for message in (*queue.returned, *queue.messages)]
+    saved += [message for stream in snapshot.streams for chunk in stream.chunks for message in chunk.messages]
+    saved += [message for exchange in snapshot.exchanges for message in exchange.delayed]
+    built = deque[Message]()
+    for message in saved:
+        built.append(_built(message))
+        yield
+    return iter(built.popleft, None)
 
 
 def _built(saved: SavedMessage) -> Message:
@@ -290,30 +328,46 @@ def _built(saved: SavedMessage) -> Message:
     )
 
 
-def _fill(vhost: VHost, snapshot: Snapshot) -> None:
+def _filling(vhost: VHost, snapshot: Snapshot, built: Iterator[Message]) -> Steps[None]:
+    """Put the messages into the declared queues and exchanges. Raise SnapshotError if these do not fit or are gone."""
     now = vhost.broker.now
 
-    def kept(saved: SavedMessage) -> Kept:
-        deadline_ms = None if saved.expires_in_ms is None else now + saved.expires_in_ms
-        return Kept(_built(saved), deadline_ms, saved.returns, saved.failures, saved.level)
+    def kept(listed: list[SavedMessage]) -> Iterator[Kept]:
+        for saved in listed:
+            deadline_ms = None if saved.expires_in_ms is None else now + saved.expires_in_ms
+            yield Kept(next(built), deadline_ms, saved.returns, saved.failures, saved.level)
 
     for one in snapshot.queues:
-        queue = vhost.queues[one.name]
+        queue = _queue(vhost, one.name)
         if not isinstance(queue, BacklogQueue):
             raise SnapshotError(f"{queue} is a stream, but its messages are among those of queues")
-        returned, others = [kept(saved) for saved in one.returned], [kept(saved) for saved in one.messages]
-        refill(queue, KeptMessages(returned, others, one.turn))
+        yield from refilling(queue, kept(one.returned), kept(one.messages), one.turn)
+        _require(not queue.is_deleted, queue)
+        yield
     for stream in snapshot.streams:
-        log = vhost.queues[stream.name]
+        log = _queue(vhost, stream.name)
         if not isinstance(log, StreamQueue):
             raise SnapshotError(f"{log} is not a stream, but its messages are among those of streams")
-        log.refill_from(
-            stream.first_offset,
-            [(max(0, now - chunk.age_ms), [_built(saved) for saved in chunk.messages]) for chunk in stream.chunks],
-        )
+        chunks = ((max(0, now - chunk.age_ms), [next(built) for _ in chunk.messages]) for chunk in stream.chunks)
+        yield from log.refilling_from(stream.first_offset, chunks)
+        _require(not log.is_deleted, log)
     for delaying in snapshot.exchanges:
-        exchange = vhost.exchanges[delaying.name]
+        exchange = vhost.exchanges.get(delaying.name)
         if not isinstance(exchange, DelayedExchange):
-            raise SnapshotError(f"{exchange} cannot hold delayed messages")
+            raise SnapshotError(f"exchange '{delaying.name}' in {vhost} cannot hold delayed messages")
         for saved in delaying.delayed:
-            exchange.keep_back(_built(saved), now + min(saved.due_in_ms or 0, DELAY_MS_MAX))
+            exchange.keep_back(next(built), now + min(saved.due_in_ms or 0, DELAY_MS_MAX))
+            yield
+            _require(vhost.exchanges.get(delaying.name) is exchange, exchange)
+
+
+def _queue(vhost: VHost, name: str) -> Queue:
+    queue = vhost.queues.get(name)
+    _require(queue is not None, f"queue '{name}' in {vhost}")
+    assert queue is not None
+    return queue
+
+
+def _require(is_there: bool, what: object) -> None:
+    if not is_there:
+        raise SnapshotError(f"{what} was deleted while the snapshot was restored")

@@ -8,10 +8,11 @@ from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.operations.resetting import reset, reset_vhost
+from amqp_broker.broker.operations.resetting import reset, reset_vhost, resetting_vhost
 from amqp_broker.management.documents.exporting import export
 from tests.broker_parts import bind, new_exchange, new_queue, push
 from tests.peer import Lab
+from tests.stepping import counted
 
 
 @pytest.fixture
@@ -88,3 +89,19 @@ def test_a_reset_closes_clients_with_the_reason(lab: Lab) -> None:
     reset_vhost(lab.vhost)
     close = peer.expect(commands.Connection.Close, 0)
     assert (close.reply_code, close.reply_text) == (320, "CONNECTION_FORCED - the broker is reset")
+
+
+def test_a_vhost_is_reset_in_steps(lab: Lab) -> None:
+    peer = lab.connect()
+    for number in range(10):
+        peer.declare(f"q{number}")
+    vhost = lab.vhost
+
+    def look() -> None:
+        assert vhost.is_down
+        assert 0 < len(vhost.queues) < 10
+
+    steps, _ = counted(resetting_vhost(vhost), {3: look})
+    assert steps >= 10
+    assert (vhost.queues, vhost.is_down) == ({}, False)
+    lab.connect().declare("q")

@@ -10,13 +10,23 @@ from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.amqp.message import failures_of
+from amqp_broker.broker.operations import restoring as operations
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
-from amqp_broker.management.documents.snapshots import NotEmpty, SnapshotError, restore, take_snapshot, taking
+from amqp_broker.management.documents.snapshots import (
+    NotEmpty,
+    SnapshotError,
+    restore,
+    restoring,
+    take_snapshot,
+    taking,
+)
+from tests.broker_parts import new_broker
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
+from tests.stepping import counted
 
 
 @pytest.fixture(params=[False, True], ids=["in memory", "durable"])
@@ -292,3 +302,134 @@ def test_messages_of_a_stream_are_not_restored_to_another_type_of_queue() -> Non
     with pytest.raises(SnapshotError, match="is not a stream"):
         restore(lab.broker, snapshot, "new")
     assert "new" not in lab.broker.vhosts
+
+
+def filled(lab: Lab, count: int) -> dict[str, Any]:
+    """A snapshot of queues of all kinds with messages, some of them returned, and of a stream."""
+    for name, arguments in KINDS.items():
+        peer = lab.connect()
+        peer.send(commands.Queue.Declare(queue=name, durable=True, arguments=arguments))
+        peer.expect(commands.Queue.DeclareOk)
+        for number in range(count):
+            peer.publish(name, b"%d" % number, priority=number % 3, delivery_mode=2)
+            peer.get(name, no_ack=False) if number < 3 else None
+        peer.disconnect()
+    peer = lab.connect()
+    peer.send(commands.Queue.Declare(queue="s", durable=True, arguments={"x-queue-type": "stream"}))
+    peer.publish("s", b"0")
+    commit(lab)
+    return dict(as_json(take_snapshot(lab.broker, "/")))
+
+
+def test_a_restore_in_steps_gives_what_one_in_one_piece_does(lab: Lab) -> None:
+    snapshot = filled(lab, 6)
+    journal = lab.broker.journal
+    restore(lab.broker, snapshot, "whole")
+    between: dict[int, Callable[[], object]] = {}
+    if isinstance(journal, MemoryJournal):
+        between = dict.fromkeys(range(1, 30 + 7 * len(KINDS), 3), journal.commit)
+    steps, _ = counted(restoring(lab.broker, snapshot, "stepped"), between)
+    # Each message is built and put.
+    assert steps >= 2 * 6 * len(KINDS)
+    commit(lab)
+    whole, stepped = lab.broker.vhosts["whole"], lab.broker.vhosts["stepped"]
+    assert list(whole.queues) == list(stepped.queues)
+    for name in whole.queues:
+        assert state(whole.queues[name]) == state(stepped.queues[name]), name
+    for part in ("queues", "streams"):
+        assert take_snapshot(lab.broker, "whole")[part] == take_snapshot(lab.broker, "stepped")[part]
+    for name in KINDS:
+        assert pulled(whole.queues[name]) == pulled(stepped.queues[name])
+
+
+def test_clients_of_a_restored_vhost_wait_and_others_are_not_let_in() -> None:
+    lab = Lab()
+    snapshot = filled(Lab(), 3)
+    waiting = lab.connect()
+
+    def look() -> None:
+        assert waiting.session.is_blocked
+        assert waiting.session.status == "blocked"
+        with pytest.raises(AssertionError, match="vhost '/' is down"):
+            lab.peer().open()
+
+    steps, _ = counted(restoring(lab.broker, snapshot, "/"))
+    lab.vhost.broker.delete_vhost("/")
+    lab.broker.add_defaults()
+    waiting = lab.connect()
+    counted(restoring(lab.broker, snapshot, "/"), {steps // 2: look, steps - 1: look})
+    assert not waiting.session.is_blocked
+    # There is no connection.blocked for a moment.
+    waiting.expect_nothing()
+    assert waiting.get("classic") is not None
+
+
+def test_a_second_restore_of_a_vhost_is_refused() -> None:
+    lab = Lab()
+    snapshot = filled(Lab(), 3)
+    second = restoring(lab.broker, snapshot, "/")
+    next(second)
+
+    def go_on() -> None:
+        with pytest.raises(SnapshotError, match="vhost '/' is being deleted or restored"):
+            finished(second)
+
+    counted(restoring(lab.broker, snapshot, "/"), {30: go_on})
+    assert lab.vhost.queues["classic"].ready_count == 3
+
+
+def test_a_queue_that_is_deleted_during_a_restore_ends_it() -> None:
+    lab = Lab()
+    lab.broker.journal = journal = MemoryJournal()
+    snapshot = filled(Lab(), 6)
+    steps = restoring(lab.broker, snapshot, "/")
+    while "classic" not in lab.vhost.queues or not lab.vhost.queues["classic"].ready_count:
+        next(steps)
+    lab.vhost.remove_queue(lab.vhost.queues["classic"])
+    expected = "queue 'classic' in vhost '/' was deleted while the snapshot was restored; vhost '/' has only a part of"
+    with pytest.raises(SnapshotError, match=expected):
+        finished(steps)
+    journal.commit()
+    assert not journal.disk.messages
+    assert not lab.vhost.is_down
+
+
+def test_a_new_vhost_whose_restore_fails_is_deleted() -> None:
+    lab = Lab()
+    snapshot = filled(Lab(), 6)
+    steps = restoring(lab.broker, snapshot, "new")
+    while "new" not in lab.broker.vhosts or not lab.broker.vhosts["new"].queues:
+        next(steps)
+    vhost = lab.broker.vhosts["new"]
+    vhost.remove_queue(next(iter(vhost.queues.values())))
+    with pytest.raises(SnapshotError, match=r"was deleted while the snapshot was restored$"):
+        finished(steps)
+    assert "new" not in lab.broker.vhosts
+
+
+class ReportingJournal(MemoryJournal):
+    """A journal that keeps what it is to report."""
+
+    def report_damage(self, what: str) -> None:
+        self.reported = what
+
+
+def test_a_restart_reports_that_a_restore_did_not_end() -> None:
+    lab = Lab()
+    lab.broker.journal = journal = MemoryJournal()
+    lab.vhost.remember()
+    snapshot = filled(Lab(), 6)
+    steps = restoring(lab.broker, snapshot, "new")
+    while "new" not in lab.broker.vhosts or not lab.broker.vhosts["new"].queues:
+        next(steps)
+    journal.commit()
+    after = ReportingJournal(journal.disk)
+    operations.restore(new_broker(after, has_defaults=False), after.definitions_of)
+    assert after.reported == (
+        "the broker ended while a snapshot was restored to vhost 'new', which has only a part of it: restore it again"
+    )
+    finished(steps)
+    journal.commit()
+    whole = ReportingJournal(journal.disk)
+    operations.restore(new_broker(whole, has_defaults=False), whole.definitions_of)
+    assert not hasattr(whole, "reported")
