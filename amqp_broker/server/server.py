@@ -21,6 +21,7 @@ from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.broker import logins
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.broker.timers import Timers
 from amqp_broker.server import administration_log, advice_log, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
@@ -35,6 +36,7 @@ from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
 from amqp_broker.session.session import Session
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import OS, Settings, SettingsError
+from amqp_broker.store.journal import PAGE_ERRORS
 from amqp_broker.store.store import Store
 
 if TYPE_CHECKING:
@@ -106,6 +108,9 @@ class Server:
         self.node = ServerNode(self)
         # Ends the process. A shell that can stop replaces it.
         self.request_stop: Callable[[], None] = lambda: None
+        # The reason if the store has become unreadable; the shell then ends the process.
+        self.broken: str | None = None
+        self.broker.journal.on_broken = self._on_broken
         self.dirty: list[Session] = []
         self.transports: dict[Session, SessionTransport] = {}
         # Buffer for the reads of all sockets; a session keeps the bytes that it does not use at once.
@@ -153,6 +158,14 @@ class Server:
             limits.store_max = min(store_max or store.environment.map_bytes, store.environment.map_bytes)
             readings.store_used = store.environment.used_bytes
         return limits, readings
+
+    def _on_broken(self, reason: str) -> None:
+        """Ask for the end of the process: what is written to a damaged file may destroy more of it."""
+        if self.broken is None and self.store is not None:
+            folder = self.store.environment.folder
+            self.broken = f"the store in '{folder}' is damaged: {reason}; run `store repair`, or restore a backup"
+            logger.critical("%s", self.broken)
+            self.request_stop()
 
     async def start(self) -> None:
         """Listen. Clients are served when this returns.
@@ -327,6 +340,8 @@ class Server:
                 self.alarms.set(STORE_FAILING, False)
             self.broker.on_committed()
         else:
+            if isinstance(error, PAGE_ERRORS):
+                self._on_broken(str(error))
             if not self.store.is_failing:
                 self.store.is_failing = True
                 logger.error("the store cannot be written, publishers are blocked: %s", error)
@@ -381,7 +396,9 @@ class Server:
 
     def _drain_next_batch(self) -> None:
         self._is_draining = False
-        self.broker.drain_on()
+        # The process is about to end.
+        with contextlib.suppress(JournalBroken):
+            self.broker.drain_on()
         self.flush()
         self.end_throttle()
 

@@ -19,6 +19,7 @@ from amqp_broker.amqp.frames import (
     SETTLE,
 )
 from amqp_broker.amqp.message import FRAME, FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, HEADER_START_BYTES
+from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.lab.connection_faults import BlackHoled
 from amqp_broker.session import handshake
 from amqp_broker.session.basic_publish import publish, read_traits
@@ -236,6 +237,9 @@ class FrameReader:
             except Disconnect as reason:
                 session.cause = str(reason)
                 session.drop()
+            except JournalBroken as error:
+                logger.error("%s: internal error: %s", session.name, error)
+                session.fail(InternalError(""), 0, number)
             except Exception:
                 logger.exception("%s: internal error", session.name)
                 session.fail(InternalError(""), 0, number)

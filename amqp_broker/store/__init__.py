@@ -8,6 +8,8 @@
 - `pages.py` reads LMDB's pages before LMDB does: LMDB trusts its file, and a truncated one ends the process with
   SIGBUS. A broker checks the small tables at each start (all of them if the file is shorter than LMDB says),
   `verify`, `compact` and `backup` every page.
+- After a crash the next broker checks every page, because LMDB's own checks end the process. `salvage.py` reads damaged
+  files without LMDB: the checksums of records prove what it finds.
 - `broker.lock` is locked with flock and holds a process id: LMDB lets two writers alternate; two brokers on one
   store must not. The system releases the lock when the process dies.
 - Checks precede all changes: a refused folder stays as it was; a failed first start removes what it made.

@@ -28,7 +28,7 @@ import logging
 import os
 import struct
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -97,6 +97,10 @@ class StoreUnusable(StoreError):
     """The folder has no store, a damaged one, or one of an unknown format."""
 
 
+class StoreDamaged(StoreUnusable):
+    """The pages of a store are damaged; a repair may save what can be read."""
+
+
 class StoreInaccessible(StoreError):
     """The folder cannot be created, read or written."""
 
@@ -124,10 +128,11 @@ class Environment:
                 lock_file = _lock(folder)
                 undo.callback(os.close, lock_file)
                 settle(folder)
-                found = check(folder)
+                # LMDB ends the process at some damaged pages, so the last one may have met them.
+                found = check(folder, is_thorough=lock.is_signed(lock_file))
                 if found not in (None, FORMAT):
                     # Its messages are rewritten, too.
-                    usable(folder / DATA_FILE, lambda: pages.survey(folder / DATA_FILE, TABLES, ()))
+                    check(folder, is_thorough=True)
                     logger.info("the store in '%s' is converted from format %d to %d", folder, found, FORMAT)
                 lock.sign(lock_file)
                 (folder / COMPACTING_FILE).unlink(missing_ok=True)
@@ -142,9 +147,7 @@ class Environment:
             raise _inaccessible(folder, error.strerror) from None
         except lmdb.Error as error:
             raise _inaccessible(folder, str(error).rpartition(": ")[2]) from None
-        self._files = contextlib.ExitStack()
-        self._files.callback(os.close, lock_file)
-        self._files.callback(self._close_lmdb)
+        self._lock_file = lock_file
 
     def reopen(self) -> None:
         """Open the files again: after a failed write of a meta page LMDB refuses all work (MDB_PANIC).
@@ -189,13 +192,14 @@ class Environment:
         self.map_bytes *= 2
         self.lmdb.set_mapsize(self.map_bytes)
 
-    def close(self) -> None:
-        self._files.close()
-
-    def _close_lmdb(self) -> None:
+    def close(self, *, is_orderly: bool = True) -> None:
+        """Release the folder; if that is not orderly, the next process checks all pages."""
         self.lmdb.close()
         if self.checkpoint is not None:
             self.checkpoint.close()
+        if is_orderly:
+            lock.unsign(self._lock_file)
+        os.close(self._lock_file)
 
 
 class ReadOnlyEnvironment(Environment):
@@ -234,9 +238,10 @@ class ReadOnlyEnvironment(Environment):
             files.callback((self.folder / LOCK_FILE).unlink, missing_ok=True)
         lock_file = _lock(self.folder)
         files.callback(os.close, lock_file)
-        lock.sign(lock_file)
         settle(self.folder)
         self.survey = self._survey(data)
+        lock.sign(lock_file)
+        files.callback(lock.unsign, lock_file)
         self.lmdb = _open(self.folder, readonly=True, lock=False)
         files.callback(self.lmdb.close)
 
@@ -258,7 +263,11 @@ class ReadOnlyEnvironment(Environment):
         self.survey = self._survey(data)
 
     def _survey(self, data: Path) -> pages.Survey:
-        return usable(data, lambda: pages.survey(data, TABLES, self._tables_skipped, self._on_page))
+        survey = usable(data, lambda: pages.survey(data, TABLES, self._tables_skipped, self._on_page))
+        missing = [name for name in TABLES if name not in survey.tables]
+        if survey.tables and missing:
+            raise StoreDamaged(f"'{data}' is damaged: table {missing[0]} is missing; run `store repair`")
+        return survey
 
     def make_writable(self) -> None:
         """Open the files for changes, in a store that no broker uses. Raise lmdb.Error."""
@@ -266,6 +275,9 @@ class ReadOnlyEnvironment(Environment):
         self.lmdb = _open(self.folder, mode=0o600)
         self._files.callback(self.lmdb.close)
         self.tables = {name: self.lmdb.open_db(name.encode(), create=False) for name in TABLES}
+
+    def close(self, *, is_orderly: bool = True) -> None:
+        self._files.close()
 
     def unpin(self) -> None:
         """Allow the pinned pages to be overwritten."""
@@ -322,6 +334,16 @@ def _lock(folder: Path) -> int:
         ) from None
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep all other processes from using a store. Raise StoreInUse and OSError."""
+    lock_file = _lock(folder)
+    try:
+        yield
+    finally:
+        os.close(lock_file)
+
+
 def hold(data: Path, *, is_shared: bool) -> int:
     """Keep the file from being replaced, alone or with others; return its descriptor. Raise StoreInUse and OSError."""
     try:
@@ -341,13 +363,16 @@ def settle(folder: Path) -> None:
         )
 
 
-def check(folder: Path) -> int | None:
-    """Return the format of the store in a folder; None if there is none yet. Raise StoreError if it is unusable."""
+def check(folder: Path, *, is_thorough: bool = False) -> int | None:
+    """Return the format of the store in a folder; None if there is none yet. Raise StoreError if it is unusable.
+
+    The pages of messages are checked if it `is_thorough`.
+    """
     data = folder / DATA_FILE
     # LMDB leaves an empty file if it is interrupted before its first write.
     if not data.exists() or (data.is_file() and not data.stat().st_size):
         return None
-    survey = usable(data, lambda: pages.survey(data, TABLES, LARGE_TABLES))
+    survey = usable(data, lambda: pages.survey(data, TABLES, () if is_thorough else LARGE_TABLES))
     if not survey.tables:
         return None
     with contextlib.closing(_open(folder, readonly=True, lock=False)) as reading:
@@ -399,8 +424,8 @@ def usable(data: Path, look: Callable[[], T]) -> T:
             f"'{data}' is not the store of a broker: {error}; give another folder with --data-dir"
         ) from None
     except pages.DamagedFile as error:
-        raise StoreUnusable(
-            f"'{data}' is damaged: {error}; put a backup in its place, or move it away to start without it"
+        raise StoreDamaged(
+            f"'{data}' is damaged: {error}; put a backup in its place, or run `store repair` to save what can be read"
         ) from None
 
 

@@ -44,6 +44,11 @@ RECORD_BYTES: Final = 1024
 DEFINITIONS_MAX: Final = 200
 # Discarded positions that are deleted per batch.
 GARBAGE_BATCH: Final = SLICE_BYTES // RECORD_BYTES
+# LMDB's errors at damaged pages, and that at a key of another size.
+PAGE_ERRORS: Final = (
+    *(lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.CursorFullError, lmdb.BadValsizeError),
+    *(lmdb.InvalidError, struct.error),
+)
 # Key of a definition's names in its table.
 NAMES: Final = "names"
 
@@ -99,6 +104,8 @@ class LmdbJournal(Journal):
             # The failed commit will be reported soon; readers go on meanwhile.
             self.reopen()
             return self._read(range_id, start, bytes_max)
+        except PAGE_ERRORS as error:
+            raise self.broken(str(error)) from None
 
     @contextmanager
     def frozen(self) -> Iterator[Journal]:
@@ -123,6 +130,9 @@ class LmdbJournal(Journal):
                 found_range, position = POSITION.unpack(cursor.key())
                 if found_range != range_id:
                     break
+                if position < start:
+                    raise lmdb.CorruptedError(f"position {position} of range {range_id} is behind {start - 1}")
+                start = position + 1
                 if garbage and position >= garbage[0][0]:
                     _, end = garbage.pop(0)
                     if position < end:
@@ -138,8 +148,16 @@ class LmdbJournal(Journal):
                 is_there = cursor.next()
         return found
 
+    @contextmanager
+    def _watching_pages(self) -> Iterator[None]:
+        """Report damaged pages. Raise JournalBroken."""
+        try:
+            yield
+        except PAGE_ERRORS as error:
+            raise self.broken(str(error)) from None
+
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
-        with self._reading() as txn, txn.cursor(self._chunks) as cursor:
+        with self._watching_pages(), self._reading() as txn, txn.cursor(self._chunks) as cursor:
             head = self._find_chunk(cursor, range_id, offset)
             if head is None:
                 return None
@@ -149,7 +167,11 @@ class LmdbJournal(Journal):
                 return Chunk(head, [])
 
     def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
-        with self._environment.lmdb.begin(buffers=True) as txn, txn.cursor(self._chunks) as cursor:
+        with (
+            self._watching_pages(),
+            self._environment.lmdb.begin(buffers=True) as txn,
+            txn.cursor(self._chunks) as cursor,
+        ):
             return self._find_chunk(cursor, range_id, offset)
 
     def _find_chunk(self, cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | None:

@@ -51,6 +51,17 @@ def acquire(path: Path) -> int:
         os.close(descriptor)
 
 
+def is_signed(descriptor: int) -> bool:
+    """Return whether the last holder has ended without taking back its signature."""
+    return os.fstat(descriptor).st_size > 0
+
+
+def unsign(descriptor: int) -> None:
+    """Take back the signature before the lock is released in an orderly way."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+
+
 def sign(descriptor: int) -> None:
     """Write the process id into a locked file. On a full disk it stays empty, and locked."""
     with contextlib.suppress(OSError):

@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from operator import add
 from pathlib import Path
 from typing import IO, Final, NamedTuple, TypeAlias
 
@@ -33,6 +34,8 @@ META: Final = 0x08
 IS_ON_OVERFLOW: Final = 0x01
 IS_TABLE: Final = 0x02
 INTEGER_KEYS: Final = 0x08
+# The size of pages where the system has pages of that size.
+PAGE_BYTES: Final = 4096
 NO_PAGE: Final = (1 << 64) - 1
 KEY_BYTES_MAX: Final = 511
 # The tables whose keys all have one size.
@@ -47,6 +50,8 @@ META_HEAD: Final = struct.Struct("=IIQQ")
 TREE: Final = struct.Struct("=IHHQQQQQ")
 META_TAIL: Final = struct.Struct("=QQ")
 NODE_HEAD: Final = struct.Struct("=IHH")
+# A node whose key has the size that all keys of its table have.
+NODES: Final = {size: struct.Struct(f"=IHH{size}s") for size in (8, 16)}
 NUMBER: Final = struct.Struct("=Q")
 BIG_ENDIAN: Final = struct.Struct(">Q")
 META_BYTES: Final = PAGE_HEAD.size + META_HEAD.size + 2 * TREE.size + META_TAIL.size
@@ -115,8 +120,8 @@ def survey(path: Path, tables: Collection[str], skipped: Collection[str], on_pag
 def read_meta(file: IO[bytes]) -> Meta:
     """Return the valid meta page. Raise ForeignFile or DamagedFile."""
     for _ in range(META_ATTEMPTS):
-        first = _read_meta_at(file, 0)
-        second = _read_meta_at(file, first.page_bytes)
+        first = read_meta_at(file, 0)
+        second = read_meta_at(file, first.page_bytes)
         # Commits write the meta pages in turn; both have number 0 at first.
         is_in_turn = first.commit % 2 == 0 and (second.commit % 2 == 1 or not second.commit)
         if second.page_bytes == first.page_bytes and is_in_turn and abs(first.commit - second.commit) <= 1:
@@ -124,7 +129,20 @@ def read_meta(file: IO[bytes]) -> Meta:
     raise DamagedFile("its two meta pages contradict each other")
 
 
-def _read_meta_at(file: IO[bytes], offset: int) -> Meta:
+def _has_magic(file: IO[bytes], offset: int) -> bool:
+    """Return whether a page has the mark of a meta page."""
+    file.seek(offset + PAGE_HEAD.size)
+    head = file.read(META_HEAD.size)
+    return len(head) == META_HEAD.size and META_HEAD.unpack(head)[0] == MAGIC
+
+
+def free_entries(file: IO[bytes], meta: Meta) -> tuple[list[tuple[int, list[int]]], list[int]]:
+    """Return commits with the pages that they freed, and the pages of the tree that lists these. Raise DamagedFile."""
+    return _Walk(file, meta, file.seek(0, 2) // meta.page_bytes, None).free_entries()
+
+
+def read_meta_at(file: IO[bytes], offset: int) -> Meta:
+    """Return one of the two meta pages. Raise ForeignFile or DamagedFile."""
     file.seek(offset)
     page = file.read(META_BYTES)
     if len(page) < PAGE_HEAD.size + META_HEAD.size:
@@ -133,7 +151,7 @@ def _read_meta_at(file: IO[bytes], offset: int) -> Meta:
         raise ForeignFile("it is too short for a database of LMDB")
     number, _, flags, _, _ = PAGE_HEAD.unpack_from(page)
     magic, version, _, map_bytes = META_HEAD.unpack_from(page, PAGE_HEAD.size)
-    if offset == 0 and magic != MAGIC:
+    if offset == 0 and magic != MAGIC and not _has_magic(file, PAGE_BYTES):
         raise ForeignFile("it is not a database of LMDB")
     if len(page) < META_BYTES:
         raise DamagedFile("it ends within its meta pages")
@@ -166,6 +184,13 @@ class _Walk:
         self._previous: bytes | None = None
         self._key_bytes: int | None = None
         self._is_previous_leaf = False
+
+    def free_entries(self) -> tuple[list[tuple[int, list[int]]], list[int]]:
+        found: list[tuple[bytes, bytes]] = []
+        self._walk(self._meta.free, "the tree of free pages", lambda key, _, value: found.append((key, value)))
+        self._check_free([value for _, value in found], is_complete=True)
+        entries = [(NUMBER.unpack(key)[0], _numbers(value)) for key, value in found]
+        return entries, [number for number, is_used in enumerate(self._used) if is_used]
 
     def run(self, tables: Collection[str], skipped: Collection[str]) -> Survey:
         meta = self._meta
@@ -213,6 +238,9 @@ class _Walk:
         if not PAGE_HEAD.size < lower <= upper <= self._page_bytes or lower % 2:
             raise DamagedFile(f"page {number} of {name} has an impossible size")
         offsets = struct.unpack_from(f"={(lower - PAGE_HEAD.size) // 2}H", page, PAGE_HEAD.size)
+        if is_leaf and visit is None and self._passes(page, upper, offsets):
+            return
+        taken = 0
         for index, at in enumerate(offsets):
             if not upper <= at <= self._page_bytes - NODE_HEAD.size:
                 raise DamagedFile(f"page {number} of {name} has an entry outside of itself")
@@ -221,6 +249,10 @@ class _Walk:
             if key_bytes > KEY_BYTES_MAX or value_at > self._page_bytes:
                 raise DamagedFile(f"page {number} of {name} has a key outside of itself")
             key = page[at + NODE_HEAD.size : value_at]
+            octets = NODE_HEAD.size + key_bytes
+            if is_leaf:
+                octets += NUMBER.size if node_flags == IS_ON_OVERFLOW else size
+            taken += octets + octets % 2
             if is_leaf and self._key_bytes is not None and key_bytes != self._key_bytes:
                 raise DamagedFile(f"page {number} of {name} has a key of another size")
             if index or is_leaf:
@@ -232,10 +264,38 @@ class _Walk:
             self._entries += 1
             if visit is not None:
                 visit(key, node_flags, value)
+        # LMDB leaves no gaps between nodes, and moves them by their sizes.
+        if taken != self._page_bytes - upper:
+            raise DamagedFile(f"page {number} of {name} has entries that overlap")
         if is_leaf:
             self._leaf_pages += 1
         else:
             self._branch_pages += 1
+
+    def _passes(self, page: bytes, upper: int, offsets: tuple[int, ...]) -> bool:
+        """Check a leaf whose keys have one size and whose values are all in it, without a loop; False: in doubt."""
+        size_of_keys = self._key_bytes
+        if size_of_keys is None or not offsets:
+            return False
+        node = NODES[size_of_keys]
+        if min(offsets) < upper or max(offsets) > self._page_bytes - node.size:
+            return False
+        sizes, flags, key_sizes, keys = zip(*[node.unpack_from(page, at) for at in offsets], strict=True)
+        if any(flags) or set(key_sizes) != {size_of_keys}:
+            return False
+        if max(map(add, offsets, sizes)) > self._page_bytes - node.size or list(keys) != sorted(set(keys)):
+            return False
+        # Each node takes an even number of octets.
+        if sum(sizes) + sum(size & 1 for size in sizes) + len(sizes) * node.size != self._page_bytes - upper:
+            return False
+        if self._previous is not None and not (
+            self._previous < keys[0] or (self._previous == keys[0] and not self._is_previous_leaf)
+        ):
+            return False
+        self._previous, self._is_previous_leaf = keys[-1], True
+        self._entries += len(keys)
+        self._leaf_pages += 1
+        return True
 
     def _check_order(self, tree: Tree, key: bytes, number: int, name: str, is_leaf: bool) -> None:
         """Check that keys ascend; the key of a branch is at most the first one below it."""
@@ -298,12 +358,9 @@ class _Walk:
         # The used pages may end before the last page; free pages may not.
         taken = self._used.ljust(self._meta.last_page + 1, b"\0") if is_complete else self._used
         for value in values:
-            length, *numbers = struct.unpack_from(f"={len(value) // NUMBER.size}Q", value) or (NO_PAGE,)
-            if length > len(numbers):
-                raise DamagedFile("the tree of free pages has an entry that is cut")
-            count += length
+            numbers = _numbers(value)
+            count += len(numbers)
             # LMDB keeps them in descending order, which is quick to check.
-            numbers = numbers[:length]
             if numbers != sorted(numbers, reverse=True) or (
                 numbers and not 2 <= numbers[-1] <= numbers[0] <= self._meta.last_page
             ):
@@ -313,3 +370,11 @@ class _Walk:
                     raise DamagedFile(f"page {number} is free and in use")
                 taken[number] = 1
         return count
+
+
+def _numbers(value: bytes) -> list[int]:
+    """Return the pages of an entry of the tree of free pages. Raise DamagedFile."""
+    length, *numbers = struct.unpack_from(f"={len(value) // NUMBER.size}Q", value) or (NO_PAGE,)
+    if length > len(numbers):
+        raise DamagedFile("the tree of free pages has an entry that is cut")
+    return numbers[:length]

@@ -13,8 +13,11 @@ from typing import Final
 
 import lmdb
 
+from amqp_broker.amqp import fields
+from amqp_broker.broker import journal_entries
 from amqp_broker.broker.durability.journal import RangeState
 from amqp_broker.broker.durability.paged_buffer import END
+from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.store import chunks, verify
 from amqp_broker.store.contents import Contents, describe
 from amqp_broker.store.environment import (
@@ -24,22 +27,40 @@ from amqp_broker.store.environment import (
     POSITION,
     TABLES,
     ReadOnlyEnvironment,
+    StoreDamaged,
     StoreInaccessible,
 )
-from amqp_broker.store.journal import NEXT_RANGE, STATE, encode_key
+from amqp_broker.store.journal import NAMES, NEXT_RANGE, STATE, encode_key
+from amqp_broker.store.rebuild import rebuild
 from amqp_broker.store.seal import DamagedRecord, mended, seal, unseal
 
 
 @dataclass
 class Repair:
-    """The result of a repair: a sentence for each loss and change, and the file with the copies; None without any."""
+    """The result of a repair: a sentence for each loss and change.
+
+    `copy` is the file with what was dropped or changed, `replaced` the former file of a store with damaged pages.
+    """
 
     changes: list[str] = field(default_factory=list)
     copy: Path | None = None
+    replaced: Path | None = None
 
 
 def repair(folder: Path) -> Repair:
-    """Remove damaged records from a store that no broker uses, and correct its counts. Raise StoreError."""
+    """Remove damaged records from a store that no broker uses, and correct its counts. Raise StoreError.
+
+    If pages are damaged, a new store gets what can be read, and the damaged file is kept.
+    """
+    try:
+        return _repair_records(folder)
+    except StoreDamaged:
+        changes, kept = rebuild(folder)
+    result = _repair_records(folder)
+    return Repair(changes + result.changes, result.copy, kept)
+
+
+def _repair_records(folder: Path) -> Repair:
     with contextlib.closing(ReadOnlyEnvironment(folder, is_alone=True)) as environment:
         try:
             environment.make_writable()
@@ -55,11 +76,26 @@ class _Repairing:
 
     def run(self) -> Repair:
         self._mend_or_drop()
+        self._fill_gaps()
+        self._restore_vhosts()
         while undeclared := Contents(self._environment).undeclared:
             self._result.changes += [f"{describe(key)} is dropped: what it belongs to is lost." for key in undeclared]
             self._drop([("definitions", encode_key(key)) for key in undeclared])
         self._correct()
         return self._result
+
+    def _restore_vhosts(self) -> None:
+        """Declare vhosts whose definitions are lost: a queue without its vhost would be dropped with its messages."""
+        contents = Contents(self._environment)
+        named = {key[1] for key in contents.undeclared if key[0] in IN_VHOSTS}
+        with self._environment.lmdb.begin(write=True) as txn:
+            for name in sorted(named - contents.broker.vhosts.keys()):
+                self._result.changes.append(f"vhost '{name}' is lost, and declared again.")
+                vhost = contents.broker.add_vhost(name)
+                key, value = journal_entries.of_vhost(name, vhost.limits, vhost.metadata)
+                stored_key = encode_key(key)
+                sealed = seal(stored_key, fields.encode_table({**value, NAMES: list(key)}))
+                txn.put(stored_key, sealed, db=self._environment.tables["definitions"])
 
     def _mend_or_drop(self) -> None:
         """Restore the damaged records of small tables in which one bit has changed, and drop all others."""
@@ -106,6 +142,40 @@ class _Repairing:
                     lost[key] = seal(key, chunks.lost(first, end - first, _timestamp_before(cursor, key)))
         return lost
 
+    def _fill_gaps(self) -> None:
+        """Have the offsets of streams without gaps: chunks without messages take those of lost chunks."""
+        states, _ = verify.states_of(self._environment)
+        garbage, _ = verify.garbage_of(self._environment)
+        # The offset that comes next, and the time of the last chunk, by stream.
+        owners = {
+            range_id: queue
+            for vhost in Contents(self._environment).broker.vhosts.values()
+            for queue in vhost.queues.values()
+            for range_id in (queue.ranges if isinstance(queue, StreamQueue) else ())
+            if range_id in states
+        }
+        streams = {range_id: (states[range_id].head, 0) for range_id in owners}
+        fillers: list[tuple[bytes, bytes]] = []
+
+        def fill(range_id: int, end: int) -> None:
+            start, timestamp_ms = streams[range_id]
+            if start < end:
+                key = POSITION.pack(range_id, start)
+                fillers.append((key, seal(key, chunks.lost(start, end - start, timestamp_ms))))
+                self._result.changes.append(f"{owners[range_id]} has lost the offsets {start} to {end - 1}.")
+
+        for key, record in verify.rows(self._environment, "chunks"):
+            range_id, first = POSITION.unpack(key)
+            if range_id in streams and not verify.is_garbage(garbage.get(range_id, []), first):
+                head, _ = chunks.decode_head(first, record)
+                fill(range_id, first)
+                streams[range_id] = head.end, head.timestamp_ms
+        for range_id in streams:
+            fill(range_id, states[range_id].next)
+        with self._environment.lmdb.begin(write=True) as txn:
+            for key, sealed in fillers:
+                txn.put(key, sealed, db=self._environment.tables["chunks"])
+
     def _drop(self, keys: list[tuple[str, bytes]]) -> None:
         self._keep(keys)
         with self._environment.lmdb.begin(write=True) as txn:
@@ -147,7 +217,7 @@ class _Repairing:
                 former = states.get(range_id)
                 state = _counted(former, found.get(range_id, verify.Found()))
                 if state != (former or RangeState()):
-                    self._result.changes.append(f"{owner} has {state.message_count} messages.")
+                    self._result.changes.append(f"{owner} has {_shown_count(former, state)} messages.")
                     key = NUMBER.pack(range_id)
                     txn.put(key, seal(key, STATE.pack(*state)), db=environment.tables["windows"])
             last = max((*states, *found, *contents.ranges), default=0)
@@ -172,6 +242,12 @@ def _counted(former: RangeState | None, found: verify.Found) -> RangeState:
     return RangeState(min(former.head, following), following, found.message_count, found.body_bytes)
 
 
+def _shown_count(former: RangeState | None, state: RangeState) -> str:
+    if former is None or former.message_count <= state.message_count:
+        return str(state.message_count)
+    return f"{state.message_count} of {former.message_count}"
+
+
 def _timestamp_before(cursor: lmdb.Cursor, key: bytes) -> int:
     """Return the time of the chunk before one, in ms since the epoch; 0 if there is none."""
     cursor.set_key(key)
@@ -181,6 +257,8 @@ def _timestamp_before(cursor: lmdb.Cursor, key: bytes) -> int:
     return 0
 
 
+# Definitions that have the name of their vhost behind their kind.
+IN_VHOSTS: Final = ("exchange", "queue", "binding", "policy", "operator_policy", "parameter")
 WORDS: Final = {
     "windows": "the state",
     "garbage": "a deleted part",

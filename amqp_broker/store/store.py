@@ -91,9 +91,9 @@ class Store:
             self._flusher.stop()
 
     def abandon(self) -> None:
-        """Release the folder without committing the last changes."""
+        """Release the folder without committing the last changes, as a killed process does."""
         self.halt()
-        self.environment.close()
+        self.environment.close(is_orderly=False)
 
     def close(self) -> None:
         """Commit the last changes and release the folder."""

@@ -97,7 +97,8 @@ def garbage_of(environment: Environment) -> tuple[dict[int, list[tuple[int, int]
     return garbage, problems
 
 
-def _is_garbage(parts: list[tuple[int, int]], position: int) -> bool:
+def is_garbage(parts: list[tuple[int, int]], position: int) -> bool:
+    """Return whether a position is in one of the parts that are to be deleted."""
     index = bisect_right(parts, position, key=lambda part: part[0])
     return any(position < end for _, end in parts[:index])
 
@@ -119,7 +120,7 @@ def read_messages(
             _note(found.setdefault(-1, Found()), "its key has another size")
             continue
         range_id, position = POSITION.unpack(key)
-        if range_id in garbage and _is_garbage(garbage[range_id], position):
+        if range_id in garbage and is_garbage(garbage[range_id], position):
             continue
         one = found.setdefault(range_id, Found())
         try:
@@ -144,7 +145,7 @@ def read_chunks(environment: Environment, garbage: dict[int, list[tuple[int, int
             _note(found.setdefault(-1, Found()), "its key has another size")
             continue
         range_id, first = POSITION.unpack(key)
-        if range_id in garbage and _is_garbage(garbage[range_id], first):
+        if range_id in garbage and is_garbage(garbage[range_id], first):
             continue
         one = found.setdefault(range_id, Found())
         try:

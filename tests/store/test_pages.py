@@ -80,7 +80,7 @@ def test_every_page_that_is_cut_off_is_missed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("offset", "octets", "reason"),
     [
-        (16, b"\0", "it is not a database of LMDB"),
+        (16, b"\0", "a meta page is not one of LMDB 0.9"),
         (20, b"\2", "a meta page is not one of LMDB 0.9"),
         (PAGE_BYTES + 16, b"\0", "a meta page is not one of LMDB 0.9"),
         (40, b"\1", "a meta page has an impossible page size"),

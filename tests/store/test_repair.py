@@ -69,7 +69,7 @@ def test_a_repair_drops_a_damaged_message_and_keeps_a_copy(tmp_path: Path) -> No
     result = repair(tmp_path)
     assert result.changes == [
         "the message at position 3 of queue 'plain' in vhost '/' cannot be read and is dropped.",
-        "queue 'plain' in vhost '/' has 19 messages.",
+        "queue 'plain' in vhost '/' has 19 of 20 messages.",
     ]
     copy = json.loads(present(result.copy).read_text("utf-8"))
     assert copy == {"table": "messages", "key": key.hex(), "record": octets.hex()}

@@ -9,7 +9,7 @@ together or not at all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -127,6 +127,10 @@ class Batch:
     discards: list[tuple[int, int, int]] = field(default_factory=list)
 
 
+class JournalBroken(Exception):
+    """The journal cannot be read: its file is damaged, not only a message in it."""
+
+
 class Journal(ABC):
     """Collects changes, and knows which of them are safe.
 
@@ -145,6 +149,8 @@ class Journal(ABC):
         self.definitions = 0
         # Set during recovery: restored objects are not defined again.
         self.is_restoring = False
+        # Called with the reason when the journal cannot be read any more.
+        self.on_broken: Callable[[str], object] = lambda reason: None
         # Octets of messages that all paged buffers have in memory.
         self.buffered_bytes = 0
         # Ranges with changes, each once.
@@ -158,6 +164,11 @@ class Journal(ABC):
         self._journal_bytes_before = 0
 
     # Calls of the core
+
+    def broken(self, reason: str) -> JournalBroken:
+        """Report that the journal cannot be read; return the error to raise."""
+        self.on_broken(reason)
+        return JournalBroken(reason)
 
     def define(self, key: DefinitionKey, value: dict[str, Any]) -> None:
         """Write an object, from whose `value` a restart declares it again (`broker/journal_entries.py`)."""

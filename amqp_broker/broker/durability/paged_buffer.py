@@ -288,7 +288,8 @@ class PagedBuffer:
 
     def _fill(self, bytes_max: int) -> None:
         found = self._read(self._read_from, bytes_max)
-        assert found, f"the journal has lost {self.paged_count} messages of range {self.id}"
+        if not found:
+            raise self.journal.broken(f"{self.paged_count} messages of range {self.id} are missing")
         self.read_count += len(found)
         for position, stored in found:
             self._read_from = position + 1

@@ -200,12 +200,14 @@ class JournaledLog(StreamLog):
 
     def _chunk_at(self, offset: int) -> Chunk:
         chunk = self.journal.chunk_at(self.id, offset)
-        assert chunk is not None, f"the journal has lost offset {offset} of range {self.id}"
+        if chunk is None:
+            raise self.journal.broken(f"offset {offset} of range {self.id} is missing")
         return chunk
 
     def head_at(self, offset: int) -> ChunkHead:
         head = self.journal.chunk_head_at(self.id, offset)
-        assert head is not None, f"the journal has lost offset {offset} of range {self.id}"
+        if head is None:
+            raise self.journal.broken(f"offset {offset} of range {self.id} is missing")
         return head
 
     def read(self, offset: int) -> list[Message]:

@@ -20,7 +20,7 @@ import click
 from amqp_broker.cli.own.check_config import show
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.setting_options import settings_as_options
-from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
 from amqp_broker.server import log_output
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
@@ -75,6 +75,9 @@ async def _serve(server: Server) -> None:
         path = server.settings.ports_file
         raise CommandError(f"cannot write the ports file '{path}': {error.strerror}.", EX_CANTCREAT) from None
     await stopped.wait()
+    if server.broken is not None:
+        await server.kill()
+        raise CommandError(server.broken, EX_DATAERR)
     await server.stop()
 
 

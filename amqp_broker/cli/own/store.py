@@ -18,6 +18,7 @@ from amqp_broker.store import copies
 from amqp_broker.store import info as info_of
 from amqp_broker.store.environment import (
     ReadOnlyEnvironment,
+    StoreDamaged,
     StoreError,
     StoreInaccessible,
     StoreInUse,
@@ -29,6 +30,7 @@ from amqp_broker.store.verify import verify as verify_store
 
 EXIT_CODES: Final[dict[type[StoreError], int]] = {
     StoreUnusable: EX_DATAERR,
+    StoreDamaged: EX_DATAERR,
     StoreMissing: EX_NOINPUT,
     StoreInaccessible: EX_CANTCREAT,
     StoreInUse: EX_TEMPFAIL,
@@ -106,6 +108,8 @@ def repair(data_dir: str | None) -> None:
     result = repair_store(folder)
     for change in result.changes:
         click.echo(change)
+    if result.replaced is not None:
+        click.echo(f"{result.replaced} is the damaged file")
     if result.copy is not None:
         click.echo(f"{result.copy} has copies of what was damaged or dropped")
     if not result.changes:

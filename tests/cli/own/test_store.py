@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pika
 import pytest
+from pamqp import commands
 
 from amqp_broker.cli.own.store import EXIT_CODES, shown
-from amqp_broker.store.environment import DATA_FILE, Environment, StoreError
+from amqp_broker.store import pages
+from amqp_broker.store.environment import DATA_FILE, TABLES, Environment, StoreError, StoreUnusable
 from tests.cli.program import MODULE, Serving, run, serving, serving_as
-from tests.store.stores import digest, fill, put
+from tests.store.stores import PAGE_BYTES, digest, fill, put
 
 DURABLE = {"AMQP_BROKER_EPHEMERAL": "false"}
 
@@ -200,10 +202,25 @@ def test_serve_refuses_a_damaged_store_and_leaves_it_unchanged(folder: Path) -> 
     assert done.returncode == os.EX_DATAERR
     assert re.fullmatch(
         rf"amqp-broker: '{folder}/data.mdb' is damaged: .*; "
-        r"put a backup in its place, or move it away to start without it\.\n",
+        r"put a backup in its place, or run `store repair` to save what can be read\.\n",
         done.stderr,
     )
     assert digest(folder) == before
+
+
+@pytest.mark.verify
+def test_a_broker_that_meets_a_damaged_page_says_so_and_ends(tmp_path: Path, folder: Path) -> None:
+    with serving(tmp_path, "--data-dir", str(folder), **DURABLE) as broker:
+        root = pages.survey(folder / DATA_FILE, TABLES, ()).tables["messages"].root
+        with (folder / DATA_FILE).open("r+b") as file:
+            file.seek(root * PAGE_BYTES)
+            file.write(bytes(PAGE_BYTES))
+        with broker.client().open() as client:
+            client.send(commands.Basic.Get(queue="plain"))
+            client.expect(commands.Connection.Close, channel=0)
+        assert broker.process.wait(20) == os.EX_DATAERR
+    assert f"the store in '{folder}' is damaged: " in broker.output
+    assert "Traceback" not in broker.output
 
 
 def test_serve_suggests_a_remedy_for_definitions_that_it_cannot_declare(folder: Path) -> None:
@@ -230,7 +247,7 @@ def test_serve_creates_parents_only_for_the_platforms_folder(tmp_path: Path) -> 
 
 
 def test_every_reason_has_an_exit_code() -> None:
-    assert {*EXIT_CODES} == {*StoreError.__subclasses__()}
+    assert {*EXIT_CODES} == {*StoreError.__subclasses__(), *StoreUnusable.__subclasses__()}
 
 
 # Output
