@@ -327,7 +327,8 @@ class VHost:
         journal = self.broker.journal
         if queue.is_durable and journal.is_durable:
             queue.keep(range_id)
-            journal.define(*journal_entries.of_queue(queue))
+            if not journal.is_restoring:
+                journal.define(*journal_entries.of_queue(queue))
         if queue.owner is not None:
             queue.owner.exclusive_queues.add(queue)
         vhost_policies.apply_to_queue(self, queue)

@@ -57,8 +57,14 @@ class QueueSettings:
         return self.overflow != "drop-head" and (self.length_max is not None or self.bytes_max is not None)
 
 
+# Most queues have no settings; a hundred thousand share these.
+DEFAULTS: Final = QueueSettings()
+
+
 def effective(arguments: fields.Table, policy: Definition, operator_policy: Definition) -> QueueSettings:
     """Merge a queue's arguments with the definitions of its policy and operator policy."""
+    if not arguments and not policy and not operator_policy:
+        return DEFAULTS
     definition = merged(policy, operator_policy)
     if arguments.get("x-queue-type") == "stream":
         # Of streams alone the policy counts, whatever it says (rabbit_stream_queue.erl, policy_precedence).
