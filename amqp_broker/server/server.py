@@ -160,7 +160,7 @@ class Server:
         return limits, readings
 
     def _on_broken(self, reason: str) -> None:
-        """Ask for the end of the process: what is written to a damaged file may destroy more of it."""
+        """Ask for the end of the process: writing to a damaged file may destroy more."""
         if self.broken is None and self.store is not None:
             folder = self.store.environment.folder
             self.broken = f"the store in '{folder}' is damaged: {reason}; run `store repair`, or restore a backup"

@@ -1,4 +1,4 @@
-"""A new store in place of one with damaged pages: it gets what can be read, and the damaged file is kept."""
+"""Replace a store with damaged pages by a new one with all readable records, and keep the damaged file."""
 
 from __future__ import annotations
 

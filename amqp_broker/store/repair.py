@@ -85,7 +85,7 @@ class _Repairing:
         return self._result
 
     def _restore_vhosts(self) -> None:
-        """Declare vhosts whose definitions are lost: a queue without its vhost would be dropped with its messages."""
+        """Declare lost vhosts again. A queue without its vhost would be dropped with its messages."""
         contents = Contents(self._environment)
         named = {key[1] for key in contents.undeclared if key[0] in IN_VHOSTS}
         with self._environment.lmdb.begin(write=True) as txn:

@@ -1,8 +1,8 @@
-"""What can be read of a store with damaged pages, without LMDB.
+"""Records of a store with damaged pages, read without LMDB.
 
-The checksum of a record proves its key and its octets, so a record is taken wherever it is found: in leaves that the
-trees reach, in what is left of a damaged leaf, and, where a damaged page hides a part of a tree, in pages that are not
-free. Free pages have records of the past, and are left out. The form of a record shows its table.
+The checksum of a record proves its key and its octets, so a record is taken wherever it is found. It may be in a leaf
+that the trees reach, and in the rest of a damaged leaf. Where a damaged page hides a part of a tree, all pages are
+searched that are not free. Free pages have records of the past, and are left out. The form of a record shows its table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Put: TypeAlias = Callable[[str, bytes, bytes], object]
 
 @dataclass
 class Salvage:
-    """The damaged pages, and what is known of a file: the number of records that its tables should have, its format."""
+    """The numbers of damaged pages, the number of records that each table should have, and the format."""
 
     page_count: int
     # False if the meta page of the newest commit may be the one that is damaged.
@@ -56,7 +56,7 @@ class Salvage:
 
 
 class Node(NamedTuple):
-    """An entry of a page: the size of its value, its flags, its key, and all octets of the page behind the key."""
+    """An entry of a page; `rest` has all octets of the page behind the key."""
 
     size: int
     flags: int
@@ -230,7 +230,7 @@ def _places(page: bytes) -> list[int]:
 
 
 def _possible_places(page: bytes) -> list[list[int]]:
-    """Return the lists of places that fill a page from the first node to its end, as LMDB does, the longest last."""
+    """Return lists of places, the longest last. As in pages of LMDB, the nodes there leave no gap before the end."""
     possible: list[list[int]] = []
     places: list[int] = []
     taken, first = 0, len(page)

@@ -1,4 +1,4 @@
-"""Damage pages of a store, and check what each program makes of it.
+"""Damage pages of a store, and check how the broker and its tools react.
 
     python -m tests.store.page_damage FOLDER SEED COUNT
 
@@ -84,7 +84,7 @@ def damaged(octets: bytes, used: list[int], chance: random.Random) -> tuple[str,
             place = pages.PAGE_HEAD.size + 2 * chance.randrange((lower - pages.PAGE_HEAD.size) // 2)
             at = place + chance.randrange(2)
             if kind != "place":
-                at = int(struct.unpack_from("=H", page, place)[0]) + chance.randrange(24)
+                at = min(int(struct.unpack_from("=H", page, place)[0]) + chance.randrange(24), PAGE_BYTES - 1)
         page[at] = 0 if kind == "zero" else page[at] ^ 1 << chance.randrange(8)
     return f"{kind} of page {number} at {at}", octets[:start] + bytes(page) + octets[start + PAGE_BYTES :]
 

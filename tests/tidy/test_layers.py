@@ -92,6 +92,7 @@ LAYERS = {
             "broker/timers",
             "broker/admin",
             "broker/peer",
+            "broker/durability",
             "broker/exchanges",
             "broker/queues",
             "broker/routing",
@@ -104,7 +105,11 @@ LAYERS = {
         },
         (IMPURE | THREADS) - {"logging"},
     ),
-    "store": Layer({"amqp", "settings", "broker/durability", "broker", "broker/operations"}, {"asyncio"}),
+    "store": Layer(
+        {"amqp", "settings", "broker/durability", "broker/queues", "broker/journal_entries"}
+        | {"broker", "broker/operations"},
+        {"asyncio"},
+    ),
     "management/rates": Layer({"amqp", "broker/timers", "broker/portions", "broker"}, MANAGEMENT),
     "management/totals": Layer({"broker", "broker/portions", "management/rates"}, MANAGEMENT),
     "management/node": Layer({"management/rates"}, MANAGEMENT),
@@ -173,6 +178,7 @@ LAYERS = {
             "settings",
             "broker/timers",
             "broker/admin",
+            "broker/durability",
             "broker/peer",
             "lab",
             "broker",
