@@ -1,4 +1,4 @@
-"""Replace a store with damaged pages by a new one with all readable records, and keep the damaged file."""
+"""A new store in place of one with damaged pages. The damaged file is kept."""
 
 from __future__ import annotations
 

@@ -28,6 +28,19 @@ CONVERT = (
     "import sys; from pathlib import Path; from amqp_broker.store.environment import Environment\n"
     "Environment(Path(sys.argv[1]))"
 )
+# A whole broker that starts on a store, and ends.
+START = """
+import asyncio, sys
+from amqp_broker.server.server import Server
+from amqp_broker.settings.settings import Settings
+
+async def run():
+    server = Server(Settings(data_dir=sys.argv[1], ephemeral=False, port=0, management=False))
+    await server.start()
+    await server.stop()
+
+asyncio.run(run())
+"""
 
 Contents: TypeAlias = dict[str, dict[bytes, bytes]]
 
@@ -41,12 +54,12 @@ class Interrupted:
 
 
 def interrupt(tool: str, folder: Path, rounds: int, seed: int) -> Interrupted:
-    """Kill `compact`, `backup`, `verify` or `convert` a number of times; the folder must be new."""
+    """Kill a tool or the start of a broker a number of times; the folder must be new."""
     dice = random.Random(f"{seed} {tool}")
     original, used, copy = folder / "original", folder / "used", folder / "copy"
     folder.mkdir()
     fill(original, MESSAGES, BODY_BYTES)
-    if tool == "convert":
+    if tool in CONVERTING:
         strip_checksums(original)
     whole = contents(original)
     result = Interrupted(0, [])
@@ -68,8 +81,8 @@ def interrupt(tool: str, folder: Path, rounds: int, seed: int) -> Interrupted:
 
 
 def command(tool: str, folder: Path, copy: Path) -> list[str]:
-    if tool == "convert":
-        return [sys.executable, "-c", CONVERT, str(folder)]
+    if tool in CONVERTING:
+        return [sys.executable, "-c", CONVERTING[tool], str(folder)]
     to = ["--to", str(copy)] if tool == "backup" else []
     return [sys.executable, "-m", "amqp_broker", "store", tool, "--data-dir", str(folder), *to]
 
@@ -79,7 +92,7 @@ def losses(tool: str, folder: Path, copy: Path, whole: Contents) -> list[str]:
     errors = []
     if (copy / DATA_FILE).exists():
         errors += problems(copy, whole, "the backup")
-    if contents(folder) != whole:
+    if lasting(contents(folder), whole) != lasting(whole, whole):
         errors.append("the store has changed")
     # A backup that became whole before the kill is not replaced.
     if not (copy / DATA_FILE).exists():
@@ -94,7 +107,15 @@ def problems(folder: Path, whole: Contents, name: str) -> list[str]:
         found = verify(folder).problems
     except StoreError as error:
         return [f"{name}: {error}"]
-    return [f"{name}: {problem}" for problem in found] or ([] if contents(folder) == whole else [f"{name} differs"])
+    is_same = lasting(contents(folder), whole) == lasting(whole, whole)
+    return [f"{name}: {problem}" for problem in found] or ([] if is_same else [f"{name} differs"])
+
+
+def lasting(found: Contents, whole: Contents) -> Contents:
+    """Return definitions and messages. A broker that starts deletes the garbage of `whole`, so it is left out."""
+    deleted = {key[: NUMBER.size] for key in whole["garbage"]}
+    messages = {key: value for key, value in found["messages"].items() if key[: NUMBER.size] not in deleted}
+    return {"definitions": found["definitions"], "messages": messages}
 
 
 def contents(folder: Path) -> Contents:
@@ -134,4 +155,6 @@ def strip_tables(txn: lmdb.Transaction, tables: Tables) -> None:
             txn.put(key, NUMBER.pack(1) if key == FORMAT_KEY else value[:-8], db=table)
 
 
-TOOLS: tuple[str, ...] = ("compact", "backup", "verify", "convert")
+# Programs that convert a store of format 1.
+CONVERTING = {"convert": CONVERT, "start": START}
+TOOLS: tuple[str, ...] = ("compact", "backup", "verify", *CONVERTING)
