@@ -87,22 +87,9 @@ LAYERS = {
         PURE,
     ),
     "session": Layer(
-        {
-            "amqp",
-            "broker/timers",
-            "broker/admin",
-            "broker/peer",
-            "broker/durability",
-            "broker/exchanges",
-            "broker/queues",
-            "broker/routing",
-            "lab",
-            "broker/clients",
-            "broker/observe",
-            "broker/journal_entries",
-            "broker",
-            "broker/operations",
-        },
+        {"amqp", "lab", "broker", "broker/timers", "broker/admin", "broker/peer", "broker/durability"}
+        | {"broker/exchanges", "broker/queues", "broker/routing", "broker/clients", "broker/observe"}
+        | {"broker/journal_entries", "broker/operations"},
         (IMPURE | THREADS) - {"logging"},
     ),
     "store": Layer(
