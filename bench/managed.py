@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection
+from itertools import cycle
 from pathlib import Path
 from threading import Event, Thread
 
@@ -18,6 +21,8 @@ from compat.brokers import AmqpBroker
 from compat.oracles.rabbitmq import RabbitMQ
 
 Managed = AmqpBroker | RabbitMQ
+# A pause in seconds, and a request after it.
+Request = tuple[float, Callable[[], object]]
 MANAGED: dict[str, Callable[[Path], Managed]] = {
     "amqp-broker": AmqpBroker,
     "rabbitmq": lambda folder: RabbitMQ(folder, plugins=("rabbitmq_management", "rabbitmq_prometheus")),
@@ -27,7 +32,11 @@ TOOLS = {"amqp-broker": "diagnostics", "rabbitmq": "rabbitmq-diagnostics"}
 
 PINGS = 3
 REQUESTS = 9
-POLL_S = 1.0
+POLL_S = 0.5
+PAUSE_S = 0.01
+# Queues that requests declare, list and delete beside a client at a fixed rate.
+ADMINISTERED = 5000
+BESIDE = Load(messages=20_000, rate=1000)
 AUTHORIZATION = {"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
 # A thousand queues with a message each.
 QUEUES = Load(consumers=0, queues=1000, messages=1000, spread=True, prefix="listed", keep=True)
@@ -73,6 +82,13 @@ def _measure(rows: Mapping[str, Row], name: str, broker: Managed, effort: Effort
         yield rows["queues-list"], statistics.median(_list_ms(broker) for _ in range(REQUESTS))
     if "scraped" in rows:
         yield rows["scraped"], _share_left(broker, effort.cut(SCRAPED[name]))
+    if rows.keys() & {"administered", "administered-worst"}:
+        with _repeating(_administration(broker, max(ADMINISTERED // effort.divisor, 1))):
+            outcome = run_load(effort.cut(BESIDE), broker, broker.pid)
+        for row, latency_us in ("administered", outcome.latency_p99_us), ("administered-worst", outcome.latency_max_us):
+            assert latency_us is not None, "the rate is fixed"
+            if row in rows:
+                yield rows[row], latency_us / 1000
 
 
 def _ping_ms(broker: Managed, tool: str) -> float:
@@ -96,26 +112,58 @@ def _share_left(broker: Managed, load: Load) -> float:
     """
     warm_up(broker)
     before = run_load(load, broker, broker.pid).broker_cpu_us_per_message
-    with _polling(broker):
+    with _repeating([(POLL_S, partial(_get, broker.host, *request)) for request in _polled(broker)]):
         beside = run_load(load, broker, broker.pid).broker_cpu_us_per_message
     after = run_load(load, broker, broker.pid).broker_cpu_us_per_message
     return (before + after) / 2 / beside
 
 
+def _polled(broker: Managed) -> list[tuple[int, str]]:
+    return [(broker.prometheus_port, "/metrics"), (broker.management_port, "/api/overview")]
+
+
+def _administration(broker: Managed, count: int) -> list[Request]:
+    """Return requests that declare, change, list and delete many queues of a vhost."""
+    queues = [{"name": f"q{number}", "durable": True, "auto_delete": False, "arguments": {}} for number in range(count)]
+    bindings = [
+        {
+            "source": "amq.direct",
+            "destination": queue["name"],
+            "destination_type": "queue",
+            "routing_key": queue["name"],
+            "arguments": {},
+        }
+        for queue in queues
+    ]
+    vhost, policy = "/api/vhosts/administered", "/api/policies/administered/p"
+    changes = [
+        ("PUT", vhost, {}),
+        ("POST", "/api/definitions/administered", {"queues": queues, "bindings": bindings}),
+        ("PUT", policy, {"pattern": ".*", "definition": {"max-length": 1000}}),
+    ]
+    lists = [("GET", f"/api/{noun}", None) for noun in ("overview", "queues", "consumers", "bindings", "definitions")]
+    removals = [("DELETE", policy, None), ("DELETE", vhost, None)]
+    ask = partial(_ask, broker.host, broker.management_port)
+    requests = [partial(ask, path, method, value) for method, path, value in (*changes, *lists, *removals)]
+    requests.insert(len(changes), partial(_ask, broker.host, broker.prometheus_port, "/metrics"))
+    return [(PAUSE_S, request) for request in requests]
+
+
 @contextmanager
-def _polling(broker: Managed) -> Iterator[None]:
-    """Request metrics and the overview each second in the background. Raise OSError at the end if a request failed."""
+def _repeating(requests: Sequence[Request]) -> Iterator[None]:
+    """Make requests in turn in the background, each after its pause. Raise OSError at the end if one failed."""
     ended, errors = Event(), list[OSError]()
 
-    def poll() -> None:
-        while not ended.wait(POLL_S):
+    def repeat() -> None:
+        for pause_s, request in cycle(requests):
+            if ended.wait(pause_s):
+                return
             try:
-                _get(broker.host, broker.prometheus_port, "/metrics")
-                _get(broker.host, broker.management_port, "/api/overview")
+                request()
             except OSError as error:
                 errors.append(error)
 
-    thread = Thread(target=poll)
+    thread = Thread(target=repeat)
     thread.start()
     try:
         yield
@@ -127,13 +175,19 @@ def _polling(broker: Managed) -> Iterator[None]:
 
 
 def _get(host: str, port: int, path: str) -> bytes:
-    connection = HTTPConnection(host, port, timeout=60)
+    return _ask(host, port, path)
+
+
+def _ask(host: str, port: int, path: str, method: str = "GET", value: object = None) -> bytes:
+    """Return the body of an answer. Raise OSError for an error."""
+    connection = HTTPConnection(host, port, timeout=300)
     try:
-        connection.request("GET", path, headers=AUTHORIZATION)
+        body = None if value is None else json.dumps(value)
+        connection.request(method, path, body, {**AUTHORIZATION, "Content-Type": "application/json"})
         response = connection.getresponse()
-        body = response.read()
+        answer = response.read()
     finally:
         connection.close()
-    if response.status != 200:
-        raise OSError(f"GET {path}: {response.status} {response.reason}")
-    return body
+    if response.status >= 300:
+        raise OSError(f"{method} {path}: {response.status} {response.reason}")
+    return answer
