@@ -98,12 +98,15 @@ class Alarms:
 
         A cleared one returns when a limit is exceeded anew, that of a full or failing store with the next check.
         """
-        for reason in [reason for reason in self._reasons if RESOURCES[reason] == resource]:
-            self.set(reason, False)
+        by_command = BY_COMMAND[resource]
+        if is_on:
+            # First of all, so that an alarm that is on already is not cleared in between.
+            self.set(by_command, True)
+        for reason in [other for other in self._reasons if RESOURCES[other] == resource]:
+            if not is_on or reason != by_command:
+                self.set(reason, False)
             if reason in (WATERMARK, FREE_SPACE):
                 self._overruled.add(reason)
-        if is_on:
-            self.set(BY_COMMAND[resource], True)
 
     def watch_disk(self, is_on: bool) -> None:
         """Watch the free disk space from now on, or do not: then its alarm is cleared."""

@@ -170,6 +170,17 @@ def test_an_alarm_by_command_stays_until_it_is_cleared(node: Node) -> None:
     assert node.broker.alarms == set()
 
 
+def test_an_alarm_that_is_on_is_not_cleared_by_a_command_that_sets_it(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Blocked publishers would go on in between."""
+    node.see(memory=7)
+    caplog.clear()
+    node.alarms.command("memory", True)
+    assert node.broker.alarms == {"memory"}
+    assert caplog.messages == []
+
+
 def test_an_alarm_that_a_command_has_cleared_returns_when_its_limit_is_exceeded_anew(node: Node) -> None:
     assert node.see(memory=7) == {"memory"}
     node.alarms.command("memory", False)
