@@ -90,7 +90,8 @@ def a_quorum_queue_keeps_the_time(lab: Lab) -> None:
     channel.echo(q, b"1", headers={"a": 1})
 
 
-def _reads_from_a_stream(lab: Lab, **properties: Any) -> None:
+def read_from_a_stream(lab: Lab, **properties: Any) -> None:
+    """Publish a message to a stream, and consume it."""
     channel, q = lab.channel(), lab.queue(durable=True, arguments={"x-queue-type": "stream"})
     lab.put(q, b"1", **properties)
     channel.call(Basic.Qos, prefetch_count=1)
@@ -100,14 +101,14 @@ def _reads_from_a_stream(lab: Lab, **properties: Any) -> None:
 
 @configured_scenario
 def a_stream_keeps_the_time(lab: Lab) -> None:
-    _reads_from_a_stream(lab, headers={"a": 1})
+    read_from_a_stream(lab, headers={"a": 1})
 
 
 @configured_scenario
 def a_stream_keeps_the_time_that_the_publisher_has_set(lab: Lab) -> None:
-    _reads_from_a_stream(lab, timestamp=7, headers={"timestamp_in_ms": 5})
+    read_from_a_stream(lab, timestamp=7, headers={"timestamp_in_ms": 5})
 
 
 @configured_scenario
 def a_stream_keeps_other_properties_beside_the_time(lab: Lab) -> None:
-    _reads_from_a_stream(lab, message_id="m", content_type="text/plain", delivery_mode=2)
+    read_from_a_stream(lab, message_id="m", content_type="text/plain", delivery_mode=2)

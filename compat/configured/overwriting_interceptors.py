@@ -5,6 +5,7 @@ from __future__ import annotations
 from pamqp.commands import Basic
 
 from compat.configured.area import Area
+from compat.configured.interceptors import read_from_a_stream
 from compat.differential.lab import Lab, configured_scenario
 
 AREA = Area(
@@ -80,8 +81,4 @@ def a_direct_reply_has_the_time_of_its_delivery(lab: Lab) -> None:
 
 @configured_scenario
 def a_message_from_a_stream_has_the_time_of_its_delivery(lab: Lab) -> None:
-    channel, q = lab.channel(), lab.queue(durable=True, arguments={"x-queue-type": "stream"})
-    lab.put(q, b"1", timestamp=7, headers={"a": 1})
-    channel.call(Basic.Qos, prefetch_count=1)
-    channel.consume(q, arguments={"x-stream-offset": "first"})
-    channel.expect(Basic.Deliver)
+    read_from_a_stream(lab, timestamp=7, headers={"a": 1})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import http.client
 import logging
 import socket
@@ -11,6 +12,8 @@ import pytest
 from aiohttp.http_exceptions import BadHttpMessage
 
 from amqp_broker.server.http_listener import quiet_logger
+from amqp_broker.server.server import Server
+from amqp_broker.settings.settings import Settings
 from tests.running import RunningServer
 
 READY = """
@@ -57,6 +60,26 @@ def status(port: int) -> int:
 def test_clients_that_connect_at_once_are_all_served() -> None:
     with RunningServer(prometheus=True) as running, ThreadPoolExecutor(20) as pool:
         assert list(pool.map(status, [running.server.ports["prometheus"]] * 20)) == [200] * 20
+
+
+class WithoutReaders(asyncio.SelectorEventLoop):
+    """An event loop that cannot wait for sockets, like that of Windows."""
+
+    def add_reader(self, fd: object, callback: object, *args: object) -> None:
+        raise NotImplementedError
+
+
+def test_an_event_loop_that_cannot_wait_for_sockets_serves_at_once() -> None:
+    async def ask() -> int:
+        server = Server(Settings(port=0, ephemeral=True, control=False, management=False, prometheus=True))
+        await server.start()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, status, server.ports["prometheus"])
+        finally:
+            await server.stop()
+
+    with asyncio.Runner(loop_factory=WithoutReaders) as runner:
+        assert runner.run(ask()) == 200
 
 
 @pytest.mark.parametrize("clients", [0, 1], ids=["before the first client", "with the first client"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,16 @@ def digest(folder: Path) -> dict[str, str]:
             octets = path.read_bytes() if path.is_file() else b""
             found[str(path)] = f"{path.stat().st_mode:o} {hashlib.sha256(octets).hexdigest()}"
     return found
+
+
+def outcomes_of(program: str, folder: Path, seed: int, count: int) -> str:
+    """Return what a program prints. It damages stores ``count`` times; LMDB may end its process."""
+    done = subprocess.run(
+        [sys.executable, "-m", program, str(folder), str(seed), str(count)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, ((folder / "case").read_text("utf-8"), done.stderr)
+    return done.stdout

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from amqp_broker.store import pages
 from amqp_broker.store.environment import DATA_FILE, TABLES
 from amqp_broker.store.salvage import salvage
 from tests.store.page_damage import fill
-from tests.store.stores import PAGE_BYTES
+from tests.store.stores import PAGE_BYTES, outcomes_of
 
 Records = set[tuple[str, bytes, bytes]]
 
@@ -93,11 +92,4 @@ def test_a_file_without_a_meta_page_is_beyond_repair(store: Path) -> None:
 @pytest.mark.verify
 def test_whatever_page_is_damaged_nothing_false_is_delivered_and_the_rest_is_saved(tmp_path: Path) -> None:
     """`python -m tests.store.page_damage` tries other damages."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.store.page_damage", str(tmp_path), "1", "300"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, ((tmp_path / "case").read_text("utf-8"), done.stderr)
+    outcomes_of("tests.store.page_damage", tmp_path, seed=1, count=300)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pamqp import commands
 from pamqp.commands import Basic, Queue
 
 from compat.differential.lab import Lab, scenario, slow_scenario
+from compat.differential.scenario_channel import Channel
 
 # Long enough that a delayed message is never ready before the scenario has looked.
 LONG_MS = 600_000
@@ -221,49 +223,34 @@ def messages_return_to_a_queue_without_a_delivery_limit(lab: Lab) -> None:
     channel.drain(q)
 
 
-@slow_scenario
-def a_delayed_message_that_is_refused_later_has_one_death(lab: Lab) -> None:
+def _dies_at_its_second_failure(lab: Lab, fail: Callable[..., object], *, requeue: bool, **arguments: Any) -> None:
+    """Have a message delayed once; it leaves its queue when a consumer lets it fail again."""
     dead = lab.queue("dead", durable=True)
-    q = _queue(lab, "all", 300, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
+    q = _queue(lab, "all", 300, x_dead_letter_exchange="", x_dead_letter_routing_key=dead, **arguments)
     channel = lab.channel()
     channel.consume(dead, "dead")
     channel.consume(q)
     lab.put(q, b"1")
     channel.expect(Basic.Deliver)
-    channel.reject(1)
+    fail(channel, 1)
     channel.expect(Basic.Deliver)
-    channel.reject(2, requeue=False)
+    fail(channel, 2, requeue=requeue)
     channel.expect(Basic.Deliver)
+
+
+@slow_scenario
+def a_delayed_message_that_is_refused_later_has_one_death(lab: Lab) -> None:
+    _dies_at_its_second_failure(lab, Channel.reject, requeue=False)
 
 
 @slow_scenario
 def a_message_that_was_given_back_and_then_refused_has_one_death(lab: Lab) -> None:
-    dead = lab.queue("dead", durable=True)
-    q = _queue(lab, "all", 300, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
-    channel = lab.channel()
-    channel.consume(dead, "dead")
-    channel.consume(q)
-    lab.put(q, b"1")
-    channel.expect(Basic.Deliver)
-    channel.nack(1)
-    channel.expect(Basic.Deliver)
-    channel.nack(2, requeue=False)
-    channel.expect(Basic.Deliver)
+    _dies_at_its_second_failure(lab, Channel.nack, requeue=False)
 
 
 @slow_scenario
 def a_delayed_message_dies_of_the_delivery_limit(lab: Lab) -> None:
-    dead = lab.queue("dead", durable=True)
-    q = _queue(lab, "all", 300, x_delivery_limit=1, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
-    channel = lab.channel()
-    channel.consume(dead, "dead")
-    channel.consume(q)
-    lab.put(q, b"1")
-    channel.expect(Basic.Deliver)
-    channel.reject(1)
-    channel.expect(Basic.Deliver)
-    channel.reject(2)
-    channel.expect(Basic.Deliver)
+    _dies_at_its_second_failure(lab, Channel.reject, requeue=True, x_delivery_limit=1)
 
 
 @slow_scenario
