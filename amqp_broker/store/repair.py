@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -205,10 +205,10 @@ class _Repairing:
         found = verify.read_messages(environment, contents, garbage)
         verify.read_chunks(environment, garbage, found)
         states, _ = verify.states_of(environment)
-        strays = sorted((states.keys() | found.keys()) - contents.ranges.keys())
+        strays = (states.keys() | found.keys()) - contents.ranges.keys()
         self._keep([(table, key) for table in LARGE_TABLES for key in self._keys_of(table, strays)])
         with environment.lmdb.begin(write=True) as txn:
-            for stray in strays:
+            for stray in sorted(strays):
                 self._result.changes.append(f"the messages of range {stray}, which belongs to nothing, are dropped.")
                 txn.delete(NUMBER.pack(stray), db=environment.tables["windows"])
                 key = POSITION.pack(stray, 0)
@@ -224,7 +224,7 @@ class _Repairing:
             if contents.next_range <= last or contents.next_range == END:
                 txn.put(NEXT_RANGE, seal(NEXT_RANGE, NUMBER.pack(last + 1)), db=environment.tables["meta"])
 
-    def _keys_of(self, table: str, ranges: list[int]) -> list[bytes]:
+    def _keys_of(self, table: str, ranges: Set[int]) -> list[bytes]:
         return [
             key
             for key, _ in (verify.rows(self._environment, table) if ranges else ())
