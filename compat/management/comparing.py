@@ -16,6 +16,7 @@ OF_ITS_MOMENT = {
     "config_files",
     "connected_at",
     "context_switches",
+    "crypto_lib_version",
     "db_dir",
     "disk_free",
     "erlang_full_version",

@@ -348,7 +348,7 @@ def test_a_body_nested_too_deeply_is_refused_with_the_reason(desk: Desk) -> None
     reason = "the values are nested deeper than 100000 levels"
     assert desk.ask("POST", "/api/queues/%2F/q/get", body) == (400, reason)
     declare(desk)
-    deep = b'{"count":1,"encoding":"auto","ackmode":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    deep = b'{"count":1,"encoding":"auto","ackmode":' + b"[" * 90_000 + b"]" * 90_000 + b"}"
     assert desk.ask("POST", "/api/queues/%2F/q/get", deep) == (400, "the values are nested too deeply")
 
 
