@@ -2,7 +2,8 @@
 
 The table of a profile has suites, questions, and places in the answer. A question or a place may contain `*`, which
 stands for any text. The place `crash` is that of an answer where RabbitMQ fails with an internal error, and amqp-broker
-refuses the request. The reason `open` means that a difference is yet to be mended.
+refuses the request. The reason `open` stands for a new one: it is to be mended, or
+explained by a sentence in its place.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def delete_queue(call: Call) -> str:
     target = call.fill("/api/queues/{vhost}/{0}", is_path=True)
     found = call.ask("GET", target)
     if found.status == 404:
-        raise failed("Queue not found" if call.is_before(4, 0) else "No such queue was found", EX_USAGE)
+        raise failed("Queue not found" if call.is_before(4, 1) else "No such queue was found", EX_USAGE)
     conditions = [f"if-{word}=true" for word in ("empty", "unused") if call.options.get(f"if_{word}")]
     answer = call.ask("DELETE", "?".join([target, "&".join(conditions)]) if conditions else target)
     if not answer.is_ok:
@@ -188,7 +188,7 @@ COMMANDS = (
         run=import_definitions,
         timeout_s=300.0,
         former=Former(
-            (4, 0),
+            (4, 1),
             {
                 "usage": '<file_path | "-"> [--format <json | erlang>] [--skip-if-unchanged] [--timeout <timeout>]',
             },

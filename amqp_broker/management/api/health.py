@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from amqp_broker.amqp.errors import AMQPError
+from amqp_broker.amqp.message import Properties
+from amqp_broker.broker.operations import authorized
+from amqp_broker.broker.operations.checked_publish import publish
+from amqp_broker.broker.queues.queue import QueueDeclaration
+from amqp_broker.management.api.messages import HTTPPeer, channel_refusal, entered_vhost, pull
 from amqp_broker.management.http.answers import Answer, bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints
@@ -15,6 +21,7 @@ from amqp_broker.management.http.request import Request
 endpoints = Endpoints()
 
 OK: Final = {"status": "ok"}
+ALIVENESS_QUEUE: Final = "aliveness-test"
 ALONE: Final = {"status": "ok", "reason": "single node cluster"}
 UNITS: Final = ("days", "weeks", "months", "years")
 # Other names of protocols.
@@ -167,9 +174,20 @@ def leaders_in_vhost(request: Request) -> Any:
 
 @endpoints.on("GET /api/aliveness-test/{vhost}", tag=MANAGEMENT)
 def aliveness(request: Request) -> Any:
-    """Check that a vhost exists."""
-    request.vhost  # noqa: B018 # raises unless it exists
-    return OK
+    """Check that a vhost exists. Until RabbitMQ 4.0 a message must also get through the queue `aliveness-test`."""
+    vhost = entered_vhost(request)
+    if request.broker.profile.release > (4, 0):
+        return OK
+    try:
+        # RabbitMQ keeps the queue for the next check.
+        queue = authorized.declare_queue(request.user, vhost, QueueDeclaration(ALIVENESS_QUEUE, {}), None)
+        peer = HTTPPeer(request, vhost)
+        publish(vhost, peer, "", ALIVENESS_QUEUE, Properties(), b"test_message")
+        request.user.require("read", vhost.name, "queue", ALIVENESS_QUEUE)
+        pulled = pull(vhost, peer, queue, None, is_first=True)
+    except AMQPError as error:
+        raise channel_refusal(error) from None
+    return failed("aliveness-test queue is empty") if pulled is None else OK
 
 
 @endpoints.on("GET /api/healthchecks/node", "GET /api/healthchecks/node/{node}", tag=MANAGEMENT)

@@ -243,7 +243,7 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> S
     count = options.count if options.count >= 0 else max(queue.ready_count, 1)
     try:
         while len(found) != count and answer_bytes < ANSWER_BYTES_MAX:
-            pulled = _pull(vhost, connection, queue, requeue, is_first=not found)
+            pulled = pull(vhost, connection, queue, requeue, is_first=not found)
             if pulled is None:
                 break
             position, message, redelivered = pulled
@@ -263,7 +263,7 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> S
     return found
 
 
-def _pull(
+def pull(
     vhost: VHost, connection: Peer, queue: Queue, requeue: bool | None, *, is_first: bool
 ) -> tuple[int, Message, bool] | None:
     """Take a message; return its position, the message as delivered, and whether it was delivered before."""

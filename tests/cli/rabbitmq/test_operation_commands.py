@@ -65,6 +65,8 @@ def test_a_queue_is_deleted_on_conditions() -> None:
             "Queue was successfully deleted with 3 ready messages\n"
         )
         assert api.run("rabbitmqctl delete_queue other").complaint == "Error:\nNo such queue was found\n"
+        api.version = "4.0.5"
+        assert api.run("rabbitmqctl delete_queue other").complaint == "Error:\nQueue not found\n"
 
 
 def test_a_missing_queue_cannot_be_purged() -> None:

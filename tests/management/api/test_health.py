@@ -72,6 +72,23 @@ def test_a_full_node_is_not_ready() -> None:
     assert desk.get("/_broker/health")[0] == 503
 
 
+def test_until_4_0_a_message_gets_through_a_queue_that_stays() -> None:
+    desk = Desk(compat="4.0")
+    assert desk.get("/api/aliveness-test/%2F") == desk.get("/api/aliveness-test/%2F") == (200, {"status": "ok"})
+    queue = desk.lab.vhost.queues["aliveness-test"]
+    assert (queue.is_durable, queue.ready_count, queue.statistics.deliveries.get_no_ack) == (False, 0, 2)
+    assert desk.get("/api/deprecated-features/used")[1][0]["name"] == "transient_nonexcl_queues"
+    desk.lab.connect().consume("aliveness-test")
+    assert desk.get("/api/aliveness-test/%2F")[0] == 503
+    desk.be("management", write="^$")
+    assert desk.get("/api/aliveness-test/%2F")[0] == 401
+
+
+def test_since_4_1_the_check_of_a_vhost_declares_nothing(desk: Desk) -> None:
+    assert desk.get("/api/aliveness-test/%2F")[0] == 200
+    assert not desk.lab.vhost.queues
+
+
 def test_checks_of_missing_objects_fail(desk: Desk) -> None:
     assert desk.get("/api/aliveness-test/none") == (404, "Not Found")
     assert desk.get("/api/healthchecks/node/none") == (404, "Not Found")
