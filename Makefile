@@ -57,7 +57,7 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 	@.ci/tools python
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
 
-verify: $(VENV)/.dev ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
+verify: $(VENV)/.bench ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
 	@.ci/tools python system
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 	$(PYTEST) -m verify -rs $(ARGS)
@@ -83,7 +83,12 @@ check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 	$(VENV)/bin/mypy
 	$(PY) -m pytest tests/tidy
 
-bench: $(VENV)/.dev ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
+# The library that draws the chart of `make bench`.
+$(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench: $(VENV)/.bench ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
 	@.ci/tools system
 	$(PY) -m bench $(ARGS)
 

@@ -28,6 +28,8 @@ VERIFY = (
     # A C compiler.
     "tests/bench/test_generator.py",
     "tests/bench/test_managed.py",
+    # The library that draws charts.
+    "tests/bench/test_page.py",
     # A Spark in processes of its own.
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py::test_examples_of_a_page_work[pipeline]",

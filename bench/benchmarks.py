@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from bench.generator import Load
 
@@ -45,13 +45,17 @@ def _rate_text(value: float) -> str:
 RATE = Unit(_rate_text, is_more_better=True)
 # The remaining share of a rate.
 SHARE = Unit(lambda value: f"{value:.1%}", is_more_better=True)
+# For short connections, of which there are few in a second.
+PER_SECOND = Unit(lambda value: f"{value:.0f}/s", is_more_better=True)
 MILLISECONDS = Unit(lambda value: f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms")
 MICROSECONDS = Unit(lambda value: f"{value:.0f} µs")
 # Like MICROSECONDS, but for the 999th message of a thousand.
 STALL = Unit(lambda value: f"{value:.0f} µs")
+# The broker's CPU time per message.
+CPU_US = Unit(lambda value: f"{value:.1f} µs")
 SECONDS = Unit(lambda value: f"{value:.2f} s")
 MEGABYTES = Unit(lambda value: f"{value:.0f} MB")
-BYTES = Unit(lambda value: f"{value:.0f} B")
+BYTES = Unit(lambda value: f"{value:.0f} B" if value < 10_000 else f"{value / 1000:.1f} kB")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class Goal:
 class Row:
     """One line of the table, measured on running brokers if it has a load, else on a new one.
 
-    With `is_managed` the broker has management and metrics, and managed.py measures it.
+    With `is_managed` the broker has management and metrics, and managed.py measures it; with `is_memory`, memory.py
+    does.
     """
 
     name: str
@@ -83,20 +88,21 @@ class Row:
     beside: Load | None = None
     before: Load | None = None
     is_managed: bool = False
+    is_memory: bool = False
 
-    def advantage(self, amqp_broker: Sample, rabbitmq: Sample | None) -> float | None:
-        """Return how many times better amqp-broker's value is than RabbitMQ's."""
-        if rabbitmq is None:
+    def advantage(self, amqp_broker: Sample, other: Sample | None) -> float | None:
+        """Return how many times better amqp-broker's value is than that of another broker."""
+        if other is None:
             return None
-        better, worse = (amqp_broker, rabbitmq) if self.unit.is_more_better else (rabbitmq, amqp_broker)
-        return better.value / worse.value
+        better, worse = (amqp_broker, other) if self.unit.is_more_better else (other, amqp_broker)
+        return better.value / worse.value if worse.value > 0 else None
 
 
-def cpu_advantage(row: Row, amqp_broker: Sample, rabbitmq: Sample | None) -> float | None:
-    """Return the ratio of RabbitMQ's CPU time per message to amqp-broker's."""
-    if rabbitmq is None or rabbitmq.cpu_us is None or not amqp_broker.cpu_us:
+def cpu_advantage(row: Row, amqp_broker: Sample, other: Sample | None) -> float | None:
+    """Return the ratio of another broker's CPU time per message to amqp-broker's."""
+    if other is None or other.cpu_us is None or not amqp_broker.cpu_us:
         return None
-    return rabbitmq.cpu_us / amqp_broker.cpu_us
+    return other.cpu_us / amqp_broker.cpu_us
 
 
 def _faster(times: float) -> Goal:
@@ -111,7 +117,18 @@ def _below(limit: float, text: str) -> Goal:
     return Goal(f"below {text}", lambda row, amqp_broker, rabbitmq: amqp_broker.value, below=limit)
 
 
-QUEUED_MESSAGES = 1_000_000
+# Persistent messages to each kind of queue, with at most so many unconfirmed. A stream has no reader.
+_KINDS = {
+    "classic": Load(body=1024, ack=1, prefetch=200, persistent=True),
+    "quorum": Load(body=1024, ack=1, prefetch=200, persistent=True, argument="x-queue-type=quorum"),
+    "stream": Load(body=100, consumers=0, persistent=True, stream=True),
+}
+_WINDOWS = {1: 2_000, 10: 20_000, 100: 50_000}
+_WINDOW_GOALS: dict[tuple[str, int], tuple[Goal, ...]] = {
+    ("classic", 100): (_faster(4), _cheaper(8.5)),
+    ("quorum", 100): (_faster(3.3), _cheaper(8.5)),
+    ("stream", 100): (_faster(2.6), _cheaper(8)),
+}
 
 ROWS = (
     Row(
@@ -119,36 +136,42 @@ ROWS = (
         "16 B, no ack, no confirm",
         RATE,
         Load(messages=400_000),
-        (_faster(3), _cheaper(5)),
+        (_faster(7), _cheaper(13)),
     ),
-    Row("plain-1k", "1 KiB, no ack, no confirm", RATE, Load(messages=250_000, body=1024)),
+    Row(
+        "plain-1k",
+        "1 KiB, no ack, no confirm",
+        RATE,
+        Load(messages=250_000, body=1024),
+        (_faster(5.2), _cheaper(9)),
+    ),
     Row(
         "confirm",
         "16 B, confirms (window 1000), ack each, prefetch 200",
         RATE,
         Load(messages=200_000, window=1000, ack=1, prefetch=200),
-        (_faster(3.5), _cheaper(6)),
+        (_faster(8), _cheaper(16)),
     ),
     Row(
         "plain-64k",
         "64 KiB, no ack, no confirm",
         RATE,
         Load(messages=20_000, body=65_536),
-        (_faster(1.3),),
+        (_faster(1.7), _cheaper(2.6)),
     ),
     Row(
         "many",
         "10 publishers, consumers and queues, confirms, ack each",
         RATE,
         Load(publishers=10, consumers=10, queues=10, messages=20_000, window=1000, ack=1, prefetch=200),
-        (_faster(4),),
+        (_faster(8), _cheaper(16)),
     ),
     Row(
         "fanout",
         "fanout to 10 queues (deliveries)",
         RATE,
         Load(consumers=10, queues=10, messages=40_000, fanout=True),
-        (_faster(4),),
+        (_faster(11), _cheaper(24)),
     ),
     Row(
         "ttl",
@@ -190,21 +213,25 @@ ROWS = (
         "1 KiB persistent, confirms (window 1000), ack each",
         RATE,
         Load(messages=100_000, body=1024, window=1000, ack=1, prefetch=200, persistent=True),
-        (_faster(5), _cheaper(7)),
+        (_faster(7), _cheaper(11)),
     ),
     Row(
         "persistent-backlog",
         "1 KiB persistent, confirms (window 1000), no consumer",
         RATE,
         Load(consumers=0, messages=100_000, body=1024, window=1000, persistent=True),
-        (_faster(5),),
+        (_faster(4.5), _cheaper(8.5)),
     ),
-    Row(
-        "persistent-1",
-        "1 KiB persistent, one unconfirmed at a time",
-        RATE,
-        Load(messages=2_000, body=1024, window=1, ack=1, prefetch=200, persistent=True),
-        (_faster(1),),
+    *(
+        Row(
+            f"{kind}-{window}",
+            f"{'100 B' if kind == 'stream' else '1 KiB'} persistent to a {kind} queue, {window} unconfirmed",
+            RATE,
+            replace(load, messages=messages, window=window),
+            _WINDOW_GOALS.get((kind, window), (_faster(1),)),
+        )
+        for kind, load in _KINDS.items()
+        for window, messages in _WINDOWS.items()
     ),
     Row(
         "persistent-drain",
@@ -222,6 +249,23 @@ ROWS = (
         (_faster(2),),
     ),
     Row(
+        "stream-replay",
+        "a stream of 200 000 messages of 100 B, an ack for a hundred",
+        RATE,
+        Load(publishers=0, ack=100, prefetch=1000, receive=200_000, persistent=True, stream=True, prefix="replay"),
+        (_faster(2),),
+        before=Load(
+            consumers=0,
+            messages=200_000,
+            body=100,
+            window=1000,
+            persistent=True,
+            stream=True,
+            prefix="replay",
+            keep=True,
+        ),
+    ),
+    Row(
         "persistent-latency",
         "p99 latency at 1 000 persistent msg/s",
         MICROSECONDS,
@@ -233,7 +277,7 @@ ROWS = (
         "p99.9 at 1 000 msg/s, beside 20 000 persistent ones",
         STALL,
         Load(messages=5_000, rate=1000),
-        (_below(5000, "5 ms"),),
+        (_below(2000, "2 ms"),),
         beside=Load(messages=110_000, body=1024, window=1000, ack=1, prefetch=200, persistent=True, rate=20_000),
     ),
     Row(
@@ -243,9 +287,34 @@ ROWS = (
         Load(messages=4_000, rate=1000),
         (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
     ),
-    Row("queued", "memory per queued 16 B message", BYTES, goals=(_below(400, "400 B"),)),
+    Row(
+        "latency-20k",
+        "p99 latency at 20 000 msg/s of 100 B",
+        MICROSECONDS,
+        Load(messages=80_000, body=100, rate=20_000),
+        (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
+    ),
+    Row(
+        "paced",
+        "CPU per message at 20 000 msg/s of 100 B",
+        CPU_US,
+        Load(messages=80_000, body=100, rate=20_000),
+        (_cheaper(7),),
+    ),
+    Row(
+        "sessions",
+        "connect, declare, publish, confirm and close, one after another",
+        PER_SECOND,
+        Load(publishers=0, consumers=0, sessions=1_000),
+        (_faster(1),),
+    ),
+    Row("queued", "memory per queued 16 B message", BYTES, goals=(_below(400, "400 B"),), is_memory=True),
+    Row("connection", "memory per idle connection", BYTES, is_memory=True),
+    Row("channel", "memory per idle channel", BYTES, is_memory=True),
+    Row("queue", "memory per durable queue", BYTES, is_memory=True),
+    Row("binding", "memory per binding", BYTES, is_memory=True),
     Row("ready", "process start to ready, with management", SECONDS, goals=(_below(0.4, "0.4 s"),), is_managed=True),
-    Row("idle", "memory when idle, with management", MEGABYTES, goals=(_below(60, "60 MB"),), is_managed=True),
+    Row("idle", "memory when idle, with management", MEGABYTES, goals=(_below(32, "32 MB"),), is_managed=True),
     Row("ping", "diagnostics ping", MILLISECONDS, goals=(_below(100, "100 ms"),), is_managed=True),
     Row("queues-list", "GET /api/queues of 1 000 queues", MILLISECONDS, goals=(_below(50, "50 ms"),), is_managed=True),
     Row(

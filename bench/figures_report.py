@@ -12,40 +12,41 @@ from typing import Any
 from bench.benchmarks import SHARE, Row, Sample, cpu_advantage
 from bench.flat import IDLE_CORES_MAX, FlatFigures, FlatRow
 from bench.side_by_side import Figures
+from bench.subjects import REFERENCE
 
 
-def comparison_table(rows: Iterable[Row], figures: Figures) -> str:
-    """Return the table of both brokers; x is amqp-broker's advantage."""
-    lines = []
+def comparison_table(rows: Iterable[Row], names: Sequence[str], figures: Figures) -> str:
+    """Return a line for each row with the figures of all brokers. x is the advantage of the first of them."""
+    others = names[1:]
+    header = ["", *names, *(f"x {name}" for name in others), *(f"CPU µs/msg {name}" for name in names)]
+    header += [*(f"x CPU {name}" for name in others), *(f"p50/p99 µs {name}" for name in names), "load", "elsewhere"]
+    lines = [header]
     for row in rows:
-        amqp_broker, theirs = figures.median(row, "amqp-broker"), figures.median(row, "rabbitmq")
+        samples = [figures.median(row, name) for name in names]
+        own, *theirs = samples
         lines.append(
             [
                 row.title,
-                row.unit.text(amqp_broker.value) if amqp_broker else "",
-                row.unit.text(theirs.value) if theirs else "",
-                _times(row.advantage(amqp_broker, theirs) if amqp_broker else None),
-                _cpu_text(amqp_broker),
-                _cpu_text(theirs),
-                _times(cpu_advantage(row, amqp_broker, theirs) if amqp_broker else None),
-                _latency_text(amqp_broker),
-                _latency_text(theirs),
-                _load_text(amqp_broker),
-                _load_text(theirs),
-                _elsewhere_text(amqp_broker, theirs),
+                *(row.unit.text(one.value) if one else "" for one in samples),
+                *(_times(row.advantage(own, one) if own else None) for one in theirs),
+                *map(_cpu_text, samples),
+                *(_times(cpu_advantage(row, own, one) if own else None) for one in theirs),
+                *map(_latency_text, samples),
+                _largest(one.generator_share for one in samples if one),
+                _largest(one.elsewhere_share for one in samples if one),
             ]
         )
-    header = ["", "amqp-broker", "RabbitMQ", "x", "CPU µs/msg", "RabbitMQ", "x", "p50/p99 µs", "RabbitMQ"]
-    return _table([*header, "load µs/msg", "RabbitMQ", "elsewhere"], lines)
+    filled = [column for column in zip(*lines, strict=True) if any(column[1:])]
+    return _table([column[0] for column in filled], list(zip(*(column[1:] for column in filled), strict=True)))
 
 
 def goals_table(rows: Iterable[Row], figures: Figures) -> tuple[str, bool]:
     """Return each goal with its figure, and whether all goals are met."""
     lines, are_all_met = [], True
     for row in rows:
-        amqp_broker, theirs = figures.median(row, "amqp-broker"), figures.median(row, "rabbitmq")
+        own, reference = figures.median(row, "amqp-broker"), figures.median(row, REFERENCE)
         for goal in row.goals:
-            figure = goal.figure(row, amqp_broker, theirs) if amqp_broker else None
+            figure = goal.figure(row, own, reference) if own else None
             if figure is None:
                 verdict, text = "not measured", ""
             else:
@@ -53,7 +54,7 @@ def goals_table(rows: Iterable[Row], figures: Figures) -> tuple[str, bool]:
                 are_all_met = are_all_met and goal.is_met(figure)
                 text = _times(figure) if goal.at_least is not None and row.unit is not SHARE else row.unit.text(figure)
             lines.append([row.title, goal.target, text, verdict])
-    return _table(["", "goal", "measured", ""], lines, left=2), are_all_met
+    return _table(["", f"goal ({REFERENCE})", "measured", ""], lines, left=2), are_all_met
 
 
 def flat_table(rows: Iterable[FlatRow], figures: FlatFigures) -> tuple[str, bool]:
@@ -142,17 +143,13 @@ def _latency_text(sample: Sample | None) -> str:
     return f"{sample.p50_us:.0f}/{sample.p99_us:.0f}"
 
 
-def _load_text(sample: Sample | None) -> str:
-    """Return the generator's CPU per message and share of a core: near 100 %, it would be the limit."""
-    if sample is None or sample.generator_cpu_us is None or sample.generator_share is None:
-        return ""
-    return f"{sample.generator_cpu_us:.2f} ({sample.generator_share:.0%})"
+def _largest(shares: Iterable[float | None]) -> str:
+    """Return the largest share of a core.
 
-
-def _elsewhere_text(*samples: Sample | None) -> str:
-    """Return the share of a core that other programs used: if it is large, the machine was busy."""
-    shares = [sample.elsewhere_share for sample in samples if sample and sample.elsewhere_share is not None]
-    return f"{max(shares):.0%}" if shares else ""
+    Near 100 %, the load generator would be the limit, and other programs would make the machine a busy one.
+    """
+    measured = [share for share in shares if share is not None]
+    return f"{max(measured):.0%}" if measured else ""
 
 
 def _table(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -9,13 +9,24 @@ import subprocess
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-
-from compat.brokers import BrokerProcess
+from typing import Any, Protocol
 
 SOURCES = Path(__file__).parent / "load"
 PROGRAM = Path(__file__).parents[1] / ".cache" / "bench" / "load"
 SETUP_S = 120  # time for a run outside its timed part
+
+
+class Reachable(Protocol):
+    """A broker that the generator can connect to."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def password(self) -> str: ...
 
 
 class MissingToolError(Exception):
@@ -45,12 +56,14 @@ class Load:
     argument: str = ""
     priorities: int = 0
     expiration: int = 0
+    delay: int = 0
     persistent: bool = False
     stream: bool = False
     dead_letter: bool = False
     topic_bindings: int = 0
     topic_keys: int = 0
     hash_keys: int = 0
+    sessions: int = 0
     idle: int = 0
     receive: int = 0
     prefix: str = ""
@@ -106,11 +119,12 @@ def build_generator() -> Path:
     return PROGRAM
 
 
-def run_load(load: Load, broker: BrokerProcess, pid: int) -> Outcome:
+def run_load(load: Load, broker: Reachable, pid: int) -> Outcome:
     """Run the load on a broker with process id `pid`, and return the outcome."""
     before = _cpu_seconds_elsewhere(pid)
     started = time.monotonic()
     command = [str(build_generator()), "--host", broker.host, "--port", str(broker.port), "--pid", str(pid)]
+    command += ["--user", broker.user, "--password", broker.password]
     try:
         done = subprocess.run(
             [*command, *load.options()],

@@ -16,19 +16,11 @@ from threading import Event, Thread
 
 from bench.benchmarks import Row, Sample
 from bench.generator import Load, LoadError, run_load
-from bench.side_by_side import LONG_REPEATS, SETTLE_S, Effort, Figures, Say, memory_bytes, warm_up
-from compat.brokers import AmqpBroker
-from compat.oracles.rabbitmq import RabbitMQ
+from bench.side_by_side import SETTLE_S, Effort, Figures, Say, memory_bytes, warm_up
+from bench.subjects import Managed, Subject
 
-Managed = AmqpBroker | RabbitMQ
 # A pause in seconds, and a request after it.
 Request = tuple[float, Callable[[], object]]
-MANAGED: dict[str, Callable[[Path], Managed]] = {
-    "amqp-broker": AmqpBroker,
-    "rabbitmq": lambda folder: RabbitMQ(folder, plugins=("rabbitmq_management", "rabbitmq_prometheus")),
-}
-# The broker's own tool pings.
-TOOLS = {"amqp-broker": "diagnostics", "rabbitmq": "rabbitmq-diagnostics"}
 
 PINGS = 3
 REQUESTS = 9
@@ -40,31 +32,33 @@ BESIDE = Load(messages=20_000, rate=1000)
 AUTHORIZATION = {"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
 # A thousand queues with a message each.
 QUEUES = Load(consumers=0, queues=1000, messages=1000, spread=True, prefix="listed", keep=True)
-# Some seconds of messages, with a few requests meanwhile.
-SCRAPED = {"amqp-broker": Load(messages=2_000_000), "rabbitmq": Load(messages=400_000)}
+# Repetitions of rows that take long.
+LONG_REPEATS = 3
 
 
 def measure_managed(
-    rows: Iterable[Row], brokers: Iterable[str], effort: Effort, folder: Path, figures: Figures, say: Say
+    rows: Iterable[Row], subjects: Iterable[Subject], effort: Effort, folder: Path, figures: Figures, say: Say
 ) -> None:
-    """Add the figures of these brokers."""
+    """Add the figures of the brokers that can be started with management."""
     wanted = {row.name: row for row in rows if row.is_managed}
     for repeat in range(effort.repeats if wanted else 0):
-        for name in brokers:
-            if repeat == LONG_REPEATS:
-                wanted.pop("scraped", None)
-            broker = MANAGED[name](folder / f"{name}-managed-{repeat}")
+        if repeat == LONG_REPEATS:
+            wanted.pop("scraped", None)
+        for subject in subjects:
+            if subject.make_managed is None:
+                continue
+            broker = subject.make_managed(folder / f"{subject.name}-managed-{repeat}".replace(" ", "-"))
             try:
-                for row, value in _measure(wanted, name, broker, effort):
-                    figures.add(row, name, Sample(value))
-                    say(f"{name}: {row.title}: {row.unit.text(value)}")
+                for row, value in _measure(wanted, subject, broker, effort):
+                    figures.add(row, subject.name, Sample(value))
+                    say(f"{subject.name}: {row.title}: {row.unit.text(value)}")
             except (LoadError, OSError) as error:
-                figures.failures.append(f"management, {name}: {error}")
+                figures.failures.append(f"management, {subject.name}: {error}")
             finally:
                 broker.kill()
 
 
-def _measure(rows: Mapping[str, Row], name: str, broker: Managed, effort: Effort) -> Iterator[tuple[Row, float]]:
+def _measure(rows: Mapping[str, Row], subject: Subject, broker: Managed, effort: Effort) -> Iterator[tuple[Row, float]]:
     started = time.monotonic()
     broker.start()
     ready_s = time.monotonic() - started
@@ -74,14 +68,14 @@ def _measure(rows: Mapping[str, Row], name: str, broker: Managed, effort: Effort
     if "idle" in rows:
         yield rows["idle"], memory_bytes(broker.pid) / 1e6
     if "ping" in rows:
-        yield rows["ping"], statistics.median(_ping_ms(broker, TOOLS[name]) for _ in range(PINGS))
+        yield rows["ping"], statistics.median(_ping_ms(broker, subject.ping_tool) for _ in range(PINGS))
     if rows.keys() & {"queues-list", "scraped"}:
         run_load(QUEUES, broker, broker.pid)
         time.sleep(SETTLE_S)
     if "queues-list" in rows:
         yield rows["queues-list"], statistics.median(_list_ms(broker) for _ in range(REQUESTS))
     if "scraped" in rows:
-        yield rows["scraped"], _share_left(broker, effort.cut(SCRAPED[name]))
+        yield rows["scraped"], _share_left(broker, effort.cut(subject.scraped))
     if rows.keys() & {"administered", "administered-worst"}:
         with _repeating(_administration(broker, max(ADMINISTERED // effort.divisor, 1))):
             outcome = run_load(effort.cut(BESIDE), broker, broker.pid)

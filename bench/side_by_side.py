@@ -1,28 +1,21 @@
-"""Runs the rows on both brokers in turn, so that other load of the machine affects both."""
+"""Runs the rows on all brokers in turn, so that other load of the machine affects all."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.benchmarks import MICROSECONDS, QUEUED_MESSAGES, STALL, Row, Sample, median
+from bench.benchmarks import CPU_US, MICROSECONDS, STALL, Row, Sample, median
 from bench.generator import Load, LoadError, Outcome, run_load
-from compat.brokers import AmqpBroker, BrokerProcess
-from compat.oracles.rabbitmq import RabbitMQ
+from bench.subjects import Broker, Subject
 
-Brokers = dict[str, Callable[[Path], BrokerProcess]]
-BROKERS: Brokers = {
-    "amqp-broker": AmqpBroker,
-    "rabbitmq": lambda folder: RabbitMQ(folder, plugins=("rabbitmq_consistent_hash_exchange",)),
-}
 SETTLE_S = 1.0  # time until a broker's memory is stable
 PAUSE_S = 0.3  # time for a broker to clean up after a run
 ROW_S = 60.0  # a row that takes longer is not repeated
-LONG_REPEATS = 3  # repetitions of rows that take RabbitMQ long
 
 
 @dataclass
@@ -49,7 +42,12 @@ class Effort:
 
     def cut(self, load: Load) -> Load:
         """Return the load with fewer messages."""
-        return replace(load, messages=load.messages // self.divisor, receive=load.receive // self.divisor)
+        return replace(
+            load,
+            messages=load.messages // self.divisor,
+            sessions=load.sessions // self.divisor,
+            receive=load.receive // self.divisor,
+        )
 
 
 QUICK = Effort(repeats=1, divisor=2)
@@ -57,51 +55,28 @@ QUICK = Effort(repeats=1, divisor=2)
 Say = Callable[[str], None]
 
 
-def compare(rows: Iterable[Row], brokers: Brokers, effort: Effort, folder: Path, say: Say) -> Figures:
-    """Measure all rows but those of management."""
-    figures = Figures()
-    rows = list(rows)
-    for row in rows:
-        for repeat in range(min(effort.repeats, LONG_REPEATS) if row.name == "queued" else 0):
-            for name, make in brokers.items():
-                _measure_queued(row, name, make(folder / f"{name}-fresh-{repeat}"), effort, figures, say)
-    loaded = [row for row in rows if row.load is not None]
-    if loaded:
-        running = {name: make(folder / name) for name, make in brokers.items()}
-        try:
-            for broker in running.values():
-                broker.start()
-                warm_up(broker)
-            for row in loaded:
-                _measure_loaded(row, running, effort, figures, say)
-        except LoadError as error:
-            figures.failures.append(f"a first load: {error}")
-        finally:
-            for broker in running.values():
-                broker.kill()
-    return figures
-
-
-def _measure_queued(row: Row, name: str, broker: BrokerProcess, effort: Effort, figures: Figures, say: Say) -> None:
-    """Return the growth of a new process with a full queue."""
+def compare(
+    rows: Iterable[Row], subjects: Iterable[Subject], effort: Effort, folder: Path, figures: Figures, say: Say
+) -> None:
+    """Add the figures of all rows that have a load."""
+    loaded = [(row, row.load) for row in rows if row.load is not None]
+    if not loaded:
+        return
+    brokers = {subject.name: subject.make(folder / subject.name.replace(" ", "-")) for subject in subjects}
     try:
-        broker.start()
-        time.sleep(SETTLE_S)
-        idle_bytes, messages = memory_bytes(broker.pid), QUEUED_MESSAGES // effort.divisor
-        fill(broker, messages)
-        time.sleep(SETTLE_S)
-        each = (memory_bytes(broker.pid) - idle_bytes) / messages
-        figures.add(row, name, Sample(each))
-        say(f"{name}: {each:.0f} B for each of {messages} queued messages")
+        for broker in brokers.values():
+            broker.start()
+            warm_up(broker)
+        for row, load in loaded:
+            _measure(row, load, brokers, effort, figures, say)
     except LoadError as error:
-        figures.failures.append(f"queued, {name}: {error}")
+        figures.failures.append(f"a first load: {error}")
     finally:
-        broker.kill()
+        for broker in brokers.values():
+            broker.kill()
 
 
-def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort, figures: Figures, say: Say) -> None:
-    assert row.load is not None
-    load = effort.cut(row.load)
+def _measure(row: Row, load: Load, brokers: Mapping[str, Broker], effort: Effort, figures: Figures, say: Say) -> None:
     pids = {name: broker.pid for name, broker in brokers.items()}
     deadline = time.monotonic() + ROW_S
     for repeat in range(effort.repeats):
@@ -113,7 +88,7 @@ def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort,
                 if row.before is not None:
                     run_load(effort.cut(row.before), broker, pids[name])
                 with _running(row.beside and effort.cut(row.beside), broker, pids[name]):
-                    outcome = run_load(load, broker, pids[name])
+                    outcome = run_load(effort.cut(load), broker, pids[name])
             except LoadError as error:
                 figures.failures.append(f"{row.name}, {name}: {error}")
                 say(f"{name}: {row.title}: {error}")
@@ -124,7 +99,7 @@ def _measure_loaded(row: Row, brokers: dict[str, BrokerProcess], effort: Effort,
 
 
 @contextmanager
-def _running(load: Load | None, broker: BrokerProcess, pid: int) -> Iterator[None]:
+def _running(load: Load | None, broker: Broker, pid: int) -> Iterator[None]:
     """Run a load on the broker in the background."""
     if load is None:
         yield
@@ -137,8 +112,10 @@ def _running(load: Load | None, broker: BrokerProcess, pid: int) -> Iterator[Non
 
 def sample_of(outcome: Outcome, row: Row) -> Sample:
     value = max(outcome.publish_rate, outcome.receive_rate)
-    is_paced = row.unit in (MICROSECONDS, STALL)
-    if is_paced:
+    is_paced = row.unit in (MICROSECONDS, STALL, CPU_US)
+    if row.unit is CPU_US:
+        value = outcome.broker_cpu_us_per_message
+    elif is_paced:
         assert outcome.latency_p99_us is not None
         assert outcome.latency_p999_us is not None
         value = outcome.latency_p999_us if row.unit is STALL else outcome.latency_p99_us
@@ -154,14 +131,14 @@ def sample_of(outcome: Outcome, row: Row) -> Sample:
     )
 
 
-def warm_up(broker: BrokerProcess) -> None:
+def warm_up(broker: Broker) -> None:
     """Run a short load first: the first messages of a process cost more."""
     run_load(Load(messages=20_000, window=1000, ack=1, prefetch=200), broker, broker.pid)
 
 
-def fill(broker: BrokerProcess, messages: int, prefix: str = "full", argument: str = "") -> None:
+def fill(broker: Broker, messages: int, prefix: str = "full", argument: str = "") -> None:
     """Leave a queue with this number of messages in the broker."""
-    load = Load(consumers=0, messages=messages, window=10_000, prefix=prefix, argument=argument, keep=True, seconds=120)
+    load = Load(consumers=0, messages=messages, window=10_000, prefix=prefix, argument=argument, keep=True, seconds=300)
     run_load(load, broker, broker.pid)
 
 

@@ -58,10 +58,11 @@ def free_port() -> int:
 
 
 class BrokerProcess(ABC):
-    """A broker under test, with `host`, `port`, `url` and `pid` while it runs."""
+    """A broker under test, with `host`, `port`, `url`, `user`, `password`, and `pid` while it runs."""
 
     name: str
     host = "127.0.0.1"
+    user = password = "guest"
     # Comparisons declare durable queues wherever any kind will do, for versions that refuse transient ones.
     declares_durable = False
 
@@ -72,7 +73,7 @@ class BrokerProcess(ABC):
 
     @property
     def url(self) -> str:
-        return f"amqp://guest:guest@{self.host}:{self.port}/"
+        return f"amqp://{self.user}:{self.password}@{self.host}:{self.port}/"
 
     @property
     def pid(self) -> int:

@@ -9,17 +9,20 @@
 void open_consumer(struct consumer *consumer, int64_t number) {
   connect_peer(&consumer->peer);
   if (options.prefetch) call(&consumer->peer, BASIC_QOS_OK, BASIC_QOS, "lsb", 0, (int)options.prefetch, 0);
-  struct bytes requests = {0};
+  struct bytes requests = {0}, arguments = {0};
+  if (options.stream) put_text_field(&arguments, "x-stream-offset", 15, "first");
   int64_t step = options.consumers < options.queues ? options.consumers : options.queues;
   int64_t last = options.consumers < options.queues ? options.queues : number % step + 1;
   for (int64_t queue = number % step; queue < last; queue += step) {
-    put_method(&requests, 1, BASIC_CONSUME, "sttbe", 0, consumed_name(queue).text, "", options.ack ? 0 : 2);
+    put_method(&requests, 1, BASIC_CONSUME, "sttbT", 0, consumed_name(queue).text, "", options.ack ? 0 : 2, arguments.at,
+               arguments.length);
     consumer->queues++;
   }
   consumer->peer.out = requests.at;
   consumer->peer.out_left = requests.length;
   write_out(&consumer->peer); /* everything: the socket still blocks */
   free(requests.at);
+  free(arguments.at);
 }
 
 /* Acks the message just completed, with those before it, when it is time. Once the run has received what it wants it

@@ -13,7 +13,7 @@
 struct options {
   const char *host, *user, *password, *prefix, *argument;
   int64_t port, publishers, consumers, queues, messages, body, window, ack, prefetch, rate, batch;
-  int64_t priorities, expiration, topic_bindings, topic_keys, hash_keys, idle, receive, pid;
+  int64_t priorities, expiration, delay, topic_bindings, topic_keys, hash_keys, sessions, idle, receive, pid;
   int fanout, spread, persistent, stream, dead_letter, keep;
   double seconds;
 };
@@ -36,6 +36,7 @@ enum {
   CONNECTION_OPEN = METHOD(10, 40),
   CONNECTION_OPEN_OK = METHOD(10, 41),
   CONNECTION_CLOSE = METHOD(10, 50),
+  CONNECTION_CLOSE_OK = METHOD(10, 51),
   CHANNEL_OPEN = METHOD(20, 10),
   CHANNEL_OPEN_OK = METHOD(20, 11),
   CHANNEL_CLOSE = METHOD(20, 40),
@@ -76,12 +77,13 @@ void put_method_list(struct bytes *to, int channel, uint32_t id, const char *for
 
 /* Append a field of a table: `name_length` bytes of name, and its value. */
 void put_number_field(struct bytes *to, const char *name, size_t name_length, int64_t value);
-void put_text_field(struct bytes *to, const char *name, const char *value);
+void put_text_field(struct bytes *to, const char *name, size_t name_length, const char *value);
 
 /* Properties of a message beside transient. */
 struct properties {
   int priority;           /* negative: none */
   const char *expiration; /* NULL: none */
+  int64_t delay;          /* 0: none */
 };
 
 /* Appends a publish of `body` zero bytes on channel 1; returns where the body begins. */
@@ -111,7 +113,9 @@ struct peer {
 };
 
 void connect_peer(struct peer *peer);
-/* Sends a method on the channel and waits for the answer, while the socket still blocks. */
+/* Sends what `bytes` has and waits for the answer, while the socket still blocks. */
+void request(struct peer *peer, struct bytes *bytes, uint32_t answer);
+/* Does so with one method on the channel. */
 void call(struct peer *peer, uint32_t answer, uint32_t id, const char *format, ...);
 
 /* Reads once; then next_frame gives what came, and false at its end. False when there was nothing to read. */
@@ -133,6 +137,7 @@ struct name {
   char text[64];
 };
 
+struct name session_name(int64_t session);
 struct name consumed_name(int64_t queue);
 const char *exchange_name(void);
 struct name routing_key(int64_t publisher, int64_t turn);
@@ -176,6 +181,10 @@ void read_confirms(struct publisher *publisher);
 void open_consumer(struct consumer *consumer, int64_t number);
 void consume(struct consumer *consumer);
 void send_acks(struct consumer *consumer);
+
+/* ---- sessions.c ---- */
+
+void run_session(int64_t number);
 
 /* ---- main.c ---- */
 

@@ -56,7 +56,7 @@ static bool is_consumer(const struct peer *peer) {
 }
 
 static bool is_complete(void) {
-  int64_t all = options.publishers * options.messages;
+  int64_t all = options.publishers * options.messages + options.sessions;
   return run.sent == all && (!options.window || run.confirmed == all) && run.received >= run.expected;
 }
 
@@ -140,12 +140,14 @@ static void start(void) {
   for (int64_t i = 0; i < options.consumers; i++) send_acks(&consumers[i]);
 }
 
+static int64_t deadline_ns(void) { return run.started_ns + (int64_t)(options.seconds * 1e9); }
+
 static void print_optional(const char *name, double value) {
   if (value < 0) printf(", \"%s\": null", name);
   else printf(", \"%s\": %.3f", name, value);
 }
 
-/* A message is one published or one delivered, whichever were more. */
+/* A message is one published or one delivered, whichever were more; a session publishes one. */
 static void print_result(double own_us, double broker_us) {
   double seconds = (double)(run.last_event_ns - run.started_ns) * 1e-9;
   int64_t messages = run.sent > run.received ? run.sent : run.received;
@@ -169,7 +171,8 @@ int main(int count, char **arguments) {
   set_up();
   double own_us = own_cpu_us(), broker_us = broker_cpu_us();
   start();
-  loop(is_complete, run.started_ns + (int64_t)(options.seconds * 1e9));
+  for (int64_t i = 0; i < options.sessions && now_ns() < deadline_ns(); i++) run_session(i);
+  loop(is_complete, deadline_ns());
   print_result(own_cpu_us() - own_us, broker_cpu_us() - broker_us);
   fflush(stdout);
   if (!is_complete()) return 3;

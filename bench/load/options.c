@@ -34,15 +34,17 @@ static const struct option_row rows[] = {
   {"batch", .number = &options.batch, .help = "maximum number of messages per write (0: as many as fit into 256 KiB)"},
   {"fanout", .fact = &options.fanout, .help = "publish to a fanout exchange that every queue is bound to"},
   {"spread", .fact = &options.spread, .help = "every publisher publishes to all queues in turn"},
-  {"argument", .text = &options.argument, .help = "declare the queues with this argument: NAME=NUMBER (none)"},
+  {"argument", .text = &options.argument, .help = "declare the queues with this argument: NAME=VALUE, a number if it has digits only (none)"},
   {"priorities", .number = &options.priorities, .help = "number of priorities that the messages have in turn (0: none)"},
   {"expiration", .number = &options.expiration, .help = "TTL of messages in milliseconds (0: none)"},
+  {"delay", .number = &options.delay, .help = "delay of messages in milliseconds, by an x-delayed-message exchange (0: none)"},
   {"persistent", .fact = &options.persistent, .help = "durable queues and persistent messages"},
   {"stream", .fact = &options.stream, .help = "the queues are streams; consumers need --ack and --prefetch"},
   {"dead-letter", .fact = &options.dead_letter, .help = "consume the dead letters of a queue from a second queue"},
   {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with this number of bindings (0)"},
   {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},
   {"hash-keys", .number = &options.hash_keys, .help = "publish this number of keys to a consistent hash exchange (0)"},
+  {"sessions", .number = &options.sessions, .help = "one after another connect, declare, publish a message, confirm and close (0)"},
   {"idle", .number = &options.idle, .help = "further connections that do nothing (0)"},
   {"receive", .number = &options.receive, .help = "end after this number of deliveries (0: one per message and queue)"},
   {"prefix", .text = &options.prefix, .help = "prefix of the names of queues and exchanges (a new one)"},
@@ -66,14 +68,14 @@ static void check_options(void) {
   if (o->receive && !(o->ack && o->prefetch)) show_usage("--receive needs --ack and --prefetch to end there");
   if (o->stream && (!o->persistent || (o->consumers && !(o->ack && o->prefetch))))
     show_usage("--stream needs --persistent, and --ack and --prefetch where something is consumed");
-  if (!!o->fanout + !!o->topic_bindings + !!o->hash_keys > 1)
-    show_usage("--fanout, --topic-bindings and --hash-keys exclude each other");
+  if (!!o->fanout + !!o->topic_bindings + !!o->hash_keys + !!o->delay > 1)
+    show_usage("--fanout, --topic-bindings, --hash-keys and --delay exclude each other");
+  if (o->sessions && o->publishers + o->consumers) show_usage("--sessions have no publishers and consumers beside them");
   if (!!o->spread + !!o->priorities + !!o->topic_bindings + !!o->hash_keys > 1)
     show_usage("--spread, --priorities, --topic-bindings and --hash-keys exclude each other");
   if (o->priorities > 256) show_usage("--priorities must not exceed 256");
   const char *value = strchr(o->argument, '=');
-  if (*o->argument && (!value || !value[1] || value[1 + strspn(value + 1, "0123456789")]))
-    show_usage("--argument is NAME=NUMBER");
+  if (*o->argument && (!value || !value[1])) show_usage("--argument is NAME=VALUE");
   if (o->topic_keys > o->topic_bindings) show_usage("--topic-keys beyond --topic-bindings would match nothing");
 }
 

@@ -104,7 +104,7 @@ void watch(struct peer *peer, uint32_t interest) {
   peer->interest = interest;
 }
 
-static void request(struct peer *peer, struct bytes *bytes, uint32_t answer) {
+void request(struct peer *peer, struct bytes *bytes, uint32_t answer) {
   peer->out = bytes->at;
   peer->out_left = bytes->length;
   write_out(peer);

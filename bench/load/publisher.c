@@ -17,7 +17,8 @@ static void encode_block(struct publisher *publisher, int64_t number) {
     for (int64_t turn = 0; turn < turns(); turn++) {
       size_t start = block->length;
       struct name key = routing_key(number, turn);
-      struct properties properties = {options.priorities ? (int)turn : -1, options.expiration ? expiration : NULL};
+      struct properties properties = {options.priorities ? (int)turn : -1, options.expiration ? expiration : NULL,
+                                      options.delay};
       publisher->body_at = (int64_t)(put_message(block, exchange_name(), key.text, properties, options.body) - start);
       publisher->message_bytes = (int64_t)(block->length - start);
       publisher->block_messages++;

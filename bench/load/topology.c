@@ -14,11 +14,15 @@ static struct name queue_name(int64_t queue) { return name("%s.queue.%05lld", qu
 /* Where a queue's dead letters go. */
 static struct name dead_name(int64_t queue) { return name("%s.dead.%05lld", queue); }
 
+/* The queue of a session. */
+struct name session_name(int64_t session) { return name("%s.session.%07lld", session); }
+
 struct name consumed_name(int64_t queue) { return options.dead_letter ? dead_name(queue) : queue_name(queue); }
 
 static const char *exchange_type(void) {
   if (options.fanout) return "fanout";
   if (options.topic_bindings) return "topic";
+  if (options.delay) return "x-delayed-message";
   return options.hash_keys ? "x-consistent-hash" : NULL;
 }
 
@@ -47,17 +51,24 @@ static void declare_queue(struct peer *peer, const char *queue, const struct byt
   call(peer, QUEUE_DECLARE_OK, QUEUE_DECLARE, "stbT", 0, queue, bits, arguments->at, arguments->length);
 }
 
+/* Appends a field that an option gives: its value begins behind the equals sign. */
+static void put_argument(struct bytes *to, const char *name, const char *value) {
+  size_t length = (size_t)(value++ - name);
+  if (value[strspn(value, "0123456789")]) put_text_field(to, name, length, value);
+  else put_number_field(to, name, length, atoll(value));
+}
+
 static void declare_queues(struct peer *peer) {
   const struct bytes none = {0};
   for (int64_t i = 0; i < options.queues; i++) {
     struct bytes arguments = {0};
     const char *value = strchr(options.argument, '=');
-    if (value) put_number_field(&arguments, options.argument, (size_t)(value - options.argument), atoll(value + 1));
-    if (options.stream) put_text_field(&arguments, "x-queue-type", "stream");
+    if (value) put_argument(&arguments, options.argument, value);
+    if (options.stream) put_text_field(&arguments, "x-queue-type", 12, "stream");
     if (options.dead_letter) {
       declare_queue(peer, dead_name(i).text, &none);
-      put_text_field(&arguments, "x-dead-letter-exchange", "");
-      put_text_field(&arguments, "x-dead-letter-routing-key", dead_name(i).text);
+      put_text_field(&arguments, "x-dead-letter-exchange", 22, "");
+      put_text_field(&arguments, "x-dead-letter-routing-key", 25, dead_name(i).text);
     }
     declare_queue(peer, queue_name(i).text, &arguments);
     free(arguments.at);
@@ -69,12 +80,17 @@ static void bind(struct peer *peer, int64_t queue, const char *key) {
 }
 
 void declare_topology(struct peer *peer) {
+  struct bytes arguments = {0};
+  if (options.delay) put_text_field(&arguments, "x-delayed-type", 14, "direct");
   if (exchange_type())
-    call(peer, EXCHANGE_DECLARE_OK, EXCHANGE_DECLARE, "sttbe", 0, exchange_name(), exchange_type(), 0);
+    call(peer, EXCHANGE_DECLARE_OK, EXCHANGE_DECLARE, "sttbT", 0, exchange_name(), exchange_type(), 0, arguments.at,
+         arguments.length);
+  free(arguments.at);
   declare_queues(peer);
   for (int64_t i = 0; i < options.queues; i++) {
     if (options.fanout) bind(peer, i, "");
     if (options.hash_keys) bind(peer, i, "1"); /* the key is the weight */
+    if (options.delay) bind(peer, i, queue_name(i).text);
   }
   /* Wildcards, so that a broker has to match and cannot look up. */
   for (int64_t i = 0; i < options.topic_bindings; i++) bind(peer, i % options.queues, name("%s.%05lld.*", i).text);

@@ -91,16 +91,24 @@ void put_number_field(struct bytes *to, const char *name, size_t name_length, in
   put64(to, value);
 }
 
-void put_text_field(struct bytes *to, const char *name, const char *value) {
-  put_short_string(to, name, strlen(name));
+void put_text_field(struct bytes *to, const char *name, size_t name_length, const char *value) {
+  put_short_string(to, name, name_length);
   put8(to, 'S');
   put32(to, strlen(value));
   put(to, value, strlen(value));
 }
 
 static void put_properties(struct bytes *to, struct properties properties) {
-  enum { DELIVERY_MODE = 1 << 12, PRIORITY = 1 << 11, EXPIRATION = 1 << 8 };
-  put16(to, DELIVERY_MODE | (properties.priority < 0 ? 0 : PRIORITY) | (properties.expiration ? EXPIRATION : 0));
+  enum { HEADERS = 1 << 13, DELIVERY_MODE = 1 << 12, PRIORITY = 1 << 11, EXPIRATION = 1 << 8 };
+  put16(to, (properties.delay ? HEADERS : 0) | DELIVERY_MODE | (properties.priority < 0 ? 0 : PRIORITY) |
+              (properties.expiration ? EXPIRATION : 0));
+  if (properties.delay) {
+    static struct bytes headers;
+    headers.length = 0;
+    put_number_field(&headers, "x-delay", 7, properties.delay);
+    put32(to, headers.length);
+    put(to, headers.at, headers.length);
+  }
   put8(to, options.persistent ? 2 : 1);
   if (properties.priority >= 0) put8(to, properties.priority);
   if (properties.expiration) put_short_string(to, properties.expiration, strlen(properties.expiration));

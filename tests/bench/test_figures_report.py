@@ -7,6 +7,7 @@ from bench.figures_report import as_json, comparison_table, flat_table, goals_ta
 from bench.flat import FlatFigures, FlatRow, Variant
 from bench.generator import Load
 from bench.side_by_side import Figures
+from bench.subjects import REFERENCE
 
 ROW = Row("speed", "16 B", RATE, Load(), (Goal("at least 3 x", Row.advantage, at_least=3),))
 FLAT = FlatRow("queues", "to", (Variant("1 queue", Load()), Variant("10 queues", Load())))
@@ -16,13 +17,18 @@ def figures(amqp_broker: float, theirs: float | None) -> Figures:
     both = Figures()
     both.add(ROW, "amqp-broker", Sample(amqp_broker, cpu_us=2.0))
     if theirs is not None:
-        both.add(ROW, "rabbitmq", Sample(theirs, cpu_us=12.0))
+        both.add(ROW, REFERENCE, Sample(theirs, cpu_us=12.0))
     return both
 
 
 def test_the_table_has_both_rates_and_the_advantage() -> None:
-    line = comparison_table([ROW], figures(400_000, 100_000)).splitlines()[-1]
+    line = comparison_table([ROW], ["amqp-broker", REFERENCE], figures(400_000, 100_000)).splitlines()[-1]
     assert line.split() == ["16", "B", "400", "k/s", "100", "k/s", "4.0x", "2.00", "12.00", "6.0x"]
+
+
+def test_the_table_has_no_column_without_figures() -> None:
+    header = comparison_table([ROW], ["amqp-broker", REFERENCE], figures(400_000, None)).splitlines()[0]
+    assert header.split() == ["amqp-broker", "CPU", "µs/msg", "amqp-broker"]
 
 
 def test_a_missed_goal_is_shown_and_reported() -> None:

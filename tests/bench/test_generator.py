@@ -61,6 +61,9 @@ CONFIRMED = Load(messages=2000, window=100, ack=1, prefetch=50, seconds=20)
         (Load(messages=2000, argument="x-max-priority=10", priorities=10), 2000),
         (Load(messages=2000, argument="x-message-ttl=60000", expiration=60000), 2000),
         (Load(messages=2000, queues=2, consumers=2, publishers=2, expiration=1, dead_letter=True), 4000),
+        (Load(messages=2000, delay=1), 2000),
+        (replace(CONFIRMED, persistent=True, argument="x-queue-type=quorum"), 2000),
+        (replace(CONFIRMED, persistent=True, stream=True), 2000),
     ],
     ids=lambda value: " ".join(value.options()) if isinstance(value, Load) else None,
 )
@@ -70,6 +73,18 @@ def test_all_messages_arrive(broker: AmqpBroker, load: Load, received: int) -> N
     assert outcome.sent == load.messages * load.publishers
     assert outcome.confirmed == (outcome.sent if load.window else 0)
     assert outcome.received == received
+
+
+def test_a_session_publishes_a_message_that_is_confirmed(broker: AmqpBroker) -> None:
+    outcome = run_load(Load(publishers=0, consumers=0, sessions=5), broker, broker.pid)
+    assert (outcome.is_complete, outcome.sent, outcome.confirmed) == (True, 5, 5)
+
+
+def test_a_stream_is_read_from_its_first_message(broker: AmqpBroker) -> None:
+    stored = Load(consumers=0, messages=2000, window=100, persistent=True, stream=True, prefix="replay", keep=True)
+    run_load(stored, broker, broker.pid)
+    read = replace(stored, publishers=0, consumers=1, window=0, ack=10, prefetch=100, receive=2000, keep=False)
+    assert run_load(read, broker, broker.pid).received >= 2000
 
 
 @pytest.fixture
