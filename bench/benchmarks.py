@@ -117,7 +117,7 @@ def _below(limit: float, text: str) -> Goal:
     return Goal(f"below {text}", lambda row, amqp_broker, rabbitmq: amqp_broker.value, below=limit)
 
 
-# Persistent messages to each kind of queue, with at most so many unconfirmed. A stream has no reader.
+# Persistent messages to each kind of queue, with a limited number of unconfirmed ones. A stream has no reader.
 _KINDS = {
     "classic": Load(body=1024, ack=1, prefetch=200, persistent=True),
     "quorum": Load(body=1024, ack=1, prefetch=200, persistent=True, argument="x-queue-type=quorum"),

@@ -18,7 +18,7 @@ from compat.brokers import BrokerProcess
 QUEUED_MESSAGES = 1_000_000
 # Processes of each broker.
 REPEATS = 3
-# What one process gets in turn: the name of a row, the number of objects, and what makes them.
+# The name of a row, the number of objects, and the function that makes them in a process.
 Step = tuple[str, int, Callable[[], None]]
 
 
@@ -44,7 +44,7 @@ def measure_memory(
 
 
 def steps(broker: BrokerProcess, divisor: int, held: ExitStack) -> Iterator[Step]:
-    """Yield what a new broker gets; `held` keeps connections open."""
+    """Yield the steps of a new broker; `held` keeps connections open."""
 
     def connect() -> pika.BlockingConnection:
         return held.enter_context(closing(pika.BlockingConnection(pika.URLParameters(broker.url))))

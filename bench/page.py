@@ -33,7 +33,7 @@ def medians_of(found: Mapping[str, Any]) -> dict[str, dict[str, Sample]]:
 
 
 def table(medians: Medians) -> str:
-    """Return a table in Markdown: the figures of each broker, and the advantage of the first over each other."""
+    """Return a table in Markdown. It has the figures of each broker, and the advantage of the first over the others."""
     names = list(dict.fromkeys(broker for brokers in medians.values() for broker in brokers))
     first, *others = names
     lines = ["| | " + " | ".join(f"{name} | " if name in others else name for name in names) + " |"]

@@ -42,7 +42,7 @@ Broker = BrokerProcess | Running
 class Subject:
     """A broker to be measured: a new process for the loads, and one with management.
 
-    Without `make_managed`, it runs already, and rows that need a new process have no figure of it.
+    Without `make_managed`, it runs already, and is not measured where a row needs a new process.
     """
 
     name: str
