@@ -46,6 +46,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 install: $(VENV)/.run ## Build .venv with the broker in it
 
 run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes options on)
+	@echo 'For the commands of the broker in another shell: export PATH="$(CURDIR)/$(VENV)/bin:$$PATH"'
 	@exec $(VENV)/bin/amqp-broker serve $(ARGS)
 
 # These wait for nothing.

@@ -4,3 +4,6 @@ Each package has a docstring that says what it holds and which file to read firs
 `lab/` decide and do no input or output; `server/`, `store/` and `management/` connect them to sockets, disk and HTTP.
 Read `broker/` first.
 """
+
+# By it, the programs notice that the package `amqp-broker` of the package index has replaced this file.
+DISTRIBUTION = "amqp-minibroker"

@@ -1,7 +1,7 @@
 """The broker's own certificate authority, for `--tls auto` and `amqp-broker tls`.
 
 A folder holds PEM files with the names of RabbitMQ's documentation. The authority is kept as long as it is valid, so
-that clients still trust it when the broker gets a new certificate. Requires the library trustme (the extra `tls`).
+that clients still trust it when the broker gets a new certificate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from amqp_broker.exit_codes import EX_CANTCREAT, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_CANTCREAT
 from amqp_broker.server.tls import TlsError
 
 # The longest validity that Apple's systems accept from an authority installed by the user.
@@ -63,10 +63,13 @@ class Certificates:
 def certificates(folder: Path, hosts: Iterable[str] = (), user: str = "guest") -> Certificates:
     """Return certificates for a broker on this machine with all its names and `hosts`, and for the client `user`.
 
-    Valid files of the folder are reused if they are for these names. Raise TlsError if trustme is missing, a host is
+    Valid files of the folder are reused if they are for these names. Raise TlsError if a host is
     invalid, or the folder cannot be written.
     """
-    trustme, names = _trustme(), _names(hosts)
+    # Its import takes a fifth of a second, and most brokers create no certificates.
+    import trustme
+
+    names = _names(hosts)
     files, now = Certificates(folder), datetime.now(UTC)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,16 +97,6 @@ def certificates(folder: Path, hosts: Iterable[str] = (), user: str = "guest") -
 
 def _subject(kind: str, now: datetime) -> dict[str, Any]:
     return {"organization_name": "amqp-broker", "organization_unit_name": kind, "not_after": now + VALID}
-
-
-def _trustme() -> Any:
-    try:
-        import trustme
-    except ImportError:
-        raise TlsError(
-            "creating certificates requires the library trustme: pip install 'amqp-minibroker[tls]'", EX_UNAVAILABLE
-        ) from None
-    return trustme
 
 
 def _names(hosts: Iterable[str]) -> list[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import os
 import socket
 import ssl
@@ -8,13 +7,13 @@ import stat
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cryptography import x509
 
-from amqp_broker.exit_codes import EX_CANTCREAT, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_CANTCREAT
 from amqp_broker.server import certificate_authority
 from amqp_broker.server.certificate_authority import VALID_MIN, Certificates, certificates
 from amqp_broker.server.tls import TlsError, server_context
@@ -149,21 +148,3 @@ def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
         certificates(file / "tls")
     assert str(caught.value) == f"cannot write certificates to '{file / 'tls'}': Not a directory"
     assert caught.value.exit_code == EX_CANTCREAT
-
-
-def test_without_trustme_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *arguments: Any) -> ModuleType:
-        if name == "trustme":
-            raise ImportError(name)
-        found: ModuleType = real(name, *arguments)
-        return found
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(TlsError) as caught:
-        certificates(tmp_path / "tls")
-    reason = "creating certificates requires the library trustme: pip install 'amqp-minibroker[tls]'"
-    assert str(caught.value) == reason
-    assert caught.value.exit_code == EX_UNAVAILABLE
-    assert not (tmp_path / "tls").exists()

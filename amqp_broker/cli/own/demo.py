@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import shutil
@@ -85,10 +84,6 @@ def confirms(
     At the end, the ledger of the publisher is compared with the queue. The exit code is 0 if the strategy kept its
     promise, and 1 otherwise. The demo starts its own broker with a temporary folder.
     """
-    if importlib.util.find_spec("pika") is None:
-        raise CommandError(
-            "the demo publishes with pika, which is not installed: pip install 'amqp-minibroker[demo]'", EX_UNAVAILABLE
-        )
     # The demo itself shows what happens to the connections of pika.
     logging.getLogger("pika").addHandler(logging.NullHandler())
     # A signal must not leave the temporary folder behind.

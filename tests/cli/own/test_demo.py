@@ -9,7 +9,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -60,26 +59,6 @@ def test_an_invalid_option_is_reported_in_one_sentence(words: tuple[str, str], s
     assert done.returncode == 64
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_without_pika_the_error_says_how_to_install_it(tmp_path: Path) -> None:
-    script = (
-        "import sys, importlib.util as u; find = u.find_spec;"
-        "u.find_spec = lambda name, package=None: None if name == 'pika' else find(name, package);"
-        "sys.argv = ['amqp-broker', 'demo', 'confirms']; from amqp_broker.cli.main import main; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == 69
-    assert done.stderr == (
-        "amqp-broker: the demo publishes with pika, which is not installed: pip install 'amqp-minibroker[demo]'.\n"
-    )
 
 
 def test_a_page_that_cannot_be_served_is_an_error() -> None:
