@@ -21,6 +21,8 @@ endif
 # Tests to run in a loop: they start no process, use no client and wait for nothing.
 CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store \
 	$(filter-out tests/test_fuzz.py,$(wildcard tests/test_*.py))
+# The packages of a wheel: their types must be right on each platform.
+SHIPPED := amqp_broker pyspark_amqp amqp_minibroker.py
 # A number that fixes the random order of the tests.
 SEED ?=
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
@@ -82,6 +84,8 @@ check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin $(SHIPPED)
+	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 $(SHIPPED)
 	$(PY) -m pytest tests/tidy
 
 # The library that draws the chart of `make bench`.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,8 @@ def control_folder(environment: Mapping[str, str]) -> Path:
     runtime = environment.get("XDG_RUNTIME_DIR")
     if runtime:
         return Path(runtime) / "amqp-broker"
+    if sys.platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or Path.home()) / "amqp-broker"
     # Like tempfile, which takes too long to import for a health check.
     return Path(environment.get("TMPDIR") or "/tmp") / f"amqp-broker-{os.getuid()}"
 
@@ -31,8 +34,10 @@ def is_exposed(folder: Path) -> bool:
     """Return whether other users than root could replace the sockets of a folder.
 
     The default folder is in /tmp, where another user may have made a folder or a symbolic link of its name before.
-    Raise OSError if the folder cannot be read.
+    On Windows there are no sockets. Raise OSError if the folder cannot be read.
     """
+    if sys.platform == "win32":
+        return False
     link, state = folder.lstat(), folder.stat()
     is_foreign = not {link.st_uid, state.st_uid} <= {os.getuid(), 0}
     return is_foreign or bool(state.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,7 +129,7 @@ class Api:
 
     def _connect(self) -> socket.socket:
         place = self.place
-        if place.path:
+        if place.path and sys.platform != "win32":
             stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             stream.settimeout(self.timeout_s)
             try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +70,7 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     wanted = [running for running in found if is_named(running.name, name)] if name else [] if port else found
     if len(wanted) == 1:
         return wanted[0]
-    wanted_name = given or name or f"rabbit@{os.uname().nodename}"
+    wanted_name = given or name or f"rabbit@{socket.gethostname()}"
     # The broker on the usual port may be another project's.
     is_choice = not name and not port and len(found) > 1
     raise NotRunning(wanted_name, _distinct_names(found), str(folder), is_choice=is_choice)
@@ -76,7 +78,7 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
 
 def _check(folder: Path, environment: Mapping[str, str]) -> None:
     """Raise UntrustedFolder if another user may have made the folder. Root may name that of any user."""
-    if os.getuid() == 0 and any(environment.get(name) for name in FOLDER_VARIABLES):
+    if sys.platform != "win32" and os.getuid() == 0 and any(environment.get(name) for name in FOLDER_VARIABLES):
         return
     with contextlib.suppress(OSError):
         if is_exposed(folder):

@@ -11,6 +11,7 @@ import ipaddress
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -160,11 +161,12 @@ def _write(path: Path, content: bytes, *, is_secret: bool = False) -> None:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder against other brokers that start at the same moment."""
-    try:
-        import fcntl
-    except ImportError:
+    if sys.platform == "win32":
+        # A folder cannot be locked there.
         yield
         return
+    import fcntl
+
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -8,13 +8,14 @@ import os
 import shutil
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.control import control_folder, control_socket, is_exposed
+from amqp_broker.control import control_folder
 from amqp_broker.management import totals
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
@@ -22,7 +23,7 @@ from amqp_broker.server import log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen
 from amqp_broker.settings.readers import octets
-from amqp_broker.settings.settings import Settings, SettingsError
+from amqp_broker.settings.settings import Settings
 
 if TYPE_CHECKING:
     from amqp_broker.management.application import Management
@@ -33,8 +34,7 @@ logger = logging.getLogger("amqp_broker.server")
 MANAGEMENT_PORT: Final = 15672
 MANAGEMENT_TLS_PORT: Final = 15671
 PROMETHEUS_PORT: Final = 15692
-# Age of a control socket that no process answers.
-SWEPT_AFTER_S: Final = 60
+UNKNOWN_DESCRIPTORS: Final = (0, 0)
 NO_CONTROL: Final = (
     "the command line cannot command this broker: cannot create a socket in '%s' (%s); "
     "set AMQP_BROKER_RUNTIME_DIR to another folder"
@@ -99,12 +99,14 @@ class ServerNode(Node):
         return self.server.alarms.limits.disk_free_min or 0
 
     def descriptors(self) -> tuple[int, int]:
-        try:
-            import resource
+        if sys.platform == "win32":
+            return UNKNOWN_DESCRIPTORS
+        import resource
 
+        try:
             used = sum(1 for _ in Path("/proc/self/fd").iterdir())
-        except (ImportError, OSError):
-            return 0, 0  # unavailable on this system
+        except OSError:
+            return UNKNOWN_DESCRIPTORS
         return used, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def process_id(self) -> int:
@@ -171,28 +173,6 @@ class ServerNode(Node):
         self.server.pauses.begin("running")
 
 
-def _sweep(folder: Path, before_s: float) -> None:
-    """Remove the sockets that killed brokers have left. A socket made after `before_s` may be about to listen."""
-    for path in folder.glob("*.sock"):
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime < before_s and not is_answered(path):
-                path.unlink()
-
-
-def is_answered(path: Path) -> bool:
-    """Return whether a process listens on this Unix socket."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # A listener with a full backlog counts: connecting to it would block.
-        probe.setblocking(False)
-        try:
-            probe.connect(str(path))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return True
-
-
 class Listeners:
     """Opens and closes the HTTP listeners of a server."""
 
@@ -231,9 +211,13 @@ class Listeners:
             return
         self.server.node.rates.start()
         self.open()
-        if settings.control and hasattr(socket, "AF_UNIX"):
+        if settings.control and sys.platform != "win32":
+            from amqp_broker.server.control_listener import listen_for_commands
+
+            ports = self.server.ports
             try:
-                listener = self._open_control_socket()
+                port = ports.get("amqp") or ports["amqps"]
+                listener, self._socket_path = listen_for_commands(port, self.server.clock.real_now() / 1000)
             except OSError as error:
                 # Clients do not need the control socket, so the broker starts without it.
                 logger.warning(NO_CONTROL, control_folder(os.environ), error.strerror or error)
@@ -276,31 +260,6 @@ class Listeners:
         plugin = "Prometheus metrics" if name == "prometheus" else "Management plugin"
         kind = "HTTP (non-TLS)" if context is None else "HTTPS"
         logger.info("%s: %s listener started on port %d", plugin, kind, port)
-
-    def _open_control_socket(self) -> socket.socket:
-        folder = control_folder(os.environ)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if is_exposed(folder):
-            raise SettingsError(f"the folder '{folder}' is not this user's alone: others could command the broker")
-        ports = self.server.ports
-        path = control_socket(folder, ports.get("amqp") or ports["amqps"])
-        if is_answered(path):
-            # Another broker has this port on another address; the name without a process id stays with the first.
-            path = path.with_name(f"{path.stem}-{os.getpid()}.sock")
-            logger.warning("another broker has this port on another address: the control socket is '%s'", path)
-        # A socket that still exists was left by a killed broker.
-        path.unlink(missing_ok=True)
-        _sweep(folder, self.server.clock.real_now() / 1000 - SWEPT_AFTER_S)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            listener.bind(str(path))
-        except OSError:
-            listener.close()
-            raise
-        path.chmod(0o600)
-        listener.listen()
-        self._socket_path = path
-        return listener
 
     async def stop(self) -> None:
         if self._socket_path is not None:

@@ -24,8 +24,10 @@ import contextlib
 import logging
 import os
 import struct
+import sys
 import threading
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -63,7 +65,7 @@ def boot_id() -> bytes:
 
 
 class Checkpoint:
-    """The checkpoint of an open store. `error` is set while the last flush has failed.
+    """The checkpoint of an open store, on Linux. `error` is set while the last flush has failed.
 
     `writing` is held while a transaction is committed. Methods raise OSError and lmdb.Error.
     """
@@ -77,11 +79,11 @@ class Checkpoint:
         # Held while a checkpoint is made, before `writing`.
         self._advancing = threading.Lock()
         self.error: OSError | None = None
-        self._store_file = os.open(data, os.O_RDONLY)
+        self._store_file = data.open("rb", buffering=0)
         try:
-            self._slots_file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            self._slots_file = open(self._path, "xb", buffering=0, opener=_open_for_owner)  # noqa: SIM115
         except OSError:
-            os.close(self._store_file)
+            self._store_file.close()
             raise
 
     def pin(self, environment: lmdb.Environment) -> None:
@@ -115,15 +117,20 @@ class Checkpoint:
 
     def _read_metas(self) -> tuple[bytes, bytes]:
         page_bytes = self._environment.stat()["psize"]
-        return os.pread(self._store_file, META_BYTES, 0), os.pread(self._store_file, META_BYTES, page_bytes)
+        return self._read_meta(0), self._read_meta(page_bytes)
+
+    def _read_meta(self, at: int) -> bytes:
+        self._store_file.seek(at)
+        return self._store_file.read(META_BYTES)
 
     def _advance(self, metas: tuple[bytes, bytes]) -> None:
         """Flush the store, then make the commit of these meta pages the checkpoint."""
         try:
-            os.fdatasync(self._store_file)
+            _flush(self._store_file)
             slot = SLOT.pack(self._number, self._environment.stat()["psize"], boot_id(), *metas)
-            os.pwrite(self._slots_file, seal(KEY, slot), self._number % 2 * SLOT_STEP)
-            os.fdatasync(self._slots_file)
+            self._slots_file.seek(self._number % 2 * SLOT_STEP)
+            self._slots_file.write(seal(KEY, slot))
+            _flush(self._slots_file)
             if not self._number:
                 sync_folder(self._path.parent)
         except OSError as error:
@@ -135,13 +142,13 @@ class Checkpoint:
     def close(self) -> None:
         """Flush the store, whose environment is closed, and remove the file if that succeeds."""
         try:
-            os.fdatasync(self._store_file)
+            _flush(self._store_file)
             self._path.unlink()
             sync_folder(self._path.parent)
         except OSError as error:
             logger.error("the last changes may not survive a power loss: %s", error)
-        os.close(self._store_file)
-        os.close(self._slots_file)
+        self._store_file.close()
+        self._slots_file.close()
 
 
 def is_behind(folder: Path) -> bool:
@@ -158,16 +165,14 @@ def settle(folder: Path, data: Path, lmdb_lock: Path) -> bool:
         return False
     lost = _lost_slot(folder)
     if data.exists():
-        descriptor = os.open(data, os.O_RDWR)
-        try:
+        with data.open("r+b", buffering=0) as file:
             if lost is not None:
-                os.pwrite(descriptor, lost.metas[0], 0)
-                os.pwrite(descriptor, lost.metas[1], lost.page_bytes)
+                for at, meta in zip((0, lost.page_bytes), lost.metas, strict=True):
+                    file.seek(at)
+                    file.write(meta)
                 # It names a commit that is given up.
                 lmdb_lock.unlink(missing_ok=True)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            os.fsync(file.fileno())
     (folder / CHECKPOINT_FILE).unlink()
     # Pages of the checkpoint are overwritten from now on: it must not come back.
     sync_folder(folder)
@@ -194,6 +199,18 @@ def _slot_in(octets: bytes) -> Slot | None:
     except DamagedRecord:
         return None
     return Slot(number, page_bytes, boot, (first, second))
+
+
+def _open_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _flush(file: FileIO) -> None:
+    """Write a file's content to the disk. Raise OSError."""
+    if sys.platform == "linux":
+        os.fdatasync(file.fileno())
+    else:
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

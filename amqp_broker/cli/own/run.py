@@ -38,7 +38,9 @@ START_S_MAX = 30.0
 STOP_S_MAX = 5.0
 # prctl(2)
 PR_SET_PDEATHSIG = 1
-FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = [signal.SIGTERM, signal.SIGINT]
+if sys.platform != "win32":
+    FORWARDED += [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
 
 
 def main(words: list[str]) -> int:
@@ -157,6 +159,9 @@ def run_command(command: list[str], environment: Mapping[str, str]) -> int:
 
 def is_in_foreground() -> bool:
     """Return whether Ctrl-C in a terminal reaches this process."""
+    if sys.platform == "win32":
+        # All processes of a console get it.
+        return True
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:

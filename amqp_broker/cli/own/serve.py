@@ -113,10 +113,10 @@ def log_notices(notices: list[Notice]) -> None:
 
 def raise_file_limit() -> None:
     """Accept as many clients as the system allows; the soft limit is low only for programs with select(2)."""
-    try:
-        import resource
-    except ImportError:
+    if sys.platform == "win32":
         return
+    import resource
+
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

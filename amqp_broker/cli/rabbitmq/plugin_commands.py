@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -104,7 +105,7 @@ def is_offline(call: Call) -> bool:
 
 
 def place(call: Call) -> str:
-    return f"{call.options.get('node') or os.environ.get('RABBITMQ_NODENAME') or 'rabbit@' + os.uname().nodename}"
+    return f"{call.options.get('node') or os.environ.get('RABBITMQ_NODENAME') or 'rabbit@' + socket.gethostname()}"
 
 
 def change(call: Call, names: list[str], doing: str) -> str:
