@@ -21,14 +21,14 @@ NO_DEAD_LETTERS: Final = "disabled"
 CONFIRMED: Final = "confirmed"
 # Counts of the messages that queues have given up: the type of queue, the strategy, and the reason or CONFIRMED.
 DEAD_LETTERED: Final = (
-    *(
+    *[
         (kind, strategy, reason)
         for kind in ("classic", "quorum")
         for strategy in (AT_MOST_ONCE, NO_DEAD_LETTERS)
         for reason in ("expired", "rejected", "maxlen")
-    ),
-    *(("quorum", strategy, "delivery_limit") for strategy in (AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS)),
-    *(("quorum", AT_LEAST_ONCE, reason) for reason in ("expired", "rejected", CONFIRMED)),
+    ],
+    *[("quorum", strategy, "delivery_limit") for strategy in (AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS)],
+    *[("quorum", AT_LEAST_ONCE, reason) for reason in ("expired", "rejected", CONFIRMED)],
     (VOLATILE, NO_DEAD_LETTERS, "maxlen"),
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.broker.admin.access import User
@@ -29,6 +31,7 @@ class Tls:
     login_name: str | None = None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Peer:
     """A client of the broker. `user` is None before the login; `tls` is None on a plain connection."""
 

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 # With fewer timers, cancelled ones are not swept.
 SWEEP_MIN: Final = 1024
 
@@ -27,6 +29,7 @@ class Timer:
         return (self.deadline_ms, self.number) < (other.deadline_ms, other.number)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Timers:
     """A heap of timers. They run in the order of their deadlines, equal ones in the order they were set."""
 

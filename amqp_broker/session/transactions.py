@@ -32,11 +32,11 @@ class Transaction:
 
     def tags(self) -> list[int]:
         """Return the delivery tags that the commit will settle."""
-        return [tag for tag, _ in (*self.acks, *(delivery for _, delivery in self.rejects))] + list(self.duplicates)
+        return [tag for tag, _ in [*self.acks, *[delivery for _, delivery in self.rejects]]] + list(self.duplicates)
 
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
-        restored = [*channel.unacked.items(), *self.acks, *(delivery for _, delivery in self.rejects)]
+        restored = [*channel.unacked.items(), *self.acks, *[delivery for _, delivery in self.rejects]]
         channel.unacked = dict(sorted(restored, key=lambda item: item[0]))
         if self.duplicates:
             channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))

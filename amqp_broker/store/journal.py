@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import lmdb
+from mypy_extensions import mypyc_attr
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
@@ -53,6 +54,7 @@ PAGE_ERRORS: Final = (
 NAMES: Final = "names"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LmdbJournal(Journal):
     """A journal on LMDB. `write` puts a batch into a transaction; `on_committed` or `take_back` ends it."""
 

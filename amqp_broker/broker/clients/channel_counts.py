@@ -53,11 +53,15 @@ class ChannelCounts:
     def by_exchange(self) -> Iterator[tuple[Exchange, PublishCounts]]:
         """Yield the counts of each exchange that still exists; one of the same name may be another."""
         exchanges = self._vhost.exchanges
-        return ((one, counts) for one, counts in self.publishes.items() if exchanges.get(one.name) is one)
+        for one, counts in self.publishes.items():
+            if exchanges.get(one.name) is one:
+                yield one, counts
 
     def by_queue(self) -> Iterator[tuple[Queue, DeliveryCounts]]:
         """Yield the counts of each queue that still exists."""
-        return ((one, counts) for one, counts in self.deliveries.items() if not one.is_deleted)
+        for one, counts in self.deliveries.items():
+            if not one.is_deleted:
+                yield one, counts
 
     def _forget_gone(self) -> None:
         if len(self.publishes) + len(self.deliveries) < self._used_max:

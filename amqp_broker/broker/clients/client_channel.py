@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
 
 
-class ClientChannel(ABC, Generic[V_co]):
+class ClientChannel(Generic[V_co]):
     """A channel of a connection, in a vhost of type `V_co`.
 
     `prefetch` is the prefetch count of its next consumer, `prefetch_total` that of the channel as a whole

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+
+from mypy_extensions import mypyc_attr
 
 from amqp_broker.broker.peer import Peer
 
@@ -26,7 +28,8 @@ V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
 C_co = TypeVar("C_co", bound="Channel", covariant=True)
 
 
-class ClientConnection(Peer, ABC, Generic[V_co, C_co]):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ClientConnection(Peer, Generic[V_co, C_co]):
     """The connection of a client to a vhost of type `V_co`, with channels of type `C_co`.
 
     `vhost` is None until the connection is open. `channels` maps channel numbers to channels. `exclusive_queues` are

@@ -126,17 +126,18 @@ def _with_entry(message: Message, flags: int, offset: int) -> bytes:
     for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
         if flags & flag:
             at += 1 + properties[at]
-    size = end = 0
+    size, end, entries = 0, at, b""
     if flags & _HEADERS:
         (size,) = _TABLE_SIZE.unpack_from(properties, at)
         end = at + _TABLE_SIZE.size + size
+        entries = properties[at + _TABLE_SIZE.size : end]
     pieces = (
         _FLAGS.pack(flags | _HEADERS),
         properties[_FLAGS.size : at],
         _TABLE_SIZE.pack(size + _ENTRY.size),
-        properties[at + _TABLE_SIZE.size : end],
+        entries,
         _ENTRY.pack(_OFFSET_KEY, b"l", offset),
-        properties[max(at, end) :],
+        properties[end:],
     )
     return b"".join(pieces)
 

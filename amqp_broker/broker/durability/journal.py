@@ -8,11 +8,13 @@ together or not at all.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from mypy_extensions import mypyc_attr
 
 from amqp_broker.broker.durability.chunk import Chunk, ChunkCache, ChunkHead
 
@@ -131,7 +133,8 @@ class JournalBroken(Exception):
     """The journal cannot be read: its file is damaged, not only a message in it."""
 
 
-class Journal(ABC):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Journal:
     """Collects changes, and knows which of them are safe.
 
     `batch` is the number of the batch that is being collected, `committed` that of the last one that is safe.

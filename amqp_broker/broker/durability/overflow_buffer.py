@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES, PagedBuffer
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.durability.journal import Journal
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class OverflowBuffer(PagedBuffer):
     """Messages in the journal, from a position on; only the page that was read last is in memory."""
 

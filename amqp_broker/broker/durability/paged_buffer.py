@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.broker.durability.journal import RangeState, Stored
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ ENTRY_BYTES: Final = 256
 END: Final = (1 << 63) - 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class PagedBuffer:
     """Ready messages in the order of their positions.
 
@@ -113,14 +116,17 @@ class PagedBuffer:
 
     def __iter__(self) -> Iterator[Message]:
         """Yield the ready messages in order."""
-        return (message for _, message in self.items())
+        for _, message in self.items():
+            yield message
 
     def items(self) -> Iterator[tuple[int, Message]]:
         """Yield positions and ready messages in order, without damaged ones.
 
         Messages read from the journal are not kept in memory.
         """
-        yield from (item for item in self.memory if not item[1].is_damaged)
+        for item in self.memory:
+            if not item[1].is_damaged:
+                yield item
         left, position = self.paged_count, self._read_from
         while left and (found := self._read(position, PAGE_BYTES)):
             for position, stored in found:

@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Self
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.broker.durability.chunk import ENTRY_BYTES, FILTERS_MAX, Chunk, ChunkHead, as_delivered, filter_value
 from amqp_broker.broker.durability.journal import RangeState
 
@@ -25,6 +27,7 @@ CHUNK_MESSAGES_MAX: Final = 4096
 END: Final = (1 << 63) - 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class StreamLog:
     """The log of a stream in memory, from offset `first` to before `committed`.
 
@@ -156,6 +159,7 @@ class StreamLog:
         self._chunks, self._firsts, self._open = [], [], []
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class JournaledLog(StreamLog):
     """The log of a stream whose chunks are in the journal, under the id of its range."""
 

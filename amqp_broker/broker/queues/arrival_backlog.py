@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.broker.durability.overflow_buffer import OverflowBuffer
 from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES, PAGE_BYTES, PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 FEW: Final = 16
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class ArrivalBacklog(Backlog):
     """The backlog of a classic queue. Positions count arrivals from 0.
 

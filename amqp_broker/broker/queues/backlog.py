@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
+
+from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 
 
-class Backlog(ABC):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Backlog:
     """The ready messages of a queue in the order of delivery; `len` counts them.
 
     Each message has a position, which it keeps while it is delivered and if it is returned. Messages of a durable queue

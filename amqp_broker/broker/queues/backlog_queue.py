@@ -114,10 +114,8 @@ class BacklogQueue(Queue, Generic[B]):
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         takes_failures = self.has_failed_arrivals
-        return (
-            (message, redelivered or (takes_failures and failures_of(message) > 0))
-            for _, message, redelivered in self.backlog.items()
-        )
+        for _, message, redelivered in self.backlog.items():
+            yield message, redelivered or (takes_failures and failures_of(message) > 0)
 
     def will_reject(self, message: Message) -> bool:
         return self.limit.refuses(message)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
+
+from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
@@ -24,7 +26,8 @@ class ConsumerAttributes(NamedTuple):
     priority: int = 0
 
 
-class Consumer(ABC):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Consumer:
     """A subscription to a queue; it is among the ready consumers of the queue exactly while `is_taking`.
 
     `number` is that of its channel. `prefetch` is the number of unacked deliveries that it may have (0 for any number),

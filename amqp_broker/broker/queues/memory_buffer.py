@@ -7,11 +7,14 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
+from mypy_extensions import mypyc_attr
+
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Journal
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class MemoryBuffer:
     """Ready messages in the order of their positions. `deadlines` gets the time at which each expires, by position."""
 
@@ -29,7 +32,8 @@ class MemoryBuffer:
 
     def __iter__(self) -> Iterator[Message]:
         """Yield the ready messages in order."""
-        return (message for _, message in self._messages)
+        for _, message in self._messages:
+            yield message
 
     def items(self) -> Iterator[tuple[int, Message]]:
         """Yield positions and messages in order."""

@@ -7,6 +7,8 @@ import heapq
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
 from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.durability.journal import Journal
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class PriorityBacklog(Backlog):
     """The backlog of a queue with x-max-priority: a buffer per priority.
 
@@ -59,8 +62,11 @@ class PriorityBacklog(Backlog):
     def items(self) -> Iterator[tuple[int, Message, bool]]:
         returned = sorted(self._returned)
         for priority in reversed(range(len(self._buffers))):
-            yield from ((position, message, True) for level, position, message in returned if -level == priority)
-            yield from ((position, message, False) for position, message in self._buffers[priority].items())
+            for level, position, message in returned:
+                if -level == priority:
+                    yield position, message, True
+            for position, message in self._buffers[priority].items():
+                yield position, message, False
 
     def frozen(self, journal: Journal) -> Self:
         frozen = copy.copy(self)

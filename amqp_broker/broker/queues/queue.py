@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -39,7 +39,7 @@ class QueueDeclaration(NamedTuple):
     owner: QueueOwner | None = None
 
 
-class Queue(ABC):
+class Queue:
     """A queue of any type. `ready_count` and `unacked_count` are exact at any time.
 
     `consumers`, `ready_consumers` and `backpressured` are those of its `rotation`: the same objects, so that the plain
@@ -152,7 +152,8 @@ class Queue(ABC):
 
     def messages(self) -> Iterator[Message]:
         """Yield the ready messages in order of delivery."""
-        return (message for message, _ in self.peek())
+        for message, _ in self.peek():
+            yield message
 
     @abstractmethod
     def push(self, message: Message) -> None:
@@ -189,7 +190,7 @@ class Queue(ABC):
     def pull(self) -> tuple[Message, int, bool] | None:
         """Take the next message; return it, its position, and whether it was delivered before. None if it is empty."""
 
-    def note_pulled(self, position: int) -> None:  # noqa: B027 # most types do not count them
+    def note_pulled(self, position: int) -> None:  # most types do not count them
         """Note that a client has pulled this message and will settle it."""
 
     @property

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from amqp_broker.settings.profiles import Profile
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class QuorumBacklog(Backlog):
     """The backlog of a quorum queue: a buffer per level of priority, and the returned messages.
 

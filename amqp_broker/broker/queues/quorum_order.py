@@ -58,8 +58,8 @@ class TwoLevels:
 
     def items(self) -> Iterator[tuple[int, Message]]:
         """Yield positions and messages in the order in which they would be taken."""
-        high = heapq.merge(*(buffer.items() for buffer in self._high), key=lambda item: item[0])
-        normal = heapq.merge(*(buffer.items() for buffer in self._normal), key=lambda item: item[0])
+        high = heapq.merge(*[buffer.items() for buffer in self._high], key=lambda item: item[0])
+        normal = heapq.merge(*[buffer.items() for buffer in self._normal], key=lambda item: item[0])
         turn, next_high, next_normal = self.turn, next(high, None), next(normal, None)
         while next_high or next_normal:
             is_normal = next_high is None or (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Self
 
+from mypy_extensions import mypyc_attr
+
 from amqp_broker.amqp import fields
 from amqp_broker.broker.durability.journal import Stored
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class ReturnCounts:
     """How often each message was returned, by position; only messages that were returned are in here.
 

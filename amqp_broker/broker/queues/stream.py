@@ -165,7 +165,8 @@ class StreamQueue(Queue):
         offset = max(offset, self.log.first)
         while offset < self.log.committed:
             messages = self.log.read(offset)
-            yield from ((message, False) for message in messages)
+            for message in messages:
+                yield message, False
             offset = offset + len(messages) if messages else self.log.head_at(offset).end
 
     def drain(self) -> None:
