@@ -60,7 +60,7 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 	@.ci/tools python
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
 
-verify: $(VENV)/.bench ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
+verify: $(VENV)/.bench $(VENV)/.package ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
 	@.ci/tools python system
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 	$(PYTEST) -m verify -rs $(ARGS)
@@ -91,6 +91,11 @@ check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 # The library that draws the chart of `make bench`.
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+# The tools of tests/package.
+$(VENV)/.package: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[package]'
 	@touch $@
 
 bench: $(VENV)/.bench ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)

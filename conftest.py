@@ -23,6 +23,8 @@ VERIFY = (
     "tests/page/",
     # Linux's namespaces, and root.
     "tests/container/test_image.py",
+    # Packages from the index.
+    "tests/package/",
     # Clones, each with a make of its own.
     "tests/environments/test_environments.py",
     # A C compiler.

@@ -37,7 +37,8 @@ def test_the_shell_scripts_are_clean() -> None:
 
 def test_the_folders_that_the_dockerfile_copies_are_not_ignored() -> None:
     kept = {line[1:] for line in (PROJECT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
-    assert {"amqp_broker", "container", "constraints.txt", "pyproject.toml", "README.md", "LICENSE"} <= kept
+    copied = {"amqp_broker", "amqp_minibroker.py", "container", "constraints.txt"}
+    assert copied | {"pyproject.toml", "setup.py", "README.md", "LICENSE"} <= kept
 
 
 def test_the_dockerfile_has_no_option_that_older_engines_refuse() -> None:
