@@ -373,8 +373,8 @@ class Channel(ClientChannel[VHost]):
         if self.transaction is not None:
             deliveries += [delivery for _, delivery in self.transaction.acks]
             deliveries += [delivery for _, (_, delivery) in self.transaction.rejects]
-        for queue, _, _, message in deliveries:
-            yield queue, message
+        for queue, _, position, message in deliveries:
+            yield queue, queue.as_kept(message, position)
         yield from (self.duplicates or {}).values()
         if self.transaction is not None:
             yield from self.transaction.duplicates.values()

@@ -32,6 +32,8 @@ class Profile:
     delays_retries: bool = False
     # A purge of a quorum queue drops dead letters that wait for their targets, too.
     purges_dead_letters: bool = False
+    # The octets of a message in a quorum queue are those of its properties and its body, otherwise of its body alone.
+    quorum_counts_properties: bool = False
     # Number of message priorities of a quorum queue.
     quorum_priority_levels: int = 2
     # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
@@ -141,6 +143,7 @@ PROFILES: Final = {
         returns_to_tail=False,
         delays_retries=True,
         purges_dead_letters=True,
+        quorum_counts_properties=True,
         quorum_priority_levels=32,
         reply_names_are_bindable=False,
         takes_empty_type=True,

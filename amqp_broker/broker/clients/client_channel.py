@@ -101,7 +101,7 @@ class ClientChannel(Generic[V_co]):
 
     @abstractmethod
     def unacked_messages(self) -> Iterator[tuple[Queue, Message]]:
-        """Yield the messages that `messages_unacknowledged` counts, with their queues."""
+        """Yield the messages that `messages_unacknowledged` counts, as their queues have them, with these queues."""
 
     @property
     def status(self) -> str:

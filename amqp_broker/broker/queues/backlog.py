@@ -51,7 +51,7 @@ class Backlog:
 
     @abstractmethod
     def count_bytes(self) -> int:
-        """Return the octets of all bodies."""
+        """Return the octets of all messages, as the queue counts them."""
 
     @abstractmethod
     def append(self, message: Message, deadline_ms: int | None) -> int:

@@ -11,6 +11,7 @@ from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.length_limit import LengthLimit
+from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import effective
 
@@ -43,7 +44,7 @@ class BacklogQueue(Queue, Generic[B]):
         # Set once a message has come here with failed deliveries elsewhere.
         self.has_failed_arrivals = False
         self.backlog: B = self._new_backlog()
-        self.limit = LengthLimit(self.backlog)
+        self.limit = LengthLimit(self.backlog, counts_properties=self.counts_properties)
         self.apply(effective(self.arguments, {}, {}))
 
     @abstractmethod
@@ -144,7 +145,7 @@ class BacklogQueue(Queue, Generic[B]):
         if deadline_ms is not None:
             self.has_extras = True
         if limit.bytes_max is not None:
-            limit.ready_bytes += message.body_bytes
+            limit.ready_bytes += octets_of(message, limit.counts_properties)
         has_moved = bool(self.ready_consumers)
         if has_moved:
             self._drain_with_extras(with_expired=True)
@@ -201,12 +202,12 @@ class BacklogQueue(Queue, Generic[B]):
     def return_to_head(self, position: int, message: Message) -> None:
         self.backlog.return_to_head(position, message)
         if self.limit.bytes_max is not None:
-            self.limit.ready_bytes += message.body_bytes
+            self.limit.ready_bytes += octets_of(message, self.counts_properties)
 
     def _take_head(self) -> tuple[Message, int, bool]:
         taken = self.backlog.pop_head()
         if self.limit.bytes_max is not None:
-            self.limit.ready_bytes -= taken[0].body_bytes
+            self.limit.ready_bytes -= octets_of(taken[0], self.counts_properties)
         if self.has_failed_arrivals and failures_of(taken[0]):
             return taken[0], taken[1], True
         return taken
@@ -276,7 +277,7 @@ class BacklogQueue(Queue, Generic[B]):
             if self.has_extras:
                 limit = self.limit
                 if limit.bytes_max is not None:
-                    limit.ready_bytes += message.body_bytes
+                    limit.ready_bytes += octets_of(message, limit.counts_properties)
                 if limit.drops_head:
                     self._drop_beyond_limit()
                 if self.deadlines:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.broker.queues.octets import octets_of
+
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.timers import Timer, Timers
@@ -48,15 +50,16 @@ def retry_delay(kind: object, shortest_ms: int, longest_ms: int) -> RetryDelay |
 class DelayedRetries:
     """The delayed messages of one queue, and the timer for the first that becomes ready."""
 
-    __slots__ = ("_on_due", "_timer", "_timers", "_waiting", "body_bytes")
+    __slots__ = ("_counts_properties", "_on_due", "_timer", "_timers", "_waiting", "octets")
 
-    def __init__(self, timers: Timers, on_due: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, on_due: Callable[[], None], *, counts_properties: bool) -> None:
         self._timers = timers
+        self._counts_properties = counts_properties
         self._on_due = on_due
         self._timer: Timer | None = None
         # Time (ms since the epoch), position and message: a heap.
         self._waiting: list[tuple[int, int, Message]] = []
-        self.body_bytes = 0
+        self.octets = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -64,7 +67,7 @@ class DelayedRetries:
     def add(self, ready_at_ms: int, position: int, message: Message) -> None:
         """Delay a message until `ready_at_ms`."""
         heapq.heappush(self._waiting, (ready_at_ms, position, message))
-        self.body_bytes += message.body_bytes
+        self.octets += octets_of(message, self._counts_properties)
         self._wake()
 
     def take_due(self, now: int) -> list[tuple[int, Message]]:
@@ -72,7 +75,7 @@ class DelayedRetries:
         due = []
         while self._waiting and self._waiting[0][0] <= now:
             _, position, message = heapq.heappop(self._waiting)
-            self.body_bytes -= message.body_bytes
+            self.octets -= octets_of(message, self._counts_properties)
             due.append((position, message))
         self._wake()
         return due
@@ -81,7 +84,7 @@ class DelayedRetries:
         """Remove all messages; return them with their positions."""
         taken = self.items()
         self._waiting.clear()
-        self.body_bytes = 0
+        self.octets = 0
         self._wake()
         return taken
 

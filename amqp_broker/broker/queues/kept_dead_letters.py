@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.broker.queues.octets import octets_of
+
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Death
@@ -42,12 +44,28 @@ class KeptDeadLetters:
     `publish` sends one to its targets, `on_done` hears of each that all targets have taken.
     """
 
-    __slots__ = ("_is_trying", "_on_done", "_publish", "_timer", "_timers", "_tried", "_untried", "body_bytes")
+    __slots__ = (
+        "_counts_properties",
+        "_is_trying",
+        "_on_done",
+        "_publish",
+        "_timer",
+        "_timers",
+        "_tried",
+        "_untried",
+        "octets",
+    )
 
     def __init__(
-        self, timers: Timers, publish: Callable[[KeptDeadLetter], None], on_done: Callable[[KeptDeadLetter], None]
+        self,
+        timers: Timers,
+        publish: Callable[[KeptDeadLetter], None],
+        on_done: Callable[[KeptDeadLetter], None],
+        *,
+        counts_properties: bool,
     ) -> None:
         self._timers = timers
+        self._counts_properties = counts_properties
         self._publish = publish
         self._on_done = on_done
         self._timer: Timer | None = None
@@ -55,7 +73,7 @@ class KeptDeadLetters:
         self._tried: dict[KeptDeadLetter, None] = {}
         self._untried: deque[KeptDeadLetter] = deque()
         self._is_trying = False
-        self.body_bytes = 0
+        self.octets = 0
 
     def __len__(self) -> int:
         return len(self._tried) + len(self._untried)
@@ -68,7 +86,7 @@ class KeptDeadLetters:
     def restore(self, position: int, message: Message, death: Death) -> None:
         """Keep a message that died before a restart; `resume` publishes it."""
         self._untried.append(KeptDeadLetter(position, message, *death, self._on_routed))
-        self.body_bytes += message.body_bytes
+        self.octets += octets_of(message, self._counts_properties)
 
     def resume(self) -> None:
         """Publish what a restart found, in the order in which it died."""
@@ -88,7 +106,7 @@ class KeptDeadLetters:
             return
         del self._tried[letter]
         if is_done:
-            self.body_bytes -= letter.message.body_bytes
+            self.octets -= octets_of(letter.message, self._counts_properties)
             self._on_done(letter)
             if self._untried and not self._is_trying:
                 self._try_next()
@@ -116,7 +134,7 @@ class KeptDeadLetters:
         taken = self.items()
         self._tried.clear()
         self._untried.clear()
-        self.body_bytes = 0
+        self.octets = 0
         if self._timer is not None:
             self._timer.cancel()
         return taken

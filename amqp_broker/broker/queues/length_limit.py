@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class LengthLimit:
-    """The limit of one queue. `ready_bytes` are the octets of ready bodies, counted only while they are limited.
+    """The limit of one queue. `ready_bytes` are the octets of ready messages, counted only while they are limited.
 
-    Messages that a quorum queue withholds count, too: `withheld_count` is their number, `withheld_bytes` the octets of
-    their bodies.
+    Messages that a quorum queue withholds count, too: `withheld_count` is their number, `withheld_bytes` their octets.
+    The octets of a message are those of its body or, with `counts_properties`, of its properties and its body.
 
     At the limit a queue either drops messages from its head (`drops_head`) or refuses new ones (`rejects_publish`).
     """
@@ -22,6 +22,7 @@ class LengthLimit:
     __slots__ = (
         "_backlog",
         "bytes_max",
+        "counts_properties",
         "drops_head",
         "length_max",
         "ready_bytes",
@@ -30,8 +31,9 @@ class LengthLimit:
         "withheld_count",
     )
 
-    def __init__(self, backlog: Backlog) -> None:
+    def __init__(self, backlog: Backlog, *, counts_properties: bool) -> None:
         self._backlog = backlog
+        self.counts_properties = counts_properties
         self.length_max: int | None = None
         self.bytes_max: int | None = None
         self.drops_head = False

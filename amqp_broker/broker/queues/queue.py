@@ -51,6 +51,8 @@ class Queue:
     # Set where consumers may be subject to the limit of a channel (basic.qos global), and may be exclusive.
     takes_global_prefetch: ClassVar[bool] = True
     takes_exclusive_consumers: ClassVar[bool] = True
+    # Set where the octets of a message are those of its properties and its body; otherwise its properties do not count.
+    counts_properties = False
     # Set while the single active consumer gets nothing more until it has settled all its messages.
     is_quiescing = False
 
@@ -212,6 +214,10 @@ class Queue:
 
     def as_delivered(self, message: Message, position: int) -> Message:
         """Return the message as a consumer gets it."""
+        return message
+
+    def as_kept(self, message: Message, position: int) -> Message:
+        """Return a delivered message as the queue has it."""
         return message
 
     # Settling. For an ack, a channel decrements `unacked_count`, and calls `forget` if the queue has extras.

@@ -15,6 +15,7 @@ from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
 from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter, KeptDeadLetters
+from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.refused_publishers import RefusedPublishers
 from amqp_broker.broker.queues.return_counts import ReturnCounts
@@ -42,10 +43,16 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
+        self.counts_properties = self._profile.quorum_counts_properties
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
         self.pulled: set[int] = set()
-        self.retries = DelayedRetries(vhost.broker.timers, self._end_delays)
-        self.dead_letters = KeptDeadLetters(vhost.broker.timers, self._publish_dead_letter, self._end_dead_letter)
+        self.retries = DelayedRetries(vhost.broker.timers, self._end_delays, counts_properties=self.counts_properties)
+        self.dead_letters = KeptDeadLetters(
+            vhost.broker.timers,
+            self._publish_dead_letter,
+            self._end_dead_letter,
+            counts_properties=self.counts_properties,
+        )
         super().__init__(vhost, declaration)
         self.publishers = RefusedPublishers(self.limit)
 
@@ -140,6 +147,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def as_delivered(self, message: Message, position: int) -> Message:
         return self.counts.with_headers(message, position)
 
+    def as_kept(self, message: Message, position: int) -> Message:
+        return self.counts.original(position, message)
+
     def forget(self, position: int, message: Message) -> None:
         super().forget(position, message)
         self.counts.forget(position)
@@ -191,13 +201,13 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         for position, message in self.retries.take_due(self.vhost.broker.now):
             self.backlog.put_back(position, message)
             if self.limit.bytes_max is not None:
-                self.limit.ready_bytes += message.body_bytes
+                self.limit.ready_bytes += octets_of(message, self.counts_properties)
         self._count_withheld()
         self.drain()
 
     def _count_withheld(self) -> None:
         self.limit.withheld_count = self.withheld_count
-        self.limit.withheld_bytes = self.retries.body_bytes + self.dead_letters.body_bytes
+        self.limit.withheld_bytes = self.retries.octets + self.dead_letters.octets
 
     @property
     def withheld_count(self) -> int:

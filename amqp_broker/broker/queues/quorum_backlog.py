@@ -13,6 +13,7 @@ from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
 from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
+from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT, quorum_order
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class QuorumBacklog(Backlog):
     __slots__ = (
         "_count",
         "_counts",
+        "_counts_properties",
         "_deadlines",
         "_levels",
         "_next",
@@ -59,6 +61,7 @@ class QuorumBacklog(Backlog):
         self._counts = counts
         self._priority_levels = profile.quorum_priority_levels
         self._takes_failures = profile.quorum_takes_failures
+        self._counts_properties = profile.quorum_counts_properties
         self._withhold = withhold
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
@@ -123,6 +126,9 @@ class QuorumBacklog(Backlog):
         return frozen
 
     def count_bytes(self) -> int:
+        if self._counts_properties:
+            # The journal knows the size of bodies alone, so all messages are read.
+            return sum(octets_of(message, with_properties=True) for _, message, _ in self.items())
         in_buffers = sum(buffer.ready_bytes for buffer in self._levels)
         return in_buffers + sum(message.body_bytes for _, message in self._returned)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
 from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.queues.octets import octets_of
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -22,10 +23,10 @@ EXACT_MAX: Final = 1000
 
 
 class Sizes(NamedTuple):
-    """Number and body octets of messages, and the same of the persistent ones."""
+    """Number and octets of messages, and the same of the persistent ones, as their queue counts octets."""
 
     messages: int = 0
-    body_bytes: int = 0
+    octets: int = 0
     persistent_count: int = 0
     persistent_bytes: int = 0
 
@@ -40,7 +41,7 @@ class Sizes(NamedTuple):
         share = count / self.messages if self.messages else 0.0
         return Sizes(
             count,
-            round(self.body_bytes * share),
+            round(self.octets * share),
             round(self.persistent_count * share),
             round(self.persistent_bytes * share),
         )
@@ -49,16 +50,17 @@ class Sizes(NamedTuple):
 NOTHING: Final = Sizes()
 
 
-def sizes_of(messages: Iterable[Message]) -> Sizes:
-    count = body_bytes = persistent_count = persistent_bytes = 0
+def sizes_of(messages: Iterable[Message], *, with_properties: bool) -> Sizes:
+    """Return the sizes of messages, with or without those of their properties."""
+    count = octets = persistent_count = persistent_bytes = 0
     for message in messages:
-        size = message.body_bytes
+        size = octets_of(message, with_properties)
         count += 1
-        body_bytes += size
+        octets += size
         if message.is_persistent:
             persistent_count += 1
             persistent_bytes += size
-    return Sizes(count, body_bytes, persistent_count, persistent_bytes)
+    return Sizes(count, octets, persistent_count, persistent_bytes)
 
 
 def ready_sizes(queue: Queue, exact_max: int = EXACT_MAX) -> Sizes:
@@ -69,7 +71,7 @@ def ready_sizes(queue: Queue, exact_max: int = EXACT_MAX) -> Sizes:
     count = queue.ready_count
     if not count:
         return NOTHING
-    sample = sizes_of(islice(queue.messages(), exact_max))
+    sample = sizes_of(islice(queue.messages(), exact_max), with_properties=queue.counts_properties)
     return sample if sample.messages >= count else sample.scaled(count)
 
 
@@ -86,7 +88,8 @@ def sizing_unacked(channels: Iterable[UnackedMessages]) -> Steps[dict[Queue, Siz
             for queue, message in unacked[start : start + EXACT_MAX]:
                 by_queue.setdefault(queue, []).append(message)
             for queue, messages in by_queue.items():
-                found[queue] = found.get(queue, NOTHING).plus(sizes_of(messages))
+                sizes = sizes_of(messages, with_properties=queue.counts_properties)
+                found[queue] = found.get(queue, NOTHING).plus(sizes)
             yield
     return found
 
@@ -100,4 +103,4 @@ def paged_count(queue: Queue) -> int:
 def memory_bytes(queue: Queue, ready: Sizes) -> int:
     """Return an estimate of the memory of a queue, from the sizes of its ready messages."""
     in_memory = ready.messages - paged_count(queue)
-    return QUEUE_BYTES + in_memory * ENTRY_BYTES + ready.scaled(in_memory).body_bytes
+    return QUEUE_BYTES + in_memory * ENTRY_BYTES + ready.scaled(in_memory).octets

@@ -187,9 +187,9 @@ class Rows:
         row["consumer_capacity"] = row["consumer_utilisation"] = capacity
         ready_size, unacked_size = ready_sizes(queue, self._sample_max), self._unacked.get(queue, NOTHING)
         row["memory"] = memory_bytes(queue, ready_size)
-        row["message_bytes"] = ready_size.body_bytes + unacked_size.body_bytes
-        row["message_bytes_ready"] = ready_size.body_bytes
-        row["message_bytes_unacknowledged"] = unacked_size.body_bytes
+        row["message_bytes"] = ready_size.octets + unacked_size.octets
+        row["message_bytes_ready"] = ready_size.octets
+        row["message_bytes_unacknowledged"] = unacked_size.octets
         if isinstance(queue, QuorumQueue):
             _add_quorum_columns(row, queue, self._release)
             if self._release >= (4, 0):
@@ -234,12 +234,12 @@ def _add_quorum_columns(row: dict[str, Any], queue: QuorumQueue, release: tuple[
     elif release >= (4, 0):
         row["messages_ready_high"] = sum(count for level, count in by_level.items() if level >= HIGH_MIN)
         row["messages_ready_normal"] = sum(by_level.values()) - row["messages_ready_high"]
-    row["message_bytes"] += queue.dead_letters.body_bytes
+    row["message_bytes"] += queue.dead_letters.octets
     # All messages are on the disk, and RabbitMQ counts none as in memory.
     row["messages_persistent"] = queue.message_count
     row["message_bytes_persistent"] = row["message_bytes"]
     row["messages_ram"] = row["message_bytes_ram"] = 0
-    row["messages_dlx"], row["message_bytes_dlx"] = len(queue.dead_letters), queue.dead_letters.body_bytes
+    row["messages_dlx"], row["message_bytes_dlx"] = len(queue.dead_letters), queue.dead_letters.octets
 
 
 def _add_delayed(row: dict[str, Any], retries: DelayedRetries) -> None:
@@ -247,15 +247,15 @@ def _add_delayed(row: dict[str, Any], retries: DelayedRetries) -> None:
     span_ms = retries.span_ms
     if span_ms is not None:
         row["next_delayed_at"], row["last_delayed_at"] = span_ms
-    row["message_bytes"] += retries.body_bytes
-    row["message_bytes_ready"] += retries.body_bytes
+    row["message_bytes"] += retries.octets
+    row["message_bytes_ready"] += retries.octets
 
 
 def _add_classic_columns(row: dict[str, Any], queue: Queue, ready_size: Sizes, unacked_size: Sizes) -> None:
     ready, unacked = queue.ready_count, queue.unacked_count
     exclusive, head = queue.rotation.exclusive_consumer, next(queue.messages(), None) if ready else None
     paged = min(ready, paged_count(queue))
-    paged_bytes = ready_size.scaled(paged).body_bytes if paged else 0
+    paged_bytes = ready_size.scaled(paged).octets if paged else 0
     row["exclusive_consumer_tag"] = exclusive.tag if exclusive is not None else None
     row["head_message_timestamp"] = head.timestamp if head is not None else None
     row["message_bytes_paged_out"] = paged_bytes

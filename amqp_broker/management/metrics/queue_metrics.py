@@ -67,7 +67,7 @@ class Measured(NamedTuple):
     def ram_bytes(self) -> int:
         if isinstance(self.queue, QuorumQueue):
             return 0
-        return self.ready.scaled(self.ready_ram).body_bytes + self.unacked.body_bytes
+        return self.ready.scaled(self.ready_ram).octets + self.unacked.octets
 
     @property
     def persistent(self) -> int:
@@ -78,7 +78,7 @@ class Measured(NamedTuple):
     @property
     def persistent_bytes(self) -> int:
         if isinstance(self.queue, QuorumQueue):
-            return self.ready.body_bytes + self.unacked.body_bytes
+            return self.ready.octets + self.unacked.octets
         return self.ready.persistent_bytes + self.unacked.persistent_bytes
 
     @property
@@ -167,16 +167,14 @@ QUEUE_FAMILIES: Final = (
                 "queue_messages_bytes",
                 GAUGE,
                 "Size in bytes of ready and unacknowledged messages",
-                lambda m: m.ready.body_bytes + m.unacked.body_bytes,
+                lambda m: m.ready.octets + m.unacked.octets,
             ),
-            Metric(
-                "queue_messages_ready_bytes", GAUGE, "Size in bytes of ready messages", lambda m: m.ready.body_bytes
-            ),
+            Metric("queue_messages_ready_bytes", GAUGE, "Size in bytes of ready messages", lambda m: m.ready.octets),
             Metric(
                 "queue_messages_unacked_bytes",
                 GAUGE,
                 "Size in bytes of all unacknowledged messages",
-                lambda m: m.unacked.body_bytes,
+                lambda m: m.unacked.octets,
             ),
             Metric(
                 "queue_messages_paged_out",
@@ -189,7 +187,7 @@ QUEUE_FAMILIES: Final = (
                 "queue_messages_paged_out_bytes",
                 GAUGE,
                 "Size in bytes of messages paged out to disk",
-                lambda m: m.ready.scaled(m.ready.messages - m.ready_ram).body_bytes,
+                lambda m: m.ready.scaled(m.ready.messages - m.ready_ram).octets,
                 until=(4, 3),
             ),
             Metric(

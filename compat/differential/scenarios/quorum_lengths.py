@@ -90,6 +90,49 @@ def a_body_larger_than_the_limit_enters_a_quorum_queue(lab: Lab) -> None:
 
 
 @scenario
+def the_properties_of_a_message_may_fill_a_quorum_queue(lab: Lab) -> None:
+    """Since 4.3, the octets of a message are those of its properties and its body."""
+    q, channel = _full(lab, x_max_length_bytes=100), _confirming(lab)
+    _publish(channel, q, b"-" * 50, b"+" * 49, b"1", b"2", app_id="a long application id")
+    channel.drain(q)
+
+
+@scenario
+def the_flags_of_absent_properties_may_fill_a_quorum_queue(lab: Lab) -> None:
+    q, channel = _full(lab, x_max_length_bytes=100, x_overflow="drop-head"), _confirming(lab)
+    _publish(channel, q, b"-" * 48, b"+" * 48)
+    channel.sync(q)
+    _publish(channel, q, b"", b"1")
+    channel.drain(q)
+
+
+@scenario
+def the_counts_of_a_returned_message_do_not_fill_a_quorum_queue(lab: Lab) -> None:
+    q, channel = _full(lab, x_max_length_bytes=100, x_overflow="drop-head"), _confirming(lab)
+    _publish(channel, q, b"-" * 48, b"+" * 48)
+    channel.get(q)
+    channel.nack(1)
+    channel.sync(q)
+    channel.get(q)
+    channel.reject(2)
+    channel.sync(q)
+    channel.drain(q)
+
+
+@scenario
+def the_deaths_of_a_message_do_not_fill_a_quorum_queue(lab: Lab) -> None:
+    """A dead letter has the size that it was published with."""
+    dead = _full(lab, "dead", x_max_length_bytes=78, x_overflow="drop-head")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead, "x-message-ttl": 0}
+    source = lab.queue("source", durable=True, arguments=arguments)
+    channel = lab.channel()
+    for body in (b"-" * 23, b"+" * 23, b"*" * 24):
+        lab.put(source, body, headers={"a": "b"}, expiration="0")
+        channel.sync(source, dead)
+    channel.drain(dead)
+
+
+@scenario
 def unacked_messages_leave_room_in_a_quorum_queue(lab: Lab) -> None:
     q, channel = _full(lab, x_max_length=1), _confirming(lab)
     consumer = lab.channel()

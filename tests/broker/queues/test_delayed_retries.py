@@ -18,6 +18,8 @@ from tests.present import present
 from tests.restarting import durable_lab, restarted
 
 MIN_MS = 1000
+# Size of the property list of a message without properties.
+FLAGS_BYTES = 2
 
 
 @pytest.fixture
@@ -165,7 +167,7 @@ def test_delayed_messages_count_for_the_maximum_length_and_are_not_dropped(lab: 
 
 
 def test_a_queue_full_of_delayed_messages_drops_new_ones(lab: Lab, peer: Peer) -> None:
-    declare(peer, max_length_bytes=4)
+    declare(peer, max_length_bytes=FLAGS_BYTES + 4)
     peer.publish("q", b"1234")
     reject(peer, pull(peer))
     peer.publish("q", b"5")
@@ -315,7 +317,7 @@ def test_delayed_messages_of_a_long_queue_are_found_after_a_restart() -> None:
         nack(peer, tag)
     again = restarted(lab)
     queue = again.vhost.queues["q"]
-    assert (queue.ready_count, len(queue.retries), queue.retries.body_bytes) == (2, 4, 4 * size)
+    assert (queue.ready_count, len(queue.retries), queue.retries.octets) == (2, 4, 4 * (size + FLAGS_BYTES))
     peer = again.connect()
     assert [body[:1] for body in bodies(peer)] == [b"a", b"f"]
     again.advance(MIN_MS)

@@ -11,8 +11,10 @@ import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
+from amqp_broker.broker.admin.policies import Policy
 from tests.peer import Lab, Peer
 from tests.present import present
+from tests.restarting import durable_lab, restarted
 
 Counts = FieldTable | None
 
@@ -108,6 +110,65 @@ def test_a_full_queue_drops_the_message_that_would_be_served_next() -> None:
     for body, priority in ((b"1", 1), (b"2", 9), (b"3", 1)):
         peer.publish("q", body, priority=priority)
     assert bodies(peer) == [b"1", b"3"]
+
+
+# Octets: rabbit_fifo.erl (maybe_enqueue) and mc_amqpl.erl (size), and seen in 4.3.6, where returns and deaths do not
+# change the size of a message. In 4.0.5 a message has the size of its body.
+
+FLAGS = 2
+APP_ID = 1 + len("app")
+
+
+@pytest.mark.parametrize(
+    ("compat", "octets"), [("3.13", 4), ("4.0", 4), ("4.2", 4), ("4.3", FLAGS + APP_ID + 4)], ids=str
+)
+def test_the_properties_of_a_message_count_for_the_octets_of_a_queue_since_4_3(compat: str, octets: int) -> None:
+    peer = Lab(compat=compat).connect()
+    declare(peer, max_length_bytes=3 * octets)
+    for body in (b"1111", b"2222", b"3333"):
+        peer.publish("q", body, app_id="app")
+    pull(peer)
+    peer.send(commands.Basic.Nack(1, requeue=True))
+    pull(peer)
+    peer.send(commands.Basic.Reject(2, requeue=True))
+    peer.publish("q", b"")
+    # Its flags alone are too many in 4.3, and the message that came back is the next one.
+    assert sorted(bodies(peer)) == [b"", *([b"1111"] if compat != "4.3" else []), b"2222", b"3333"]
+
+
+def test_a_policy_and_a_restart_count_the_properties_as_well() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    declare(peer, max_length_bytes=2 * (FLAGS + APP_ID + 4))
+    peer.publish("q", b"1111", app_id="app")
+    peer.publish("q", b"2222", app_id="app")
+    again = restarted(lab)
+    peer = again.connect()
+    assert peer.declare("q", passive=True).message_count == 2
+    peer.publish("q", b"", app_id="app")
+    assert bodies(peer) == [b"2222", b""]
+    peer.publish("q", b"3333", app_id="app")
+    peer.publish("q", b"4444", app_id="app")
+    again.vhost.policies.set(Policy("p", "q", {"max-length-bytes": FLAGS + APP_ID + 4}))
+    assert bodies(peer) == [b"4444"]
+
+
+@pytest.mark.parametrize("source", ["classic", "quorum"])
+@pytest.mark.parametrize("properties", [{}, {"app_id": "app", "headers": {"a": 1}, "expiration": "100"}], ids=str)
+def test_the_deaths_of_a_message_do_not_count_for_the_octets_of_a_queue(
+    source: str, properties: dict[str, Any]
+) -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    flags_and_list = len(commands.Basic.Properties(**properties).marshal())
+    declare(peer, max_length_bytes=4 + flags_and_list)
+    arguments = {"x-queue-type": source, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
+    peer.declare("source", durable=True, arguments={**arguments, "x-message-ttl": 100})
+    peer.publish("source", b"dead", **properties)
+    lab.advance(100)
+    assert peer.declare("q", passive=True).message_count == 1
+    peer.publish("q", b"")
+    assert bodies(peer) == [b""]
 
 
 # Counts: rabbit_fifo.erl (return_one) compares acquired_count with the limit in 4.2, delivery_count in 4.3;

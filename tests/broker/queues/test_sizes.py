@@ -50,4 +50,4 @@ def test_the_memory_of_a_queue_is_estimated_from_its_messages() -> None:
 
 
 def test_an_empty_sample_extrapolates_to_zero_octets() -> None:
-    assert sizes_of([]).scaled(3) == Sizes(3)
+    assert sizes_of([], with_properties=False).scaled(3) == Sizes(3)

@@ -206,9 +206,24 @@ def test_delayed_messages_of_a_quorum_queue_are_counted_apart_from_ready_ones() 
     peer.send(commands.Basic.Get(queue="q"), commands.Basic.Reject(1, requeue=True))
     row = desk.get(Q + "q")[1]
     counted = ("messages", "messages_ready", "messages_delayed", "messages_persistent", "message_bytes_ready")
-    assert [row[name] for name in counted] == [2, 1, 1, 2, 3]
+    assert [row[name] for name in counted] == [2, 1, 1, 2, 3 + 4]
     assert row["next_delayed_at"] == row["last_delayed_at"] == desk.lab.now + 5000
     assert desk.get("/api/overview")[1]["queue_totals"]["messages"] == 2
+
+
+@pytest.mark.parametrize(("compat", "octets"), [("4.2", [4, 6, 10]), ("4.3", [10, 12, 22])])
+def test_the_octets_of_a_quorum_queue_include_properties_since_4_3(compat: str, octets: list[int]) -> None:
+    desk = Desk(compat=compat)
+    desk.ask("PUT", Q + "q", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    peer = desk.lab.connect()
+    for body in (b"1234", b"123456"):
+        peer.publish("q", body, app_id="app")
+    # The headers with counts do not count.
+    peer.send(commands.Basic.Get(queue="q"), commands.Basic.Reject(1, requeue=True), commands.Basic.Get(queue="q"))
+    row = desk.get(Q + "q")[1]
+    columns = ("message_bytes_unacknowledged", "message_bytes_ready", "message_bytes")
+    assert [row[column] for column in columns] == octets
+    assert row["message_bytes_persistent"] == row["message_bytes"]
 
 
 @pytest.mark.parametrize(
