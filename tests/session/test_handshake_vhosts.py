@@ -55,6 +55,16 @@ def test_a_vhost_without_permissions_is_refused(lab: Lab) -> None:
     assert refusal(lab, "/", "maria", "secret") == "access to vhost '/' refused for user 'maria'"
 
 
+def test_a_vhost_that_is_down_is_refused(lab: Lab) -> None:
+    """Seen in 3.10.8, 4.0.5 and 4.3.6, after rabbit_vhost_sup_sup:stop_and_delete_vhost."""
+    lab.broker.add_vhost("v")
+    add_user(lab, "maria", "v")
+    with lab.broker.vhosts["v"].down():
+        close = ask_for(lab, "v", "maria", "secret").expect(Connection.Close, channel=0)
+    assert (close.reply_code, close.class_id, close.method_id) == (541, 10, 40)
+    assert close.reply_text == ("INTERNAL_ERROR - access to vhost 'v' refused for user 'maria': vhost 'v' is down")
+
+
 def test_permissions_that_permit_nothing_open_the_vhost(lab: Lab) -> None:
     lab.broker.users.set_permission(add_user(lab, "maria"), "/", Permission("", "", ""))
     ask_for(lab, "/", "maria", "secret").expect(Connection.OpenOk, channel=0)
