@@ -22,6 +22,7 @@ VERIFY = (
     # A browser.
     "tests/page/",
     # Linux's namespaces, and root.
+    "tests/container/test_dockerfile.py",
     "tests/container/test_image.py",
     # Packages from the index.
     "tests/package/",
