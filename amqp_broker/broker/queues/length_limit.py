@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amqp_broker.broker.queues.octets import octets_of
+
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.queues.backlog import Backlog
@@ -72,6 +74,7 @@ class LengthLimit:
             return False
         if self.length_max is not None and len(self._backlog) + self.withheld_count + 1 > self.length_max:
             return True
-        return (
-            self.bytes_max is not None and self.ready_bytes + self.withheld_bytes + message.body_bytes > self.bytes_max
-        )
+        if self.bytes_max is None:
+            return False
+        octets = octets_of(message, self.counts_properties)
+        return self.ready_bytes + self.withheld_bytes + octets > self.bytes_max
