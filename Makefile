@@ -25,9 +25,10 @@ CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/sto
 SHIPPED := amqp_broker pyspark_amqp amqp_minibroker.py
 # A number that fixes the random order of the tests.
 SEED ?=
+COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core test verify check coverage record bench compat fuzz mutants torture soak clean
+.PHONY: help install run test-core compiled test-compiled test verify check coverage record bench compat fuzz mutants torture soak clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +56,21 @@ run: $(VENV)/.run ## Start the broker on port 5672 (ARGS="--port 0" passes optio
 test-core: WORKERS = 2
 test-core: $(VENV)/.dev ## Run the tests of the core, in half a minute (ARGS="-k name" passes options on)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" $(CORE) $(ARGS)
+
+# A copy of the package with compiled modules, where Python looks only if PYTHONPATH says so: the checkout stays pure.
+compiled: $(COMPILED)/.built ## Build the broker with its hot modules compiled, into .cache/compiled (see CONTRIBUTING.md)
+
+$(COMPILED)/.built: setup.py pyproject.toml $(shell find amqp_broker -name '*.py') | $(VENV)/.dev
+	@.ci/tools compiler
+	AMQP_BROKER_COMPILED=1 $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		--upgrade --target $(COMPILED) .
+	@touch $@
+
+test-compiled: WORKERS = 2
+test-compiled: export AMQP_BROKER_OPTIMIZATION ?= 1
+test-compiled: $(COMPILED)/.built ## Run the tests of the core, and the simulation, with the compiled modules
+	AMQP_BROKER_COMPILED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) -o pythonpath="$(COMPILED) ." \
+		-m "not verify and not interpreted" -rs $(CORE) tests/simulation $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)
 	@.ci/tools python

@@ -145,7 +145,7 @@ def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandator
     """
     is_taken = True
     for queue in queues:
-        if not queue.accept(message, channel):
+        if not queue.accept(message, channel.publisher):
             is_taken = False
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)

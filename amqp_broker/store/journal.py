@@ -43,8 +43,8 @@ SLICE_BYTES: Final = 768 * 1024
 RECORD_BYTES: Final = 1024
 # Changes of objects that are written without a pause.
 DEFINITIONS_MAX: Final = 200
-# Discarded positions that are deleted per batch.
-GARBAGE_BATCH: Final = SLICE_BYTES // RECORD_BYTES
+# Discarded positions that are deleted per batch. Not Final, because tests lower it (paged_buffer.py).
+GARBAGE_BATCH = SLICE_BYTES // RECORD_BYTES
 # LMDB's errors at damaged pages, and that at a key of another size.
 PAGE_ERRORS: Final = (
     *(lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.CursorFullError, lmdb.BadValsizeError),

@@ -40,7 +40,7 @@ def assert_fails(done: subprocess.CompletedProcess[str], code: int, sentence: st
 def test_the_version_is_printed(program: tuple[str, ...]) -> None:
     done = run_as(program, "--version")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"amqp-broker, version {metadata.version('amqp-minibroker')}\n"
+    assert done.stdout == f"amqp-broker, version {metadata.version('amqp-minibroker')} (pure Python)\n"
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])

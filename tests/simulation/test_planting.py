@@ -7,6 +7,9 @@ import pytest
 from tests.simulation.planting import PLANTS
 from tests.simulation.test_planted_bugs import MODULES
 
+# Compiled code calls the functions that it was compiled with.
+pytestmark = pytest.mark.interpreted
+
 
 def test_bugs_are_planted_everywhere() -> None:
     assert {plant.__module__ for plant in PLANTS.values()} == {module.__name__ for module in MODULES}

@@ -115,6 +115,7 @@ def test_a_failed_batch_is_written_with_the_next_commit(loop: Loop, verb: str) -
     assert loop.journal.committed > batch
 
 
+@pytest.mark.interpreted  # A compiled object has no methods of its own.
 def test_a_batch_that_raises_any_error_counts_as_not_written(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     loop.put(b"a")
     with monkeypatch.context() as broken:

@@ -33,6 +33,7 @@ MANAGEMENT = {"socket", "lmdb", *CLOCKS, *THREADS, "os"}
 LAYERS = {
     "exit_codes": Layer(set(), PURE),
     "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
+    "implementation": Layer(set(), PURE),
     "amqp": Layer(set(), IMPURE),
     "settings": Layer(set(), PURE - {"pathlib"}),
     "settings/sources": Layer({"settings"}, PURE - {"pathlib"}),
@@ -129,6 +130,7 @@ LAYERS = {
             "broker/observe",
             "broker",
             "broker/operations",
+            "implementation",
             "management/documents",
             "management/http",
             "management/node",
@@ -220,6 +222,7 @@ LAYERS = {
             "compare",
             "demo",
             "exit_codes",
+            "implementation",
             "management/documents",
             "pipeline",
             "server",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
+from amqp_broker.broker.queues.refused_publishers import Publisher
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -56,6 +57,7 @@ class ClientChannel(Generic[V_co]):
         self.publish_counts: tuple[PublishCounts, ...] = ()
         self.exchange_marks: deque[tuple[int, tuple[PublishCounts, ...]]] = deque()
         self.counts = ChannelCounts(vhost)
+        self.publisher = Publisher()
 
     # State
 

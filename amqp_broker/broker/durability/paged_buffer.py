@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Journal
 
+# Three limits that tests lower. They are not Final: the compiler would copy them to where they are used.
 # Octets that are read at once, and that each buffer may have in memory however much the others have.
-PAGE_BYTES: Final = 256 * 1024
+PAGE_BYTES = 256 * 1024
 # Octets that one buffer may have in memory, and that all buffers together may have beyond a page each.
-BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
-BUFFERS_BYTES_MAX: Final = 96 * 1024 * 1024
+BUFFER_BYTES_MAX = 32 * 1024 * 1024
+BUFFERS_BYTES_MAX = 96 * 1024 * 1024
 # Estimated memory of a message in addition to its content.
 ENTRY_BYTES: Final = 256
 # Greater than every position.

@@ -21,6 +21,7 @@ from amqp_broker.amqp.message import (
 )
 from amqp_broker.broker.admin.access import IMPERSONATOR
 from amqp_broker.broker.operations.interceptors import intercept
+from amqp_broker.broker.queues.refused_publishers import Publisher
 from amqp_broker.broker.queues.reply import REPLY_TO
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def publish(
     queues = vhost.route(exchange, keys, headers, message)[0]
     if trace is not None:
         trace.published(connection, 1, message, queues)
-    taken = [queue.accept(message, connection) for queue in queues]
+    publisher = Publisher()
+    taken = [queue.accept(message, publisher) for queue in queues]
     vhost.counts.add(exchange, queues, 1, True)
     if all(taken):
         for counts in vhost.counts.of_exchange(exchange):

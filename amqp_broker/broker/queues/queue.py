@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Binding
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+    from amqp_broker.broker.queues.refused_publishers import Publisher
 
 # A backlog is delivered in batches of about one socket buffer; the sockets are flushed in between.
 DRAIN_BYTES_MAX: Final = 256 * 1024
@@ -55,6 +56,8 @@ class Queue:
     counts_properties = False
     # Set while the single active consumer gets nothing more until it has settled all its messages.
     is_quiescing = False
+    # The queue as the publisher of dead letters that must arrive.
+    publisher: Publisher | None = None
 
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         broker = vhost.broker
@@ -169,10 +172,10 @@ class Queue:
         """Return whether the queue is full, and refuses the message (x-overflow)."""
         return False
 
-    def accept(self, message: Message, publisher: object | None = None) -> bool:
+    def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
         """Push a message, with its own expiration; return False if the queue is full and refuses it.
 
-        `publisher` is the client's channel, or what else waits for the answer; None for a message that nothing watches.
+        `publisher` waits for the answer; None for a message that nothing watches.
         """
         if self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":

@@ -17,7 +17,7 @@ from amqp_broker.broker.queues.delayed_retries import DelayedRetries
 from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter, KeptDeadLetters
 from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
-from amqp_broker.broker.queues.refused_publishers import RefusedPublishers
+from amqp_broker.broker.queues.refused_publishers import Publisher, RefusedPublishers
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         )
         super().__init__(vhost, declaration)
         self.publishers = RefusedPublishers(self.limit)
+        self.publisher = Publisher()
 
     def _new_backlog(self) -> QuorumBacklog:
         return QuorumBacklog(self.deadlines, self.counts, self._profile, self._withhold)
@@ -115,7 +116,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def will_reject(self, message: Message) -> bool:
         return self.limit.rejects_publish and not self.limit.allows(1)
 
-    def accept(self, message: Message, publisher: object | None = None) -> bool:
+    def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
         if not self.limit.rejects_publish:
             return super().accept(message)
         # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 LOW: Final = 0.8
 
 
+class Publisher:
+    """Stands for a channel, or another publisher that waits for an answer, as long as that exists.
+
+    Queues refer to it weakly: what publishes may be a compiled object, and these bear no weak references.
+    """
+
+    __slots__ = ("__weakref__",)
+
+
 class RefusedPublishers:
     """The publishers of one queue: those that it knows, and which of these it refuses."""
 
@@ -24,10 +33,10 @@ class RefusedPublishers:
 
     def __init__(self, limit: LengthLimit) -> None:
         self._limit = limit
-        self._known: WeakSet[object] = WeakSet()
-        self._refused: WeakSet[object] = WeakSet()
+        self._known: WeakSet[Publisher] = WeakSet()
+        self._refused: WeakSet[Publisher] = WeakSet()
 
-    def refuse(self, publisher: object) -> bool:
+    def refuse(self, publisher: Publisher) -> bool:
         """Return whether a publish is refused; the publisher is known from now on."""
         self._known.add(publisher)
         self.follow_limit()

@@ -117,7 +117,7 @@ def dead_letter(
         targets = [target for target in targets if target.name not in taken_by]
     if vhost.trace is not None:
         vhost.trace.dead_lettered(queue, message, dead, reason, targets)
-    publisher = queue if queue.dead_letters_at_least_once else None
+    publisher = queue.publisher if queue.dead_letters_at_least_once else None
     accepted = [target.name for target in targets if target.accept(dead, publisher)]
     is_done = len(accepted) == len(targets) and bool(accepted or taken_by)
     if is_done and queue.dead_letters_at_least_once:

@@ -68,8 +68,26 @@ def tool_as_group(name: str) -> click.Group:
     return group
 
 
+def show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Print version and kind of build, and exit, if that was asked for."""
+    if value:
+        from importlib import metadata
+
+        from amqp_broker.implementation import implementation
+
+        click.echo(f"amqp-broker, version {metadata.version('amqp-minibroker')} ({implementation()})")
+        context.exit()
+
+
 @click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="amqp-minibroker", prog_name="amqp-broker")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """An AMQP 0-9-1 broker that RabbitMQ's clients cannot tell from RabbitMQ."""
 

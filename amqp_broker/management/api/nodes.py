@@ -6,6 +6,7 @@ import platform
 import ssl
 from typing import Any, Final
 
+from amqp_broker.implementation import implementation
 from amqp_broker.management.api.overview import churn, contexts, exchange_type_rows
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
@@ -119,7 +120,7 @@ def node_row(request: Request) -> dict[str, Any]:
         row |= {
             "rabbitmq_version": broker.profile.version,
             "erlang_version": "0",
-            "erlang_full_version": f"Python {platform.python_version()}",
+            "erlang_full_version": f"Python {platform.python_version()}, {implementation()}",
             "crypto_lib_version": ssl.OPENSSL_VERSION,
         }
     used = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.exchanges.types import exchange_types
 from amqp_broker.broker.portions import Steps
+from amqp_broker.implementation import implementation
 from amqp_broker.management.api import channels, connections
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
@@ -101,9 +102,9 @@ def overview(request: Request) -> Steps[dict[str, Any]]:
         "node_tags": {},
         "default_queue_type": broker.settings.default_queue_type,
         "is_op_policy_updating_enabled": True,
-        # There is no Erlang; Python's version takes the place of its system version.
+        # There is no Erlang; Python's version and the kind of build take the place of its system version.
         "erlang_version": "0",
-        "erlang_full_version": f"Python {platform.python_version()}",
+        "erlang_full_version": f"Python {platform.python_version()}, {implementation()}",
         "disable_stats": not request.wants_stats,
         "enable_queue_totals": request.query.get("enable_queue_totals") == "true",
         "object_totals": (yield from object_totals(request, vhosts)),
