@@ -218,7 +218,7 @@ class LmdbJournal(Journal):
 
     @property
     def has_work(self) -> bool:
-        return self._has_garbage or super().has_work
+        return self._has_garbage or self.has_changes
 
     def write(self, txn: lmdb.Transaction) -> Iterator[None]:
         """Put the collected batch into a transaction; yield after each slice. Raise lmdb.Error.

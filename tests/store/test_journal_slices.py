@@ -122,3 +122,21 @@ def test_ranges_that_belong_to_nothing_are_forgotten(environment: Environment) -
         write(environment, restarted)
     assert [len(restarted.read(buffer.id, 0, 1 << 30)) for buffer in buffers] == [0, 5, 0]
     assert restarted.discard_strays([buffers[1].id]) == 0
+
+
+def test_nothing_waits_for_a_batch_without_changes_while_garbage_is_deleted(environment: Environment) -> None:
+    """The batch that is being written deletes it, so that the next one may never be committed."""
+    journal = LmdbJournal(environment)
+    buffer = PagedBuffer(journal, journal.new_ranges(1), keeps_all=False)
+    fill(buffer, 10)
+    write(environment, journal)
+    buffer.drop()
+    with environment.lmdb.begin(write=True) as txn:
+        slices = journal.write(txn)
+        next(slices)
+        assert journal.has_work
+        awaited = journal.last_used_batch
+        assert list(slices) == []
+    journal.on_committed()
+    assert not journal.has_work
+    assert awaited == journal.committed

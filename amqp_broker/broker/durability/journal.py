@@ -233,14 +233,19 @@ class Journal:
     # Calls of the server and the store
 
     @property
-    def has_work(self) -> bool:
-        """True if there is anything to commit."""
+    def has_changes(self) -> bool:
+        """True if the collected batch has changes."""
         return bool(self.dirty or self.dirty_logs or self._collected.definitions or self._collected.discards)
 
     @property
+    def has_work(self) -> bool:
+        """True if there is anything to commit."""
+        return self.has_changes
+
+    @property
     def last_used_batch(self) -> int:
-        """The last batch with changes. An empty batch is never committed, so nothing must wait for it."""
-        return self.batch if self.has_work else self.batch - 1
+        """The last batch with changes. A batch without any may never be committed, so nothing must wait for it."""
+        return self.batch if self.has_changes else self.batch - 1
 
     @property
     def waiting_bytes(self) -> int:
