@@ -21,7 +21,7 @@ from bench.generator import MissingToolError, build_generator
 from bench.managed import measure_managed
 from bench.memory import measure_memory
 from bench.side_by_side import QUICK, Effort, Figures, Say, compare
-from bench.subjects import Subject, amqp_broker, rabbitmq, running
+from bench.subjects import Subject, amqp_broker, compiled, rabbitmq, running
 from compat.oracles.debian_root import Unavailable
 from compat.oracles.oracle import ORACLES
 
@@ -39,6 +39,11 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rows", metavar="NAME,...", help=f"only these rows: {', '.join(names)}")
     parser.add_argument(
         "--rabbitmq", metavar="VERSION,...", default="4.3", help=f"of {', '.join(ORACLES)} (default 4.3); none: ''"
+    )
+    parser.add_argument(
+        "--compiled",
+        action="store_true",
+        help="measure the build of `make compiled`, too, for the goals",
     )
     parser.add_argument(
         "--variant",
@@ -70,13 +75,14 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def subjects_of(arguments: argparse.Namespace) -> list[Subject]:
-    """Return the brokers to be measured, amqp-broker first. Raise MissingToolError."""
+    """Return the brokers to be measured, first the one that has the goals. Raise MissingToolError."""
     variants = [amqp_broker(f"amqp-broker {options}", tuple(shlex.split(options))) for options in arguments.variant]
     try:
         rabbitmqs = [rabbitmq(version) for version in arguments.rabbitmq]
     except Unavailable as reason:
         raise MissingToolError(f"{reason}. Measure without it: --rabbitmq ''") from None
-    return [amqp_broker(), *variants, *rabbitmqs, *arguments.beside]
+    builds = [compiled()] if arguments.compiled else []
+    return [*builds, amqp_broker(), *variants, *rabbitmqs, *arguments.beside]
 
 
 def allow_open_files() -> None:
@@ -130,7 +136,7 @@ def print_report(arguments: argparse.Namespace, subjects: list[Subject], figures
     are_all_met = True
     if rows := [row for row in ROWS if row.name in arguments.rows]:
         print(figures_report.comparison_table(rows, [subject.name for subject in subjects], figures), end="\n\n")
-        text, are_all_met = figures_report.goals_table(rows, figures)
+        text, are_all_met = figures_report.goals_table(rows, subjects[0].name, figures)
         print("Goals\n" + text, end="\n\n")
     if flat_rows := [row for row in FLAT_ROWS if row.name in arguments.rows]:
         text, is_flat = figures_report.flat_table(flat_rows, flat)

@@ -40,11 +40,11 @@ def comparison_table(rows: Iterable[Row], names: Sequence[str], figures: Figures
     return _table([column[0] for column in filled], list(zip(*(column[1:] for column in filled), strict=True)))
 
 
-def goals_table(rows: Iterable[Row], figures: Figures) -> tuple[str, bool]:
-    """Return each goal with its figure, and whether all goals are met."""
+def goals_table(rows: Iterable[Row], name: str, figures: Figures) -> tuple[str, bool]:
+    """Return each goal with the figure of the broker of this name, and whether all goals are met."""
     lines, are_all_met = [], True
     for row in rows:
-        own, reference = figures.median(row, "amqp-broker"), figures.median(row, REFERENCE)
+        own, reference = figures.median(row, name), figures.median(row, REFERENCE)
         for goal in row.goals:
             figure = goal.figure(row, own, reference) if own else None
             if figure is None:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from bench.generator import Load
+from bench.generator import Load, MissingToolError
 from compat.brokers import AmqpBroker, BrokerProcess
 from compat.oracles.oracle import ORACLES
 from compat.oracles.rabbitmq import RabbitMQ
 
 Managed = AmqpBroker | RabbitMQ
+# Where `make compiled` installs the package.
+COMPILED: Final = Path(__file__).parents[1] / ".cache" / "compiled"
 # The goals compare with it.
 REFERENCE: Final = "RabbitMQ 4.3"
 
@@ -56,6 +58,20 @@ class Subject:
 def amqp_broker(name: str = "amqp-broker", options: tuple[str, ...] = ()) -> Subject:
     make = partial(AmqpBroker, options=options)
     return Subject(name, make, make, "diagnostics", Load(messages=2_000_000))
+
+
+def compiled() -> Subject:
+    """Return amqp-broker with its compiled modules. Raise MissingToolError if there are none."""
+    if not COMPILED.is_dir():
+        raise MissingToolError("There is no compiled build. Run `make compiled` first.")
+
+    def make(folder: Path) -> AmqpBroker:
+        broker = AmqpBroker(folder)
+        # Otherwise Python prefers the package in the working folder.
+        broker.variables = {"PYTHONPATH": str(COMPILED), "PYTHONSAFEPATH": "1"}
+        return broker
+
+    return Subject("amqp-broker compiled", make, make, "diagnostics", Load(messages=2_000_000))
 
 
 def rabbitmq(version: str) -> Subject:

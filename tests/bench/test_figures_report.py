@@ -32,14 +32,14 @@ def test_the_table_has_no_column_without_figures() -> None:
 
 
 def test_a_missed_goal_is_shown_and_reported() -> None:
-    assert goals_table([ROW], figures(400_000, 100_000))[1]
-    text, are_all_met = goals_table([ROW], figures(200_000, 100_000))
+    assert goals_table([ROW], "amqp-broker", figures(400_000, 100_000))[1]
+    text, are_all_met = goals_table([ROW], "amqp-broker", figures(200_000, 100_000))
     assert "MISSED" in text
     assert not are_all_met
 
 
 def test_a_goal_without_rabbitmq_is_neither_measured_nor_missed() -> None:
-    text, are_all_met = goals_table([ROW], figures(200_000, None))
+    text, are_all_met = goals_table([ROW], "amqp-broker", figures(200_000, None))
     assert "not measured" in text
     assert are_all_met
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.generator import Load, LoadError, build_generator, run_load
-from bench.subjects import Running, amqp_broker, running
+from bench import subjects
+from bench.generator import Load, LoadError, MissingToolError, build_generator, run_load
+from bench.subjects import Running, amqp_broker, compiled, running
 from compat.brokers import AmqpBroker
 
 
@@ -38,6 +39,22 @@ def test_options_of_serve_are_passed_on(tmp_path: Path) -> None:
     broker = amqp_broker("lazy", ("--store-sync", "os")).make(tmp_path)
     assert isinstance(broker, AmqpBroker)
     assert broker.command()[-2:] == ["--store-sync", "os"]
+
+
+def test_the_compiled_build_is_found_before_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subjects, "COMPILED", tmp_path)
+    broker = compiled().make(tmp_path)
+    assert isinstance(broker, AmqpBroker)
+    found = broker.environment()
+    assert (found["PYTHONPATH"], found["PYTHONSAFEPATH"]) == (str(tmp_path), "1")
+
+
+def test_without_a_compiled_build_the_command_that_makes_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subjects, "COMPILED", tmp_path / "compiled")
+    with pytest.raises(MissingToolError, match="make compiled"):
+        compiled()
 
 
 @pytest.mark.verify
