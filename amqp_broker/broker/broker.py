@@ -61,7 +61,7 @@ class Broker:
     """The state of a node.
 
     `undrained` has a call for each backlog that waits for its next batch: the ready messages of a queue, the due
-    messages of a delayed exchange, purged messages that are still to be freed, or events of many bindings.
+    messages of a delayed exchange, purged messages that are still to be freed, or bindings of a deleted object.
     """
 
     def __init__(self, settings: Settings, entropy: Callable[[int], bytes], journal: Journal | None = None) -> None:
@@ -206,16 +206,16 @@ class Broker:
                 connection.force_close(f"vhost '{name}' is deleted", self.now)
             try:
                 yield from vhost.removing_queues()
+                yield from vhost.removing_exchanges()
             finally:
                 finished(vhost.removing_queues())
+                finished(vhost.removing_exchanges())
                 if self.vhosts.get(name) is vhost:
                     self._remove_vhost(vhost)
 
     def _remove_vhost(self, vhost: VHost) -> None:
-        """Remove a vhost that has no queues any more."""
+        """Remove a vhost that has no queues and exchanges any more."""
         name = vhost.name
-        for exchange in vhost.exchanges.values():
-            exchange.close()
         self.faults.clear(name)
         vhost.forget()
         self.event_logs.stop(vhost)
@@ -368,14 +368,23 @@ class Broker:
 
         self.undrained.append(free_next_batch)
 
-    def do_in_batches(self, steps: Steps[None]) -> None:
-        """Do short steps in batches, the first one now, between which the sockets are served."""
+    def do_in_batches(self, steps: Steps[None], on_done: Callable[[], object] | None = None) -> bool:
+        """Do short steps in batches, the first one now, between which the sockets are served.
+
+        Return whether the first batch was the last; `on_done` is called after a later one.
+        """
         for _ in range(BATCH_STEPS):
             try:
                 next(steps)
             except StopIteration:
-                return
-        self.undrained.append(lambda: self.do_in_batches(steps))
+                return True
+
+        def do_next_batch() -> None:
+            if self.do_in_batches(steps, on_done) and on_done is not None:
+                on_done()
+
+        self.undrained.append(do_next_batch)
+        return False
 
     def drain_on(self) -> bool:
         """Handle the next batch of each backlog; return whether any is left."""

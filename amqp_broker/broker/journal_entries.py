@@ -101,6 +101,11 @@ def of_queue(queue: Queue) -> JournalEntry:
     return ("queue", queue.vhost.name, queue.name), value
 
 
+def of_deletion(vhost: str, kind: str, name: str) -> JournalEntry:
+    """Return the entry of the deletion of an object ("queue", "exchange") that has bindings left."""
+    return ("deletion", vhost, kind, name), {}
+
+
 def of_binding(binding: Binding) -> JournalEntry:
     return key_of_binding(binding), {"arguments": fields.encode_table(binding.arguments)}
 

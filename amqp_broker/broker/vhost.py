@@ -35,6 +35,7 @@ from amqp_broker.broker.routing.dead_letter import DeadForms
 from amqp_broker.broker.routing.destinations import find_queues
 from amqp_broker.broker.routing.vhost_counts import VHostCounts
 from amqp_broker.broker.runtime_parameters import Parameters
+from amqp_broker.broker.vhost_deletions import VHostDeletions
 from amqp_broker.broker.vhost_limits import VHostLimits
 from amqp_broker.broker.vhost_policies import VHostOperatorPolicies, VHostPolicies
 
@@ -84,6 +85,7 @@ class VHost:
         self.parameters = Parameters(self)
         self.policies = VHostPolicies(self)
         self.operator_policies = VHostOperatorPolicies(self)
+        self.deletions = VHostDeletions(self)
         self.route_caches: dict[str, dict[bytes, Route]] = {}
         self.dead_forms: DeadForms = {}
         self.counts: VHostCounts = VHostCounts(self.exchanges, broker.counters)
@@ -118,15 +120,23 @@ class VHost:
             for queue in list(self.queues.values()):
                 # An auto-delete queue may have gone with its last consumer.
                 if not queue.is_deleted:
-                    self.remove_queue(queue)
+                    yield from self.deletions.of_queue(queue)
                 yield
+        yield from self.deletions.finishing()
+
+    def removing_exchanges(self) -> Steps[None]:
+        """Remove all exchanges but the default one in steps."""
+        while len(self.exchanges) > 1:
+            for exchange in list(self.exchanges.values()):
+                # An auto-delete exchange may have gone with another.
+                if exchange is not self.default_exchange and not exchange.is_deleted:
+                    yield from self.deletions.of_exchange(exchange)
+                yield
+        yield from self.deletions.finishing()
 
     def forget(self) -> None:
-        """Remove the vhost from the journal, because it is deleted; its queues already are."""
+        """Remove the vhost from the journal, because it is deleted; its queues and exchanges already are."""
         journal = self.broker.journal
-        for exchange in list(self.exchanges.values()):
-            if exchange is not self.default_exchange:
-                self._remove_exchange(exchange)
         self.policies.forget()
         self.operator_policies.forget()
         self.parameters.forget()
@@ -134,6 +144,7 @@ class VHost:
 
     def on_restored(self) -> None:
         """Resume work after a restart, when all objects are restored and dead letters can be routed."""
+        self.deletions.on_restored()
         for exchange in self.exchanges.values():
             vhost_policies.apply_to_exchange(self, exchange)
         queues = list(self.queues.values())
@@ -215,6 +226,7 @@ class VHost:
 
         Raises PreconditionFailed for arguments that are invalid for its type.
         """
+        self.deletions.finish("exchange", declaration.name)
         exchange = EXCHANGE_TYPES[declaration.type](
             self.name,
             declaration.name,
@@ -238,35 +250,13 @@ class VHost:
         exchange = self.exchanges.get(name)
         if exchange is None:
             return
-        if if_unused and exchange.bindings:
+        self.check_deletable(exchange, if_unused)
+        self.broker.do_in_batches(self.deletions.of_exchange(exchange))
+
+    def check_deletable(self, exchange: Exchange, if_unused: bool) -> None:
+        """Raise PreconditionFailed if the exchange is in use and `if_unused`."""
+        if if_unused and any(binding.is_in_force for binding in exchange.bindings.values()):
             raise PreconditionFailed(f"{exchange} in use")
-        self._remove_exchange(exchange)
-        self.topology_changed()
-
-    def _remove_exchange(self, exchange: Exchange) -> None:
-        del self.exchanges[exchange.name]
-        exchange.close()
-        if exchange.is_durable:
-            self.broker.journal.undefine(("exchange", self.name, exchange.name))
-        for queue in self.queues.values():
-            queue.statistics.published_from.pop(exchange, None)
-        self.broker.events.exchange_deleted(exchange)
-        # The index of an exchange that is out of reach routes nothing, so it may keep them.
-        bindings, exchange.bindings = list(exchange.bindings.values()), {}
-        for binding in bindings:
-            self._forget_binding(binding)
-        self.broker.do_in_batches(self._report_unbound(bindings))
-        self._remove_incoming(exchange)
-
-    def _report_unbound(self, bindings: list[Binding]) -> Steps[None]:
-        """Publish the events of removed bindings, as of the user who is acting at the first step."""
-        events = self.broker.events
-        actor = events.actor
-        for binding in bindings:
-            acting, events.actor = events.actor, actor
-            events.binding_deleted(binding)
-            events.actor = acting
-            yield
 
     # Queues
 
@@ -322,6 +312,7 @@ class VHost:
         self, declaration: QueueDeclaration, range_id: int | None = None, creator: str | None = None
     ) -> Queue:
         """Add a new queue to the vhost; a restored one has its creator and `range_id`, its range of the journal."""
+        self.deletions.finish("queue", declaration.name)
         queue = self.queues[declaration.name] = queue_class(declaration.arguments)(self, declaration)
         queue.creator = self.broker.events.actor if creator is None else creator
         journal = self.broker.journal
@@ -336,21 +327,8 @@ class VHost:
         return queue
 
     def remove_queue(self, queue: Queue) -> None:
-        """Remove a queue with its messages, bindings and consumers."""
-        queue.is_deleted = True
-        del self.queues[queue.name]
-        if queue.is_durable:
-            self.broker.journal.undefine(("queue", self.name, queue.name))
-        self._remove_incoming(queue)
-        self.topology_changed()
-        queue.release()
-        if queue.owner is not None:
-            queue.owner.exclusive_queues.discard(queue)
-        for consumer in list(queue.consumers):
-            queue.unsubscribe(consumer)
-            consumer.on_queue_deleted()
-        self.broker.counters.queues_deleted += 1
-        self.broker.events.queue_deleted(queue)
+        """Remove a queue with its messages, bindings and consumers. It is out of reach at once."""
+        self.broker.do_in_batches(self.deletions.of_queue(queue))
 
     def add_reply_queue(self) -> ReplyQueue:
         """Create a queue of direct replies under a new name."""
@@ -380,28 +358,19 @@ class VHost:
 
     def unbind(self, binding: Binding) -> None:
         """Remove a binding; an auto-delete exchange is deleted with its last one."""
-        self._unlink(binding)
+        source = binding.source
+        self.unlink(binding)
+        if source.is_auto_delete and not source.bindings:
+            self.broker.do_in_batches(self.deletions.of_exchange(source))
         self.topology_changed()
 
-    def _remove_incoming(self, destination: Destination) -> None:
-        for binding in list(destination.incoming):
-            self._unlink(binding)
-
-    def _unlink(self, binding: Binding) -> None:
-        self._remove_binding(binding)
-        source = binding.source
-        if source.is_auto_delete and not source.bindings:
-            self._remove_exchange(source)
-
-    def _remove_binding(self, binding: Binding) -> None:
+    def unlink(self, binding: Binding) -> None:
+        """Remove a binding, whatever becomes of its source."""
         binding.source.remove(binding)
-        self._forget_binding(binding)
-        self.broker.events.binding_deleted(binding)
-
-    def _forget_binding(self, binding: Binding) -> None:
         del binding.destination.incoming[binding]
         if binding.is_durable:
             self.broker.journal.undefine(journal_entries.key_of_binding(binding))
+        self.broker.events.binding_deleted(binding)
 
     # Routing
 

@@ -19,6 +19,7 @@ from amqp_broker.amqp.frames import NACK, SETTLE
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import AccessRequest, decode_method
 from amqp_broker.broker.observe.events import INTERNAL_USER
+from amqp_broker.broker.portions import Steps
 from amqp_broker.session import channel_methods, consuming, handshake, topology_methods, transactions
 from amqp_broker.session.basic_publish import publish, read_traits
 from amqp_broker.session.channel import Channel
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
     from amqp_broker.session.session import Session
 
-Handler = Callable[[Any, Any], None]
+# A handler of long work returns its steps.
+Handler = Callable[[Any, Any], "Steps[None] | None"]
 
 CONNECTION_METHODS: Final[dict[type[base.Frame], Handler]] = {
     commands.Connection.StartOk: handshake.start_ok,
@@ -107,7 +109,9 @@ def on_method(channel: Channel, payload: bytes) -> None:
     events = session.broker.events
     events.actor = session.user.name if session.user is not None else INTERNAL_USER
     try:
-        handler(channel, method)
+        steps = handler(channel, method)
+        if steps is not None:
+            session.work(events.attributed(steps))
     finally:
         events.actor = INTERNAL_USER
 

@@ -33,7 +33,7 @@ logger = logging.getLogger("amqp_broker.session")
 # Most bytes of an incomplete frame that `take_partial_frame` gives out.
 PARTIAL_FRAME_BYTES_MAX: Final = 256 * 1024
 
-# While a publish is held, no number of pending bytes completes a frame.
+# While a publish is held or a method works, no number of pending bytes completes a frame.
 HELD_BYTES: Final = 1 << 62
 
 FRAMES: Final = Input.FRAMES
@@ -89,7 +89,7 @@ class FrameReader:
             gate.confirm_all()
         if journal.definitions != definitions:
             gate.hold(journal.batch)
-        if at < len(data) and not session.state.ignores_input:
+        if (at < len(data) or session.is_working) and not session.state.ignores_input:
             rest = data[at:]
             self._pending.append(rest)
             self._pending_bytes = len(rest)
@@ -100,6 +100,7 @@ class FrameReader:
             len(self._pending) != 1
             or self._pending_bytes > PARTIAL_FRAME_BYTES_MAX
             or self._session.is_blocked_by_alarm
+            or self._session.is_working
         ):
             return b""
         # It is counted again with the next read.
@@ -112,7 +113,7 @@ class FrameReader:
         self._pending.clear()
 
     def end_hold(self) -> None:
-        """Let the next read act on the publish that was held and on all that came after it."""
+        """Let the next read act on what was held."""
         self._needed_bytes = 0
 
     def _read_header(self, session: Session, data: bytes) -> int:
@@ -174,6 +175,9 @@ class FrameReader:
                                 channel.ack(tag, bits & 1 == 1)
                         else:
                             on_method(channel, payload)
+                            if session.is_working:
+                                self._needed_bytes = HELD_BYTES
+                                return at
                         continue
                     if route is None and session.broker.alarms:
                         session.block_by_alarm()

@@ -40,6 +40,7 @@ from amqp_broker.amqp.methods import encode_method
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.timers import Timer
@@ -106,6 +107,8 @@ class Session(ClientConnection[VHost, Channel]):
         self.is_blocked = False
         # Until all alarms are cleared; a publish may wait in the reader.
         self.is_blocked_by_alarm = False
+        # A method is done in steps; nothing after it is read.
+        self.is_working = False
         # An alarm or a fault blocks it, of which clients with the capability were notified.
         self._is_announced = False
         self.ack_timeouts: AckTimeouts | None = None
@@ -174,8 +177,9 @@ class Session(ClientConnection[VHost, Channel]):
         if not self.broker.alarms and self.is_blocked_by_alarm:
             self.is_blocked_by_alarm = False
             self.follow_blocks()
-            self.reader.end_hold()
-            self.receive(b"", self.broker.now)
+            if not self.is_working:
+                self.reader.end_hold()
+                self.receive(b"", self.broker.now)
         elif self.broker.alarms and self.gate.waiting:
             # The disk may be the reason why its publishes are not confirmed: it may never publish again.
             self.block_by_alarm()
@@ -193,7 +197,7 @@ class Session(ClientConnection[VHost, Channel]):
         is_blocked = self.is_blocked_by_alarm or by_fault is not None
         if self.state is not RUNNING:
             return
-        is_held = self.vhost is not None and self.vhost.is_down
+        is_held = self.is_working or (self.vhost is not None and self.vhost.is_down)
         if self.is_blocked is not (is_blocked or is_held):
             self.is_blocked = not self.is_blocked
             self.outbox.request_flush()
@@ -207,6 +211,24 @@ class Session(ClientConnection[VHost, Channel]):
         if handshake.has_capability(self, "connection.blocked"):
             reason = f"low on {low}" if by_fault is None else by_fault
             self.send(0, commands.Connection.Blocked(reason) if is_blocked else commands.Connection.Unblocked())
+
+    # Work in steps
+
+    def work(self, steps: Steps[None]) -> None:
+        """Do the steps of a method. If they take more than one batch, nothing is read until the last."""
+        if not self.broker.do_in_batches(steps, self._on_worked):
+            self.is_working = True
+            self.follow_blocks()
+
+    def _on_worked(self) -> None:
+        if not self.is_working:
+            # The connection has ended meanwhile.
+            return
+        self.is_working = False
+        self.gate.hold(self.broker.journal.last_used_batch)
+        self.follow_blocks()
+        self.reader.end_hold()
+        self.receive(b"", self.broker.now)
 
     @property
     def status(self) -> str:
@@ -290,7 +312,7 @@ class Session(ClientConnection[VHost, Channel]):
         if self.ack_timeouts is not None:
             self.ack_timeouts.stop()
         # Its close-ok must be read.
-        self.is_blocked = self.is_blocked_by_alarm = False
+        self.is_blocked = self.is_blocked_by_alarm = self.is_working = False
         self.reader.end_hold()
         channels = list(self.channels.values())
         self.channels.clear()

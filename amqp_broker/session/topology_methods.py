@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pamqp import commands
+from pamqp import base, commands
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AccessRefused, InternalError, NotFound, PreconditionFailed
@@ -13,6 +13,7 @@ from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import NamedBinding, stripped
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, is_reply_name, was_reply_name
@@ -45,11 +46,13 @@ def exchange_declare(channel: Channel, method: commands.Exchange.Declare) -> Non
         channel.session.send(channel.number, commands.Exchange.DeclareOk())
 
 
-def exchange_delete(channel: Channel, method: commands.Exchange.Delete) -> None:
-    name = stripped(method.exchange)
-    authorized.delete_exchange(user_of(channel), channel.vhost, name, if_unused=method.if_unused)
+def exchange_delete(channel: Channel, method: commands.Exchange.Delete) -> Steps[None]:
+    name, vhost = stripped(method.exchange), channel.vhost
+    exchange = authorized.exchange_to_delete(user_of(channel), vhost, name, if_unused=method.if_unused)
+    if exchange is not None:
+        yield from vhost.deletions.of_exchange(exchange)
     if not method.nowait:
-        channel.session.send(channel.number, commands.Exchange.DeleteOk())
+        _reply_if_open(channel, commands.Exchange.DeleteOk())
 
 
 def exchange_bind(channel: Channel, method: commands.Exchange.Bind) -> None:
@@ -142,7 +145,7 @@ def queue_purge(channel: Channel, method: commands.Queue.Purge) -> None:
         channel.session.send(channel.number, commands.Queue.PurgeOk(count))
 
 
-def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
+def queue_delete(channel: Channel, method: commands.Queue.Delete) -> Steps[None]:
     name = queue_name(channel, stripped(method.queue))
     queue = authorized.queue_to_delete(
         user_of(channel),
@@ -152,12 +155,23 @@ def queue_delete(channel: Channel, method: commands.Queue.Delete) -> None:
         if_unused=method.if_unused,
         if_empty=method.if_empty,
     )
-    if not method.nowait:
-        # RabbitMQ does not count the messages of a deleted stream.
-        count = queue.ready_count if queue is not None and not isinstance(queue, StreamQueue) else 0
-        channel.session.send(channel.number, commands.Queue.DeleteOk(count))
-    if queue is not None:
-        channel.vhost.remove_queue(queue)
+    # RabbitMQ does not count the messages of a deleted stream.
+    count = queue.ready_count if queue is not None and not isinstance(queue, StreamQueue) else 0
+
+    def reply() -> None:
+        if not method.nowait:
+            _reply_if_open(channel, commands.Queue.DeleteOk(count))
+
+    if queue is None:
+        reply()
+    else:
+        yield from channel.vhost.deletions.of_queue(queue, before_cancels=reply)
+
+
+def _reply_if_open(channel: Channel, method: base.Frame) -> None:
+    """Answer a method that was done in steps, unless its channel has been closed meanwhile."""
+    if channel.session.channels.get(channel.number) is channel:
+        channel.session.send(channel.number, method)
 
 
 def require(channel: Channel, action: str, kind: str, name: str) -> None:

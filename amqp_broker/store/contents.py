@@ -140,6 +140,8 @@ def describe(key: DefinitionKey) -> str:
         return (
             f"binding '{routing_key}' of exchange '{source}' to {destination_kind} '{destination}' in vhost '{vhost}'"
         )
+    if key[0] == "deletion":
+        return f"deletion of {key[2]} '{key[3]}' in vhost '{key[1]}'"
     if key[0] in ("exchange", "queue", "policy", "operator_policy"):
         return f"{kind} '{key[2]}' in vhost '{key[1]}'"
     if key[0] == "parameter":

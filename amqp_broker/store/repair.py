@@ -258,7 +258,7 @@ def _timestamp_before(cursor: lmdb.Cursor, key: bytes) -> int:
 
 
 # Definitions that have the name of their vhost behind their kind.
-IN_VHOSTS: Final = ("exchange", "queue", "binding", "policy", "operator_policy", "parameter")
+IN_VHOSTS: Final = ("exchange", "queue", "deletion", "binding", "policy", "operator_policy", "parameter")
 WORDS: Final = {
     "windows": "the state",
     "garbage": "a deleted part",

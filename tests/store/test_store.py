@@ -12,7 +12,7 @@ from pamqp.common import FieldTable
 from amqp_broker.amqp import fields
 from amqp_broker.broker.admin.access import Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.broker import BATCH_STEPS, Broker
 from amqp_broker.broker.durability.paged_buffer import BUFFER_BYTES_MAX
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
@@ -23,6 +23,7 @@ from amqp_broker.store.journal import GARBAGE_BATCH
 from amqp_broker.store.store import Store
 from tests.peer import Lab, Peer, deaths_in
 from tests.present import present
+from tests.store.stores import commit
 
 NON_ASCII = "ü" * 127
 OCTETS = bytes(range(128, 256)).decode("utf-8", "surrogateescape") * 2
@@ -371,3 +372,35 @@ def test_purged_messages_stay_away_before_they_are_deleted(disk: Disk) -> None:
     assert disk.store.journal.has_work, "something is still to be deleted"
     assert peer.declare("q", passive=True).message_count == 2
     assert [body[:3] for body, _ in get_all(peer)] == [b"0\0\0", b"new"]
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_deletion_that_a_kill_interrupts_is_finished_by_the_restart(disk: Disk, batches: int) -> None:
+    vhost = disk.lab.vhost
+    queue = vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
+    other = vhost.declare_queue(QueueDeclaration("other", {}, is_durable=True))
+    exchange = vhost.declare_exchange(ExchangeDeclaration("x", "topic", {}, is_durable=True, is_auto_delete=True))
+    for number in range(5 * BATCH_STEPS):
+        vhost.bind(exchange, queue, f"k.{number}", {})
+    vhost.bind(vhost.exchanges["amq.topic"], other, "k", {})
+    disk.restart()
+    queue = disk.lab.vhost.queues["q"]
+    assert len(queue.incoming) == 5 * BATCH_STEPS
+    disk.lab.vhost.remove_queue(queue)
+    for _ in range(batches - 1):
+        disk.broker.drain_on()
+    assert disk.store is not None
+    commit(disk.store.environment, disk.store.journal)
+    assert len(queue.incoming) == (5 - batches) * BATCH_STEPS
+    disk.store.abandon()
+    disk.store = None
+    disk.restart()
+    vhost = disk.lab.vhost
+    assert (set(vhost.queues), "x" in vhost.exchanges) == ({"other"}, False)
+    assert len(vhost.queues["other"].incoming) == 1
+    disk.restart()
+    assert disk.store is not None
+    assert [key[4] for key, _ in disk.store.journal.definitions_of("binding")] == ["other"]
+    vhost = disk.lab.vhost
+    again = vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
+    assert (again.incoming, again.ready_count) == ({}, 0)

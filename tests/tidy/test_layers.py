@@ -57,7 +57,9 @@ LAYERS = {
         {"amqp", "broker/counters", "broker/peer", "broker/exchanges", "broker/queues", "broker/routing", "lab"}, PURE
     ),
     "broker/observe": Layer(
-        {"amqp", "settings", "broker/admin", "broker/peer", "broker/exchanges", "broker/queues", "broker/clients"}, PURE
+        {"amqp", "settings", "broker/admin", "broker/peer", "broker/exchanges", "broker/queues", "broker/clients"}
+        | {"broker/portions"},
+        PURE,
     ),
     "broker/journal_entries": Layer(
         {"amqp", "broker/admin", "broker/durability", "broker/exchanges", "broker/queues"}, PURE
@@ -90,7 +92,7 @@ LAYERS = {
     "session": Layer(
         {"amqp", "lab", "broker", "broker/timers", "broker/admin", "broker/peer", "broker/durability"}
         | {"broker/exchanges", "broker/queues", "broker/routing", "broker/clients", "broker/observe"}
-        | {"broker/journal_entries", "broker/operations"},
+        | {"broker/journal_entries", "broker/operations", "broker/portions"},
         (IMPURE | THREADS) - {"logging"},
     ),
     "store": Layer(
@@ -248,7 +250,7 @@ class Circle(NamedTuple):
 CIRCLES = (
     Circle(
         "broker",
-        "broker runtime_parameters users vhost vhost_policies",
+        "broker runtime_parameters users vhost vhost_deletions vhost_policies",
         "a broker has vhosts and a vhost its broker; parts that change both act through them",
     ),
     Circle(

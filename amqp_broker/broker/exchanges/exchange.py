@@ -37,6 +37,9 @@ class BoundQueue(Protocol):
     def is_durable(self) -> bool: ...
 
     @property
+    def is_deleted(self) -> bool: ...
+
+    @property
     def incoming(self) -> dict[Binding, None]: ...
 
     def accept(self, message: Message) -> bool:
@@ -96,6 +99,11 @@ class Binding:
         """True if both ends are durable."""
         return self.source.is_durable and self.destination.is_durable
 
+    @property
+    def is_in_force(self) -> bool:
+        """True unless an end is deleted, whose bindings are removed in steps."""
+        return not (self.source.is_deleted or self.destination.is_deleted)
+
 
 class ExchangeDeclaration(NamedTuple):
     """The attributes of an exchange to declare."""
@@ -126,6 +134,7 @@ class Exchange(ABC):
     arguments: fields.Table = field(default_factory=dict)
     bindings: dict[BindingKey, Binding] = field(default_factory=dict)
     incoming: dict[Binding, None] = field(default_factory=dict)
+    is_deleted: bool = False
     policy: Policy | None = None
     operator_policy: Policy | None = None
     # The journal's range of messages, for a durable exchange that keeps messages.

@@ -16,6 +16,7 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.exchanges.exchange import INTERNAL_CREATOR, Binding, Exchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
+from amqp_broker.broker.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import Permission, User
@@ -78,6 +79,19 @@ class Events:
     def emit_action(self, name: str, /, **headers: Any) -> None:
         """Publish an event with the name of the user who caused it."""
         self.emit(name, user_who_performed_action=self.actor, **headers)
+
+    def attributed(self, steps: Steps[None]) -> Steps[None]:
+        """Do steps as the user who acts at the first one."""
+        actor = self.actor
+        while True:
+            acting, self.actor = self.actor, actor
+            try:
+                next(steps)
+            except StopIteration:
+                return
+            finally:
+                self.actor = acting
+            yield
 
     def _certificate(self) -> tuple[str, ...]:
         """Return the names of the headers about a client's certificate."""

@@ -39,13 +39,16 @@ def declare_exchange(user: User, vhost: VHost, declaration: ExchangeDeclaration)
     return vhost.declare_exchange(declaration)
 
 
-def delete_exchange(user: User, vhost: VHost, name: str, *, if_unused: bool) -> None:
-    """Delete an exchange (exchange.delete). Raises PreconditionFailed and AccessRefused."""
+def exchange_to_delete(user: User, vhost: VHost, name: str, *, if_unused: bool) -> Exchange | None:
+    """Return the exchange to delete (exchange.delete), or None if it does not exist. Raises ChannelErrors."""
     check_not_default(name)
     if name.startswith("amq."):
         raise AccessRefused(f"deletion of system exchange '{name}' in {vhost} not allowed")
     user.require("configure", vhost.name, "exchange", name)
-    vhost.delete_exchange(name, if_unused)
+    exchange = vhost.exchanges.get(name)
+    if exchange is not None:
+        vhost.check_deletable(exchange, if_unused)
+    return exchange
 
 
 # Queues

@@ -34,7 +34,8 @@ def resetting_vhost(vhost: VHost) -> Steps[None]:
         yield from vhost.removing_queues()
         for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:
             # An auto-delete exchange may have been deleted with another.
-            vhost.delete_exchange(name, if_unused=False)
+            if (exchange := vhost.exchanges.get(name)) is not None:
+                yield from vhost.deletions.of_exchange(exchange)
             yield
         _clear_settings(vhost)
 

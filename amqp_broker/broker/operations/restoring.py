@@ -94,9 +94,18 @@ def _restore_queue(broker: Broker, key: DefinitionKey, value: dict[str, Any]) ->
     broker.vhosts[vhost].add_queue(declaration, value["range"], value.get("creator", ""))
 
 
+def _restore_deletion(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
+    _, vhost, kind, name = key
+    broker.vhosts[vhost].deletions.resume(kind, name)
+
+
 def _restore_binding(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
     _, vhost_name, source, kind, name, routing_key, _ = key
     vhost = broker.vhosts[vhost_name]
+    if vhost.deletions.are_resumed(("exchange", source), (kind, name)):
+        broker.journal.undefine(key)
+        vhost.deletions.on_lost_binding(source)
+        return
     destination = vhost.exchanges[name] if kind == "exchange" else vhost.queues[name]
     vhost.bind(vhost.exchanges[source], destination, routing_key, _table(value["arguments"]))
 
@@ -117,6 +126,7 @@ KINDS: Final[dict[str, Callable[[Broker, DefinitionKey, dict[str, Any]], None]]]
     "operator_policy": _restore_policy,
     "exchange": _restore_exchange,
     "queue": _restore_queue,
+    "deletion": _restore_deletion,
     "binding": _restore_binding,
 }
 

@@ -56,15 +56,19 @@ def find_queues(
             queues.update((queue, None) for key in routing_keys if (queue := _queue_named(vhost, key)) is not None)
             continue
         by_message = by_message or exchange.routes_by_message
-        destinations = exchange.destinations(routing_keys, headers, message)
-        for destination in destinations:
+        is_matched = False
+        for destination in exchange.destinations(routing_keys, headers, message):
+            if destination.is_deleted:
+                # Its bindings are removed in steps.
+                continue
+            is_matched = True
             if isinstance(destination, Queue):
                 queues[destination] = None
             elif isinstance(destination, Exchange) and destination not in seen:
                 seen.add(destination)
                 pending.append(destination)
         # The default exchange has no bindings of its own, so as an alternate it matches nothing.
-        if not destinations and exchange.alternate:
+        if not is_matched and exchange.alternate:
             alternate = vhost.exchanges.get(exchange.alternate)
             if alternate is not None and alternate not in seen:
                 seen.add(alternate)

@@ -89,7 +89,7 @@ def _is_there(binding: Binding) -> bool:
     source, destination = binding.source, binding.destination
     if not source.name and isinstance(destination, Queue):
         return not destination.is_deleted
-    return source.bindings.get(binding.key) is binding
+    return binding.is_in_force and source.bindings.get(binding.key) is binding
 
 
 def _listed(request: Request, bindings: Iterable[Binding]) -> Any:
@@ -148,7 +148,7 @@ def _between(request: Request) -> list[Binding]:
         return []
     if not source:
         return [implicit(vhost, target)] if isinstance(target, Queue) else []
-    return [binding for binding in target.incoming if binding.source.name == source]
+    return [one for one in target.incoming if one.source.name == source and one.is_in_force]
 
 
 @endpoints.on("GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}", tag=MANAGEMENT)

@@ -14,7 +14,7 @@ from amqp_broker.broker.portions import Steps
 from amqp_broker.management.api.consumers import channel_details
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.documents.values import json_of
-from amqp_broker.management.http.answers import CREATED, NO_CONTENT, not_found
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
@@ -144,9 +144,11 @@ def declare(request: Request) -> Any:
 
 
 @endpoints.on("DELETE /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, query=DeletionQuery)
-def delete(request: Request) -> Any:
+def delete(request: Request) -> Steps[Answer]:
     """Delete an exchange; with `if-unused=true` only one without bindings."""
-    exchange = _exchange(request)
+    name, vhost = _exchange(request).name, request.vhost
     is_unused = request.read_query(DeletionQuery).if_unused
-    authorized.delete_exchange(request.user, request.vhost, exchange.name, if_unused=is_unused)
+    exchange = authorized.exchange_to_delete(request.user, vhost, name, if_unused=is_unused)
+    if exchange is not None:
+        yield from vhost.deletions.of_exchange(exchange)
     return NO_CONTENT

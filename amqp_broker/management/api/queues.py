@@ -367,7 +367,7 @@ def declare(request: Request) -> Any:
 
 
 @endpoints.on("DELETE /api/queues/{vhost}/{name}", tag=MANAGEMENT, query=DeletionQuery)
-def delete(request: Request) -> Any:
+def delete(request: Request) -> Steps[Answer]:
     """Delete a queue; with `if-empty=true` or `if-unused=true` only one without messages or consumers."""
     named, vhost, query = _queue(request), request.vhost, request.read_query(DeletionQuery)
     queue = authorized.queue_to_delete(
@@ -379,7 +379,7 @@ def delete(request: Request) -> Any:
         if_empty=query.if_empty,
     )
     if queue is not None:
-        vhost.remove_queue(queue)
+        yield from vhost.deletions.of_queue(queue)
     return NO_CONTENT
 
 

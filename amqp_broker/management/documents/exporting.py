@@ -226,7 +226,8 @@ def _bindings(vhost: VHost) -> list[Binding]:
         binding
         for exchange in vhost.exchanges.values()
         for binding in exchange.bindings.values()
-        if not isinstance(binding.destination, Queue) or binding.destination.owner is None
+        if binding.is_in_force
+        and not (isinstance(binding.destination, Queue) and binding.destination.owner is not None)
     ]
 
 

@@ -265,7 +265,7 @@ def _replacing(vhost: VHost, snapshot: Snapshot, built: Iterator[Message], *, cl
 def is_empty(vhost: VHost) -> bool:
     """Return whether a vhost has only the objects of a new one."""
     own = any(name and not name.startswith(RESERVED) for name in vhost.exchanges)
-    bound = any(exchange.bindings for exchange in vhost.exchanges.values())
+    bound = any(one.is_in_force for exchange in vhost.exchanges.values() for one in exchange.bindings.values())
     # Limits that were set and cleared are a parameter without content.
     has_parameters = any(parameter.value != [] for parameter in vhost.parameters)
     return not (vhost.queues or own or bound or any(vhost.policies) or has_parameters)

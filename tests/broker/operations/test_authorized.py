@@ -60,9 +60,9 @@ def test_declaring_a_dead_letter_exchange_requires_further_permissions() -> None
 def test_the_default_exchange_cannot_be_changed_and_system_exchanges_cannot_be_deleted() -> None:
     hand = Hand()
     with pytest.raises(AccessRefused, match="default exchange"):
-        authorized.delete_exchange(hand.guest, hand.vhost, "", if_unused=False)
+        authorized.exchange_to_delete(hand.guest, hand.vhost, "", if_unused=False)
     with pytest.raises(AccessRefused, match=r"system exchange 'amq.direct'"):
-        authorized.delete_exchange(hand.guest, hand.vhost, "amq.direct", if_unused=False)
+        authorized.exchange_to_delete(hand.guest, hand.vhost, "amq.direct", if_unused=False)
     with pytest.raises(AccessRefused, match="default exchange"):
         authorized.check_bind(hand.guest, hand.vhost, NamedBinding("", "queue", "q", "k", {}))
 

@@ -11,7 +11,7 @@ from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import Permission, TopicPermission, hash_password
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.broker import BATCH_STEPS, Broker
 from amqp_broker.broker.operations import restoring
 from tests.broker_parts import (
     CollectingConsumer,
@@ -382,3 +382,34 @@ def test_messages_returned_to_a_quorum_queue_without_a_limit_are_redelivered_aft
     queue.unsubscribe(collector)
     collector.give_back(0)
     assert pulled(restarted(broker).vhosts["/"].queues["q"])[0][2]
+
+
+@pytest.mark.parametrize("deleted", ["queue", "exchange"])
+def test_a_restart_finishes_a_deletion(broker: Broker, deleted: str) -> None:
+    vhost = broker.vhosts["/"]
+    first = new_exchange(vhost, "first", "direct", is_durable=True, is_auto_delete=True)
+    exchange = new_exchange(vhost, "x", "direct", is_durable=True, is_auto_delete=deleted == "queue")
+    bare = new_exchange(vhost, "bare", "direct", is_durable=True, is_auto_delete=True)
+    queue, other = new_queue(vhost, is_durable=True), new_queue(vhost, "other", is_durable=True)
+    queue.push(new_message(b"m", delivery_mode=2))
+    vhost.bind(first, exchange, "", {})
+    vhost.bind(vhost.exchange("amq.direct"), queue, "k", {})
+    vhost.bind(vhost.exchange("amq.direct"), other, "k", {})
+    for number in range(3 * BATCH_STEPS):
+        vhost.bind(exchange, queue, f"k{number}", {})
+    if deleted == "queue":
+        vhost.remove_queue(queue)
+    else:
+        vhost.delete_exchange("x", if_unused=False)
+    assert queue.incoming
+    found = restarted(broker)
+    again = found.vhosts["/"]
+    kept = {"other"} if deleted == "queue" else {"q", "other"}
+    assert set(again.queues) == kept
+    assert [name for name in ("first", "x", "bare") if name in again.exchanges] == [bare.name]
+    assert {name for name, one in again.queues.items() if one.incoming} == kept
+    journal = found.journal
+    assert isinstance(journal, MemoryJournal)
+    journal.commit()
+    assert {key[4] for key in journal.disk.definitions if key[0] == "binding"} == kept
+    assert set(restarted(found).vhosts["/"].exchanges) == set(again.exchanges)

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pamqp import commands
 
+from amqp_broker.broker.broker import BATCH_STEPS
 from amqp_broker.management.api import bindings
+from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request
 from tests.management.asking import Desk
@@ -111,3 +113,36 @@ def test_binding_requires_permissions_at_both_ends(desk: Desk) -> None:
     desk.be("management", configure="", write="^q$", read="^amq")
     assert desk.ask("POST", B + "x/q/q", {"routing_key": "k"}) == (401, "Access refused.")
     assert desk.ask("POST", B + "amq.fanout/q/q", {"routing_key": "k"})[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("deleted", "path"),
+    [
+        ("queues/%2F/q", "/api/bindings/%2F"),
+        ("queues/%2F/q", "/api/exchanges/%2F/x/bindings/source"),
+        ("exchanges/%2F/x", "/api/queues/%2F/q/bindings"),
+        ("exchanges/%2F/x", B + "x/q/q"),
+    ],
+)
+def test_no_list_has_a_binding_whose_end_is_being_deleted(desk: Desk, deleted: str, path: str) -> None:
+    vhost = desk.lab.vhost
+    for number in range(3 * BATCH_STEPS):
+        vhost.bind(vhost.exchanges["x"], vhost.queues["q"], f"k{number}", {})
+    kind, _, name = deleted.split("/")
+    if kind == "queues":
+        vhost.remove_queue(vhost.queues[name])
+    else:
+        vhost.delete_exchange(name, if_unused=False)
+    assert [row for row in desk.get(path)[1] if row["source"] == "x"] == []
+    assert export(desk.broker, "/")["bindings"] == []
+    desk.lab.drain()
+
+
+@pytest.mark.parametrize("path", ["/api/queues/%2F/q", "/api/exchanges/%2F/x"])
+def test_an_object_with_many_bindings_is_deleted_before_the_answer(desk: Desk, path: str) -> None:
+    vhost = desk.lab.vhost
+    queue, exchange = vhost.queues["q"], vhost.exchanges["x"]
+    for number in range(3 * BATCH_STEPS):
+        vhost.bind(exchange, queue, f"k{number}", {})
+    assert desk.ask("DELETE", path) == (204, None)
+    assert (queue.incoming, exchange.bindings, desk.broker.undrained) == ({}, {}, [])
