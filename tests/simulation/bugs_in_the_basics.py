@@ -9,7 +9,9 @@ import pytest
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.message import Message
+from amqp_broker.broker import vhost_deletions
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.exchanges.exchange import Binding
 from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.classic import ClassicQueue
@@ -159,7 +161,12 @@ def a_portion_is_the_last_one(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_deleted_queue_stays_bound(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(VHost, "_remove_incoming", lambda self, destination: None)
+    patch.setattr(vhost_deletions._Deletion, "_unbinding", lambda self, bindings: iter(()))
+
+
+@plant
+def bindings_that_are_about_to_be_removed_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Binding, "is_in_force", True)
 
 
 @plant

@@ -27,6 +27,7 @@ from tests.simulation.leaks import check_memory, has_next_batch
 from tests.simulation.ledger import Broken, Copy, State, demand, heard_in
 from tests.simulation.queues import QueueModel, in_turns
 from tests.simulation.routing import Topology
+from tests.simulation.topology import KEYS
 
 if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
@@ -336,6 +337,23 @@ def as_remembered(stored: Stored) -> tuple[int, int | None, int]:
     return number_of(stored.message), stored.deadline_ms, stored.returns
 
 
+def has_bereft_exchange(vhost: VHost) -> bool:
+    """Tell whether an auto-delete exchange is about to go: none of its bindings is in force any more."""
+    return any(
+        exchange.is_auto_delete and exchange.bindings and not any(one.is_in_force for one in exchange.bindings.values())
+        for exchange in vhost.exchanges.values()
+    )
+
+
+def check_routes(vhost: VHost) -> None:
+    """Check that no message is routed to a deleted queue."""
+    for exchange in vhost.exchanges.values():
+        for key in KEYS:
+            queues, _ = vhost.route(exchange, (key,), {}, None)
+            gone = [queue.name for queue in queues if vhost.queues.get(queue.name) is not queue]
+            demand(not gone, f"{exchange.name} routes {key!r} to {gone}, which are gone")
+
+
 def check_topology(vhost: VHost, topology: Topology) -> None:
     if list(vhost.queues) != list(topology.queues):
         raise Broken(f"the queues are {list(vhost.queues)}")
@@ -351,7 +369,7 @@ def check_topology(vhost: VHost, topology: Topology) -> None:
         model = topology.exchanges[name]
         alternate = model.alternate or model.policy_alternate
         demand(exchange.alternate == alternate, f"{name} has the alternate {exchange.alternate}")
-    bindings = [binding for exchange in exchanges.values() for binding in exchange.bindings.values()]
+    bindings = [one for exchange in exchanges.values() for one in exchange.bindings.values() if one.is_in_force]
     found = Counter(
         (binding.source.name, binding.routing_key, isinstance(binding.destination, Queue), binding.destination.name)
         for binding in bindings
@@ -368,7 +386,7 @@ def check_topology(vhost: VHost, topology: Topology) -> None:
     if found != expected:
         raise Broken(f"the bindings are {found}, not {expected}")
     destinations: list[Exchange | Queue] = [*exchanges.values(), *vhost.queues.values()]
-    incoming = [binding for destination in destinations for binding in destination.incoming]
+    incoming = [one for destination in destinations for one in destination.incoming if one.is_in_force]
     demand(set(incoming) == set(bindings), "a binding is known at one end only")
     for name, queue in vhost.queues.items():
         owner = topology.queues[name].owner

@@ -11,12 +11,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from random import Random
+from types import MethodType
 from typing import Any
 
 from pamqp import base, frame
 from pamqp.commands import Channel
 
-from amqp_broker.broker.broker import Broker
+from amqp_broker.broker import broker as broker_module
+from amqp_broker.broker.broker import BATCH_STEPS, Broker
 from amqp_broker.broker.durability.journal import NullJournal
 from amqp_broker.broker.operations import restoring
 from amqp_broker.broker.queues.expiry import Expiry
@@ -29,7 +31,7 @@ from amqp_broker.settings.settings import Settings
 from tests.memory_journal import MemoryJournal
 from tests.peer import CAPABILITIES, Lab
 from tests.simulation import actions
-from tests.simulation.checks import check
+from tests.simulation.checks import check, check_routes, has_bereft_exchange
 from tests.simulation.client import ChannelModel, Client
 from tests.simulation.connection_faults import check_heartbeats, end_block, is_end_of_block, on_open
 from tests.simulation.counting import Tally, check_counts
@@ -72,12 +74,14 @@ class Simulation:
     """The broker, its clients, the model of what must be, and the chance that decides what happens.
 
     Every other seed has a `journal`: with it durable things survive a crash. `safe` is what is committed, `taken` what
-    the batch has that is just being committed.
+    the batch has that is just being committed. With every third seed, deletions are done in batches of one step, and
+    clients go on in between.
     """
 
     def __init__(self, seed: int, *, has_faults: bool = False) -> None:
         """With `has_faults` rules come and go; without, a seed runs as it did before there were any."""
         self.seed = seed
+        self.batch_steps = 1 if seed % 3 == 2 else BATCH_STEPS
         self.actions = [*actions.ACTIONS, *(FAULT_ACTIONS if has_faults else [])]
         self.weights = actions.WEIGHTS + (FAULT_WEIGHTS if has_faults else [])
         self.faults = FaultsModel()
@@ -146,7 +150,10 @@ class Simulation:
 
     def _do(self, action: Callable[[Simulation], None]) -> None:
         self.story.append(action.__name__)
+        # Other simulations may run in turn.
+        broker_module.BATCH_STEPS = self.batch_steps  # type: ignore[misc]
         try:
+            self.delete_on()
             action(self)
             self._finish()
         except Exception as error:
@@ -154,6 +161,8 @@ class Simulation:
             broken = error if isinstance(error, Broken) else Broken(f"{type(error).__name__}: {error}")
             broken.add_note(f"seed {self.seed}, step {len(self.story)}; the last steps:\n{steps}")
             raise broken from error.__cause__ if broken is error else error
+        finally:
+            broker_module.BATCH_STEPS = BATCH_STEPS  # type: ignore[misc]
 
     def tell(self, what: object) -> None:
         """Add details of this step to the notes of a failure."""
@@ -200,6 +209,11 @@ class Simulation:
         Replies that the broker holds until a commit arrive after it.
         """
         self.lab.dirty.clear()
+        # A client waits for the end of its deletion. The model waits where an exchange goes with its last binding.
+        while any(client.peer.session.is_working for client in self.clients) or has_bereft_exchange(self.lab.vhost):
+            backlogs = [call for call in self.lab.broker.undrained if isinstance(call, MethodType)]
+            demand(len(backlogs) < len(self.lab.broker.undrained), "a deletion does not end")
+            self.delete_on()
         if any(client.peer.session.outbox.held_until for client in self.clients):
             self.commit()
             self._was_committed = True
@@ -208,6 +222,18 @@ class Simulation:
         for client in self.clients:
             client.listen()
         hear_of_late(self)
+
+    def delete_on(self) -> None:
+        """Do the next step of each deletion."""
+        broker = self.lab.broker
+        undrained, broker.undrained = broker.undrained, []
+        for call in undrained:
+            if isinstance(call, MethodType):
+                # The backlog of a queue.
+                broker.undrained.append(call)
+            else:
+                call()
+        check_routes(self.lab.vhost)
 
     def commit(self) -> None:
         """Commit the changes in the journal, perhaps at the second attempt."""
