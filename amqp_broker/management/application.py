@@ -105,6 +105,7 @@ class Management:
 
         def make() -> HttpConnection:
             connection = HttpConnection(server, loop=loop, logger=log, access_log=silent)
+            connection.patience = self.patience
             self.patience.begin(connection)
             return connection
 
@@ -260,8 +261,9 @@ class Management:
                 return refuse(Refusal(500, "internal_error", "Internal Server Error"))
             return _hang_up(known) if known.status == 413 else refuse(known)
         finally:
-            # The peer has to take the answer and to send the next request.
-            self.patience.begin(request.protocol)
+            # The peer has to take the answer and to send the next request, unless it has left.
+            if request.transport is not None:
+                self.patience.begin(request.protocol)
         return response
 
 
