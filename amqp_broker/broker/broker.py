@@ -10,7 +10,7 @@ import base64
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import (
     DoesNotExist,
@@ -29,7 +29,8 @@ from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
 from amqp_broker.broker.portions import Steps, finished
-from amqp_broker.broker.queues.classic import FREED_MAX, ClassicQueue
+from amqp_broker.broker.queues.backlog_queue import FREED_MAX
+from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import dead_letter
 from amqp_broker.broker.runtime_parameters import Component, GlobalParameters
@@ -357,7 +358,7 @@ class Broker:
 
     # Backlogs
 
-    def free_later(self, messages: deque[Message]) -> None:
+    def free_later(self, messages: deque[Any]) -> None:
         """Free messages that no queue has any more in batches, between which the sockets are served."""
 
         def free_next_batch() -> None:

@@ -27,6 +27,7 @@ def plant(function: Plant) -> Plant:
 def with_small_buffers(patch: pytest.MonkeyPatch) -> None:
     for name in ("PAGE_BYTES", "BUFFER_BYTES_MAX", "BUFFERS_BYTES_MAX"):
         patch.setattr(buffer, name, BUFFER_BYTES)
+    patch.setattr(buffer, "DISCARDED_MIN", 2)
 
 
 def replace(patch: pytest.MonkeyPatch, owner: object, name: str, make: Callable[[Any], Any]) -> None:

@@ -27,6 +27,8 @@ BUFFER_BYTES_MAX = 32 * 1024 * 1024
 BUFFERS_BYTES_MAX = 96 * 1024 * 1024
 # Estimated memory of a message in addition to its content.
 ENTRY_BYTES: Final = 256
+# Messages in memory that are removed from the journal as one range when all are removed. Tests lower it, too.
+DISCARDED_MIN = 1000
 # Greater than every position.
 END: Final = (1 << 63) - 1
 
@@ -249,21 +251,30 @@ class PagedBuffer:
 
     def clear(self) -> None:
         """Remove all ready messages; taken ones stay."""
-        for position, message in self.memory:
-            self._deadlines.pop(position, None)
-            if self.keeps(message):
-                self._erase(position)
-        self.memory.clear()
+        memory = self.memory
+        if len(memory) >= DISCARDED_MIN and not self._deadlines and memory[-1][0] - memory[0][0] == len(memory) - 1:
+            # No taken message is among them.
+            self._discard(memory[0][0], memory[-1][0] + 1)
+        else:
+            for position, message in memory:
+                self._deadlines.pop(position, None)
+                if self.keeps(message):
+                    self._erase(position)
+        memory.clear()
         self.journal.buffered_bytes -= self._memory_bytes
         self._memory_bytes = 0
         if self.paged_count:
-            for position in [position for position in self.puts if position >= self._read_from]:
-                del self.puts[position]
-            self.journal.discard(self.id, self._read_from, self.next)
+            self._discard(self._read_from, self.next)
         self.paged_count = self.ready_bytes = 0
         self.head = self.next
         self.stored_count, self.stored_bytes = self.taken_count, self.taken_bytes
         self.mark()
+
+    def _discard(self, start: int, end: int) -> None:
+        """Remove the messages from position `start` to before `end` from the journal."""
+        for position in [position for position in self.puts if start <= position < end]:
+            del self.puts[position]
+        self.journal.discard(self.id, start, end)
 
     def drop(self) -> None:
         """Remove everything, with the range itself."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
-from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.backlog_queue import FREED_MAX, BacklogQueue
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-
-# Messages that are freed at once; that takes about a millisecond.
-FREED_MAX: Final = 4000
 
 
 class ClassicQueue(BacklogQueue[ArrivalBacklog]):

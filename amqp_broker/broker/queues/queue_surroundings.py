@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -111,7 +111,7 @@ class QueueBroker(Protocol):
     @property
     def undrained(self) -> list[Callable[[], None]]: ...
 
-    def free_later(self, messages: deque[Message]) -> None:
+    def free_later(self, messages: deque[Any]) -> None:
         """Free messages that no queue has any more in batches, between which the sockets are served."""
         ...
 

@@ -276,6 +276,42 @@ def test_clearing_leaves_taken_messages(journal: MemoryJournal) -> None:
     assert bodies(again(buffer, journal)[0]) == [b"z"]
 
 
+def test_clearing_many_messages_removes_them_as_one_range(
+    journal: MemoryJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffer_module, "DISCARDED_MIN", 4)
+    buffer = new_buffer(journal)
+    fill(buffer, *[b"x"] * 10)
+    taken = buffer.pop_head()
+    journal.commit()
+    fill(buffer, *[b"y"] * 3)
+    buffer.clear()
+    assert (len(buffer), buffer.ready_bytes, buffer.stored_count, journal.buffered_bytes) == (0, 0, 1, 0)
+    assert (buffer.puts, buffer.removes) == ({}, [])
+    assert journal.positions == [0]
+    fill(buffer, b"z")
+    assert journal.positions == [0, 13]
+    buffer.remove(*taken)
+    assert journal.positions == [13]
+    assert bodies(again(buffer, journal)[0]) == [b"z"]
+
+
+def test_a_message_that_is_taken_amid_others_stays_when_they_are_cleared(
+    journal: MemoryJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer = new_buffer(journal)
+    fill(buffer, *[b"x"] * 6)
+    journal.commit()
+    # As after a restart, when a dead letter that no target has taken yet is among ready messages.
+    position, message = buffer.memory[3]
+    del buffer.memory[3]
+    buffer._forget_memory(message)
+    buffer.taken_count, buffer.taken_bytes = 1, 1
+    monkeypatch.setattr(buffer_module, "DISCARDED_MIN", 4)
+    buffer.clear()
+    assert journal.positions == [position]
+
+
 def test_a_dropped_buffer_leaves_and_accepts_no_messages(journal: MemoryJournal) -> None:
     buffer = new_buffer(journal)
     fill(buffer, b"a", b"b")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from amqp_broker.broker.queues.classic import FREED_MAX
+from amqp_broker.broker.queues.backlog_queue import FREED_MAX
 from tests.broker_parts import CollectingConsumer, broker_of, new_message, new_queue, pulled, push
 
 
