@@ -354,7 +354,7 @@ class _Clock:
 
 @slow_scenario
 def delayed_messages_return_before_all_priorities(lab: Lab) -> None:
-    q, clock = _queue(lab, "all", 300), _Clock(lab)
+    q, clock = _queue(lab, "all", 1000), _Clock(lab)
     channel = lab.channel()
     for priority in (1, 5, 9):
         lab.put(q, b"delayed, of priority %d" % priority, priority=priority)
@@ -365,7 +365,7 @@ def delayed_messages_return_before_all_priorities(lab: Lab) -> None:
         clock.wait(30)
     for priority in (2, 5, 8):
         lab.put(q, b"of priority %d" % priority, priority=priority)
-    clock.wait(900)
+    clock.wait(3000)
     channel.sync(q)
     channel.drain(q)
 

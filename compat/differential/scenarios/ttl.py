@@ -276,7 +276,7 @@ def a_consumer_keeps_a_queue_from_expiring(lab: Lab) -> None:
 @scenario
 def unsettled_messages_do_not_keep_a_queue_from_expiring(lab: Lab) -> None:
     channel = lab.channel()
-    q = channel.declare(lab.name("q"), arguments={"x-expires": 100})
+    q = channel.declare(lab.name("q"), arguments={"x-expires": 1000})
     lab.put(q, b"1")
     channel.get(q)
     _until_gone(lab, q)
