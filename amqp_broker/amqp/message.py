@@ -194,10 +194,11 @@ class Address:
 
     __slots__ = ("exchange", "routing_key", "suffix", "suffix_redelivered")
 
-    def __init__(self, exchange: str, routing_key: str) -> None:
+    def __init__(self, exchange: str, routing_key: str, *, names: bytes = b"") -> None:
+        """Make an address; `names` are both names as short strings, if the caller has them."""
         self.exchange = exchange
         self.routing_key = routing_key
-        names = shortstr(exchange) + shortstr(routing_key)
+        names = names or shortstr(exchange) + shortstr(routing_key)
         # The arguments of basic.deliver behind the delivery tag, and the frame's end.
         self.suffix: bytes = b"\0" + names + FRAME_END_BYTE
         self.suffix_redelivered: bytes = b"\1" + names + FRAME_END_BYTE

@@ -123,7 +123,7 @@ class FaultInjector:
 
     def concerns_publish(self, vhost: str, exchange: str, routing_key: str, user: str) -> bool:
         """Return whether a rule may hit a message that is published in this way."""
-        return any(
+        return bool(self.on_publish) and any(
             (rule.vhost is None or rule.vhost == vhost)
             and (rule.user is None or fits(rule.user, user))
             and rule.matches_message(exchange, routing_key)

@@ -77,6 +77,14 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         if len(routes) >= ROUTES_MAX:
             routes.clear()
         route = routes[method] = _resolve(channel, method)
+    if route.is_plain and traits.is_plain and channel.transaction is None:
+        channel.publish(route, content, traits)
+    else:
+        _publish_checked(channel, route, traits, content)
+
+
+def _publish_checked(channel: Channel, route: Route, traits: Traits, content: bytes) -> None:
+    """Publish a message of which more than its route counts."""
     keys = [route.address.routing_key]
     blind_keys: Sequence[str] = ()
     headers: fields.Table = {}
@@ -190,7 +198,7 @@ def _resolve(channel: Channel, method: bytes) -> Route:
     )
     if not queues and not mandatory and not is_reply(name, routing_key):
         exchange.unroutable_key = routing_key
-    return Route(Address(name, routing_key), exchange, mandatory, tuple(queues), is_plain)
+    return Route(Address(name, routing_key, names=method[6:-1]), exchange, mandatory, tuple(queues), is_plain)
 
 
 def _check_special(

@@ -70,13 +70,14 @@ class TopicTrie(Generic[T]):
         nodes = _with_hashes([self._root])
         for word in words(routing_key):
             reached: list[_Node[T]] = []
+            # In a key, the words * and # have no special meaning.
+            is_plain = word not in ("*", "#")
             for node in nodes:
                 if node.is_hash:
                     reached.append(node)
                 children = node.children
                 if children:
-                    # In a key, the words * and # have no special meaning.
-                    if word not in ("*", "#") and (child := children.get(word)) is not None:
+                    if is_plain and (child := children.get(word)) is not None:
                         reached.append(child)
                     if (child := children.get("*")) is not None:
                         reached.append(child)
@@ -89,6 +90,11 @@ class TopicTrie(Generic[T]):
 
 def _with_hashes(nodes: list[_Node[T]]) -> list[_Node[T]]:
     """Return the nodes and those reached from them by `#` matching no word, each once."""
+    for node in nodes:
+        if "#" in node.children:
+            break
+    else:
+        return nodes
     unique = dict.fromkeys(nodes)
     pending = list(unique)
     while pending:
