@@ -28,8 +28,8 @@ IS_COMPILED = os.environ.get("AMQP_BROKER_COMPILED") == "1"
 # gcc's level. Tests take 1, which compiles faster.
 OPTIMIZATION = os.environ.get("AMQP_BROKER_OPTIMIZATION", "3")
 BUILD = f".cache/build-compiled/{sys.implementation.cache_tag}-{OPTIMIZATION}"
-# The release that the constraints name; another one may compile the same sources otherwise.
-MYPYC = "mypy==2.4.1"
+# The release of mypyc that the constraints name: another one may compile otherwise. Sources refer to types of pamqp.
+NEEDED = ["mypy==2.4.1", "pamqp>=4.0"]
 
 # Folders and modules of amqp_broker. A message should not leave them between its socket and its consumer's.
 COMPILED = {
@@ -108,7 +108,7 @@ class Compile(build_ext):
             sys.exit("Compiled modules beside the sources would hide them: an editable install is never compiled.")
         from mypyc.build import mypycify
 
-        # The types of other packages change nothing, and they need not be installed.
+        # The types of all other packages change nothing, and these need not be installed.
         options = ["--config-file=", "--ignore-missing-imports"]
         self.distribution.ext_modules = mypycify(
             [*options, *compiled_files()],
@@ -149,7 +149,7 @@ def compiled_build() -> dict[str, Any]:
         "distclass": CompiledDistribution,
         "cmdclass": {"build_ext": Compile},
         "options": {"build": {"build_base": BUILD}},
-        "setup_requires": [MYPYC],
+        "setup_requires": NEEDED,
     }
 
 
