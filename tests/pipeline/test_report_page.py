@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 from amqp_broker.pipeline.report_page import page
+from tests.page.hostile import ATTACKS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,9 +19,11 @@ class Reader(HTMLParser):
         self.counts: dict[str, int] = {}
         self.texts: list[str] = []
         self.loads: list[str] = []
+        self.attributes: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.attributes.update(name for name, _ in attrs)
         self.loads += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "data")]
 
     def handle_data(self, data: str) -> None:
@@ -45,7 +48,7 @@ def test_a_page_is_self_contained_and_shows_every_part(written: dict[str, DataFr
 def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:
     from pyspark.sql import functions as F
 
-    bad = "<script>alert('&')</script>"
+    bad = "<script>alert('&')</script>" + "".join(ATTACKS)
     renamed = {
         name: table.withColumn("queue", F.lit(bad)) if "queue" in table.columns else table
         for name, table in written.items()
@@ -53,6 +56,10 @@ def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:
     text = page(renamed)
     assert "<script" not in text
     assert "&lt;script&gt;alert(&#x27;&amp;&#x27;)" in text
+    reader, harmless = Reader(), Reader()
+    reader.feed(text)
+    harmless.feed(page(written))
+    assert reader.attributes == harmless.attributes
 
 
 def test_an_empty_page_says_so(written: dict[str, DataFrame]) -> None:
