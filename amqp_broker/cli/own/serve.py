@@ -53,7 +53,8 @@ def serve(check_config: bool, **given: Any) -> None:
     loaded.check_strict()
     log_output.start(loaded.settings)
     log_notices(loaded.notices)
-    server = Server(loaded.settings)
+    with without_collections():
+        server = Server(loaded.settings)
     tune_memory()
     raise_file_limit()
     run_loop(_serve(server))
@@ -140,19 +141,31 @@ def without_authorities() -> Iterator[None]:
         os.environ.update(given)
 
 
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile, and exclude all objects so far from collections.
+
+    A start makes objects that stay. With a hundred thousand queues to restore, collections took half of the time.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def tune_memory() -> None:
     """Keep freed memory in the process, and collect garbage less often.
 
     glibc returns the top of its heap to the system whenever it can, so that buffers of a few hundred KiB would be paged
     in again for every read: most of the cost of large messages. Messages hold no cycles, so a collection among a
-    million of them finds nothing; one of the ten thousand newest objects takes a millisecond or two. Objects of the
-    imports are excluded from collections.
+    million of them finds nothing; one of the ten thousand newest objects takes a millisecond or two.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         if hasattr(libc, "mallopt"):
             libc.mallopt(M_TRIM_THRESHOLD, HEAP_TOP_BYTES_KEPT)
             libc.mallopt(M_MMAP_THRESHOLD, MMAP_BYTES_MIN)
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(10_000, 500, 1000)

@@ -348,6 +348,16 @@ def test_garbage_collection_continues_after_the_import_of_a_command() -> None:
     assert done.stdout == "True\n"
 
 
+def test_no_garbage_is_collected_while_objects_are_restored() -> None:
+    script = (
+        "import gc; from amqp_broker.cli.own.serve import without_collections\n"
+        "with without_collections(): before = gc.isenabled(), gc.get_freeze_count() > 0\n"
+        "print(before, gc.isenabled(), gc.get_freeze_count() > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=True)
+    assert done.stdout == "(False, False) True True\n"
+
+
 def test_certificate_authorities_are_skipped_only_during_the_import_of_aiohttp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
