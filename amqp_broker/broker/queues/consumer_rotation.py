@@ -38,7 +38,11 @@ class ConsumerRotation:
         """Remove a consumer. If it was the active one, `activate_next` chooses another."""
         self.suspend(consumer)
         self.backpressured.discard(consumer)
-        self.consumers.remove(consumer)
+        # The consumers of a channel that ends leave in reverse.
+        if self.consumers[-1] is consumer:
+            self.consumers.pop()
+        else:
+            self.consumers.remove(consumer)
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None
 
@@ -75,6 +79,8 @@ class ConsumerRotation:
             consumer.is_taking = False
             if self.ready_consumers[0] is consumer:
                 self.ready_consumers.popleft()
+            elif self.ready_consumers[-1] is consumer:
+                self.ready_consumers.pop()
             else:
                 self.ready_consumers.remove(consumer)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
 from tests.broker_parts import CollectingConsumer, broker_of, new_message, new_queue, push
 
@@ -11,6 +13,19 @@ def test_consumers_take_turns() -> None:
     collectors = [CollectingConsumer(queue).start() for _ in range(3)]
     push(queue, *[bytes([number]) for number in range(7)])
     assert [collector.bodies for collector in collectors] == [[b"\0", b"\3", b"\6"], [b"\1", b"\4"], [b"\2", b"\5"]]
+
+
+@pytest.mark.parametrize("leaving", [[0, 1, 2], [4, 3, 2], [2, 0, 4], [4, 2, 0]])
+def test_consumers_that_stay_keep_their_turns(leaving: list[int]) -> None:
+    queue = new_queue()
+    collectors = [CollectingConsumer(queue).start() for _ in range(5)]
+    push(queue, b"a", b"b")
+    for number in leaving:
+        collectors[number].stop()
+    # The first two have had their turns.
+    stay = [number for number in (2, 3, 4, 0, 1) if number not in leaving]
+    assert list(queue.ready_consumers) == [collectors[number] for number in stay]
+    assert queue.consumers == [collectors[number] for number in sorted(stay)]
 
 
 def test_consumers_take_turns_at_returned_messages() -> None:
