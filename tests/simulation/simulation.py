@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from random import Random
-from types import MethodType
 from typing import Any
 
 from pamqp import base, frame
@@ -68,6 +67,11 @@ class TimersOneByOne(Timers):
     def is_due(self, now: int) -> bool:
         deadline = self.next_deadline()
         return deadline is not None and deadline <= now
+
+
+def is_backlog(call: Callable[[], None]) -> bool:
+    """Return whether work that was put off is a queue's: a method, compiled or not. Deletions have functions."""
+    return getattr(call, "__self__", None) is not None
 
 
 class Simulation:
@@ -211,7 +215,7 @@ class Simulation:
         self.lab.dirty.clear()
         # A client waits for the end of its deletion. The model waits where an exchange goes with its last binding.
         while any(client.peer.session.is_working for client in self.clients) or has_bereft_exchange(self.lab.vhost):
-            backlogs = [call for call in self.lab.broker.undrained if isinstance(call, MethodType)]
+            backlogs = [call for call in self.lab.broker.undrained if is_backlog(call)]
             demand(len(backlogs) < len(self.lab.broker.undrained), "a deletion does not end")
             self.delete_on()
         if any(client.peer.session.outbox.held_until for client in self.clients):
@@ -228,8 +232,7 @@ class Simulation:
         broker = self.lab.broker
         undrained, broker.undrained = broker.undrained, []
         for call in undrained:
-            if isinstance(call, MethodType):
-                # The backlog of a queue.
+            if is_backlog(call):
                 broker.undrained.append(call)
             else:
                 call()
