@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -199,3 +201,17 @@ def test_a_vhost_finishes_deletions_before_it_is_deleted(vhost: VHost) -> None:
     vhost.broker.delete_vhost("/")
     assert queue.incoming == {}
     finish(vhost)
+
+
+@pytest.mark.interpreted  # Compiled objects do not clear weak references.
+def test_a_deleted_queue_is_freed_without_a_collection_of_garbage(vhost: VHost) -> None:
+    queue = new_queue(vhost, arguments={"x-message-ttl": 1000, "x-expires": 1000}, is_durable=True)
+    bind(vhost.exchanges["amq.direct"], queue, vhost, "k")
+    seen = weakref.ref(queue)
+    gc.disable()
+    try:
+        vhost.remove_queue(queue)
+        del queue
+        assert seen() is None
+    finally:
+        gc.enable()

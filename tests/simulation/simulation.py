@@ -56,12 +56,16 @@ class TimersOneByOne(Timers):
     """The broker's timers, of which each call runs one, so that the model can follow what it did."""
 
     last: Callable[[int], None] | None = None
+    last_queue = ""
 
     def run_due(self, now: int) -> None:
         if self.is_due(now):
             timer = heapq.heappop(self._heap)
             assert timer.callback is not None
             self.last, timer.callback = timer.callback, None
+            part = getattr(self.last, "__self__", None)
+            # A queue that the timer deletes cannot be found through it afterwards.
+            self.last_queue = queue_of(part).name if isinstance(part, (Expiry, UnusedExpiry)) else ""
             self.last(now)
 
     def is_due(self, now: int) -> bool:
@@ -361,7 +365,7 @@ class Simulation:
             return
         part = callback.__self__
         if isinstance(part, (Expiry, UnusedExpiry)):
-            queue = self.topology.queues[queue_of(part).name]
+            queue = self.topology.queues[self.timers.last_queue]
             if isinstance(part, Expiry):
                 queue.expire()
             elif queue.is_overdue:

@@ -20,7 +20,7 @@ class Expiry:
 
     def __init__(self, timers: Timers, on_due: Callable[[], None]) -> None:
         self._timers = timers
-        self._on_due = on_due
+        self._on_due: Callable[[], None] = on_due
         self._timer: Timer | None = None
         self.deadlines: dict[int, int] = {}
 
@@ -46,6 +46,12 @@ class Expiry:
         self._on_due()
 
     def stop(self) -> None:
-        """Cancel the timer; the queue is deleted."""
+        """Cancel the timer; the queue is deleted. Refer to it no longer, so that it is freed at once."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+        self._on_due = _do_nothing
+
+
+def _do_nothing() -> None:
+    pass

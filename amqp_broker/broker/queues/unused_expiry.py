@@ -21,7 +21,7 @@ class UnusedExpiry:
         self._timers = timers
         self._timer: Timer | None = None
         self._consumers = consumers
-        self._delete = delete
+        self._delete: Callable[[], None] = delete
         self.expires_ms: int | None = None
         self.last_used_ms = now
 
@@ -52,11 +52,16 @@ class UnusedExpiry:
             self._start()
 
     def stop(self) -> None:
-        """Never delete the queue any more: it is deleted."""
+        """Never delete the queue any more: it is deleted. Refer to it no longer, so that it is freed at once."""
         self.expires_ms = None
         self._cancel()
+        self._delete = _do_nothing
 
     def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _do_nothing() -> None:
+    pass

@@ -8,6 +8,7 @@ Source: rabbit_definitions.erl; RabbitMQ, "Schema Definition Export and Import".
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -103,7 +104,9 @@ class Import:
         self._document = document
         self._vhost = vhost
         self._actor = actor
-        self._actions: list[tuple[str, Action]] = []
+        self._actions: deque[tuple[str, Action]] = deque()
+        # The number of objects to declare.
+        self.steps = 0
         # State after the import: users, and vhosts with their default queue types and limits of queues.
         self._users = set(broker.users)
         self._types = {name: vhost.default_queue_type for name, vhost in broker.vhosts.items()}
@@ -133,21 +136,22 @@ class Import:
             if self._vhost is None or section in VHOST_SECTIONS:
                 yield from self._read_section(section, kind)
         self._check_queue_limits()
-
-    @property
-    def steps(self) -> int:
-        return len(self._actions)
+        self._document = {}
 
     def run(self) -> Iterator[int]:
         """Declare one object after the other, and yield their number so far, in steps. Raise DefinitionsError."""
-        for done, (title, action) in enumerate(self._actions, 1):
+        done = 0
+        while self._actions:
+            # The actions refer to this import. If it kept them, they would be freed by a collection of garbage only.
+            title, action = self._actions.popleft()
             try:
                 steps = action()
                 if isinstance(steps, Generator):
                     for _ in steps:
-                        yield done - 1
+                        yield done
             except (AMQPError, InvalidParameter, DoesNotExist) as error:
                 raise DefinitionsError(_sentence(title, error)) from None
+            done += 1
             yield done
 
     # Reading
@@ -171,6 +175,7 @@ class Import:
 
     def _do(self, entry: Entry, action: Action) -> None:
         self._actions.append((entry.title, action))
+        self.steps += 1
 
     def _vhost_of(self, entry: Entry) -> str:
         """Return the vhost of an object, which exists or is declared before it. Raise DefinitionsError."""
