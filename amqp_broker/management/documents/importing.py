@@ -102,10 +102,8 @@ class Import:
         self.notes: list[str] = []
         self.refused: set[tuple[str, str]] = set()
         self._document = document
-        self._vhost = vhost
-        self._actor = actor
+        self._vhost, self._actor = vhost, actor
         self._actions: deque[tuple[str, Action]] = deque()
-        # The number of objects to declare.
         self.steps = 0
         # State after the import: users, and vhosts with their default queue types and limits of queues.
         self._users = set(broker.users)
@@ -136,22 +134,19 @@ class Import:
             if self._vhost is None or section in VHOST_SECTIONS:
                 yield from self._read_section(section, kind)
         self._check_queue_limits()
-        self._document = {}
 
     def run(self) -> Iterator[int]:
         """Declare one object after the other, and yield their number so far, in steps. Raise DefinitionsError."""
-        done = 0
-        while self._actions:
-            # The actions refer to this import. If it kept them, they would be freed by a collection of garbage only.
+        # The actions refer to this import. If it kept them, they would be freed by a collection of garbage only.
+        for done in range(1, self.steps + 1):
             title, action = self._actions.popleft()
             try:
                 steps = action()
                 if isinstance(steps, Generator):
                     for _ in steps:
-                        yield done
+                        yield done - 1
             except (AMQPError, InvalidParameter, DoesNotExist) as error:
                 raise DefinitionsError(_sentence(title, error)) from None
-            done += 1
             yield done
 
     # Reading

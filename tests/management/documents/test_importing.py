@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import Any
 
 import pytest
@@ -448,16 +446,3 @@ def test_the_cluster_id_is_not_imported(broker: Broker) -> None:
     own = broker.cluster_id
     import_(broker, {"global_parameters": [{"name": "internal_cluster_id", "value": "other"}]})
     assert broker.cluster_id == own
-
-
-def test_an_import_is_freed_without_a_collection_of_garbage(broker: Broker) -> None:
-    work = Import(broker, {"queues": [QUEUE]})
-    title, action = work._actions[0]
-    seen = weakref.ref(action)
-    del title, action
-    gc.disable()
-    try:
-        assert list(work.run()) == [work.steps] == [1]
-        assert seen() is None
-    finally:
-        gc.enable()
