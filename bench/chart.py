@@ -18,7 +18,7 @@ def draw(medians: Mapping[str, Mapping[str, Sample]], path: Path) -> None:
     """Write `path`.svg and `path`.png: a pair of bars for each row that has a rate."""
     rows = [row for row in ROWS if row.unit is RATE and row.name in medians]
     names = list(dict.fromkeys(broker for row in rows for broker in medians[row.name]))
-    figure = Figure(figsize=(12, 1.5 + ROW_INCHES * len(rows)), layout="constrained")
+    figure = Figure(figsize=(14, 1.5 + ROW_INCHES * len(rows)), layout="constrained")
     rates, costs = figure.subplots(1, 2, sharey=True)
     height = 0.8 / max(len(names), 1)
     for number, name in enumerate(names):
@@ -32,11 +32,11 @@ def draw(medians: Mapping[str, Mapping[str, Sample]], path: Path) -> None:
     rates.set_yticks(range(len(rows)), [row.title for row in rows])
     rates.invert_yaxis()
     rates.set_title("messages per second: more is better")
-    costs.set_title("CPU time of the broker per message in µs: less is better")
+    costs.set_title("µs of CPU per message: less is better")
     for axes in (rates, costs):
         axes.set_xscale("log")
         axes.grid(axis="x", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    rates.legend(loc="lower right")
+    figure.legend(*rates.get_legend_handles_labels(), loc="outside lower center", ncols=len(names) or 1)
     for suffix in ("svg", "png"):
         figure.savefig(path.with_suffix(f".{suffix}"), dpi=110, metadata={"Date": None} if suffix == "svg" else {})

@@ -25,10 +25,11 @@ Medians = Mapping[str, Mapping[str, Sample]]
 
 
 def medians_of(found: Mapping[str, Any]) -> dict[str, dict[str, Sample]]:
-    """Return the medians in the JSON of a run."""
+    """Return the medians in the JSON of a run, without the rows that it left out."""
     return {
         row: {broker: Sample(**figures["median"]) for broker, figures in brokers.items()}
         for row, brokers in found["rows"].items()
+        if brokers
     }
 
 
