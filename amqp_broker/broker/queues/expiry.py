@@ -50,8 +50,4 @@ class Expiry:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._on_due = _do_nothing
-
-
-def _do_nothing() -> None:
-    pass
+        self._on_due = lambda: None

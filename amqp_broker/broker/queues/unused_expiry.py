@@ -55,13 +55,9 @@ class UnusedExpiry:
         """Never delete the queue any more: it is deleted. Refer to it no longer, so that it is freed at once."""
         self.expires_ms = None
         self._cancel()
-        self._delete = _do_nothing
+        self._delete = lambda: None
 
     def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _do_nothing() -> None:
-    pass

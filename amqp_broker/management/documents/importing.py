@@ -111,7 +111,15 @@ class Import:
         self._queue_limits = {name: vhost.limits[MAX_QUEUES] for name, vhost in broker.vhosts.items()}
         self._new_queues: dict[str, set[str]] = {}
         self._new_exchanges: dict[str, set[str]] = {}
-        self._readers: dict[str, Callable[[Entry], None]] = {
+        if vhost is not None:
+            broker.vhost(vhost)
+        if reads:
+            finished(self.reading())
+
+    def reading(self) -> Steps[None]:
+        """Read and check the document in steps. Raise DefinitionsError."""
+        # Kept by the import, they would refer to it, and it would be freed by a collection of garbage only.
+        readers: dict[str, Callable[[Entry], None]] = {
             "users": self._read_user,
             "vhosts": self._read_vhost,
             "permissions": self._read_permission,
@@ -123,21 +131,14 @@ class Import:
             "queues": self._read_queue,
             "bindings": self._read_binding,
         }
-        if vhost is not None:
-            broker.vhost(vhost)
-        if reads:
-            finished(self.reading())
-
-    def reading(self) -> Steps[None]:
-        """Read and check the document in steps. Raise DefinitionsError."""
         for section, kind in SECTIONS.items():
             if self._vhost is None or section in VHOST_SECTIONS:
-                yield from self._read_section(section, kind)
+                yield from self._read_section(section, kind, readers[section])
         self._check_queue_limits()
 
     def run(self) -> Iterator[int]:
         """Declare one object after the other, and yield their number so far, in steps. Raise DefinitionsError."""
-        # The actions refer to this import. If it kept them, they would be freed by a collection of garbage only.
+        # They refer to this import as well.
         for done in range(1, self.steps + 1):
             title, action = self._actions.popleft()
             try:
@@ -151,11 +152,10 @@ class Import:
 
     # Reading
 
-    def _read_section(self, section: str, kind: str) -> Steps[None]:
+    def _read_section(self, section: str, kind: str, read: Callable[[Entry], None]) -> Steps[None]:
         found = self._document.get(section) or []
         if not isinstance(found, list):
             raise DefinitionsError(f"{section} should be an array, actually was {fields.json_term(found)[:60]}")
-        read = self._readers[section]
         for number, values in enumerate(found, 1):
             if not isinstance(values, dict):
                 raise DefinitionsError(

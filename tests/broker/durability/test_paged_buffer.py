@@ -258,8 +258,8 @@ def test_the_number_of_returns_is_stored_with_the_message(journal: MemoryJournal
     assert journal.positions == []
 
 
-@pytest.mark.usefixtures("small")
-def test_clearing_leaves_taken_messages(journal: MemoryJournal) -> None:
+def cleared_with_one_taken(journal: MemoryJournal) -> int:
+    """Clear a buffer whose first message is taken; return how many single puts and removes that leaves."""
     buffer = new_buffer(journal)
     fill(buffer, *[b"x"] * 10)
     taken = buffer.pop_head()
@@ -267,6 +267,7 @@ def test_clearing_leaves_taken_messages(journal: MemoryJournal) -> None:
     fill(buffer, *[b"y"] * 3)
     buffer.clear()
     assert (len(buffer), buffer.ready_bytes, buffer.stored_count, journal.buffered_bytes) == (0, 0, 1, 0)
+    puts_and_removes = len(buffer.puts) + len(buffer.removes)
     assert journal.positions == [0]
     fill(buffer, b"z")
     assert bodies(buffer) == [b"z"]
@@ -274,26 +275,19 @@ def test_clearing_leaves_taken_messages(journal: MemoryJournal) -> None:
     buffer.remove(*taken)
     assert journal.positions == [13]
     assert bodies(again(buffer, journal)[0]) == [b"z"]
+    return puts_and_removes
+
+
+@pytest.mark.usefixtures("small")
+def test_clearing_leaves_taken_messages(journal: MemoryJournal) -> None:
+    cleared_with_one_taken(journal)
 
 
 def test_clearing_many_messages_removes_them_as_one_range(
     journal: MemoryJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buffer_module, "DISCARDED_MIN", 4)
-    buffer = new_buffer(journal)
-    fill(buffer, *[b"x"] * 10)
-    taken = buffer.pop_head()
-    journal.commit()
-    fill(buffer, *[b"y"] * 3)
-    buffer.clear()
-    assert (len(buffer), buffer.ready_bytes, buffer.stored_count, journal.buffered_bytes) == (0, 0, 1, 0)
-    assert (buffer.puts, buffer.removes) == ({}, [])
-    assert journal.positions == [0]
-    fill(buffer, b"z")
-    assert journal.positions == [0, 13]
-    buffer.remove(*taken)
-    assert journal.positions == [13]
-    assert bodies(again(buffer, journal)[0]) == [b"z"]
+    assert cleared_with_one_taken(journal) == 0
 
 
 def test_a_message_that_is_taken_amid_others_stays_when_they_are_cleared(

@@ -8,14 +8,12 @@ from tests.broker_parts import new_vhost
 
 
 def test_an_import_is_freed_without_a_collection_of_garbage() -> None:
-    broker = new_vhost().broker
-    work = Import(broker, {"queues": [{"name": "q", "vhost": "/"}]})
-    title, action = work._actions[0]
-    seen = weakref.ref(action)
-    del title, action
+    work = Import(new_vhost().broker, {"queues": [{"name": "q", "vhost": "/"}]})
+    seen = weakref.ref(work)
     gc.disable()
     try:
         assert list(work.run()) == [work.steps] == [1]
+        del work
         assert seen() is None
     finally:
         gc.enable()
