@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md work."""
+"""The examples of docs/testing.md, and the first test of README.md, work."""
 
 from __future__ import annotations
 
@@ -17,5 +17,16 @@ def test_the_recipes_of_the_page_pass(pytester: pytest.Pytester, monkeypatch: py
     recipes = texts_of(PAGE, "python")
     for number, recipe in enumerate(recipes):
         pytester.makepyfile(**{f"test_recipe_{number}": recipe})
-    # The first recipe is five lines long and leaves its connection open; a snapshot is taken three times.
-    suite.run().assert_outcomes(passed=len(recipes) + 2, warnings=1)
+    # A snapshot is taken three times.
+    suite.run("", "-W", "error").assert_outcomes(passed=len(recipes) + 2)
+
+
+def test_the_first_test_of_the_readme_is_clean(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = Suite(pytester, monkeypatch)
+    [first] = texts_of(ROOT / "README.md", "python")
+    assert texts_of(PAGE, "python")[0] == first
+    pytester.makepyfile(test_orders=first)
+    strict = ("-W", "error", "--amqp-broker-leaks=fail", "--amqp-fail-on-advice=all", "-rP")
+    result = suite.run("", *strict)
+    result.assert_outcomes(passed=1)
+    assert "WARNING" not in result.stdout.str()
