@@ -32,15 +32,21 @@ class NoJava(RuntimeError):
     """There is no suitable Java; the text says how to get one."""
 
 
-def ensure_java() -> None:
-    """Prepare the environment for Spark; call it before the first session of a process.
+def ensure_java(master: str) -> None:
+    """Prepare the environment for a first session with this master.
 
-    Set JAVA_HOME unless JAVA_HOME or PATH leads to a recent Java. Unless they are set, set the interpreter of Spark's
-    workers to this one (Spark's default is `python3` in PATH) and its address to 127.0.0.1. Raise NoJava.
+    Set JAVA_HOME unless JAVA_HOME or PATH leads to a recent Java. Unless they are set, set the driver's interpreter to
+    this one (Spark's default is `python3` in PATH). With a `local` master, also set the workers' interpreter, and
+    Spark's address to 127.0.0.1; the workers of a cluster have their own Python, and find the driver by its real
+    address. Raise NoJava.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # spark-submit has started Java and this process.
+        return
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if java_is_recent():
         return
     java = packaged_java()

@@ -13,6 +13,7 @@ from pyspark_amqp.java import NoJava, ensure_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MASTER = "local[2]"
 CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -32,7 +33,7 @@ CONF = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     try:
-        ensure_java()
+        ensure_java(MASTER)
     except NoJava as lacking:
         # Where CI runs, what is lacking is a failure.
         if os.environ.get("CI"):
@@ -40,7 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.skip(str(lacking))
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[2]").appName("tests")
+    builder = SparkSession.builder.master(MASTER).appName("tests")
     for name, value in CONF.items():
         builder = builder.config(name, value)
     session = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse"))).getOrCreate()

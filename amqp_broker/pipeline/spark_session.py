@@ -35,28 +35,33 @@ class NoSpark(RuntimeError):
     """Spark, or a Java for it, is missing; the text says how to get it."""
 
 
-def require_spark() -> None:
-    """Raise NoSpark if Spark or Java is missing."""
+def master_of(master: str, conf: Mapping[str, str]) -> str:
+    """Return the master of a session: `master` if it is given, or `spark.master`, or this machine."""
+    return master or conf.get("spark.master", LOCAL)
+
+
+def require_spark(master: str) -> None:
+    """Prepare the environment for Spark with this master. Raise NoSpark if Spark or Java is missing."""
     try:
         import pyspark_amqp  # noqa: F401
         from pyspark_amqp.java import NoJava, ensure_java
     except ImportError as error:
         raise NoSpark(ADVICE.format(error.name or str(error.__cause__ or error))) from None
     try:
-        ensure_java()
+        ensure_java(master)
     except NoJava as error:
         raise NoSpark(str(error)) from None
 
 
 def open_session(name: str, master: str = "", conf: Mapping[str, str] | None = None) -> SparkSession:
     """Return the session for a job. Without `master`, `spark.master` or this machine is used. Raise NoSpark."""
-    require_spark()
+    given = dict(conf or {})
+    place = master_of(master, given)
+    require_spark(place)
     from pyspark.sql import SparkSession
 
     from pyspark_amqp import DefaultSource
 
-    given = dict(conf or {})
-    place = master or given.get("spark.master", LOCAL)
     settings = {**DEFAULTS, **(LOCAL_DEFAULTS if place.startswith("local") else {}), **given}
     builder = SparkSession.builder.appName(f"amqp-broker {name}").master(place)
     for key, value in settings.items():

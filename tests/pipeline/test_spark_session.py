@@ -8,7 +8,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from amqp_broker.pipeline.spark_session import NoSpark, require_spark
+from amqp_broker.pipeline.spark_session import LOCAL, NoSpark, master_of, require_spark
 from amqp_broker.testing import EmbeddedBroker
 
 READ = """
@@ -22,7 +22,7 @@ print(open_session("test").read.format("amqp").options(**options).load().count()
 def test_a_missing_pyspark_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark_amqp", None)
     with pytest.raises(NoSpark, match=r"pip install 'amqp-minibroker\[spark\]' where Java 17 or newer is"):
-        require_spark()
+        require_spark(LOCAL)
 
 
 def test_a_missing_java_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,12 +30,18 @@ def test_a_missing_java_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setattr("pyspark_amqp.java.packaged_java", lambda: None)
     with pytest.raises(NoSpark, match=r"amqp-minibroker\[spark-jre\]"):
-        require_spark()
+        require_spark(LOCAL)
 
 
 def test_with_pyspark_and_java_there_is_no_error() -> None:
     pytest.importorskip("pyspark")
-    require_spark()
+    require_spark(LOCAL)
+
+
+def test_the_master_is_the_option_or_the_setting_or_this_machine() -> None:
+    assert master_of("spark://a:7077", {"spark.master": "yarn"}) == "spark://a:7077"
+    assert master_of("", {"spark.master": "yarn"}) == "yarn"
+    assert master_of("", {}) == LOCAL
 
 
 def test_spark_uses_the_running_python(tmp_path: Path) -> None:

@@ -199,11 +199,11 @@ def test_a_poisoned_message_is_a_row_with_a_reason(spark: SparkSession, amqp_bro
 ARCHIVE = """
     import sys
     from pyspark_amqp.java import ensure_java
-    ensure_java()
     from pyspark.sql import SparkSession
-    from tests.spark_session import CONF
+    from tests.spark_session import CONF, MASTER
+    ensure_java(MASTER)
     url, queue, lake, checkpoint = sys.argv[1:]
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(MASTER)
     for name, value in CONF.items():
         builder = builder.config(name, value)
     rows = (builder.getOrCreate().readStream.format("amqp")

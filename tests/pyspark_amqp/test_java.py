@@ -26,7 +26,7 @@ def fake_java(folder: Path, version: str) -> Path:
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore the variables that ensure_java sets."""
-    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 
@@ -47,7 +47,7 @@ def test_the_version_of_java_is_read(told: str, major: int) -> None:
 def test_a_recent_java_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    java.ensure_java()
+    java.ensure_java("local[2]")
     assert os.environ["JAVA_HOME"] == str(tmp_path)
 
 
@@ -55,10 +55,28 @@ def test_workers_use_this_interpreter_and_this_machine(tmp_path: Path, monkeypat
     fake_java(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "mine")
-    java.ensure_java()
+    java.ensure_java("local[2]")
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert os.environ["PYSPARK_DRIVER_PYTHON"] == "mine"
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def test_the_workers_of_a_cluster_have_their_own_python_and_a_real_address_of_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path, "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java.ensure_java("spark://master.example.com:7077")
+    assert os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert "SPARK_LOCAL_IP" not in os.environ
+
+
+def test_choices_of_spark_submit_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "12345")
+    java.ensure_java("local[2]")
+    assert "PYSPARK_DRIVER_PYTHON" not in os.environ
 
 
 def test_a_missing_java_is_reported_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +84,7 @@ def test_a_missing_java_is_reported_with_the_remedy(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(java, "packaged_java", lambda: None)
     with pytest.raises(java.NoJava, match=r"Java 17.*spark-jre"):
-        java.ensure_java()
+        java.ensure_java("local[2]")
 
 
 def test_pips_java_is_used_if_the_machines_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +93,7 @@ def test_pips_java_is_used_if_the_machines_is_too_old(tmp_path: Path, monkeypatc
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setattr(java, "packaged_java", lambda: packaged)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    java.ensure_java()
+    java.ensure_java("local[2]")
     shim = Path(os.environ["JAVA_HOME"], "bin", "java")
     assert java.java_is_recent()
     told = subprocess.run(

@@ -284,7 +284,7 @@ def session(
     name: str, master: str, conf: tuple[str, ...], check: Callable[[], None] = lambda: None
 ) -> Iterator[SparkSession]:
     """Start Spark after `check`, and turn its errors into CommandError."""
-    from amqp_broker.pipeline.spark_session import NoSpark, open_session, require_spark
+    from amqp_broker.pipeline.spark_session import NoSpark, master_of, open_session, require_spark
 
     # py4j logs a traceback when it is interrupted, which is how --follow ends.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -295,7 +295,7 @@ def session(
             raise click.UsageError(f"--conf must be NAME=VALUE, not '{pair}'")
         settings[key] = value
     try:
-        require_spark()
+        require_spark(master_of(master, settings))
         check()
         spark = open_session(name, master, settings)
     except NoSpark as error:
