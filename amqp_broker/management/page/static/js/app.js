@@ -1,6 +1,7 @@
 // The page: login, navigation, and the part to show for an address.
 
 import { isLoggedIn, logIn, logOut, get, whenLoggedOut } from "./api.js";
+import { compatible, mark, NAME } from "./brand.js";
 import { h, icon, put, show, text, toast } from "./dom.js";
 import { form } from "./form.js";
 import { install, shortcuts } from "./keys.js";
@@ -33,7 +34,6 @@ const NAVIGATION = [
       ["channels", "Channels", "M2 4.5h12M2 8h12M2 11.5h12", "h"],
       ["exchanges", "Exchanges", "M2 8h4l6-4.5M6 8l6 4.5M6 8h7", "e"],
       ["queues", "Queues and Streams", "M2 4h3v8H2zM6.5 4h3v8h-3zM11 4h3v8h-3z", "q"],
-      ["messages", "Live Messages", "M1.5 8h3L6.5 3l3 10 2-5h3", "m", "administrator"],
     ],
   ],
   [
@@ -43,7 +43,6 @@ const NAVIGATION = [
       ["vhosts", "Virtual Hosts", "M2.500 3h11v4h-11zM2.500 9h11v4h-11zM5 5h.1M5 11h.1", "v"],
       ["policies", "Policies", "M4 2h6l3 3v9H4zM6.500 8h4M6.500 11h4", "p"],
       ["limits", "Limits", "M2.500 12a5.500 5.500 0 1111 0M8 12l2.500-4", "l"],
-      ["clock", "Clock", "M8 14.500a6.500 6.500 0 100-13 6.500 6.500 0 000 13zM8 4.500V8l2.500 1.500", "k", "administrator"],
       ["definitions", "Definitions", "M8 2v7M5 6.500l3 3 3-3M2.500 11v2.500h11V11", "d"],
     ],
   ],
@@ -51,7 +50,9 @@ const NAVIGATION = [
     "Testing",
     [
       ["faults", "Faults", "M9 1.500L3.500 9H8l-1 5.500L12.500 7H8z", "x", "administrator"],
+      ["messages", "Live Messages", "M1.5 8h3L6.5 3l3 10 2-5h3", "m", "administrator"],
       ["advice", "Advice", "M5.500 11.500a4.500 4.500 0 115 0V13h-5zM6.500 15h3", "a", "administrator"],
+      ["clock", "Clock", "M8 14.500a6.500 6.500 0 100-13 6.500 6.500 0 000 13zM8 4.500V8l2.500 1.500", "k", "administrator"],
       ["demo", "Confirm Demo", "M8 1.500l5.500 2v4.500c0 3-2.500 5.300-5.500 6.500-3-1.200-5.500-3.500-5.500-6.500V3.500zM5.500 8l2 2 3.500-4", "s", "monitoring"],
     ],
   ],
@@ -102,11 +103,9 @@ function loginPage() {
   });
   element.controls.name.control.autocomplete = "username";
   element.controls.password.control.autocomplete = "current-password";
-  put(root, h("main", { class: "login" }, h("div", { class: "card" }, logo(), h("h1", null, "RabbitMQ Management"), element)));
+  put(root, h("main", { class: "login" }, h("div", { class: "card" }, mark(), h("h1", null, NAME), compatible(), element)));
   element.controls.name.control.focus();
 }
-
-const logo = () => h("span", { class: "logo", "aria-hidden": "true" }, h("i"), h("i"), h("i"), h("i"));
 
 async function start() {
   try {
@@ -145,17 +144,17 @@ function frame() {
   put(
     root,
     h("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
-    h("nav", { "aria-label": "Pages" }, h("a", { href: "#/", class: "brand", title: "Overview" }, logo(), h("span", null, "RabbitMQ")), groups),
+    h("nav", { "aria-label": "Pages" }, h("a", { href: "#/", class: "brand", title: "Overview" }, mark(), h("span", { class: "name" }, NAME, compatible())), groups),
     h("div", { class: "work" }, head(), main),
   );
 }
 
 function head() {
-  const node = h("div", { class: "node" });
+  const node = h("div", { class: "node" }, h("b"));
   const status = h("button", { type: "button", class: "live", onclick: () => live.pause(!live.isPaused) }, h("i"), h("span"));
   live.on((event, value) => {
     if (event === "overview") {
-      show(node, [value.cluster_name, value.rabbitmq_version], () => [h("b", null, value.cluster_name), h("span", null, `${value.product_name ?? "RabbitMQ"} ${value.rabbitmq_version}`)]);
+      text(node.firstChild, value.cluster_name);
     }
     const condition = !live.isOpen ? "lost" : live.isPaused ? "paused" : "on";
     status.dataset.state = condition;
@@ -233,13 +232,13 @@ function route() {
       break;
     }
     current = build(...parts);
-    document.title = `${current.title} – RabbitMQ Management`;
+    document.title = `${current.title} – ${NAME}`;
     put(main, current.element);
     scrollTo(0, 0);
     current.refresh?.();
     return;
   }
-  document.title = "RabbitMQ Management";
+  document.title = NAME;
   say("This page does not exist.");
 }
 
