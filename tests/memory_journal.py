@@ -79,7 +79,7 @@ class MemoryJournal(Journal):
         return batch
 
     def on_committed(self) -> None:
-        batch, states = self._changes
+        (batch, states), self._changes = self._changes, []
         disk = self.disk
         for key, value in batch.definitions.items():
             if value is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +11,7 @@ from amqp_broker.broker.broker import BATCH_STEPS
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_vhost
+from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_vhost, push
 from tests.memory_journal import MemoryJournal
 
 COUNT = BATCH_STEPS + 10
@@ -203,15 +201,18 @@ def test_a_vhost_finishes_deletions_before_it_is_deleted(vhost: VHost) -> None:
     finish(vhost)
 
 
-@pytest.mark.interpreted  # Compiled objects do not clear weak references.
-def test_a_deleted_queue_is_freed_without_a_collection_of_garbage(vhost: VHost) -> None:
-    queue = new_queue(vhost, arguments={"x-message-ttl": 1000, "x-expires": 1000}, is_durable=True)
-    bind(vhost.exchanges["amq.direct"], queue, vhost, "k")
-    seen = weakref.ref(queue)
-    gc.disable()
-    try:
-        vhost.remove_queue(queue)
-        del queue
-        assert seen() is None
-    finally:
-        gc.enable()
+def test_a_reader_of_a_stream_that_is_being_deleted_finds_nothing_more(vhost: VHost) -> None:
+    queue = new_queue(vhost, arguments={"x-queue-type": "stream"}, is_durable=True)
+    bind_often(new_exchange(vhost, "x"), queue, vhost)
+    reader = CollectingConsumer(queue, prefetch=1, arguments={"x-stream-offset": "first"}).start()
+    journal = vhost.broker.journal
+    assert isinstance(journal, MemoryJournal)
+    for body in (b"1", b"2"):
+        push(queue, body)
+        journal.commit()
+        vhost.broker.on_committed()
+    vhost.remove_queue(queue)
+    journal.commit()
+    reader.ack()
+    finish(vhost)
+    assert (reader.bodies, reader.has_lost_queue) == ([b"1"], True)

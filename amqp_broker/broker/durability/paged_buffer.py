@@ -282,6 +282,8 @@ class PagedBuffer:
         self.puts.clear()
         self.removes.clear()
         self.is_dropped = True
+        # It refers to the backlog, which refers to this buffer.
+        self._on_recovered = None
         self.journal.discard(self.id, 0, END)
 
     def take_all(self) -> list[tuple[int, Stored]]:

@@ -55,7 +55,7 @@ class DelayedRetries:
     def __init__(self, timers: Timers, on_due: Callable[[], None], *, counts_properties: bool) -> None:
         self._timers = timers
         self._counts_properties = counts_properties
-        self._on_due = on_due
+        self._on_due: Callable[[], None] = on_due
         self._timer: Timer | None = None
         # Time (ms since the epoch), position and message: a heap.
         self._waiting: list[tuple[int, int, Message]] = []
@@ -96,6 +96,10 @@ class DelayedRetries:
     def span_ms(self) -> tuple[int, int] | None:
         """When the first and the last message become ready (ms since the epoch); None without messages."""
         return (self._waiting[0][0], max(one[0] for one in self._waiting)) if self._waiting else None
+
+    def stop(self) -> None:
+        """The queue is deleted, and its messages are taken. Refer to it no longer, so that it is freed at once."""
+        self._on_due = lambda: None
 
     def _wake(self) -> None:
         """Set the timer for the first message."""

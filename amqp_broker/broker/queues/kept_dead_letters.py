@@ -66,8 +66,8 @@ class KeptDeadLetters:
     ) -> None:
         self._timers = timers
         self._counts_properties = counts_properties
-        self._publish = publish
-        self._on_done = on_done
+        self._publish: Callable[[KeptDeadLetter], None] = publish
+        self._on_done: Callable[[KeptDeadLetter], None] = on_done
         self._timer: Timer | None = None
         # Those whose targets did not take them yet, in the order of their next attempts.
         self._tried: dict[KeptDeadLetter, None] = {}
@@ -138,3 +138,7 @@ class KeptDeadLetters:
         if self._timer is not None:
             self._timer.cancel()
         return taken
+
+    def stop(self) -> None:
+        """The queue is deleted, and its dead letters are taken. Refer to it no longer, so that it is freed at once."""
+        self._publish = self._on_done = lambda letter: None

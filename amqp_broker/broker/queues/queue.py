@@ -310,6 +310,9 @@ class Queue:
         rotation.remove(consumer)
         self.vhost.broker.events.consumer_deleted(consumer)
         if self.is_deleted:
+            if rotation.active_consumer is consumer:
+                # It refers to this queue, which is to be freed at once.
+                rotation.active_consumer = None
             return
         if not self.consumers:
             self.use()

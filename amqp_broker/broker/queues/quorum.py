@@ -318,3 +318,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             raise NotImplemented_(
                 f"cannot delete {self}. queue.delete operations with {flag} flag set are not supported by quorum queues"
             )
+
+    def release(self) -> None:
+        super().release()
+        self.retries.stop()
+        self.dead_letters.stop()
+        self.backlog.stop()

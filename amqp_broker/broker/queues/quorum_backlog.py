@@ -62,7 +62,7 @@ class QuorumBacklog(Backlog):
         self._priority_levels = profile.quorum_priority_levels
         self._takes_failures = profile.quorum_takes_failures
         self._counts_properties = profile.quorum_counts_properties
-        self._withhold = withhold
+        self._withhold: Callable[[int, Stored], bool] = withhold
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
         self.returns_to_tail = False
@@ -105,6 +105,10 @@ class QuorumBacklog(Backlog):
         if is_withheld:
             self._count -= 1
         return is_withheld
+
+    def stop(self) -> None:
+        """The queue is deleted. Refer to it no longer, so that it is freed at once."""
+        self._withhold = lambda position, stored: False
 
     def fill_taken(self) -> None:
         """Read all messages that were taken before a restart."""

@@ -80,6 +80,10 @@ class StreamQueue(Queue):
     def release(self) -> None:
         super().release()
         self.log.drop()
+        # The log and the timer refer to this queue. Consumers that are cancelled later find nothing more in it.
+        self.log = StreamLog()
+        if self._retention_timer is not None:
+            self._retention_timer.cancel()
 
     def apply(self, settings: QueueSettings) -> None:
         self.settings = settings
