@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from selenium import webdriver
@@ -83,9 +84,29 @@ class Browser:
         self.driver.execute_script("location.hash = arguments[0]", f"#/{route}")
         self.find("main h1")
 
+    def visit(self, route: str) -> None:
+        """Open a page, and return when its first data is shown."""
+        self.driver.execute_async_script(
+            "const [hash, done] = arguments;"
+            "if (location.hash === hash) done();"
+            "else { addEventListener('hashchange', () => done(), { once: true }); location.hash = hash; }",
+            f"#/{route}",
+        )
+        self.find("main:not([aria-busy])")
+
     @property
     def route(self) -> str:
         return str(self.driver.current_url).partition("#/")[2]
+
+    @contextmanager
+    def wide(self, width: int, height: int = 900) -> Iterator[None]:
+        """Give the page this size, in pixels."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     # Content
 

@@ -52,18 +52,6 @@ def test_the_theme_follows_the_system(browser: Browser) -> None:
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_a_narrow_screen_needs_no_horizontal_scrolling(browser: Browser) -> None:
-    narrow = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
-    try:
-        browser.start()
-        for route in ("", "queues", "exchanges", "messages", "users", "definitions"):
-            browser.go(route)
-            assert browser.script("return document.documentElement.scrollWidth") <= 390, route
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 def test_charts_show_samples_from_before_the_login(browser: Browser, running: RunningServer) -> None:
     browser.open()
     browser.log_in()

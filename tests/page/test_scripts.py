@@ -14,16 +14,9 @@ from amqp_broker.management.page.files import FOLDER
 from tests.page.attacked import PASSWORD, USER, ask, attacked, client, part, publish
 from tests.page.browser import Browser
 from tests.page.hostile import ANY_CONTEXT, ATTACKS, WATCH, findings
+from tests.page.routes import LISTS, OBJECTS
 from tests.running import RunningServer
 
-LISTS = (
-    *("connections", "channels", "exchanges", "queues", "users", "vhosts", "policies", "limits", "faults", "advice"),
-    *("", "messages", "clock", "definitions", "demo"),
-)
-OBJECTS = (
-    *("connections/{connection}", "channels/{channel}"),
-    *("exchanges/%2F/{name}", "queues/%2F/{name}", "users/{name}", "vhosts/{name}"),
-)
 # The attacks that need no decoding.
 MARKUP = [one for one in ATTACKS if "data-attack" in one and not re.search(r"&lt;|%3C|\\\\|\u200b", one)]
 # Pages that show none of the texts until something is done there.

@@ -2,7 +2,7 @@
 
 import { isLoggedIn, logIn, logOut, get, whenLoggedOut } from "./api.js";
 import { compatible, mark, NAME } from "./brand.js";
-import { h, icon, put, show, text, toast } from "./dom.js";
+import { announce, h, icon, put, show, text, toast } from "./dom.js";
 import { form } from "./form.js";
 import { install, shortcuts } from "./keys.js";
 import { live } from "./live.js";
@@ -180,7 +180,7 @@ function head() {
       h("label", { class: "vhost" }, h("span", null, "Virtual host"), selector),
       h("button", { type: "button", class: "quiet square", "aria-label": "Refresh", title: "Refresh (r)", onclick: refresh }, icon("M13 8a5 5 0 11-1.600-3.700M13 2.500v3h-3")),
       h("button", { type: "button", class: "quiet square", id: "theme", "aria-label": "Light or dark", title: "Light or dark (t)", onclick: switchTheme }, icon("M8 2.500a5.500 5.500 0 100 11zM8 2.500a5.500 5.500 0 010 11")),
-      h("button", { type: "button", class: "quiet square", "aria-label": "Keys", title: "Keys (?)", onclick: () => shortcuts(NAVIGATION) }, "?"),
+      h("button", { type: "button", class: "quiet square", "aria-label": "Keys", "aria-haspopup": "dialog", title: "Keys (?)", onclick: () => shortcuts(NAVIGATION) }, "?"),
       h("button", { type: "button", class: "quiet", id: "logout", onclick: logOut, title: "Log out" }, state.user.name, icon("M6 2.500H3v11h3M7 8h6.500M11 5.500L13.500 8 11 10.500")),
     ]),
   );
@@ -235,15 +235,35 @@ function route() {
     document.title = `${current.title} – ${NAME}`;
     put(main, current.element);
     scrollTo(0, 0);
-    current.refresh?.();
+    enter();
+    busyUntil(current.refresh?.(), current);
     return;
   }
   document.title = NAME;
   say("This page does not exist.");
 }
 
+let isEntered = false;
+
+/** Say the title of a page that was just opened. The focus goes to it, unless it is outside of the page. */
+function enter() {
+  if (isEntered) {
+    announce(current.title);
+    if (document.activeElement === document.body) main.focus({ preventScroll: true });
+  }
+  isEntered = true;
+}
+
+/** Tell screen readers, until the first data is shown, that the page is not complete. */
+async function busyUntil(loaded, page) {
+  main.setAttribute("aria-busy", "true");
+  await Promise.resolve(loaded).catch(() => {});
+  if (current === page) main.removeAttribute("aria-busy");
+}
+
 function say(sentence) {
-  put(main, h("div", { class: "empty" }, h("b", null, sentence), h("a", { href: "#/" }, "Overview")));
+  main.removeAttribute("aria-busy");
+  put(main, h("div", { class: "empty" }, h("h1", null, sentence), h("a", { href: "#/" }, "Overview")));
 }
 
 install({

@@ -38,7 +38,7 @@ export class Chart {
     this.element = h(
       "figure",
       { class: "chart" },
-      h("figcaption", null, h("h3", null, title), spans),
+      h("figcaption", null, h("h2", null, title), spans),
       this.place,
       h(
         "ul",

@@ -21,7 +21,7 @@ export function diagram(centre, bindings) {
   const x = { left: 0, centre: both ? (WIDTH - COLUMN) / 2 : right.length ? 0 : WIDTH - COLUMN, right: WIDTH - COLUMN };
   const middle = height / 2;
   const at = (index, count) => ((index + 0.5) * height) / count;
-  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "diagram", role: "img", "aria-label": `Bindings of ${centre.label}` });
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "diagram", role: "group", "aria-label": `Bindings of ${centre.label}` });
   left.forEach((node, index) => {
     drawing.append(...edge(x.left + COLUMN, at(index, left.length), x.centre, middle, { ...node, isLeft: true }));
   });
@@ -32,7 +32,7 @@ export function diagram(centre, bindings) {
   right.forEach((node, index) => drawing.append(box(x.right, at(index, right.length), node, centre.vhost)));
   drawing.append(box(x.centre, middle, { kind: centre.kind, name: centre.name, isCentre: true }, centre.vhost));
   const hidden = Math.max(0, count(into, "source") - SHOWN_MAX) + Math.max(0, count(from, "destination") - SHOWN_MAX);
-  return h("div", { class: "drawing" }, drawing, hidden ? h("p", { class: "note" }, `And ${hidden} more; the table below lists all.`) : null);
+  return h("div", { class: "drawing", tabindex: 0, role: "group", "aria-label": "Bindings as a picture" }, drawing, hidden ? h("p", { class: "note" }, `And ${hidden} more; the table below lists all.`) : null);
 }
 
 const count = (bindings, end) => new Set(bindings.map((one) => one[end])).size;

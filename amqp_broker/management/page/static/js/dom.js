@@ -54,13 +54,19 @@ export function text(element, value) {
 
 /** Show a short message to the user. */
 export function toast(message, kind = "done") {
-  const note = h("div", { class: `toast ${kind}` }, message);
+  const note = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : null }, message);
   const box = document.getElementById("toasts");
   // An open dialog covers the rest of the page.
   (document.querySelector("dialog[open]") ?? document.body).append(box);
   box.append(note);
   setTimeout(() => note.remove(), kind === "error" ? 8000 : 3500);
 }
+
+/** Have screen readers say a sentence; nothing is shown. */
+export const announce = (sentence) => text(document.getElementById("said"), sentence);
+
+/** Text for screen readers only. */
+export const unseen = (label) => h("span", { class: "unseen" }, label);
 
 /** Return a line icon of 16 × 16 pixels. */
 export function icon(path) {

@@ -5,6 +5,8 @@ import { sheet } from "./form.js";
 
 const isTyping = (event) => /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.target.isContentEditable;
 
+const isPage = (element) => element === document.body || element.id === "main";
+
 export function install({ addresses, refresh, theme, pause, help }) {
   let isGoing = false;
   const go = new Map(addresses);
@@ -30,11 +32,11 @@ export function install({ addresses, refresh, theme, pause, help }) {
       n: () => press("[data-key=n]"),
       "/": () => focus("input[type=search]"),
       j: () => focus("tbody a, tbody button"),
-      ArrowDown: () => event.target === document.body && focus("tbody a, tbody button"),
+      ArrowDown: () => isPage(event.target) && focus("tbody a, tbody button"),
       "[": () => press("[data-key=previous]"),
       "]": () => press("[data-key=next]"),
     };
-    if (event.key === " " && event.target === document.body) actions[" "] = pause;
+    if (event.key === " " && isPage(event.target)) actions[" "] = pause;
     const action = actions[event.key];
     if (!action) return;
     if (event.key !== "ArrowDown") event.preventDefault();

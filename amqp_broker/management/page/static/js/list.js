@@ -1,7 +1,7 @@
 // A list of the API as a page: title, filter, table, pages. The broker pages, sorts and filters long lists.
 
 import { get } from "./api.js";
-import { h, put, text } from "./dom.js";
+import { announce, h, put, text } from "./dom.js";
 import { number } from "./format.js";
 import { follow } from "./live.js";
 import { Table } from "./table.js";
@@ -22,6 +22,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
   const regex = h("input", { type: "checkbox", checked: set.isRegex, onchange: () => ((set.isRegex = regex.checked), restart()) });
   const expression = h("label", { class: "check", title: "The filter is a regular expression" }, regex, ".*");
   let typing = null;
+  let isAsked = false;
 
   function typed() {
     clearTimeout(typing);
@@ -33,6 +34,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
 
   function restart() {
     set.page = 1;
+    isAsked = true;
     following.run();
   }
 
@@ -75,6 +77,9 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
     table.update(items);
     table.sorted(set.sort, set.isReversed);
     text(count, filtered === total ? number(total) : `${number(filtered)} of ${number(total)}`);
+    // New numbers come each second; only the answer to a filter is said.
+    if (isAsked) announce(`${title}: ${count.textContent}`);
+    isAsked = false;
     const shown = `${page} ${pages}`;
     if (pager.signature !== shown) {
       pager.signature = shown;

@@ -100,5 +100,5 @@ export function propertiesView(properties) {
     [pairsView(rest), "Properties"],
     [pairsView(headers), "Headers"],
   ].filter(([view]) => view);
-  return h("div", { class: "properties" }, shown.length ? shown.map(([view, title]) => h("div", null, h("h4", null, title), view)) : h("p", { class: "note" }, "No properties."));
+  return h("div", { class: "properties" }, shown.length ? shown.map(([view, title]) => h("div", null, h("h3", { class: "minor-title" }, title), view)) : h("p", { class: "note" }, "No properties."));
 }

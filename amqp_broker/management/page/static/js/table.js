@@ -1,6 +1,6 @@
 // Tables whose cells change in place. A row is identified by its key; unchanged cells are not touched.
 
-import { h, put, text } from "./dom.js";
+import { h, put, text, unseen } from "./dom.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
 export const cell = (shown, build) => ({ shown: typeof shown === "string" ? shown : JSON.stringify(shown), build });
@@ -11,7 +11,8 @@ export const tags = (...labels) => {
   return cell(given, () => given.map(([label, title, kind]) => h("span", { class: `tag ${kind ?? ""}`, title }, label)));
 };
 
-// columns: [{ id, title, value(row) → text or cell, numeric, sort (a field of the API), help, wide }]
+// columns: [{ id, title, value(row) → text or cell, numeric, sort (a field of the API), help, wide, isHead }]
+// isHead: the column that names a row, which screen readers say with its other cells.
 // key(row) → text; onSort(column); empty: an element to show if there are no rows.
 export class Table {
   constructor({ columns, key, onSort, empty, label }) {
@@ -20,13 +21,21 @@ export class Table {
     this.rows = new Map();
     this.heads = columns.map((column) => {
       const content =
-        onSort && column.sort ? h("button", { type: "button", class: "sort", onclick: () => onSort(column) }, column.title) : column.title;
+        onSort && column.sort ? h("button", { type: "button", class: "sort", onclick: () => onSort(column) }, column.title) : column.title || unseen("Action");
       return h("th", { scope: "col", class: kinds(column), title: column.help }, content);
     });
     this.body = h("tbody", { onkeydown: (event) => this.onKey(event) });
     this.table = h("table", { "aria-label": label }, h("thead", null, h("tr", null, this.heads)), this.body);
     this.empty = h("div", { class: "empty", hidden: true }, empty ?? "Empty.");
-    this.element = h("div", { class: "table" }, this.table, this.empty);
+    this.element = h("div", { class: "table", role: "group", "aria-label": label }, this.table, this.empty);
+    // A part that scrolls can be scrolled by keyboard.
+    const observer = new ResizeObserver(() => {
+      const { scrollWidth, clientWidth } = this.element;
+      if (scrollWidth > clientWidth) this.element.tabIndex = 0;
+      else this.element.removeAttribute("tabindex");
+    });
+    observer.observe(this.element);
+    observer.observe(this.table);
   }
 
   /** Mark the column that the rows are sorted by. */
@@ -62,7 +71,7 @@ export class Table {
   }
 
   add() {
-    return h("tr", null, this.columns.map((column) => h("td", { class: kinds(column) })));
+    return h("tr", null, this.columns.map((column) => h("td", { class: kinds(column), role: column.isHead ? "rowheader" : null })));
   }
 
   /** Up and down move the focus to the first link or button of the next row. */

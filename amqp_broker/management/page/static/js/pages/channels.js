@@ -12,7 +12,7 @@ const to = (name) => `#/channels/${path(name)}`;
 const mode = (one) => tags(one.confirm && ["confirm", "The publisher asks for confirms"], one.transactional && ["tx", "Transactional"]);
 
 const columns = () => [
-  { title: "Channel", sort: "name", wide: true, value: (one) => link(one.name, to(one.name)) },
+  { title: "Channel", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, to(one.name)) },
   { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
   { title: "User", sort: "user", value: (one) => one.user },
   { title: "Mode", value: mode },

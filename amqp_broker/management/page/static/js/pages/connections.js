@@ -25,7 +25,7 @@ export function list() {
       for (const one of items) one.rates = rates.of(one.name, { recv: one.recv_oct, send: one.send_oct }, now);
     },
     columns: [
-      { title: "Name", sort: "name", wide: true, value: (one) => link(one.user_provided_name || one.name, to(one.name)) },
+      { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.user_provided_name || one.name, to(one.name)) },
       { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
       { title: "User", sort: "user", value: (one) => one.user },
       { title: "State", sort: "state", value: (one) => status(one.state) },
@@ -44,7 +44,7 @@ const speed = (value) => (value ? `${octets(Math.round(value))}/s` : "–");
 export function one(name) {
   const facts = new Facts();
   const channels = channelTable("This connection has no channels.");
-  const properties = h("pre", { class: "json" });
+  const properties = h("pre", { class: "json", tabindex: 0 });
   return detail({
     title: name,
     kind: "Connection",

@@ -23,7 +23,7 @@ export function page() {
     columns: [
       { title: "At message", numeric: true, value: (event) => number(event.at) },
       { title: "The broker", value: (event) => event.sentence },
-      { title: "", value: (event) => cell(event.state, () => tag(...STATES[event.state])) },
+      { title: "State", value: (event) => cell(event.state, () => tag(...STATES[event.state])) },
       { title: "Faults so far", numeric: true, value: (event) => `${event.hits} of ${event.times}` },
     ],
     key: (event) => `${event.at} ${event.sentence}`,
@@ -38,7 +38,7 @@ export function page() {
       { title: "In the queue", numeric: true, value: (one) => number(one.distinct) },
       { title: "Duplicates", numeric: true, value: (one) => number(one.duplicates) },
       { title: "Lost", wide: true, value: (one) => lost(one.lost) },
-      { title: "", value: (one) => cell(one.is_held, () => (one.is_held ? tag("held", "good") : tag("broken", "bad"))) },
+      { title: "Kept", value: (one) => cell(one.is_held, () => (one.is_held ? tag("held", "good") : tag("broken", "bad"))) },
     ],
     key: (one) => one.strategy,
     empty: "No strategy has finished yet.",

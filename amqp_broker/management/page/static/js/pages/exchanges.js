@@ -42,7 +42,7 @@ export function list() {
     },
     columns: [
       { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
-      { title: "Name", sort: "name", wide: true, value: (one) => link(exchangeName(one.name), toExchange(one.vhost, one.name)) },
+      { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(exchangeName(one.name), toExchange(one.vhost, one.name)) },
       { title: "Type", sort: "type", value: (one) => one.type },
       { title: "Features", value: features },
       { title: "In", help: "Published to it, per second", sort: "message_stats.publish_in", numeric: true, value: per("publish_in") },

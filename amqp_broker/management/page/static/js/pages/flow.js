@@ -154,7 +154,7 @@ export function page() {
     const shown = chosen;
     const way = (await logged(number_)) ?? kept.filter((one) => one.message_number === number_ || one.from_message_number === number_);
     if (chosen !== shown) return;
-    inspector.append(h("h4", null, "Its events"), h("ol", { class: "trail-list" }, way.map((one) => h("li", { class: one.event }, h("time", null, time(one.time_us)), h("b", { class: "kind" }, one.event.replace("_", " ")), ` ${one.name ?? one.queue ?? exchangeName(one.exchange)}`))));
+    inspector.append(h("h3", { class: "minor-title" }, "Its events"), h("ol", { class: "trail-list" }, way.map((one) => h("li", { class: one.event }, h("time", null, time(one.time_us)), h("b", { class: "kind" }, one.event.replace("_", " ")), ` ${one.name ?? one.queue ?? exchangeName(one.exchange)}`))));
   }
 
   const close = listen(

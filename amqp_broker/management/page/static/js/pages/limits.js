@@ -15,7 +15,7 @@ export function page() {
   return {
     title: "Limits",
     element: h("div", { class: "stack" }, pages.map((each) => each.element)),
-    refresh: () => pages.forEach((each) => each.refresh()),
+    refresh: () => Promise.all(pages.map((each) => each.refresh())),
     leave: () => pages.forEach((each) => each.leave()),
   };
 }

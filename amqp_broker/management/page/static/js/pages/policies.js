@@ -36,7 +36,7 @@ export function list() {
   return {
     title: "Policies",
     element: h("div", { class: "stack" }, pages.map((page) => page.element)),
-    refresh: () => pages.forEach((page) => page.refresh()),
+    refresh: () => Promise.all(pages.map((page) => page.refresh())),
     leave: () => pages.forEach((page) => page.leave()),
   };
 }

@@ -67,7 +67,7 @@ export function list() {
     },
     columns: [
       { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
-      { title: "Name", sort: "name", wide: true, value: (one) => link(one.name, toQueue(one.vhost, one.name)) },
+      { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, toQueue(one.vhost, one.name)) },
       { title: "Type", sort: "type", value: type },
       { title: "Features", value: features },
       { title: "State", sort: "state", minor: true, value: (one) => tags(one.state && [one.state, "", one.state === "running" ? "good" : one.state === "idle" ? "" : "bad"]) },

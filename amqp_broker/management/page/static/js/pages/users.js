@@ -18,7 +18,7 @@ export function list() {
     sort: "name",
     key: (one) => one.name,
     columns: [
-      { title: "Name", sort: "name", wide: true, value: (one) => link(one.name, `#/users/${path(one.name)}`) },
+      { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, `#/users/${path(one.name)}`) },
       { title: "Tags", value: (one) => tags(...listed(one.tags).map((label) => [label])) },
       { title: "Password", value: (one) => (one.password_hash ? "●" : "none") },
       { title: "Limits", value: (one) => Object.entries(one.limits ?? {}).map(([name, value]) => `${name} ${value}`).join(", ") },

@@ -18,7 +18,7 @@ export function list() {
     sort: "name",
     key: (one) => one.name,
     columns: [
-      { title: "Name", sort: "name", wide: true, value: (one) => link(one.name, `#/vhosts/${path(one.name)}`) },
+      { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, `#/vhosts/${path(one.name)}`) },
       { title: "Description", value: (one) => one.description ?? "" },
       { title: "Tags", value: labels },
       { title: "Default queue type", minor: true, value: (one) => (one.default_queue_type === "undefined" ? "" : (one.default_queue_type ?? "")) },
