@@ -52,6 +52,48 @@ def test_a_queue_gets_nothing_from_the_first_step_on_and_other_queues_go_on(vhos
     assert routed(vhost, exchange, f"k{COUNT - 1}") == ["other"]
 
 
+@pytest.mark.parametrize("kind", ["x-random", "x-modulus-hash", "x-consistent-hash"])
+@pytest.mark.parametrize("is_published_before", [False, True])
+def test_a_queue_that_is_being_deleted_is_never_chosen(vhost: VHost, kind: str, is_published_before: bool) -> None:
+    exchange, queue = new_exchange(vhost, "x", kind), new_queue(vhost)
+    others = {name: new_queue(vhost, name) for name in ("a", "z")}
+    for weight in range(1, 30):
+        bind(exchange, queue, vhost, str(weight))
+    for other in others.values():
+        bind(exchange, other, vhost, "1")
+    if is_published_before:
+        assert "q" in {name for number in range(60) for name in routed(vhost, exchange, str(number))}
+    chosen: list[list[list[str]]] = []
+    for _ in vhost.deletions.of_queue(queue):
+        chosen.append([routed(vhost, exchange, str(number)) for number in range(60)])
+    assert len(chosen) == 29
+    assert all(names in (["a"], ["z"]) for step in chosen for names in step)
+    assert {name for [name] in chosen[-1]} == {"a", "z"}
+    if kind != "x-random":
+        # As soon as a hash has met the deleted queue, each stays with its queue.
+        assert all(step == chosen[-1] for step in chosen[1:])
+
+
+@pytest.mark.parametrize("kind", ["x-random", "x-modulus-hash", "x-consistent-hash"])
+def test_an_exchange_that_chooses_has_no_match_when_all_its_destinations_are_being_deleted(
+    vhost: VHost, kind: str
+) -> None:
+    exchange = new_exchange(vhost, "x", kind, arguments={"alternate-exchange": "amq.fanout"})
+    queues = [new_queue(vhost, name) for name in ("q", "r")]
+    alternate = new_queue(vhost, "alternate")
+    bind(vhost.exchange("amq.fanout"), alternate, vhost)
+    for queue in queues:
+        for weight in range(1, 10):
+            bind(exchange, queue, vhost, str(weight))
+    deletions = [vhost.deletions.of_queue(queue) for queue in queues]
+    for steps in deletions:
+        next(steps)
+    for _ in range(8):
+        assert {name for number in range(20) for name in routed(vhost, exchange, str(number))} == {"alternate"}
+        for steps in deletions:
+            next(steps)
+
+
 def test_an_exchange_whose_queue_is_deleted_passes_messages_to_its_alternate(vhost: VHost) -> None:
     exchange = new_exchange(vhost, "x", "direct", arguments={"alternate-exchange": "amq.fanout"})
     queue, other = new_queue(vhost), new_queue(vhost, "other")

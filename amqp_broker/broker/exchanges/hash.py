@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from bisect import insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.exchanges.choice import Choice, kind_and_name, without_deleted
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
@@ -87,7 +87,13 @@ class ConsistentHashExchange(Exchange):
             value = getattr(message.properties(), self._hash_property) if message is not None else None
         if len(self._shares) < 2:
             return self._shares
-        return (self._winner(hash64(_octets(value))),)
+        number = hash64(_octets(value))
+        winner = self._winner(number)
+        if winner.is_deleted:
+            # Its bindings are removed in steps.
+            self._shares = without_deleted(self._shares)
+            return (self._winner(number),) if self._shares else ()
+        return (winner,)
 
     def _winner(self, number: int) -> Destination:
         # With u uniform between 0 and 1, log(u) / weight is largest with a probability in proportion to the weight.
@@ -96,7 +102,7 @@ class ConsistentHashExchange(Exchange):
 
     def _index(self, binding: Binding) -> None:
         # A further binding of the same destination has no effect.
-        seed = hash64(_kind_and_name(binding.destination).encode("utf-8", "surrogateescape"))
+        seed = hash64(kind_and_name(binding.destination).encode("utf-8", "surrogateescape"))
         self._shares.setdefault(binding.destination, (int(binding.routing_key), seed))
 
     def _unindex(self, binding: Binding) -> None:
@@ -106,27 +112,22 @@ class ConsistentHashExchange(Exchange):
 
 @dataclass(eq=False)
 class ModulusHashExchange(Exchange):
-    """Uses the binding whose index is the hash of all routing keys, modulo the number of bindings.
-    Bindings are sorted by destination: exchanges first, then queues, each by name.
-    """
+    """Uses the binding whose index is the hash of all routing keys, modulo the number of bindings."""
 
     type: ClassVar[str] = "x-modulus-hash"
 
-    _destinations: list[Destination] = field(default_factory=list)
+    _choice: Choice = field(default_factory=Choice)
 
     def destinations(
         self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
     ) -> Collection[Destination]:
-        if len(self._destinations) < 2:
-            return self._destinations
-        octets = "\0".join(routing_keys).encode("utf-8", "surrogateescape")
-        return (self._destinations[hash64(octets) % len(self._destinations)],)
+        return self._choice.of(hash64("\0".join(routing_keys).encode("utf-8", "surrogateescape")))
 
     def _index(self, binding: Binding) -> None:
-        insort(self._destinations, binding.destination, key=_kind_and_name)
+        self._choice.add(binding.destination)
 
     def _unindex(self, binding: Binding) -> None:
-        self._destinations.remove(binding.destination)
+        self._choice.remove(binding.destination)
 
 
 def hash64(octets: bytes) -> int:
@@ -139,11 +140,6 @@ def _lot(word: int) -> float:
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _WORD
     word = (word ^ word >> 27) * 0x94D049BB133111EB & _WORD
     return math.log((((word ^ word >> 31) >> 11) + 1) / (1 << 53))
-
-
-def _kind_and_name(destination: Destination) -> str:
-    kind = "exchange" if isinstance(destination, Exchange) else "queue"
-    return f"{kind} {destination.name}"
 
 
 def _octets(value: Any) -> bytes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.exchanges.choice import Choice
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class RandomExchange(Exchange):
     type: ClassVar[str] = "x-random"
 
     _entropy: Callable[[int], bytes] = field(init=False)
-    _destinations: list[Destination] = field(default_factory=list)
+    _choice: Choice = field(default_factory=Choice)
 
     @property
     def routes_by_message(self) -> bool:
@@ -38,15 +39,13 @@ class RandomExchange(Exchange):
     def destinations(
         self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
     ) -> Collection[Destination]:
-        if len(self._destinations) < 2:
-            return self._destinations
-        return (self._destinations[int.from_bytes(self._entropy(8)) % len(self._destinations)],)
+        return self._choice.of(int.from_bytes(self._entropy(8)) if len(self._choice) > 1 else 0)
 
     def _index(self, binding: Binding) -> None:
-        self._destinations.append(binding.destination)
+        self._choice.add(binding.destination)
 
     def _unindex(self, binding: Binding) -> None:
-        self._destinations.remove(binding.destination)
+        self._choice.remove(binding.destination)
 
 
 @dataclass(eq=False)
