@@ -10,7 +10,10 @@ Source: rabbit_core_metrics.erl, rabbit_channel.erl (INCR_STATS), rabbit_global_
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.history import History
 
 QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 # The type under which RabbitMQ 4.2 and later count direct replies.
@@ -131,6 +134,7 @@ class Counters:
     """The counts of a node since its start. Call `Broker.collect_counts` before reading any counts."""
 
     def __init__(self) -> None:
+        self.history: History | None = None
         self.publishes = PublishCounts()
         # Publishes on channels in confirm mode.
         self.received_confirm = 0

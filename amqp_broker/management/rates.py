@@ -1,39 +1,35 @@
-"""The history of counters: rates, and the samples of charts.
+"""Rates, and the samples of charts.
 
-Only the overview is always sampled. Other counters are sampled every five seconds after a request for them, and dropped
-ten minutes after the last one. A sample is kept only if it differs from the one before.
+Every five seconds the counts of all objects are added to their histories, whether anybody looks or not. A rate is the
+change of the last five seconds.
 Source: rabbit_mgmt_stats.erl, rabbit_mgmt_format.erl, and what version 3.10.8 answers.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.history import BASIC, GLOBAL, Charted, History, Retention
+from amqp_broker.broker.portions import Steps
+from amqp_broker.management.totals import all_queue_totals, lengths_of, queue_totals
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.vhost import VHost
 
 INTERVAL_MS: Final = 5_000
-# Requests within this time share a sample.
-INTERVAL_MS_MIN: Final = 1_000
-# Age of the samples that a rate needs, and the oldest of charts.
-KEEP_MS: Final = 3 * INTERVAL_MS
-KEEP_MS_MAX: Final = 60 * 60 * 1000
-FORGET_MS: Final = 10 * 60 * 1000
 SAMPLES_MAX: Final = 1_000
 # The rate of a counter that does not change; it is shared and must not be modified.
 RATE: Final = {"rate": 0.0}
+# The history of an object whose counts were 0 at all samples.
+NOTHING: Final = History()
+# Steps that are as long as thinning a history out.
+THINNING_STEPS: Final = 20
 
 Counts = dict[str, int]
-T = TypeVar("T")
-# Returns the counters of an object, or the steps to them.
-Read: TypeAlias = Callable[[T], "Counts | Steps[Counts]"]
 
 
 class _Details(dict[str, str]):
@@ -69,144 +65,65 @@ class Range(NamedTuple):
         return cls(int(age) * 1000, int(step) * 1000)
 
 
-class History:
-    """The changes of an object's counters; before the first sample they are assumed to be constant."""
-
-    def __init__(self, read: Read[Any], now: int) -> None:
-        self.read = read
-        self.keep_ms = KEEP_MS
-        self.asked_at_ms = now
-        self._looked_at_ms = -INTERVAL_MS_MIN
-        self._times: list[int] = []
-        self._samples: list[Counts] = []
-
-    def keep(self, counts: Counts, now: int) -> None:
-        """Keep counters as a sample unless there is a recent one."""
-        before = self._looked_at_ms
-        if now - before < INTERVAL_MS_MIN:
-            return
-        self._looked_at_ms = now
-        if not self._samples or self._samples[-1] != counts:
-            if self._samples and before > self._times[-1]:
-                # The counters were unchanged until then.
-                self._times.append(before)
-                self._samples.append(self._samples[-1])
-            self._times.append(now)
-            self._samples.append(counts)
-        # The last sample before the kept period is still needed for its start.
-        if (too_old := bisect_right(self._times, now - self.keep_ms) - 1) > 0:
-            del self._times[:too_old], self._samples[:too_old]
-
-    def at(self, time_ms: int) -> tuple[Counts, Counts, float]:
-        """Return the samples before and after a time, and the share of the time between them that has passed."""
-        times, samples = self._times, self._samples
-        index = bisect_right(times, time_ms) - 1
-        if index < 0 or index + 1 == len(times):
-            only = samples[max(index, 0)]
-            return only, only, 0.0
-        share = (time_ms - times[index]) / (times[index + 1] - times[index])
-        return samples[index], samples[index + 1], share
-
-    def details(self, counts: Counts, now: int) -> dict[str, Any]:
-        """Return the counters with their rates (1/s) of the last five seconds, interpolated between samples."""
-        times, row = self._times, dict[str, Any]()
-        since = max(now - INTERVAL_MS, times[0])
-        if now == since or (times[-1] <= since and counts == self._samples[-1]):
-            for name, count in counts.items():
-                row[name], row[DETAILS[name]] = count, RATE
-            return row
-        before, after, share = self.at(since)
-        duration_s = (now - since) / 1000
-        for name, count in counts.items():
-            then: float = before.get(name, 0)
-            if share:
-                then += (after.get(name, 0) - then) * share
-            row[name], row[DETAILS[name]] = count, RATE if then == count else {"rate": (count - then) / duration_s}
-        return row
-
-    def samples(self, name: str, count: int, now: int, span: Range) -> dict[str, Any]:
-        """Return the samples of a counter, newest first, and their averages, for RabbitMQ's `<name>_details`."""
-        newest = now - now % span.step_ms
-        times = range(newest, newest - span.age_ms - 1, -span.step_ms)
-        values = []
-        for time in times:
-            before, after, share = self.at(time)
-            value = _between(before.get(name, 0), after.get(name, 0), share)
-            values.append(count if time == now else round(value))
-        duration_s = (times[0] - times[-1]) / 1000
-        return {
-            "samples": [{"sample": value, "timestamp": time} for value, time in zip(values, times, strict=True)],
-            "avg_rate": (values[0] - values[-1]) / duration_s if duration_s else 0.0,
-            "avg": sum(values) / len(values),
-        }
-
-
-def _between(before: int, after: int, share: float) -> float:
-    return before + (after - before) * share
-
-
 class Rates:
-    """The histories of requested counters; they live as long as the objects that they belong to."""
+    """The rates and samples of the objects of a broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._histories: WeakKeyDictionary[Any, dict[str, History]] = WeakKeyDictionary()
         self._timer: Timer | None = None
         self._is_sampling = False
+        # When the first sample was taken, and when the last one of all objects was begun (ms).
+        self._started_ms = self._sampled_ms = broker.real_now()
 
     def start(self) -> None:
         """Sample every five seconds from now on."""
-        self._timer = self._broker.real_timers.at(self._broker.real_now() + INTERVAL_MS, self._on_interval)
+        if self._timer is None:
+            self._started_ms = self._sampled_ms = self._broker.real_now()
+            self._on_interval(self._started_ms)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
-    def keep(self, thing: T, group: str, read: Read[T], keep_ms: int = KEEP_MS_MAX) -> None:
-        """Sample the counters of an object without requests for them, and keep samples up to an age."""
-        history = self._history(thing, group, read)
-        history.keep_ms = keep_ms
-        finished(self._sample(thing, history))
+    def stats(self, holder: Charted, counts: Counts, span: Range | None = None) -> dict[str, Any]:
+        """Return current counts of an object, each with its `_details`.
 
-    def stats(self, thing: T, group: str, read: Callable[[T], Counts], span: Range | None = None) -> dict[str, Any]:
-        """Return the counters `read(thing)`, each with its `_details`.
-
-        `Broker.collect_counts` must have been called. `group` distinguishes several readings of the same thing.
+        `Broker.collect_counts` must have been called.
         """
-        return self._row(self._history(thing, group, read), read(thing), span)
-
-    def reading(
-        self, thing: T, group: str, read: Callable[[T], Steps[Counts]], span: Range | None
-    ) -> Steps[dict[str, Any]]:
-        """Do `stats` in steps, for counters that are read in steps."""
-        history = self._history(thing, group, read)
-        return self._row(history, (yield from read(thing)), span)
-
-    def _row(self, history: History, counts: Counts, span: Range | None) -> dict[str, Any]:
-        now = self._broker.real_now()
-        history.asked_at_ms = now
+        history, now = holder.history or NOTHING, self._broker.real_now()
+        row = self._details(history, counts, now)
         if span is not None:
-            history.keep_ms = max(history.keep_ms, min(span.age_ms + INTERVAL_MS, KEEP_MS_MAX))
-        history.keep(counts, now)
-        row = history.details(counts, now)
-        if span is not None:
-            for name, count in counts.items():
-                row[DETAILS[name]] = {**row[DETAILS[name]], **history.samples(name, count, now, span)}
+            for name, samples in self._samples(history, counts, now, span).items():
+                row[DETAILS[name]] = {**row[DETAILS[name]], **samples}
         return row
 
-    def _sample(self, thing: object, history: History) -> Steps[None]:
-        found = history.read(thing)
-        counts = (yield from found) if isinstance(found, Generator) else found
-        history.keep(counts, self._broker.real_now())
+    def _details(self, history: History, counts: Counts, now: int) -> dict[str, Any]:
+        """Return the counts with their rates (1/s) of the last five seconds, or since the start."""
+        row = dict[str, Any]()
+        since = max(now - INTERVAL_MS, self._started_ms)
+        is_zero = history is NOTHING and not any(counts.values())
+        past = counts if is_zero or since == now else history.at(since, counts, now, self._sampled_ms)
+        for name, count in counts.items():
+            row[name], then = count, past[name]
+            row[DETAILS[name]] = RATE if then == count else {"rate": (count - then) * 1000 / (now - since)}
+        return row
 
-    def _history(self, thing: T, group: str, read: Read[T]) -> History:
-        histories = self._histories.get(thing)
-        if histories is None:
-            histories = self._histories[thing] = {}
-        history = histories.get(group)
-        if history is None:
-            history = histories[group] = History(read, self._broker.real_now())
-        return history
+    def _samples(self, history: History, counts: Counts, now: int, span: Range) -> dict[str, dict[str, Any]]:
+        """Return the samples of counts, newest first, and their averages, for RabbitMQ's `<name>_details`."""
+        newest = now - now % span.step_ms
+        times = range(newest, newest - span.age_ms - 1, -span.step_ms)
+        pasts = [history.at(time, counts, now, self._sampled_ms) for time in times]
+        duration_s = (times[0] - times[-1]) / 1000
+        found = {}
+        for name in counts:
+            values = [round(past[name]) for past in pasts]
+            found[name] = {
+                "samples": [{"sample": value, "timestamp": time} for value, time in zip(values, times, strict=True)],
+                "avg_rate": (values[0] - values[-1]) / duration_s if duration_s else 0.0,
+                "avg": sum(values) / len(values),
+            }
+        return found
 
     def _on_interval(self, now: int) -> None:
         self._timer = self._broker.real_timers.at(now + INTERVAL_MS, self._on_interval)
@@ -215,17 +132,42 @@ class Rates:
             self._broker.do_in_batches(self._sampling())
 
     def _sampling(self) -> Steps[None]:
-        """Sample all counters, and drop the histories of those that are not asked for any more."""
+        """Sample all objects, each at its step."""
+        broker, begun_ms = self._broker, self._broker.real_now()
         try:
-            yield from self._broker.collecting_counts()
-            for thing, histories in list(self._histories.items()):
-                for group, history in list(histories.items()):
-                    if history.keep_ms < KEEP_MS_MAX and self._broker.real_now() - history.asked_at_ms > FORGET_MS:
-                        del histories[group]
-                    else:
-                        yield from self._sample(thing, history)
-                    yield
-                if not histories:
-                    self._histories.pop(thing, None)
+            yield from broker.collecting_counts()
+            for vhost in list(broker.vhosts.values()):
+                yield from self._sampling_vhost(vhost)
+            for connection in list(broker.connections):
+                counts = {"recv_oct": connection.received_bytes, "send_oct": connection.sent_bytes}
+                yield from self._keeping(connection, counts)
+                for channel in list(connection.channels.values()):
+                    yield from self._keeping(channel.counts, channel.counts.message_stats())
+            lengths = yield from all_queue_totals(broker)
+            stats = {**lengths, **broker.counters.message_stats(), **broker.counters.churn()}
+            yield from self._keeping(broker.counters, stats, GLOBAL)
+            self._sampled_ms = begun_ms
         finally:
             self._is_sampling = False
+
+    def _sampling_vhost(self, vhost: VHost) -> Steps[None]:
+        for queue in list(vhost.queues.values()):
+            if not queue.is_deleted:
+                statistics = queue.statistics
+                yield from self._keeping(statistics, {**lengths_of(queue), **statistics.message_stats()})
+        for exchange in list(vhost.exchanges.values()):
+            yield from self._keeping(exchange, exchange.publishes.exchange_stats())
+        lengths = yield from queue_totals([vhost])
+        yield from self._keeping(vhost.counts, {**lengths, **vhost.counts.message_stats()}, GLOBAL)
+
+    def _keeping(self, holder: Charted, counts: Mapping[str, int], retention: Retention = BASIC) -> Steps[None]:
+        history, now = holder.history, self._broker.real_now()
+        if history is None:
+            history = History(retention)
+            history.keep(counts, now, min(self._sampled_ms, now))
+            if len(history):
+                holder.history = history
+        elif history.keep(counts, now, self._sampled_ms):
+            for _ in range(THINNING_STEPS):
+                yield
+        yield

@@ -1,4 +1,4 @@
-"""Sums over queues and vhosts. The broker samples them from its start on, before the API is imported."""
+"""The lengths of queues, and sums over queues and vhosts. They are sampled before the API is imported."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from amqp_broker.broker.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.management.rates import Rates
+
+
+def lengths_of(queue: Queue) -> dict[str, int]:
+    """Return the numbers of messages in a queue."""
+    ready, unacked = queue.ready_count, queue.unacked_count
+    return {"messages": queue.message_count, "messages_ready": ready, "messages_unacknowledged": unacked}
 
 
 def queue_totals(vhosts: Iterable[VHost]) -> Steps[dict[str, int]]:
@@ -37,14 +43,3 @@ def message_stats(vhosts: Iterable[VHost]) -> Mapping[str, int]:
     for vhost in vhosts:
         totals.update(vhost.counts.message_stats())
     return totals
-
-
-def all_message_stats(broker: Broker) -> dict[str, int]:
-    return broker.counters.message_stats()
-
-
-def begin_history(broker: Broker, rates: Rates) -> None:
-    """Sample the counters of the overview's charts from now on, even if no page is open."""
-    broker.collect_counts()
-    rates.keep(broker, "lengths", all_queue_totals)
-    rates.keep(broker, "message_stats", all_message_stats)

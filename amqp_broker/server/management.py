@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.control import control_folder
-from amqp_broker.management import totals
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
 from amqp_broker.server import log_output, memory, tls
@@ -228,7 +227,6 @@ class Listeners:
         """Open the listeners for clients, on their previous ports after a pause. Raise CannotListen or TlsError."""
         settings = self.server.settings
         if settings.management:
-            totals.begin_history(self.server.broker, self.server.node.rates)
             host, make = settings.management_host or settings.host, lambda: self.management
             self._open("management", "http", make, host, MANAGEMENT_PORT, settings.management_port)
             secure = tls.management_context(settings, self.server.secure)

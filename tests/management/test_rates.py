@@ -1,93 +1,111 @@
 from __future__ import annotations
 
 import gc
-from collections import Counter
+import runpy
+import weakref
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.broker import BATCH_STEPS
-from amqp_broker.broker.queues.queue import Queue
-from amqp_broker.management.rates import FORGET_MS, INTERVAL_MS, KEEP_MS, Range, Rates
+from amqp_broker.broker.counters import Counters
+from amqp_broker.management.rates import INTERVAL_MS, Range, Rates
 from tests.broker_parts import new_queue
+from tests.management.asking import Desk
 from tests.peer import Lab
 
+ROOT = Path(__file__).parents[2]
 
-class Page:
-    """A page that shows the statistics of one queue, whose counters the test sets."""
+
+class Node:
+    """A broker whose statistics are sampled, and that publishes as the test says."""
 
     def __init__(self) -> None:
         self.lab = Lab()
-        self.queue: Queue = new_queue(self.lab.vhost)
-        self.counts = {"publish": 0}
+        self.lab.broker.now = self.lab.now
+        self.counts = self.lab.broker.counters
         self.rates = Rates(self.lab.broker)
         self.rates.start()
+
+    def advance(self, duration_ms: int) -> None:
+        self.lab.advance(duration_ms)
         self.lab.broker.now = self.lab.now
 
-    def read(self, queue: Queue) -> dict[str, int]:
-        return dict(self.counts)
+    def publish(self, count: int) -> None:
+        self.counts.publishes.publish += count
 
     def ask(self, span: Range | None = None) -> dict[str, Any]:
-        self.lab.broker.now = self.lab.now
-        return self.rates.stats(self.queue, "stats", self.read, span)
+        return self.rates.stats(self.counts, {"publish": self.counts.publishes.publish}, span)
 
     def rate(self) -> float:
         return float(self.ask()["publish_details"]["rate"])
 
     def publish_each_second(self, duration_s: int, count: int) -> None:
         for _ in range(duration_s):
-            self.lab.advance(1000)
-            self.counts["publish"] += count
+            self.advance(1000)
+            self.publish(count)
 
 
 @pytest.fixture
-def page() -> Page:
-    return Page()
+def node() -> Node:
+    return Node()
 
 
-def test_the_first_request_gets_the_counters_and_a_rate_of_zero(page: Page) -> None:
-    page.counts = {"publish": 7, "ack": 0}
-    assert page.ask() == {
-        "publish": 7,
-        "publish_details": {"rate": 0.0},
-        "ack": 0,
-        "ack_details": {"rate": 0.0},
-    }
-
-
-def test_a_rate_covers_the_last_five_seconds(page: Page) -> None:
-    page.ask()
-    page.publish_each_second(60, 10)
+def test_a_busy_object_has_its_rate_at_the_first_look(node: Node) -> None:
+    node.publish_each_second(60, 10)
     # Events in the second of a sample may fall on either side.
-    assert page.rate() == pytest.approx(10, abs=2)
-    page.lab.advance(5000)
-    assert page.rate() == pytest.approx(0, abs=2)
-    page.lab.advance(5000)
-    assert page.rate() == 0.0
+    assert node.rate() == pytest.approx(10, abs=2)
+    node.advance(5000)
+    assert node.rate() == pytest.approx(0, abs=2)
+    node.advance(5000)
+    assert node.rate() == 0.0
 
 
-def test_a_rate_within_five_seconds_of_the_first_request_covers_the_time_since(page: Page) -> None:
-    page.ask()
-    page.publish_each_second(2, 10)
-    assert page.rate() == 10.0
+def test_a_busy_object_has_its_past_at_the_first_look(node: Node) -> None:
+    node.advance(360_000 - node.lab.now % 60_000)
+    node.publish_each_second(300, 10)
+    samples = node.ask(Range(600_000, 60_000))["publish_details"]["samples"]
+    assert [sample["sample"] for sample in samples] == [
+        pytest.approx(count, abs=60) for count in (3000, 2400, 1800, 1200, 600, 0, 0, 0, 0, 0, 0)
+    ]
 
 
-def test_a_burst_after_a_long_pause_is_not_spread_over_the_pause(page: Page) -> None:
-    page.ask()
-    page.lab.advance(FORGET_MS // 2)
-    page.counts["publish"] = 500
-    assert page.rate() == 100.0
+def test_a_look_changes_nothing(node: Node) -> None:
+    other = Node()
+    for _ in range(40):
+        for each in (node, other):
+            each.publish_each_second(1, 7)
+        node.ask(Range(60_000, 1000))
+    assert node.ask(Range(60_000, 1000)) == other.ask(Range(60_000, 1000))
 
 
-def test_samples_are_newest_first_at_multiples_of_their_interval(page: Page) -> None:
-    page.ask(Range(60_000, 5_000))
-    page.publish_each_second(30, 10)
-    details = page.ask(Range(60_000, 5_000))["publish_details"]
+def test_the_first_look_at_the_start_gets_the_counters_and_a_rate_of_zero(node: Node) -> None:
+    counts = {"publish": 7, "ack": 0}
+    row = {"publish": 7, "publish_details": {"rate": 0.0}, "ack": 0, "ack_details": {"rate": 0.0}}
+    assert node.rates.stats(Counters(), counts) == row
+
+
+def test_a_rate_within_five_seconds_of_the_start_covers_the_time_since(node: Node) -> None:
+    node.publish_each_second(2, 10)
+    assert node.rate() == 10.0
+
+
+def test_a_burst_after_a_long_pause_is_not_spread_over_the_pause(node: Node) -> None:
+    node.publish(1)
+    node.advance(600_000)
+    node.publish(500)
+    assert node.rate() == 100.0
+
+
+def test_samples_are_newest_first_at_multiples_of_their_interval(node: Node) -> None:
+    node.publish_each_second(30, 10)
+    details = node.ask(Range(60_000, 5_000))["publish_details"]
     samples = details["samples"]
     assert len(samples) == 13
-    assert samples[0]["timestamp"] == page.lab.now - page.lab.now % 5000
+    assert samples[0]["timestamp"] == node.lab.now - node.lab.now % 5000
     assert {newer["timestamp"] - older["timestamp"] for newer, older in pairwise(samples)} == {5000}
     values = [sample["sample"] for sample in samples]
     assert values == sorted(values, reverse=True)
@@ -96,72 +114,71 @@ def test_samples_are_newest_first_at_multiples_of_their_interval(page: Page) -> 
     assert details["avg_rate"] == values[0] / 60
 
 
-def test_a_history_without_requests_is_shortened_and_finally_dropped(page: Page) -> None:
-    page.ask()
-    page.publish_each_second(60, 1)
-    history = page.rates._histories[page.queue]["stats"]
-    assert len(history._times) <= KEEP_MS // INTERVAL_MS + 2
-    page.lab.advance(FORGET_MS)
-    assert not page.rates._histories
+def test_every_object_is_sampled() -> None:
+    desk = Desk()
+    desk.node.rates.start()
+    peer = desk.lab.connect()
+    peer.declare("q")
+    peer.publish("q")
+    peer.publish("q", exchange="amq.fanout")
+    desk.lab.advance(INTERVAL_MS)
+    (connection,) = desk.broker.connections
+    holders = [
+        desk.broker.counters,
+        desk.lab.vhost.counts,
+        desk.lab.vhost.queues["q"].statistics,
+        desk.lab.vhost.exchanges["amq.fanout"],
+        connection,
+        connection.channels[1].counts,
+    ]
+    assert all(holder.history for holder in holders)
+    assert desk.lab.vhost.exchanges["amq.topic"].history is None
 
 
-def test_kept_samples_are_available_to_the_first_request(page: Page) -> None:
-    page.rates.keep(page.queue, "stats", page.read)
-    page.publish_each_second(FORGET_MS // 1000 + 60, 1)
-    samples = page.ask(Range(FORGET_MS, 60_000))["publish_details"]["samples"]
-    assert samples[0]["sample"] - samples[-1]["sample"] == pytest.approx(FORGET_MS / 1000, abs=5)
-
-
-def test_unchanged_counters_take_no_memory(page: Page) -> None:
-    page.rates.keep(page.queue, "stats", page.read)
-    page.lab.advance(1_000_000)
-    assert len(page.rates._histories[page.queue]["stats"]._times) == 1
-
-
-def test_a_history_is_dropped_with_its_object(page: Page) -> None:
-    page.ask()
-    page.lab.vhost.remove_queue(page.queue)
-    del page.queue
-    gc.collect()
-    assert not page.rates._histories
-
-
-def test_many_counters_are_sampled_in_batches() -> None:
-    lab = Lab()
-    rates, seen = Rates(lab.broker), Counter[str]()
-
-    def read(queue: Queue) -> dict[str, int]:
-        seen[queue.name] += 1
-        return {"publish": 1}
-
-    for number in range(3 * BATCH_STEPS):
-        queue = new_queue(lab.vhost, f"q{number}")
-        rates.stats(queue, "stats", read)
-    rates.start()
-    lab.broker.real_timers.run_due(lab.broker.real_now() + INTERVAL_MS)
+def test_many_objects_are_sampled_in_batches(node: Node) -> None:
+    queues = [new_queue(node.lab.vhost, f"q{number}") for number in range(2 * BATCH_STEPS)]
+    for queue in queues:
+        queue.statistics.published += 1
+    node.lab.broker.real_timers.run_due(node.lab.now + INTERVAL_MS)
     batches = 1
-    while lab.broker.drain_on():
+    while node.lab.broker.drain_on():
         # A queue that is deleted meanwhile changes nothing.
-        lab.vhost.remove_queue(lab.vhost.queues[f"q{batches}"])
+        node.lab.vhost.remove_queue(queues[-batches])
         batches += 1
     assert batches >= 3
-    assert set(seen.values()) == {2}
-    lab.broker.real_timers.run_due(lab.broker.real_now() + 2 * INTERVAL_MS)
-    assert max(seen.values()) == 3
+    assert sum(queue.statistics.history is not None for queue in queues) >= len(queues) - batches
 
 
-def test_an_interval_that_has_not_ended_is_not_begun_again(page: Page) -> None:
+def test_an_interval_that_has_not_ended_is_not_begun_again(node: Node) -> None:
     for number in range(BATCH_STEPS):
-        page.rates.stats(new_queue(page.lab.vhost, f"q{number}"), "stats", page.read)
+        new_queue(node.lab.vhost, f"q{number}").statistics.published += 1
     for number in range(1, 4):
-        page.lab.broker.real_timers.run_due(page.lab.now + number * INTERVAL_MS)
-    assert len(page.lab.broker.undrained) == 1
+        node.lab.broker.real_timers.run_due(node.lab.now + number * INTERVAL_MS)
+    assert len(node.lab.broker.undrained) == 1
 
 
-def test_counters_are_not_sampled_after_the_stop(page: Page) -> None:
-    page.ask()
-    page.rates.stop()
-    assert page.lab.broker.timers.next_deadline() is None
+def test_counters_are_not_sampled_after_the_stop(node: Node) -> None:
+    node.rates.start()
+    node.rates.stop()
+    assert node.lab.broker.timers.next_deadline() is None
+
+
+def test_nothing_refers_weakly_to_objects_of_compiled_modules() -> None:
+    """Their references are not cleared, and what they refer to is lost memory."""
+    desk = Desk()
+    desk.node.rates.start()
+    peer = desk.lab.connect()
+    for number in range(10):
+        peer.declare(f"q{number}", **({"arguments": {"x-queue-type": "quorum"}, "durable": True} if number % 2 else {}))
+        peer.publish(f"q{number}")
+    for _ in range(3):
+        desk.lab.advance(INTERVAL_MS)
+        for path in ("queues", "exchanges", "vhosts", "connections", "channels", "overview"):
+            assert desk.get(f"/api/{path}", msg_rates_age="60", msg_rates_incr="5")[0] == 200
+    compiled = runpy.run_path(str(ROOT / "setup.py"))["compiled_files"]()
+    modules = {name.removesuffix(".py").replace("/", ".") for name in compiled}
+    found = [one() for one in gc.get_objects() if isinstance(one, weakref.ReferenceType)]
+    assert {type(one).__name__ for one in found if type(one).__module__ in modules} == set()
 
 
 def test_a_query_without_a_range_gets_no_samples() -> None:

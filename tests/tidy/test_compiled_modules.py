@@ -1,7 +1,11 @@
-"""Each module of a folder that setup.py compiles is compiled, or has a reason why not."""
+"""Each module of a folder that setup.py compiles is compiled, or has a reason why not.
+
+Nothing refers weakly to objects of compiled modules.
+"""
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,11 @@ PACKAGE = ROOT / "amqp_broker"
 SETUP: dict[str, Any] = runpy.run_path(str(ROOT / "setup.py"))
 COMPILED: set[str] = {f"{folder}/{name}" for folder, names in SETUP["COMPILED"].items() for name in names.split()}
 LEFT_OUT: dict[str, str] = SETUP["LEFT_OUT"]
+# With the classes that they refer to.
+WITH_WEAK_REFERENCES = {
+    "broker/queues/refused_publishers": "Publisher, of the same module",
+    "testing/embedded_broker": "EmbeddedBroker, of the same module",
+}
 
 
 def found() -> set[str]:
@@ -32,3 +41,14 @@ def test_the_modules_that_are_named_exist() -> None:
 
 def test_no_module_is_both() -> None:
     assert COMPILED & LEFT_OUT.keys() == set()
+
+
+def test_only_named_modules_have_weak_references() -> None:
+    """Objects of compiled modules are freed without clearing the references to them."""
+    found = {
+        path.relative_to(PACKAGE).with_suffix("").as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"weakref|\bWeak\w+", path.read_text("utf-8"))
+    }
+    assert found == WITH_WEAK_REFERENCES.keys()
+    assert found & COMPILED == set()

@@ -28,6 +28,7 @@ class Layer(NamedTuple):
 PURE = IMPURE | {"pamqp"}
 MANAGEMENT = {"socket", "lmdb", *CLOCKS, *THREADS, "os"}
 
+COUNTS = {"broker/counters", "broker/history"}
 # From low to high: a package imports only packages above it in the table. Protocols stand for the objects of later
 # packages: in `broker/*/*_surroundings.py`, in `lab/subjects.py`, or beside their only user.
 LAYERS = {
@@ -38,23 +39,28 @@ LAYERS = {
     "settings": Layer(set(), PURE - {"pathlib"}),
     "settings/sources": Layer({"settings"}, PURE - {"pathlib"}),
     "broker/timers": Layer(set(), PURE),
-    "broker/counters": Layer(set(), PURE),
+    "broker/history": Layer(set(), PURE),
+    "broker/counters": Layer({"broker/history"}, PURE),
     "broker/portions": Layer(set(), PURE),
     "broker/admin": Layer({"amqp", "broker/portions"}, PURE),
     "broker/peer": Layer({"amqp", "broker/admin"}, PURE),
     "broker/durability": Layer({"amqp"}, PURE),
     "broker/exchanges": Layer(
-        {"amqp", "settings", "broker/timers", "broker/counters", "broker/admin", "broker/durability"}, PURE
+        {"amqp", "settings"} | {f"broker/{name}" for name in ("timers", "counters", "history", "admin", "durability")},
+        PURE,
     ),
     "broker/queues": Layer(
         {"amqp", "settings", "broker/exchanges"}
-        | {f"broker/{name}" for name in ("timers", "counters", "portions", "admin", "peer", "durability")},
+        | {f"broker/{name}" for name in ("timers", "portions", "admin", "peer", "durability")}
+        | COUNTS,
         PURE,
     ),
-    "broker/routing": Layer({"amqp", "broker/counters", "broker/portions", "broker/exchanges", "broker/queues"}, PURE),
+    "broker/routing": Layer({"amqp", "broker/portions", "broker/exchanges", "broker/queues"} | COUNTS, PURE),
     "lab": Layer({"amqp", "broker/admin", "broker/exchanges", "broker/queues", "broker/routing"}, PURE),
     "broker/clients": Layer(
-        {"amqp", "broker/counters", "broker/peer", "broker/exchanges", "broker/queues", "broker/routing", "lab"}, PURE
+        {"amqp", "lab"}
+        | {f"broker/{name}" for name in ("counters", "history", "peer", "exchanges", "queues", "routing")},
+        PURE,
     ),
     "broker/observe": Layer(
         {"amqp", "settings", "broker/admin", "broker/peer", "broker/exchanges", "broker/queues", "broker/clients"}
@@ -65,22 +71,12 @@ LAYERS = {
         {"amqp", "broker/admin", "broker/durability", "broker/exchanges", "broker/queues"}, PURE
     ),
     "broker": Layer(
-        {
-            "broker/portions",
-            "amqp",
-            "settings",
-            "broker/timers",
-            "broker/counters",
-            "broker/admin",
-            "broker/durability",
-            "broker/exchanges",
-            "broker/queues",
-            "broker/routing",
-            "lab",
-            "broker/clients",
-            "broker/observe",
-            "broker/journal_entries",
-        },
+        {"amqp", "settings", "lab"}
+        | {
+            f"broker/{name}"
+            for name in ("portions", "timers", "counters", "admin", "durability", "exchanges", "queues")
+        }
+        | {"broker/routing", "broker/clients", "broker/observe", "broker/journal_entries"},
         PURE,
     ),
     "broker/operations": Layer(
@@ -100,8 +96,10 @@ LAYERS = {
         | {"broker", "broker/operations"},
         {"asyncio"},
     ),
-    "management/rates": Layer({"amqp", "broker/timers", "broker/portions", "broker"}, MANAGEMENT),
-    "management/totals": Layer({"broker", "broker/portions", "management/rates"}, MANAGEMENT),
+    "management/totals": Layer({"broker", "broker/portions", "broker/queues"}, MANAGEMENT),
+    "management/rates": Layer(
+        {"amqp", "broker/timers", "broker/portions", "broker/history", "broker", "management/totals"}, MANAGEMENT
+    ),
     "management/node": Layer({"management/rates"}, MANAGEMENT),
     "management/documents": Layer(
         {"amqp", "broker"}
@@ -121,6 +119,8 @@ LAYERS = {
     "management/api": Layer(
         {
             "broker/portions",
+            "broker/history",
+            "management/totals",
             "amqp",
             "settings",
             "broker/admin",
@@ -137,7 +137,6 @@ LAYERS = {
             "management/http",
             "management/node",
             "management/rates",
-            "management/totals",
             "settings/sources",
         },
         MANAGEMENT,
@@ -180,7 +179,6 @@ LAYERS = {
             "management/metrics",
             "management/node",
             "management/rates",
-            "management/totals",
             "session",
             "shovel",
             "store",

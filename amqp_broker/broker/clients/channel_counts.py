@@ -10,6 +10,7 @@ from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_surroundings import ClientVHost
     from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
 
 # With more used exchanges and queues than these, the counts of deleted ones are dropped.
@@ -22,7 +23,16 @@ class ChannelCounts:
     `Broker.collect_counts` brings them up to date. Deleted exchanges and queues remain only in the sums.
     """
 
-    __slots__ = ("_used_max", "_vhost", "active_at_ms", "delivered", "deliveries", "published", "publishes")
+    __slots__ = (
+        "_used_max",
+        "_vhost",
+        "active_at_ms",
+        "delivered",
+        "deliveries",
+        "history",
+        "published",
+        "publishes",
+    )
 
     def __init__(self, vhost: ClientVHost) -> None:
         self._vhost = vhost
@@ -31,6 +41,7 @@ class ChannelCounts:
         self.delivered = DeliveryCounts()
         self.publishes: dict[Exchange, PublishCounts] = {}
         self.deliveries: dict[Queue, DeliveryCounts] = {}
+        self.history: History | None = None
         # When activity was last noticed (ms since the epoch).
         self.active_at_ms = vhost.broker.now
 

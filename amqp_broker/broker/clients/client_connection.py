@@ -12,6 +12,7 @@ from amqp_broker.broker.peer import Peer
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.clients.client_surroundings import ClientVHost
+    from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.lab.fault_rules import Rule
 
@@ -49,6 +50,8 @@ class ClientConnection(Peer, Generic[V_co, C_co]):
         self.mechanism = ""
         self.received_bytes = self.received_count = 0
         self.sent_bytes = self.sent_count = 0
+        # Of the bytes.
+        self.history: History | None = None
         # When an alarm last blocked the connection (ms since the epoch), if one ever has.
         self.last_blocked_ms: int | None = None
         self.last_blocked_by = ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.history import History
     from amqp_broker.broker.timers import Timers
 
 Destination: TypeAlias = "BoundQueue | Exchange"
@@ -143,6 +144,7 @@ class Exchange(ABC):
     creator: str = INTERNAL_CREATOR
     # Counts of messages that were published directly to this exchange.
     publishes: PublishCounts = field(default_factory=PublishCounts)
+    history: History | None = None
     # A routing key that led to no queue, published without mandatory.
     unroutable_key: str | None = None
 

@@ -9,6 +9,7 @@ from amqp_broker.broker.counters import DeliveryCounts
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.history import History
 
 
 class QueueStatistics:
@@ -18,7 +19,7 @@ class QueueStatistics:
     `given_up` counts by reason: those of dead-lettering, and "purged".
     """
 
-    __slots__ = ("active_at_ms", "deliveries", "delivery_counts", "given_up", "published", "published_from")
+    __slots__ = ("active_at_ms", "deliveries", "delivery_counts", "given_up", "history", "published", "published_from")
 
     def __init__(self, now: int, *totals: DeliveryCounts) -> None:
         self.published = 0
@@ -26,6 +27,7 @@ class QueueStatistics:
         self.deliveries = DeliveryCounts()
         self.delivery_counts = (self.deliveries, *totals)
         self.given_up: Counter[str] = Counter()
+        self.history: History | None = None
         # When messages were last seen to have come or gone (ms since the epoch).
         self.active_at_ms = now
 

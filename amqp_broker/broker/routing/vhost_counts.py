@@ -11,6 +11,7 @@ from amqp_broker.broker.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
 
@@ -22,6 +23,7 @@ class VHostCounts:
         self.publishes = PublishCounts()
         self.deliveries = DeliveryCounts()
         self.pending_routes: deque[Route] = deque()
+        self.history: History | None = None
         self._exchanges = exchanges
         self._node = node
 

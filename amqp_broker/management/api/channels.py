@@ -34,10 +34,6 @@ def is_there(channel: Channel) -> bool:
     return channel.connection.channels.get(channel.number) is channel
 
 
-def message_stats_of(channel: Channel) -> dict[str, int]:
-    return channel.counts.message_stats()
-
-
 def channel_row(channel: Channel, broker: Broker, statistics: Statistics) -> dict[str, Any]:
     """Return the row of a channel."""
     connection = channel.connection
@@ -73,7 +69,7 @@ def channel_row(channel: Channel, broker: Broker, statistics: Statistics) -> dic
         row["global_prefetch_count"] = channel.prefetch_total
     if broker.profile.release >= (4, 3):
         row["cached_segments"] = 0
-    if stats := statistics.of(channel, "message_stats", message_stats_of):
+    if stats := statistics.of(channel.counts, "message_stats", channel.counts.message_stats()):
         row["message_stats"] = stats
     return row
 

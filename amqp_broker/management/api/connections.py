@@ -74,7 +74,7 @@ def connection_row(connection: Connection, broker: Broker, statistics: Statistic
         "port": connection.port,
         "protocol": connection.protocol,
         "recv_cnt": connection.received_count,
-        **statistics.of(connection, "octets", octets_of),
+        **statistics.of(connection, "octets", octets_of(connection)),
         "reductions": 0,
         "reductions_details": RATE,
         "send_cnt": connection.sent_count,

@@ -63,14 +63,10 @@ def basic_row(exchange: Exchange) -> dict[str, Any]:
     return row
 
 
-def message_stats_of(exchange: Exchange) -> dict[str, int]:
-    return exchange.publishes.exchange_stats()
-
-
 def exchange_row(exchange: Exchange, statistics: Statistics) -> dict[str, Any]:
     """Return the row of an exchange with statistics."""
     row = basic_row(exchange)
-    if stats := statistics.of(exchange, "message_stats", message_stats_of):
+    if stats := statistics.of(exchange, "message_stats", exchange.publishes.exchange_stats()):
         row["message_stats"] = stats
     return row
 

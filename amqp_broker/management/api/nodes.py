@@ -131,7 +131,8 @@ def node_row(request: Request) -> dict[str, Any]:
         # RabbitMQ 4 does not count them.
         "sockets_used": 0 if broker.profile.release >= (4, 0) else len(broker.connections),
     }
-    return {**row, **with_details(used), **with_details(ERLANG_ONLY), **Statistics(request).of(broker, "churn", churn)}
+    churned = Statistics(request).of(broker.counters, "churn", churn(broker))
+    return {**row, **with_details(used), **with_details(ERLANG_ONLY), **churned}
 
 
 def _applications(version: str) -> list[dict[str, str]]:

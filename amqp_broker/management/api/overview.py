@@ -15,7 +15,7 @@ from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.totals import all_message_stats, all_queue_totals, message_stats, queue_totals
+from amqp_broker.management.totals import all_queue_totals, message_stats, queue_totals
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -145,10 +145,10 @@ def object_totals(request: Request, vhosts: Sequence[VHost]) -> Steps[dict[str, 
 def statistics_of(request: Request, vhosts: Sequence[VHost], sees_all: bool) -> Steps[dict[str, Any]]:
     """Return totals and rates: of all vhosts with their history, or else of those that the user may see."""
     broker, statistics = request.broker, Statistics(request)
-    row: dict[str, Any] = {"churn_rates": statistics.of(broker, "churn", churn)}
+    row: dict[str, Any] = {"churn_rates": statistics.of(broker.counters, "churn", churn(broker))}
     if sees_all:
-        row["queue_totals"] = yield from statistics.reading(broker, "lengths", all_queue_totals)
-        row["message_stats"] = statistics.of(broker, "message_stats", all_message_stats)
+        row["queue_totals"] = statistics.of(broker.counters, "lengths", (yield from all_queue_totals(broker)))
+        row["message_stats"] = statistics.of(broker.counters, "message_stats", broker.counters.message_stats())
     else:
         row["queue_totals"] = with_details((yield from queue_totals(vhosts)))
         row["message_stats"] = with_details(message_stats(vhosts))

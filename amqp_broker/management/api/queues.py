@@ -29,6 +29,7 @@ from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.names import check_name
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Flag, Switch, Table, read_by
+from amqp_broker.management.totals import lengths_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
@@ -121,15 +122,6 @@ def totals_row(queue: Queue, node: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in ("internal", "internal_owner")}
 
 
-def lengths_of(queue: Queue) -> dict[str, int]:
-    ready, unacked = queue.ready_count, queue.unacked_count
-    return {"messages": queue.message_count, "messages_ready": ready, "messages_unacknowledged": unacked}
-
-
-def message_stats_of(queue: Queue) -> dict[str, int]:
-    return queue.statistics.message_stats()
-
-
 def is_there(queue: Queue) -> bool:
     """Return whether a queue has not been deleted."""
     return not queue.is_deleted
@@ -173,9 +165,9 @@ class Rows:
         row.update(_policies_of(queue))
         row["garbage_collection"] = GARBAGE_COLLECTION
         row["idle_since"] = iso_time(queue.idle_since_ms)
-        row.update(self._statistics.of(queue, "lengths", lengths_of))
+        row.update(self._statistics.of(queue.statistics, "lengths", lengths_of(queue)))
         row["reductions"], row["reductions_details"] = 0, RATE
-        if stats := self._statistics.of(queue, "message_stats", message_stats_of):
+        if stats := self._statistics.of(queue.statistics, "message_stats", queue.statistics.message_stats()):
             row["message_stats"] = stats
         if isinstance(queue, StreamQueue):
             row["memory"] = memory_bytes(queue, NOTHING)

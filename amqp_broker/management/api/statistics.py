@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.broker.portions import Steps
 from amqp_broker.management.rates import DETAILS, Range
 from amqp_broker.management.rates import RATE as RATE
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.history import Charted
     from amqp_broker.management.http.request import Request
-
-T = TypeVar("T")
 
 # Prefix of the query parameters for the samples of a group.
 GROUPS: Final = {"message_stats": "msg_rates", "lengths": "lengths", "octets": "data_rates", "churn": "msg_rates"}
@@ -38,7 +36,7 @@ def with_details(stats: Mapping[str, int]) -> dict[str, Any]:
 
 
 class Statistics:
-    """The counters of objects with their rates and, if the query asks for them, samples: for one answer.
+    """The counts of objects with their rates and, if the query asks for them, samples: for one answer.
 
     Raises InvalidParameter for a query with an invalid range of samples.
     """
@@ -47,13 +45,9 @@ class Statistics:
         self._rates = request.node.rates
         self._spans = {group: Range.of(request.query, asked) for group, asked in GROUPS.items()}
 
-    def of(self, thing: T, group: str, read: Callable[[T], dict[str, int]]) -> dict[str, Any]:
-        """Return the counters `read(thing)` with details; groups are those of `GROUPS`."""
-        return self._rates.stats(thing, group, read, self._spans[group])
-
-    def reading(self, thing: T, group: str, read: Callable[[T], Steps[dict[str, int]]]) -> Steps[dict[str, Any]]:
-        """Do `of` in steps."""
-        return self._rates.reading(thing, group, read, self._spans[group])
+    def of(self, holder: Charted, group: str, counts: dict[str, int]) -> dict[str, Any]:
+        """Return current counts of an object with details; `group` is one of `GROUPS`."""
+        return self._rates.stats(holder, counts, self._spans[group])
 
 
 def iso_time(at_ms: int) -> str:

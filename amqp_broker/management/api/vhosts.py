@@ -94,14 +94,10 @@ def basic_row(vhost: VHost) -> Steps[dict[str, Any]]:
     return row
 
 
-def message_stats_of(vhost: VHost) -> dict[str, int]:
-    return vhost.counts.message_stats()
-
-
 def vhost_row(vhost: VHost, statistics: Statistics) -> Steps[dict[str, Any]]:
     """Return the row of a vhost with its counters, if any, in steps."""
     row = yield from basic_row(vhost)
-    if stats := statistics.of(vhost, "message_stats", message_stats_of):
+    if stats := statistics.of(vhost.counts, "message_stats", vhost.counts.message_stats()):
         row["message_stats"] = stats
     return row
 
