@@ -181,7 +181,7 @@ function head() {
       h("button", { type: "button", class: "quiet square", "aria-label": "Refresh", title: "Refresh (r)", onclick: refresh }, icon("M13 8a5 5 0 11-1.600-3.700M13 2.500v3h-3")),
       h("button", { type: "button", class: "quiet square", id: "theme", "aria-label": "Light or dark", title: "Light or dark (t)", onclick: switchTheme }, icon("M8 2.500a5.500 5.500 0 100 11zM8 2.500a5.500 5.500 0 010 11")),
       h("button", { type: "button", class: "quiet square", "aria-label": "Keys", "aria-haspopup": "dialog", title: "Keys (?)", onclick: () => shortcuts(NAVIGATION) }, "?"),
-      h("button", { type: "button", class: "quiet", id: "logout", onclick: logOut, title: "Log out" }, state.user.name, icon("M6 2.500H3v11h3M7 8h6.500M11 5.500L13.500 8 11 10.500")),
+      h("button", { type: "button", class: "quiet", id: "logout", onclick: logOut, title: "Log out" }, h("span", { class: "user" }, state.user.name), icon("M6 2.500H3v11h3M7 8h6.500M11 5.500L13.500 8 11 10.500")),
     ]),
   );
 }

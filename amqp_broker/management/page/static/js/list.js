@@ -74,8 +74,8 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
     problem.hidden = true;
     set.page = page;
     prepare?.(items, performance.now());
-    table.update(items);
     table.sorted(set.sort, set.isReversed);
+    table.update(items);
     text(count, filtered === total ? number(total) : `${number(filtered)} of ${number(total)}`);
     // New numbers come each second; only the answer to a filter is said.
     if (isAsked) announce(`${title}: ${count.textContent}`);

@@ -1,19 +1,24 @@
 // Tables whose cells change in place. A row is identified by its key; unchanged cells are not touched.
 
 import { h, put, text, unseen } from "./dom.js";
+import { Fitting } from "./fitting.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
 export const cell = (shown, build) => ({ shown: typeof shown === "string" ? shown : JSON.stringify(shown), build });
-export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: "name" }, label));
+export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: "name", title: whole(label) }, label));
+// A long text is cut: the whole shows when the pointer is above it.
+const LONG = 30;
+const whole = (label) => (String(label).length > LONG ? String(label) : null);
 export const tag = (label, kind = "") => h("span", { class: `tag ${kind}` }, label);
 export const tags = (...labels) => {
   const given = labels.filter(Boolean);
-  return cell(given, () => given.map(([label, title, kind]) => h("span", { class: `tag ${kind ?? ""}`, title }, label)));
+  return cell(given, () => given.map(([label, title, kind]) => h("span", { class: `tag ${kind ?? ""}`, title: title || whole(label) }, label)));
 };
 
-// columns: [{ id, title, value(row) → text or cell, numeric, sort (a field of the API), help, wide, isHead }]
-// isHead: the column that names a row, which screen readers say with its other cells.
-// key(row) → text; onSort(column); empty: an element to show if there are no rows.
+// columns: [{ title, value(row) → text or cell, numeric, sort (a field of the API), help, wide, minor, isKept, isHead }].
+// Long texts of a wide column are broken, those of others are cut. Where there is no room, minor columns are left out
+// first, and those that are kept last. The head is the column that names a row. The key of a row is a text; empty is the
+// element to show if there are no rows.
 export class Table {
   constructor({ columns, key, onSort, empty, label }) {
     this.columns = columns;
@@ -28,14 +33,7 @@ export class Table {
     this.table = h("table", { "aria-label": label }, h("thead", null, h("tr", null, this.heads)), this.body);
     this.empty = h("div", { class: "empty", hidden: true }, empty ?? "Empty.");
     this.element = h("div", { class: "table", role: "group", "aria-label": label }, this.table, this.empty);
-    // A part that scrolls can be scrolled by keyboard.
-    const observer = new ResizeObserver(() => {
-      const { scrollWidth, clientWidth } = this.element;
-      if (scrollWidth > clientWidth) this.element.tabIndex = 0;
-      else this.element.removeAttribute("tabindex");
-    });
-    observer.observe(this.element);
-    observer.observe(this.table);
+    this.fitting = new Fitting(this.element, this.table, columns);
   }
 
   /** Mark the column that the rows are sorted by. */
@@ -68,6 +66,10 @@ export class Table {
     }
     this.empty.hidden = seen.size > 0;
     this.table.hidden = seen.size === 0;
+    const keys = [...seen].join("\n");
+    if (keys === this.keys) this.fitting.squeeze();
+    else this.fitting.fit();
+    this.keys = keys;
   }
 
   add() {
@@ -96,7 +98,10 @@ function change(place, value) {
     put(place, value.build());
   } else {
     place.shown = null;
-    text(place, value === null || value === undefined ? "" : String(value));
+    const shown = value === null || value === undefined ? "" : String(value);
+    text(place, shown);
+    if (whole(shown)) place.title = shown;
+    else place.removeAttribute("title");
   }
 }
 

@@ -18,8 +18,8 @@ export function list() {
     sort: "first_seen_ms",
     key: (advice) => [advice.habit, advice.vhost, ...PLACES.slice(0, 4).map((place) => advice[place] ?? "")].join("\n"),
     columns: [
-      { title: "Habit", sort: "habit", value: (advice) => advice.habit },
-      { title: "Effect", wide: true, value: (advice) => advice.sentence },
+      { title: "Habit", isKept: true, sort: "habit", value: (advice) => advice.habit },
+      { title: "Effect", isKept: true, wide: true, value: (advice) => advice.sentence },
       { title: "Remedy", wide: true, value: (advice) => advice.remedy },
       { title: "Virtual host", sort: "vhost", value: (advice) => advice.vhost },
       { title: "Where", wide: true, value: (advice) => cell(where(advice), () => h("span", null, where(advice))) },

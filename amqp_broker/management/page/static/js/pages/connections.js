@@ -28,7 +28,7 @@ export function list() {
       { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.user_provided_name || one.name, to(one.name)) },
       { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
       { title: "User", sort: "user", value: (one) => one.user },
-      { title: "State", sort: "state", value: (one) => status(one.state) },
+      { title: "State", isKept: true, sort: "state", value: (one) => status(one.state) },
       { title: "TLS", value: (one) => (one.ssl ? "●" : "") },
       { title: "Client", minor: true, value: product },
       { title: "Channels", sort: "channels", numeric: true, value: (one) => one.channels },

@@ -58,12 +58,12 @@ export function list() {
     key: (rule) => rule.id,
     columns: [
       { title: "Id", sort: "id", numeric: true, value: (rule) => rule.id },
-      { title: "Action", sort: "action", value: (rule) => rule.action },
+      { title: "Action", isKept: true, sort: "action", value: (rule) => rule.action },
       { title: "On", sort: "on", value: (rule) => rule.on },
       { title: "Virtual host", sort: "vhost", value: (rule) => rule.vhost ?? "all" },
       { title: "Rule", wide: true, value: (rule) => cell(said(rule), () => h("code", null, plain(said(rule)))) },
       { title: "Matched", sort: "matched", numeric: true, value: (rule) => rule.matched },
-      { title: "Hits", sort: "hits", numeric: true, value: (rule) => (rule.is_spent ? `${rule.hits} (spent)` : rule.hits) },
+      { title: "Hits", isKept: true, sort: "hits", numeric: true, value: (rule) => (rule.is_spent ? `${rule.hits} (spent)` : rule.hits) },
       { title: "", numeric: true, value: (rule) => cell(rule.id, () => h("button", { type: "button", class: "quiet small", onclick: () => end(rule) }, "Remove")) },
     ],
     actions: [

@@ -24,7 +24,7 @@ export function list() {
       { title: "Default queue type", minor: true, value: (one) => (one.default_queue_type === "undefined" ? "" : (one.default_queue_type ?? "")) },
       { title: "Ready", sort: "messages_ready", numeric: true, value: (one) => number(one.messages_ready ?? 0) },
       { title: "Unacked", sort: "messages_unacknowledged", numeric: true, value: (one) => number(one.messages_unacknowledged ?? 0) },
-      { title: "Total", sort: "messages", numeric: true, value: (one) => number(one.messages ?? 0) },
+      { title: "Total", isKept: true, sort: "messages", numeric: true, value: (one) => number(one.messages ?? 0) },
     ],
     actions: [state.is("administrator") && h("button", { type: "button", class: "primary", "data-key": "n", onclick: add, title: "n" }, "Add virtual host")],
   });

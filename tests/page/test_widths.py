@@ -1,0 +1,61 @@
+"""No page is wider than the screen, from a telephone to a large display, however long its names are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.page.browser import Browser
+from tests.page.furnished import furnished
+from tests.running import RunningServer
+
+WIDTHS = (360, 768, 1280, 2560)
+# The elements that are wider than the page and are not in a part that scrolls or is cut by itself.
+BEYOND = (
+    "const inner = (one) => { for (let up = one.parentElement; up && up !== document.body; up = up.parentElement)"
+    "  if (getComputedStyle(up).overflowX !== 'visible') return true; return false; };"
+    "return [document.documentElement.scrollWidth - innerWidth,"
+    " [...document.querySelectorAll(arguments[0] + ' *')].filter((one) => one.checkVisibility() && !inner(one)"
+    "   && one.getBoundingClientRect().width && one.getBoundingClientRect().right > innerWidth + 0.5)"
+    "   .map((one) => one.outerHTML.slice(0, 120)).slice(0, 3)]"
+)
+# The tables that must be scrolled sideways to see their last column.
+SCROLLED = (
+    "return [...document.querySelectorAll('main .table')].filter((one) => one.checkVisibility()"
+    " && one.scrollWidth > one.clientWidth).map((one) => `${one.ariaLabel} ${one.scrollWidth} ${one.clientWidth}`)"
+)
+
+
+@pytest.fixture(scope="module")
+def routes(running: RunningServer) -> Iterator[list[str]]:
+    with furnished(running) as found:
+        yield found
+
+
+def test_a_narrow_table_of_queues_keeps_its_important_columns(browser: Browser, routes: list[str]) -> None:
+    heads = (
+        "return [...document.querySelectorAll('main th')].filter((one) => one.offsetWidth).map((one) => one.innerText)"
+    )
+    with browser.wide(360):
+        browser.start("queues")
+        browser.visit("queues")
+        assert browser.script(heads) == ["Name", "Ready", "Unacked"]
+    # They come back with the room.
+    with browser.wide(2560):
+        browser.until(lambda: len(browser.script(heads)) == 12)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_is_wider_than_the_screen(browser: Browser, routes: list[str], width: int) -> None:
+    found = []
+    with browser.wide(width):
+        browser.start()
+        for route in routes:
+            browser.visit(route)
+            browser.script("for (const one of document.querySelectorAll('main details')) one.open = true")
+            beyond, elements = browser.script(BEYOND, "body")
+            scrolled = browser.script(SCROLLED)
+            if beyond > 0 or elements or scrolled:
+                found.append(f"{route[:30]}: {beyond} {elements} {scrolled}")
+    assert not found, "\n".join(found)
