@@ -6,6 +6,7 @@ Property tests hold every function here to pamqp's codec. Source: AMQP 0-9-1 spe
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from amqp_broker.amqp.errors import FrameError, UnexpectedFrame, UnreadableFrame
@@ -16,8 +17,9 @@ PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 # AMQP 0-9 in the form of some old clients; RabbitMQ serves it as 0-9-1.
 PROTOCOL_HEADER_0_9: Final = b"AMQP\x01\x01\x00\x09"
 
-# Number of octets of a frame beside its payload.
+# Number of octets of a frame beside its payload, and before it.
 FRAME_OVERHEAD: Final = 8
+FRAME_START_BYTES: Final = 7
 # RabbitMQ accepts payloads that are longer by this: "off-by 1 or 8 are typical" mistakes of clients.
 FRAME_SIZE_FUDGE: Final = 8
 BODY_BYTES_LIMIT: Final = 536_870_912
@@ -30,6 +32,7 @@ NACK: Final = 60 << 16 | 120
 METHOD_ID: Final = struct.Struct(">I")
 # A settling method's payload: its id, the delivery tag, one octet of bits
 SETTLE: Final = struct.Struct(">IQB")
+SETTLE_BYTES: Final = 13
 TAG: Final = struct.Struct(">Q")
 # class, weight and body size within a whole header frame that starts at the same offset as FRAME
 HEADER_FRAME: Final = struct.Struct(">BHIHHQ")
@@ -40,8 +43,15 @@ _METHOD_FRAME: Final = struct.Struct(">BHII")
 _ACK_FRAME: Final = struct.Struct(">BHIIQBB")
 # The part in which two acks of a channel differ: delivery tag and multiple, and the frame's end.
 ACK_REST: Final = struct.Struct(">QBB")
-ACK_FRAME_BYTES: Final = _ACK_FRAME.size
-ACK_HEAD_BYTES: Final = ACK_FRAME_BYTES - ACK_REST.size
+ACK_FRAME_BYTES: Final = 21
+ACK_HEAD_BYTES: Final = 11
+
+# The same as the methods of the structures. Their types let the compiled build work with plain integers.
+unpack_frame: Final[Callable[[bytes, int], tuple[int, int, int]]] = FRAME.unpack_from
+unpack_header_frame: Final[Callable[[bytes, int], tuple[int, int, int, int, int, int]]] = HEADER_FRAME.unpack_from
+unpack_settle: Final[Callable[[bytes], tuple[int, int, int]]] = SETTLE.unpack
+unpack_ack_rest: Final[Callable[[bytes, int], tuple[int, int, int]]] = ACK_REST.unpack_from
+pack_tag: Final[Callable[[int], bytes]] = TAG.pack
 
 
 def method_frame(channel: int, payload: bytes) -> bytes:

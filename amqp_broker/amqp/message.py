@@ -24,7 +24,7 @@ FRAME: Final = struct.Struct(">BHI")
 # Start of every content header's payload: class, weight, body size.
 CONTENT: Final = struct.Struct(">HHQ")
 # Size of a header frame up to its property flags.
-HEADER_START_BYTES: Final = FRAME.size + CONTENT.size
+HEADER_START_BYTES: Final = 19
 
 _SHORT: Final = struct.Struct(">H")
 _TIMESTAMP: Final = struct.Struct(">Q")

@@ -23,8 +23,6 @@ UNREAD_REPLIES_BYTES_MAX: Final = 4 * 1024 * 1024
 LINGER_MS: Final = 15_000
 # Size of a read after which the next one goes right behind its incomplete frame.
 READ_BYTES_LARGE: Final = 16 * 1024
-# Pieces smaller than this are joined for one write; the system gathers larger ones.
-GATHER_BYTES_MIN: Final = 16 * 1024
 # Versions of Python whose asyncio does not report a full socket after `writelines` (CVE-2024-12254).
 IS_FULL_IN_SILENCE: Final = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 # Delay of a reset by a fault, so that earlier output leaves.
@@ -189,18 +187,13 @@ class Transport(asyncio.BufferedProtocol):
         socket, session = self.socket, self.session
         if socket.is_closing():
             return
-        if len(pieces) > 1 and max(map(len, pieces)) < GATHER_BYTES_MIN:
-            data = b"".join(pieces)
-            session.sent_bytes += len(data)
-            socket.write(data)
+        session.sent_bytes += sum(map(len, pieces))
+        if len(pieces) == 1 or IS_FULL_IN_SILENCE:
+            # Joined, they would take twice the memory.
+            for piece in pieces:
+                socket.write(piece)
         else:
-            session.sent_bytes += sum(map(len, pieces))
-            if IS_FULL_IN_SILENCE:
-                # Joined, they would take twice the memory.
-                for piece in pieces:
-                    socket.write(piece)
-            else:
-                socket.writelines(pieces)
+            socket.writelines(pieces)
         session.sent_count += 1
         if session.is_backpressured and self.is_reading:
             self._check_unread_replies()

@@ -8,7 +8,7 @@ from pamqp import commands
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.errors import NotAllowed, NotImplemented_, PreconditionFailed
-from amqp_broker.amqp.frames import TAG
+from amqp_broker.amqp.frames import pack_tag
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.operations.interceptors import as_sent
 from amqp_broker.broker.queues import arguments
@@ -18,6 +18,7 @@ from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.session import ack_timeouts
 from amqp_broker.session.handshake import has_capability
+from amqp_broker.session.outbox import GATHER_BYTES_MIN
 from amqp_broker.session.topology_methods import queue_name, require
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class ChannelConsumer(Consumer):
     """A consumer of a channel. It delivers by appending to its session's outbox."""
 
-    __slots__ = ("channel", "frame_max", "outbox", "prefix", "prefixes", "session", "suffix")
+    __slots__ = ("channel", "frame_max", "outbox", "plain_bytes_max", "prefix", "prefixes", "session", "suffix")
 
     def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes) -> None:
         super().__init__(channel.session, queue, attributes)
@@ -38,6 +39,8 @@ class ChannelConsumer(Consumer):
         self.number = channel.number
         self.counts = channel.counts.of_queue(queue)
         self.frame_max = channel.session.frame_max
+        # A content up to this size can be joined with other output.
+        self.plain_bytes_max = min(self.frame_max, GATHER_BYTES_MIN - 1)
         # basic.deliver up to the delivery tag; its frame size depends on what follows the tag.
         self.prefixes: dict[int, bytes] = {}
         # Bytes of the last delivery behind its tag and before it: most often the next delivery has the same.
@@ -62,13 +65,13 @@ class ChannelConsumer(Consumer):
         if suffix is not self.suffix:
             self._take_suffix(suffix)
         content = message.content
-        if message.channel != self.number or len(content) > self.frame_max:
-            content = message.content_for(self.number, self.frame_max)
+        if message.channel != self.number or len(content) > self.plain_bytes_max:
+            content = self._content_of(message)
         outbox = self.outbox
         pieces = outbox.pieces
         if not pieces:
             outbox.dirty.append(outbox.session)
-        pieces += (self.prefix, TAG.pack(tag), suffix, content)
+        pieces += (self.prefix, pack_tag(tag), suffix, content)
         queue = self.queue
         if self.no_ack:
             if queue.has_extras:
@@ -115,9 +118,18 @@ class ChannelConsumer(Consumer):
         tag = channel.last_tag = channel.last_tag + 1
         suffix = message.address.suffix_redelivered
         content = message.content_for(self.number, self.frame_max)
-        self.outbox.append(wire.deliver_prefix(self.number, self.tag, len(suffix)), TAG.pack(tag), suffix, content)
+        self.outbox.append(wire.deliver_prefix(self.number, self.tag, len(suffix)), pack_tag(tag), suffix, content)
         if not self.no_ack:
             channel.add_duplicate(tag, self.queue, message)
+
+    def _content_of(self, message: Message) -> bytes:
+        """Return the content of a message from another channel, or of a large one."""
+        content = message.content
+        if message.channel != self.number or len(content) > self.frame_max:
+            content = message.content_for(self.number, self.frame_max)
+        if len(content) >= GATHER_BYTES_MIN:
+            self.outbox.has_large_pieces = True
+        return content
 
     def _take_suffix(self, suffix: bytes) -> None:
         self.suffix, size = suffix, len(suffix)

@@ -15,7 +15,7 @@ from pamqp import base, commands
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import CLOSING, RUNNING, after_method
 from amqp_broker.amqp.errors import ChannelNumberError, InternalError
-from amqp_broker.amqp.frames import NACK, SETTLE
+from amqp_broker.amqp.frames import NACK, SETTLE_BYTES, unpack_settle
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import AccessRequest, decode_method
 from amqp_broker.broker.observe.events import INTERNAL_USER
@@ -92,8 +92,8 @@ def on_frame(session: Session, kind: int, number: int, payload: bytes) -> None:
 
 def on_method(channel: Channel, payload: bytes) -> None:
     """Act on a method other than publish and ack, on an open channel that awaits no content."""
-    if payload.startswith(_SETTLE_STARTS) and len(payload) == SETTLE.size:
-        method_id, tag, bits = SETTLE.unpack(payload)
+    if payload.startswith(_SETTLE_STARTS) and len(payload) == SETTLE_BYTES:
+        method_id, tag, bits = unpack_settle(payload)
         if method_id == NACK:
             channel.reject(tag, multiple=bool(bits & 1), requeue=bool(bits & 2))
         else:

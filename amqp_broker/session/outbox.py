@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from amqp_broker.lab.output_delay import OutputDelay
     from amqp_broker.session.session import Session
 
+# Pieces smaller than this are joined for one write; the system gathers larger ones.
+GATHER_BYTES_MIN: Final = 16 * 1024
 # Number of a batch that is never committed.
 FOREVER: Final = 2**62
 
@@ -19,12 +21,13 @@ class Outbox:
     `held_until` is the number of a batch of the journal, the shell writes nothing; 0 means that output may leave.
     """
 
-    __slots__ = ("delay", "dirty", "flush_count", "held_until", "pieces", "session")
+    __slots__ = ("delay", "dirty", "flush_count", "has_large_pieces", "held_until", "pieces", "session")
 
     def __init__(self, session: Session, dirty: list[Session]) -> None:
         self.session = session
         self.dirty = dirty
         self.pieces: list[bytes] = []
+        self.has_large_pieces = False
         self.held_until = 0
         self.flush_count = 0
         # Set by a latency fault.
@@ -35,6 +38,8 @@ class Outbox:
         if not self.pieces:
             self.dirty.append(self.session)
         self.pieces += pieces
+        if max(map(len, pieces)) >= GATHER_BYTES_MIN:
+            self.has_large_pieces = True
 
     def request_flush(self) -> None:
         """Have the shell flush the session although nothing was added."""
@@ -48,10 +53,15 @@ class Outbox:
     def discard(self) -> None:
         """Drop all pieces; output that follows may leave."""
         self.held_until = 0
+        self.has_large_pieces = False
         self.pieces.clear()
 
     def take(self) -> list[bytes]:
-        """Return the pieces to write now, and empty the outbox."""
+        """Return the pieces to write now, and empty the outbox. Small ones are joined."""
         output, self.pieces = self.pieces, []
         self.flush_count += 1
+        if self.has_large_pieces:
+            self.has_large_pieces = False
+        elif len(output) > 1:
+            output = [b"".join(output)]
         return output if self.delay is None else self.delay.pass_on(output)

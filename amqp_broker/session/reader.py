@@ -12,13 +12,16 @@ from amqp_broker.amqp.errors import AMQPError, ChannelError, ConnectionError_, D
 from amqp_broker.amqp.frames import (
     ACK_FRAME_BYTES,
     ACK_HEAD_BYTES,
-    ACK_REST,
     FRAME_OVERHEAD,
     FRAME_SIZE_FUDGE,
-    HEADER_FRAME,
-    SETTLE,
+    FRAME_START_BYTES,
+    SETTLE_BYTES,
+    unpack_ack_rest,
+    unpack_frame,
+    unpack_header_frame,
+    unpack_settle,
 )
-from amqp_broker.amqp.message import FRAME, FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, HEADER_START_BYTES
+from amqp_broker.amqp.message import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, HEADER_START_BYTES
 from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.lab.connection_faults import BlackHoled
 from amqp_broker.session import handshake
@@ -131,8 +134,6 @@ class FrameReader:
         A publish whose frames are all in `data` is taken out as a whole, and acks are decoded by hand.
         """
         end = len(data)
-        unpack_frame, unpack_header, unpack_settle = FRAME.unpack_from, HEADER_FRAME.unpack_from, SETTLE.unpack
-        unpack_ack_rest = ACK_REST.unpack_from
         channels = session.channels
         kind = number = 0
         payload = b""
@@ -142,6 +143,7 @@ class FrameReader:
                 payload_max = session.frame_max - FRAME_OVERHEAD + FRAME_SIZE_FUDGE
                 # `publish` checks and refuses a larger body.
                 body_max = min(payload_max, session.broker.settings.message_bytes_max)
+                last_step = 0
                 while end - at >= FRAME_OVERHEAD:
                     kind, number, size = unpack_frame(data, at)
                     if size > payload_max:
@@ -162,7 +164,7 @@ class FrameReader:
                         continue
                     route = routes.get(payload)
                     if route is None and not payload.startswith(_PUBLISH_START):
-                        if size == SETTLE.size and payload.startswith(_ACK_START):
+                        if size == SETTLE_BYTES and payload.startswith(_ACK_START):
                             _, tag, bits = unpack_settle(payload)
                             channel.ack(tag, bits & 1 == 1)
                             # Acks often come in sequence, and their frames begin alike.
@@ -185,12 +187,12 @@ class FrameReader:
                         return start
                     # The content follows. If it is incomplete, the whole publish waits for the next read.
                     if end - at < _HEADER_FRAME_BYTES_MIN:
-                        if end - at < FRAME.size or end - at < FRAME_OVERHEAD + unpack_frame(data, at)[2]:
+                        if end - at < FRAME_START_BYTES or end - at < FRAME_OVERHEAD + unpack_frame(data, at)[2]:
                             self._needed_bytes = end - start + 1
                             return start
                         channel.assembly = ContentAssembly(payload)
                         continue
-                    kind2, number2, size2, class_id, weight, body_bytes = unpack_header(data, at)
+                    kind2, number2, size2, class_id, weight, body_bytes = unpack_header_frame(data, at)
                     body = at + FRAME_OVERHEAD + size2
                     if (
                         kind2 == FRAME_HEADER
@@ -201,9 +203,9 @@ class FrameReader:
                         and 0 < body_bytes <= body_max
                     ):
                         tail = body + FRAME_OVERHEAD + body_bytes
-                        if tail > end and body + FRAME.size > end:
+                        if tail > end and body + FRAME_START_BYTES > end:
                             # Only the start of the next frame: it may belong to another channel, and need an answer.
-                            self._needed_bytes = body + FRAME.size - start
+                            self._needed_bytes = body + FRAME_START_BYTES - start
                             return start
                         kind3, number3, size3 = unpack_frame(data, body)
                         if kind3 == FRAME_BODY and number3 == number and size3 == body_bytes:
@@ -218,14 +220,28 @@ class FrameReader:
                                 if traits is None:
                                     traits = read_traits(channel, property_list)
                                 if (
-                                    route is not None
-                                    and route.is_plain
-                                    and traits.is_plain
-                                    and channel.transaction is None
+                                    route is None
+                                    or not route.is_plain
+                                    or not traits.is_plain
+                                    or channel.transaction is not None
                                 ):
-                                    channel.publish(route, content, traits)
-                                else:
                                     publish(channel, payload, traits, content, body_bytes)
+                                    continue
+                                channel.publish(route, content, traits)
+                                step = tail - start
+                                if step == last_step and data.startswith(payload, at + FRAME_START_BYTES):
+                                    # Publishes often come in runs, whose frames are alike up to their bodies.
+                                    head, content_bytes = data[start : body + FRAME_START_BYTES], len(content)
+                                    while (
+                                        end - at >= step
+                                        and data.startswith(head, at)
+                                        and data[at + step - 1] == FRAME_END
+                                        and routes.get(payload) is route
+                                    ):
+                                        at += step
+                                        content = data[at - content_bytes : at]
+                                        channel.publish(route, content, traits)
+                                last_step = step
                                 continue
                     channel.assembly = ContentAssembly(payload)
                 else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amqp_broker.session.outbox import Outbox
-from tests.peer import Lab
+from amqp_broker.session.outbox import GATHER_BYTES_MIN, Outbox
+from tests.peer import Lab, publish_bytes
 
 
 def test_a_session_is_added_to_the_list_to_flush_once(lab: Lab) -> None:
@@ -11,7 +11,29 @@ def test_a_session_is_added_to_the_list_to_flush_once(lab: Lab) -> None:
     outbox.append(b"a")
     outbox.append(b"b", b"c")
     assert lab.dirty.count(outbox.session) == 1
-    assert outbox.take() == [b"a", b"b", b"c"]
+    assert outbox.take() == [b"abc"]
+
+
+def test_pieces_are_joined_unless_one_is_large(lab: Lab) -> None:
+    outbox = lab.peer().session.outbox
+    large = bytes(GATHER_BYTES_MIN)
+    outbox.append(b"a", large)
+    outbox.append(b"b")
+    assert outbox.take() == [b"a", large, b"b"]
+    outbox.append(b"a")
+    outbox.append(large[1:])
+    assert outbox.take() == [b"a" + large[1:]]
+
+
+def test_a_large_delivery_is_written_in_pieces(lab: Lab) -> None:
+    peer = lab.connect()
+    peer.declare("q")
+    peer.consume("q")
+    peer.session.outbox.take()
+    peer.send_bytes(publish_bytes("q", bytes(GATHER_BYTES_MIN - 100)))
+    assert len(peer.session.outbox.take()) == 1
+    peer.send_bytes(publish_bytes("q", bytes(GATHER_BYTES_MIN)))
+    assert max(map(len, peer.session.outbox.take())) < GATHER_BYTES_MIN + 100
 
 
 def test_an_outbox_is_empty_after_its_pieces_were_taken(lab: Lab) -> None:

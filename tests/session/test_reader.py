@@ -6,6 +6,7 @@ import pytest
 from pamqp import commands, frame
 from pamqp.commands import Basic, Connection, Queue
 
+from amqp_broker.amqp.message import Message
 from tests.peer import Lab, Peer, publish_bytes
 
 HANDSHAKE = (
@@ -49,6 +50,46 @@ def test_any_division_of_the_bytes_has_the_same_result(step: int) -> None:
     assert cut == whole
     assert lab.vhost.queues["q"].ready_count == 2
     assert not lab.broker.connections
+
+
+RUN = publish_bytes("q", b"1") * 3
+
+
+@pytest.mark.parametrize("step", [1, 30, 60, 61, len(RUN), 1000])
+def test_a_run_of_equal_publishes_is_published_one_by_one(step: int) -> None:
+    data = publish_bytes("q", b"0") + RUN + publish_bytes("q", b"2") + publish_bytes("q", b"33") + RUN + RUN[:20]
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q")
+    for start in range(0, len(data), step):
+        peer.send_bytes(data[start : start + step])
+    assert b"".join(message.body for message in lab.vhost.queues["q"].messages()) == b"0111233111"
+
+
+@pytest.mark.interpreted
+def test_a_run_of_publishes_ends_with_its_queue(peer: Peer, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    peer.declare("q")
+    queue = lab.vhost.queues["q"]
+    push, pushed = queue.push, []
+
+    def push_and_delete(message: Message) -> None:
+        pushed.append(message)
+        push(message)
+        if len(pushed) == 3:
+            lab.vhost.remove_queue(queue)
+
+    monkeypatch.setattr(queue, "push", push_and_delete)
+    peer.send_bytes(RUN * 3)
+    assert queue.is_deleted
+    assert len(pushed) == 3
+
+
+def test_a_bad_frame_within_a_run_of_publishes_is_found(peer: Peer, lab: Lab) -> None:
+    peer.declare("q")
+    one = publish_bytes("q", b"1")
+    peer.send_bytes(one * 5 + one[:-1] + b"\0" + one)
+    assert "invalid_frame_end_marker,0" in peer.expect_connection_close(501)
+    assert lab.vhost.queues["q"].ready_count == 5
 
 
 def test_methods_in_one_read_are_answered_in_their_order(peer: Peer) -> None:
