@@ -1,8 +1,8 @@
 // Columns that a table has no room for are left out: the least important first, the one that names the row never.
 
-const CLASS = "without-";
 // tables.css has a rule for each column up to this one.
 const COLUMNS_MAX = 18;
+const nameOf = (index) => `without-${index + 1}`;
 
 /** Return the places of columns in the order in which they are left out. */
 function order(columns) {
@@ -13,13 +13,16 @@ function order(columns) {
   return places.sort((one, other) => one.rank - other.rank || other.index - one.index).map((one) => one.index);
 }
 
-/** Leaves out columns of a table as long as it is wider than its box. */
+/** Leaves out columns of a table as long as it is wider than its box, and those that the user has hidden. */
 export class Fitting {
   constructor(box, table, columns) {
     this.box = box;
     this.table = table;
     this.order = order(columns);
-    this.left = [];
+    this.hidden = [];
+    // A long table keeps the widths of its columns while other rows come into view.
+    this.isLong = false;
+    this.left = new Set();
     this.width = 0;
     new ResizeObserver(() => this.resize()).observe(box);
   }
@@ -32,16 +35,25 @@ export class Fitting {
 
   /** Show all columns that there is room for. */
   fit() {
-    this.table.classList.remove(...this.left);
-    this.left = [];
+    const heads = [...this.table.tHead.rows[0].cells];
+    this.table.classList.remove("fixed", ...[...this.left].map(nameOf));
+    for (const head of heads) head.style.width = "";
+    this.left = new Set(this.hidden);
+    this.table.classList.add(...[...this.left].map(nameOf));
     this.squeeze();
+    if (!this.isLong) return;
+    const widths = heads.map((head) => head.offsetWidth);
+    heads.forEach((head, index) => (head.style.width = widths[index] ? `${widths[index]}px` : ""));
+    this.table.classList.add("fixed");
   }
 
   /** Leave out further columns if the table has become too wide. */
   squeeze() {
-    while (this.left.length < this.order.length && this.box.scrollWidth > this.box.clientWidth) {
-      this.left.push(`${CLASS}${this.order[this.left.length] + 1}`);
-      this.table.classList.add(this.left.at(-1));
+    for (const index of this.order) {
+      if (this.box.scrollWidth <= this.box.clientWidth) break;
+      if (this.left.has(index)) continue;
+      this.left.add(index);
+      this.table.classList.add(nameOf(index));
     }
     // A part that scrolls can be scrolled by keyboard.
     if (this.box.scrollWidth > this.box.clientWidth) this.box.tabIndex = 0;

@@ -5,16 +5,20 @@ import { announce, h, put, text } from "./dom.js";
 import { number } from "./format.js";
 import { follow } from "./live.js";
 import { Table } from "./table.js";
+import { ALL, View } from "./view.js";
 
 // The settings of a list are kept while the page is open.
 const SETTINGS = new Map();
+// Rows in one request, if all rows are on one page.
+const CHUNK = 200;
 
 // { title, path() → address, columns, key, kinds (of events), sort, isPaged, actions (elements), empty,
 //   prepare(items, now) }
 export function list({ title, path, columns, key, kinds, sort, isPaged = true, actions = [], empty, prepare, about = null }) {
-  if (!SETTINGS.has(title)) SETTINGS.set(title, { page: 1, size: 100, name: "", isRegex: false, sort, isReversed: false });
+  if (!SETTINGS.has(title)) SETTINGS.set(title, { page: 1, name: "", isRegex: false, sort, isReversed: false });
   const set = SETTINGS.get(title);
   const table = new Table({ columns, key, empty, label: title, onSort: sortBy });
+  const view = new View(title, columns);
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const count = h("span", { class: "count" });
   const pager = h("div", { class: "pager" });
@@ -50,21 +54,61 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
     scrollTo(0, 0);
   }
 
+  function page(number, size) {
+    const query = new URLSearchParams({ page: number, page_size: size, name: set.name, use_regex: set.isRegex, pagination: true });
+    if (set.sort) query.set("sort", set.sort);
+    if (set.isReversed) query.set("sort_reverse", "true");
+    return get(`${path()}?${query}`);
+  }
+
+  // All rows on one page: the rows that were near the screen since the list was asked for.
+  const known = { rows: [], first: 0, last: 1, asked: "" };
+
+  /** Fetch the rows near the screen, by pages of the API. */
+  async function loadNear() {
+    const asked = JSON.stringify([path(), set.name, set.isRegex, set.sort, set.isReversed]);
+    const isOther = asked !== known.asked;
+    const first = isOther ? 0 : Math.floor(known.first / CHUNK);
+    const last = isOther ? 0 : Math.floor((Math.max(known.last, known.first + 1) - 1) / CHUNK);
+    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index + 1);
+    const answers = await Promise.all(numbers.map((number) => page(number, CHUNK)));
+    if (isOther) known.rows = [];
+    known.asked = asked;
+    const [{ total_count, filtered_count }] = answers;
+    known.rows.length = filtered_count;
+    for (const answer of answers) {
+      prepare?.(answer.items, performance.now());
+      answer.items.forEach((item, index) => (known.rows[(answer.page - 1) * CHUNK + index] = item));
+    }
+    known.rows.length = filtered_count;
+    return { items: known.rows, total_count, filtered_count, page_count: 1, page: 1 };
+  }
+
+  table.onRange = (first, last) => {
+    if (!isPaged || view.size !== ALL) return;
+    [known.first, known.last] = [first, last];
+    const isMissing = Array.from({ length: last - first }, (_, index) => first + index).some((place) => !(place in known.rows));
+    if (isMissing) following.run();
+  };
+
   async function load() {
     try {
-      let answer;
-      if (isPaged) {
-        const query = new URLSearchParams({ page: set.page, page_size: set.size, name: set.name, use_regex: set.isRegex, pagination: true });
-        if (set.sort) query.set("sort", set.sort);
-        if (set.isReversed) query.set("sort_reverse", "true");
-        answer = await get(`${path()}?${query}`);
-      } else {
-        answer = await get(path());
+      if (isPaged && view.size === ALL) {
+        update(await loadNear());
+        return undefined;
       }
-      const shown = Array.isArray(answer) ? cut(answer, set, columns, key) : answer;
+      const asked = set.page;
+      const answer = await (isPaged ? page(asked, view.size) : get(path()));
+      // The user has turned the page meanwhile: its rows are asked for next.
+      if (asked !== set.page) return undefined;
+      const shown = Array.isArray(answer) ? cut(answer, { ...set, size: view.size || answer.length || 1 }, key) : answer;
+      prepare?.(shown.items, performance.now());
       update(shown);
     } catch (error) {
-      if (set.page > 1 && error.status === 400) return turn(1);
+      if (error.status === 400 && (set.page > 1 || known.first > 0)) {
+        [known.first, known.last] = [0, 1];
+        return turn(1);
+      }
       problem.hidden = false;
       text(problem, error.message);
     }
@@ -73,9 +117,8 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
   function update({ items, total_count: total, filtered_count: filtered, page_count: pages, page }) {
     problem.hidden = true;
     set.page = page;
-    prepare?.(items, performance.now());
     table.sorted(set.sort, set.isReversed);
-    table.update(items);
+    table.update(items, (page - 1) * view.size, filtered);
     text(count, filtered === total ? number(total) : `${number(filtered)} of ${number(total)}`);
     // New numbers come each second; only the answer to a filter is said.
     if (isAsked) announce(`${title}: ${count.textContent}`);
@@ -96,11 +139,19 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
     }
   }
 
+  function choose() {
+    table.hide(view.hidden);
+    set.page = 1;
+    following.run();
+  }
+
   const following = follow(kinds, load);
+  table.hide(view.hidden);
+  const chooser = h("button", { type: "button", "aria-haspopup": "dialog", onclick: () => view.open(choose) }, "View");
   const element = h(
     "section",
     { class: "list" },
-    h("div", { class: "title" }, h("h1", null, title), count, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), actions)),
+    h("div", { class: "title" }, h("h1", null, title), count, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), chooser, actions)),
     about,
     problem,
     table.element,
@@ -110,7 +161,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
 }
 
 /** Filter and sort a list that the API returns unpaged. */
-function cut(rows, set, columns, key) {
+function cut(rows, set, key) {
   let items = rows;
   if (set.name) {
     const wanted = set.name.toLowerCase();

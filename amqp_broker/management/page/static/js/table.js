@@ -2,6 +2,7 @@
 
 import { h, put, text, unseen } from "./dom.js";
 import { Fitting } from "./fitting.js";
+import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
 export const cell = (shown, build) => ({ shown: typeof shown === "string" ? shown : JSON.stringify(shown), build });
@@ -24,16 +25,26 @@ export class Table {
     this.columns = columns;
     this.key = key;
     this.rows = new Map();
+    this.items = [];
+    this.first = 0;
+    this.isLong = false;
     this.heads = columns.map((column) => {
       const content =
         onSort && column.sort ? h("button", { type: "button", class: "sort", onclick: () => onSort(column) }, column.title) : column.title || unseen("Action");
       return h("th", { scope: "col", class: kinds(column), title: column.help }, content);
     });
     this.body = h("tbody", { onkeydown: (event) => this.onKey(event) });
-    this.table = h("table", { "aria-label": label }, h("thead", null, h("tr", null, this.heads)), this.body);
+    this.table = h("table", { "aria-label": label }, h("thead", null, h("tr", { "aria-rowindex": 1 }, this.heads)), this.body);
     this.empty = h("div", { class: "empty", hidden: true }, empty ?? "Empty.");
     this.element = h("div", { class: "table", role: "group", "aria-label": label }, this.table, this.empty);
     this.fitting = new Fitting(this.element, this.table, columns);
+    this.virtual = new VirtualRows(this.body, () => this.draw());
+  }
+
+  /** Leave out the columns that the user does not want to see. */
+  hide(titles) {
+    this.fitting.hidden = this.columns.flatMap((column, index) => (titles.has(column.title) ? [index] : []));
+    this.fitting.fit();
   }
 
   /** Mark the column that the rows are sorted by. */
@@ -45,31 +56,91 @@ export class Table {
     });
   }
 
-  update(items) {
+  /** Show rows; `items` may lack some that are not known yet. They are those from `first` on, of `total` rows. */
+  update(items, first = 0, total = first + items.length) {
+    const isLong = items.length > SHORT_MAX;
+    if (isLong && !this.isLong) this.virtual.follow();
+    if (!isLong && this.isLong) this.virtual.leave();
+    const isOther = items.length !== this.count;
+    this.items = items;
+    this.count = items.length;
+    this.first = first;
+    this.isLong = this.fitting.isLong = isLong;
+    this.table.classList.toggle("long", isLong);
+    this.table.setAttribute("aria-rowcount", total + 1);
+    this.empty.hidden = items.length > 0;
+    this.table.hidden = items.length === 0;
+    let keys = this.draw();
+    if (isLong && this.virtual.measure()) keys = this.draw();
+    if (keys === this.keys || (isLong && !isOther && !this.isCut())) this.fitting.squeeze();
+    else this.fitting.fit();
+    this.keys = keys;
+  }
+
+  /** Show the rows near the screen, and keep the one with the focus. Return their keys. */
+  draw() {
+    const { items } = this;
+    const [first, last] = this.virtual.range(items.length);
+    const focused = this.focusedPlace();
+    const places = Array.from({ length: last - first }, (_, index) => first + index);
+    if (focused !== null && focused < first) places.unshift(focused);
+    if (focused !== null && focused >= last) places.push(focused);
+    const wanted = [];
     const seen = new Set();
-    let before = null;
-    for (const item of items) {
-      const key = this.key(item);
-      if (seen.has(key)) continue;
+    let gaps = 0;
+    let next = 0;
+    const leap = (place) => {
+      if (place > next) wanted.push(this.virtual.gap(gaps++, place - next));
+      next = place + 1;
+    };
+    for (const place of places) {
+      const key = place in items ? this.key(items[place]) : null;
+      if (key === null || seen.has(key)) continue;
       seen.add(key);
-      let row = this.rows.get(key);
-      if (!row) this.rows.set(key, (row = this.add()));
-      this.columns.forEach((column, index) => change(row.cells[index], column.value(item)));
+      leap(place);
+      wanted.push(this.row(key, place));
+    }
+    leap(items.length);
+    this.arrange(wanted, seen);
+    this.onRange?.(first, last);
+    return [...seen].join("\n");
+  }
+
+  /** Return the row of an item, with its present values. */
+  row(key, place) {
+    let row = this.rows.get(key);
+    if (!row) this.rows.set(key, (row = this.add()));
+    row.place = place;
+    row.setAttribute("aria-rowindex", this.first + place + 2);
+    this.columns.forEach((column, index) => change(row.cells[index], column.value(this.items[place])));
+    return row;
+  }
+
+  /** Make these the rows of the body. A row that stays is not moved, or it would lose the focus. */
+  arrange(wanted, seen) {
+    for (const [key, row] of this.rows) if (!seen.has(key)) this.rows.delete(key);
+    const kept = new Set(wanted);
+    for (const row of [...this.body.children]) if (!kept.has(row)) row.remove();
+    let before = null;
+    for (const row of wanted) {
       const next = before ? before.nextSibling : this.body.firstChild;
       if (next !== row) this.body.insertBefore(row, next);
       before = row;
     }
-    for (const [key, row] of this.rows) {
-      if (seen.has(key)) continue;
-      row.remove();
-      this.rows.delete(key);
-    }
-    this.empty.hidden = seen.size > 0;
-    this.table.hidden = seen.size === 0;
-    const keys = [...seen].join("\n");
-    if (keys === this.keys) this.fitting.squeeze();
-    else this.fitting.fit();
-    this.keys = keys;
+  }
+
+  /** Return the place of the row that has the focus, or null. */
+  focusedPlace() {
+    if (!this.isLong || !this.body.contains(document.activeElement)) return null;
+    const row = document.activeElement.closest("tr");
+    const [key] = [...this.rows].find(([, one]) => one === row) ?? [];
+    const place = this.items.findIndex((item) => item !== undefined && this.key(item) === key);
+    return place < 0 ? null : place;
+  }
+
+  /** Return whether a number has no room. */
+  isCut() {
+    return [...this.body.querySelectorAll("td.numeric")].some((one) => one.scrollWidth > one.clientWidth);
   }
 
   add() {
@@ -80,12 +151,16 @@ export class Table {
   onKey(event) {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-    let row = event.target.closest("tr");
-    do row = event.key === "ArrowDown" ? row.nextElementSibling : row.previousElementSibling;
-    while (row && !row.querySelector("a, button"));
-    if (!row) return;
-    row.querySelector("a, button").focus();
-    event.preventDefault();
+    const step = event.key === "ArrowDown" ? 1 : -1;
+    for (let place = event.target.closest("tr").place + step; place in this.items; place += step) {
+      const row = () => this.rows.get(this.key(this.items[place]));
+      if (!row()) this.virtual.reveal(place);
+      const target = row()?.querySelector("a, button");
+      if (!target) continue;
+      target.focus();
+      event.preventDefault();
+      return;
+    }
   }
 }
 
