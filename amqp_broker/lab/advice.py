@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.lab.subjects import Broker, Channel, Connection, VHost
 
-# Number of pieces of advice kept until they are cleared, and of clients whose closed connections are remembered.
-ADVICE_MAX: Final = 500
+# Number of places kept for each habit until they are cleared, and of clients whose closed connections are remembered.
+PLACES_MAX: Final = 200
 CLIENTS_MAX: Final = 500
 # Number of channels and queues in one scan, and in a scan of everything.
 SCAN_BATCH: Final = 200
@@ -148,12 +148,19 @@ class _SeenConnection:
 
 
 class Advisor:
-    """All advice of a broker, oldest first. `listeners` are called with each new piece."""
+    """All advice of a broker, oldest first. `listeners` are called with each new piece.
+
+    A habit has at most PLACES_MAX places: a flood of one habit hides no other. `beyond` counts the further
+    occurrences by habit and vhost.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.listeners: tuple[Callable[[Advice], None], ...] = ()
+        self.beyond: Counter[tuple[str, str]] = Counter()
         self._advice: dict[tuple[str, Place], Advice] = {}
+        # Number of places by habit.
+        self._places: Counter[str] = Counter()
         self._channels: dict[Channel, _SeenChannel] = {}
         self._connections: dict[Connection, _SeenConnection] = {}
         self._short_connections: dict[Place, _Rate] = {}
@@ -175,6 +182,8 @@ class Advisor:
         It is given again when another channel or consumer shows the habit, or a scan still finds it.
         """
         self._advice = {key: advice for key, advice in self._advice.items() if vhost not in (None, key[1].vhost)}
+        self._places = Counter(name for name, _ in self._advice)
+        self.beyond = Counter({key: count for key, count in self.beyond.items() if vhost not in (None, key[1])})
         rates = self._short_connections
         self._short_connections = {place: rates[place] for place in rates if vhost not in (None, place.vhost)}
 
@@ -187,7 +196,7 @@ class Advisor:
         detail: str = "",
         count: int = 0,
     ) -> None:
-        """Report a habit; `count` is a number of things seen at once. Beyond ADVICE_MAX new advice is dropped."""
+        """Report a habit; `count` is a number of things seen at once."""
         if place.vhost not in self._broker.vhosts:
             # The vhost was deleted during a scan.
             return
@@ -197,8 +206,10 @@ class Advisor:
             advice.count = max(advice.count, count) if count else advice.count + 1
             advice.last_seen_ms = now
             return
-        if len(self._advice) >= ADVICE_MAX:
+        if self._places[name] >= PLACES_MAX:
+            self.beyond[name, place.vhost] += 1
             return
+        self._places[name] += 1
         if channel is not None:
             connection = channel.connection
         connection_name = connection.name if connection is not None else ""

@@ -156,7 +156,7 @@ class Rule:
         self.on = self.on or action.on[0]
         if self.on not in action.on:
             raise InvalidParameter(f"'{self.action}' is not possible on '{self.on}', but on {', '.join(action.on)}")
-        known = (*OF_OPEN, "queue") if (self.action, self.on) == ("cancel_consumer", NOW) else KNOWN[self.on]
+        known = known_fields(self.action, self.on)
         for name in OF_MESSAGE:
             if getattr(self, name) not in (None, {}) and name not in known:
                 raise InvalidParameter(
@@ -276,6 +276,11 @@ NUMBERS: Final = (
     ("duration_ms", 0, TIME_MAX_MS),
     ("code", 0, 65535),
 )
+
+
+def known_fields(action: str, on: str) -> tuple[str, ...]:
+    """Return the fields that a rule with this action can match at a moment."""
+    return (*OF_OPEN, "queue") if (action, on) == ("cancel_consumer", NOW) else KNOWN[on]
 
 
 def fits(pattern: str, text: str) -> bool:

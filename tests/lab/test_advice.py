@@ -8,7 +8,7 @@ from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.lab import advice as module
-from amqp_broker.lab.advice import ADVICE_MAX, SCAN_BATCH, Advice
+from amqp_broker.lab.advice import PLACES_MAX, SCAN_BATCH, Advice
 from tests.broker.advising import MINUTE_MS, advice_in, consume, declare, habits_in, leave, only
 from tests.peer import Lab, Peer
 from tests.present import present
@@ -343,11 +343,24 @@ def test_a_vhost_may_go_in_the_middle_of_a_look(lab: Lab) -> None:
     assert len(lab.broker.advice) == 0
 
 
-def test_advice_is_bounded(lab: Lab) -> None:
-    peer = lab.connect()
-    for number in range(ADVICE_MAX + 10):
+def test_a_flood_of_a_habit_is_counted_and_hides_no_other(lab: Lab) -> None:
+    advisor, peer = lab.broker.advice, lab.connect()
+    for number in range(PLACES_MAX + 10):
         declare(peer, f"q{number}", durable=False)
-    assert len(lab.broker.advice) == ADVICE_MAX
+    assert len(advisor) == PLACES_MAX
+    assert advisor.beyond == {("transient-queue", "/"): 10}
+    peer.call(commands.Basic.Qos(prefetch_count=1, global_=True))
+    assert [advice.habit.name for advice in advisor][-1] == "global-prefetch"
+
+
+def test_clearing_makes_room_for_the_habit_again(lab: Lab) -> None:
+    advisor, peer = lab.broker.advice, lab.connect()
+    for number in range(PLACES_MAX + 1):
+        declare(peer, f"q{number}", durable=False)
+    advisor.clear("/")
+    declare(peer, "another", durable=False)
+    assert [advice.place.queue for advice in advisor] == ["another"]
+    assert not advisor.beyond
 
 
 def test_closed_channels_and_connections_are_forgotten(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 
 @contextmanager
-def channel(port: int, name: str = "test") -> Iterator[BlockingChannel]:
-    parameters = pika.ConnectionParameters("127.0.0.1", port, client_properties={"connection_name": name})
+def channel(port: int, name: str = "test", vhost: str = "/") -> Iterator[BlockingChannel]:
+    parameters = pika.ConnectionParameters("127.0.0.1", port, vhost, client_properties={"connection_name": name})
     connection = pika.BlockingConnection(parameters)
     try:
         yield connection.channel()

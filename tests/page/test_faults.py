@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pika.exceptions
 import pytest
+from selenium.webdriver.common.by import By
 
+from amqp_broker.lab.fault_rules import ACTIONS
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer
@@ -33,3 +35,46 @@ def test_a_refused_fault_is_explained_in_the_dialog(browser: Browser, running: R
     browser.press("Add fault", "dialog")
     browser.find("dialog .problem", "probability must be more than 0 and at most 1")
     assert len(running.server.broker.faults) == 0
+
+
+def shown(browser: Browser) -> set[str]:
+    return {label.removesuffix(" *") for label in browser.texts("dialog label.label")}
+
+
+def test_the_form_shows_the_fields_of_the_chosen_action(browser: Browser, running: RunningServer) -> None:
+    message = {"Virtual host", "Exchange", "Routing key", "Queue", "User", "Connection"}
+    limits = {"Times", "After", "Probability", "Seed"}
+    browser.start("faults")
+    browser.press("Add fault")
+    assert browser.until(lambda: shown(browser)) == {"Action", "When"} | message | limits
+    browser.fill("Exchange", "left behind", "dialog")
+    browser.fill("Action", "Answer late (latency)", "dialog")
+    connection = {"Virtual host", "User", "Connection"}
+    assert shown(browser) == {"Action", "When", "Delay (ms)", "Jitter (ms)", "Seed"} | connection
+    browser.fill("When", "open", "dialog")
+    assert shown(browser) == {"Action", "When", "Delay (ms)", "Jitter (ms)"} | connection | limits
+    # A parameter that the action needs is demanded, and a field that is hidden is not sent.
+    browser.press("Add fault", "dialog")
+    assert browser.script("return document.activeElement === arguments[0]", browser.field("Delay (ms)", "dialog"))
+    browser.fill("Delay (ms)", "5", "dialog")
+    browser.press("Add fault", "dialog")
+    browser.toast("was added")
+    [rule] = running.ask(lambda server: list(server.broker.faults))
+    assert (rule.action, rule.on, rule.delay_ms, rule.exchange) == ("latency", "open", 5, None)
+    running.ask(lambda server: server.broker.faults.clear())
+
+
+def test_each_action_can_be_added_with_the_fields_shown(browser: Browser, running: RunningServer) -> None:
+    browser.start("faults")
+    for action in ACTIONS:
+        browser.press("Add fault")
+        option = browser.find("dialog select[name=action]").find_element(By.CSS_SELECTOR, f"option[value={action}]")
+        label = str(option.get_attribute("text"))
+        browser.fill("Action", label, "dialog")
+        for field in ("Delay (ms)", "Jitter (ms)", "Duration (ms)", "Times"):
+            if field in shown(browser):
+                browser.fill(field, "1", "dialog")
+        browser.press("Add fault", "dialog")
+        browser.until(lambda: not browser.all("dialog"))
+    assert running.ask(lambda server: [rule.action for rule in server.broker.faults]) == list(ACTIONS)
+    running.ask(lambda server: server.broker.faults.clear())

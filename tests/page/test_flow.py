@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from functools import partial
+
+from amqp_broker.broker.admin.access import Permission
+from amqp_broker.server.server import Server
 from tests.client import Client
 from tests.page.browser import Browser
 from tests.page.client import channel
@@ -51,3 +55,40 @@ def test_skipped_events_of_a_flood_are_counted(browser: Browser, running: Runnin
     browser.find(".event", "last")
     browser.shows("skipped", ".title")
     assert len(browser.all(".flow .event")) <= 150
+
+
+def add_vhost(server: Server, name: str) -> None:
+    server.broker.add_vhost(name)
+    server.broker.users.set_permission(server.broker.users.named("guest"), name, Permission(".*", ".*", ".*"))
+
+
+def delete_vhost(server: Server, name: str) -> None:
+    server.broker.delete_vhost(name)
+
+
+def test_messages_of_all_virtual_hosts_are_shown_or_of_the_selected_one(
+    browser: Browser, running: RunningServer
+) -> None:
+    running.ask(lambda server: add_vhost(server, "shop"))
+    browser.start("messages")
+    browser.shows("all virtual hosts", ".title")
+    running.until(lambda server: all(vhost.trace is not None for vhost in server.broker.vhosts.values()))
+    # A virtual host that is created later is shown, too.
+    running.ask(lambda server: add_vhost(server, "late"))
+    for vhost in ("/", "shop", "late"):
+        with channel(running.port, vhost=vhost) as client:
+            client.basic_publish("amq.fanout", "key", b"x")
+    browser.until(lambda: len(browser.all(".flow .event")) == 3)
+    assert browser.texts(".flow .event .of") == ["late", "shop", "/"]
+    browser.click(".flow .event")
+    browser.shows("late", ".inspector")
+    assert str(browser.find(".inspector a").get_attribute("href")).endswith("#/exchanges/late/amq.fanout")
+    browser.script(
+        "const one = document.getElementById('vhost'); one.value = 'shop'; one.dispatchEvent(new Event('change'))"
+    )
+    browser.shows("shop", ".title")
+    running.until(
+        lambda server: [name for name, one in server.broker.vhosts.items() if one.trace is not None] == ["shop"]
+    )
+    for name in ("shop", "late"):
+        running.ask(partial(delete_vhost, name=name))

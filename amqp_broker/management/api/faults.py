@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
 
-from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, Rule
+from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, REPLIES, Rule, known_fields
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -51,6 +51,21 @@ class NewFault(Struct):
 def all_rules(request: Request) -> list[dict[str, Any]]:
     """List [fault rules](faults.md), with the counts of their matches and hits."""
     return [rule.as_dict() for rule in request.broker.faults]
+
+
+@endpoints.on("GET /_broker/fault-actions", tag=ADMINISTRATOR)
+def actions(request: Request) -> list[dict[str, Any]]:
+    """List the actions of faults: their moments, what a rule can match at each, and their parameters."""
+    return [
+        {
+            "action": name,
+            "on": {moment: list(known_fields(name, moment)) for moment in action.on},
+            "needs": list(action.needs),
+            "may_have": list(action.may_have),
+            "code": REPLIES[name][0] if name in REPLIES else None,
+        }
+        for name, action in ACTIONS.items()
+    ]
 
 
 @endpoints.on("POST /_broker/faults", tag=ADMINISTRATOR, body=NewFault, statuses=(201,))

@@ -2,7 +2,7 @@
 
     overview    each second the value of /api/overview, with `at_ms` of a clock that is never moved
     topology    `{"changed": ["queue", "binding"]}`: the kinds of objects that were created, changed or removed
-    messages    `{"events": [...], "skipped": 12}`: the extended trace of a vhost (observe/trace.py), for
+    messages    `{"events": [...], "skipped": 12}`: the extended trace of a vhost or of all (observe/trace.py), for
                 administrators
 
 Nothing is counted or traced without an open page. A page that does not read costs one bounded ring
@@ -41,7 +41,7 @@ endpoints = Endpoints()
 
 
 class UpdatesQuery(Struct):
-    """The streams to send, separated by commas, and the vhost of the stream `messages`."""
+    """The streams to send, separated by commas, and the vhost of the stream `messages`; without it all vhosts."""
 
     streams: str = "overview,topology"
     vhost: str | None = None
@@ -58,26 +58,46 @@ class Subscription:
         if unknown:
             raise bad_request(f"unknown streams: {', '.join(sorted(unknown))}")
         self.tag = ADMINISTRATOR if "messages" in self.streams else MANAGEMENT
+        # The vhost whose messages are wanted; None for all or none.
         self.vhost: VHost | None = None
+        self._observed: list[VHost] = []
+        self._pending: PendingUpdates | None = None
         if "messages" in self.streams:
             require_tag(self.user, ADMINISTRATOR)
-            name = self.broker.settings.default_vhost if query.vhost is None else query.vhost
-            self.vhost = self.broker.vhosts.get(name)
-            if self.vhost is None:
-                raise not_found()
+            if query.vhost is not None:
+                self.vhost = self.broker.vhosts.get(query.vhost)
+                if self.vhost is None:
+                    raise not_found()
 
     def attach(self, pending: PendingUpdates) -> None:
         """Collect updates from now on."""
         if "topology" in self.streams:
             self.broker.events.listen(pending.on_event)
-        if self.vhost is not None:
-            self.vhost.tracing.observe(pending.on_message)
+        if "messages" not in self.streams:
+            return
+        self._pending = pending
+        for vhost in list(self.broker.vhosts.values()) if self.vhost is None else [self.vhost]:
+            self._observe(vhost, pending)
+        if self.vhost is None:
+            self.broker.events.listen(self._follow_vhosts)
 
     def detach(self, pending: PendingUpdates) -> None:
         """Collect no more updates."""
         self.broker.events.unlisten(pending.on_event)
-        if self.vhost is not None:
-            self.vhost.tracing.stop_observing(pending.on_message)
+        self.broker.events.unlisten(self._follow_vhosts)
+        for vhost in self._observed:
+            vhost.tracing.stop_observing(pending.on_message)
+
+    def _observe(self, vhost: VHost, pending: PendingUpdates) -> None:
+        self._observed.append(vhost)
+        vhost.tracing.observe(pending.on_message)
+
+    def _follow_vhosts(self, event: str, headers: dict[str, Any]) -> None:
+        """Observe a new vhost, and forget a deleted one (`Events.listen`)."""
+        if event == "vhost.created" and self._pending is not None:
+            self._observe(self.broker.vhosts[headers["name"]], self._pending)
+        elif event == "vhost.deleted":
+            self._observed = [vhost for vhost in self._observed if vhost.name != headers["name"]]
 
     def is_allowed(self) -> bool:
         """Return whether the user still exists and has the tag, and the vhost still exists."""
@@ -95,7 +115,7 @@ def frame(stream: str, value: Any) -> bytes:
 
 @endpoints.on("GET /_broker/events", tag=MANAGEMENT, query=UpdatesQuery)
 def updates(request: Request) -> Streamed:
-    """Stream what the web page shows: numbers each second, changes of objects, messages of a vhost."""
+    """Stream what the web page shows: numbers each second, changes of objects, and messages."""
     subscription = Subscription(request)
 
     async def send(given: web.Request) -> web.StreamResponse:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from pamqp import commands
 
+from amqp_broker.lab.advice import PLACES_MAX
 from tests.management.asking import Desk
 
 
@@ -40,6 +41,30 @@ def test_advice_is_listed_and_cleared_by_vhost(desk: Desk) -> None:
     assert len(desk.get("/_broker/advice")[1]) == 1
     assert desk.ask("DELETE", "/_broker/advice")[0] == 204
     assert desk.get("/_broker/advice") == (200, [])
+
+
+def test_advice_about_one_habit_is_listed(desk: Desk) -> None:
+    desk.lab.connect().publish("ordrs", b"m")
+    [told] = desk.ask("GET", "/_broker/advice", query={"habit": "unroutable"})[1]
+    assert told["habit"] == "unroutable"
+    status, refusal = desk.ask("GET", "/_broker/advice", query={"habit": "typo"})
+    assert (status, refusal.partition(";")[0]) == (400, "no habit 'typo'")
+
+
+def test_each_habit_has_one_row_with_its_count_and_newest_places(desk: Desk) -> None:
+    peer = desk.lab.connect()
+    for number in range(PLACES_MAX + 5):
+        peer.call(commands.Queue.Declare(queue=f"q{number}"))
+    status, rows = desk.get("/_broker/advice-habits")
+    assert status == 200
+    assert {row["habit"]: (row["count"], row["places"], row["beyond"]) for row in rows} == {
+        "transient-queue": (PLACES_MAX + 5, PLACES_MAX, 5),
+        "unlimited-prefetch": (1, 1, 0),
+    }
+    [flood] = [row for row in rows if row["habit"] == "transient-queue"]
+    assert [example["queue"] for example in flood["examples"]] == [f"q{PLACES_MAX - at}" for at in (1, 2, 3)]
+    desk.lab.broker.add_vhost("other")
+    assert desk.ask("GET", "/_broker/advice-habits", query={"vhost": "other"}) == (200, [])
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

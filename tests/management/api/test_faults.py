@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.lab.fault_rules import ACTIONS
 from tests.management.asking import Desk
 
 
@@ -44,6 +45,17 @@ def test_an_invalid_rule_is_refused_and_changes_nothing(desk: Desk, rule: dict[s
     status, answer = desk.ask("POST", "/_broker/faults", rule)
     assert (status, reason in answer) == (400, True)
     assert desk.get("/_broker/faults") == (200, [])
+
+
+def test_actions_are_listed_with_the_fields_of_each_moment(desk: Desk) -> None:
+    status, actions = desk.get("/_broker/fault-actions")
+    assert (status, [action["action"] for action in actions]) == (200, list(ACTIONS))
+    [block] = [action for action in actions if action["action"] == "block"]
+    assert (block["needs"], block["may_have"], block["code"]) == ([], ["text", "duration_ms"], None)
+    assert list(block["on"]) == ["now", "open", "publish"]
+    assert block["on"]["open"] == ["vhost", "user", "connection", "client_property"]
+    [cancel] = [action for action in actions if action["action"] == "cancel_consumer"]
+    assert "queue" in cancel["on"]["now"]
 
 
 @pytest.mark.parametrize("name", ["0", "99", "one", "²", "9" * 30])

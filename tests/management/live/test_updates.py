@@ -84,6 +84,25 @@ def test_messages_are_traced_only_while_there_is_a_listener() -> None:
     assert pending.take() == []
 
 
+def test_messages_of_all_vhosts_come_without_the_name_of_one() -> None:
+    desk = Desk()
+    desk.broker.add_vhost("before")
+    pending = PendingUpdates(lambda: None)
+    subscribed = subscription(desk, desk.user, streams="messages")
+    subscribed.attach(pending)
+    desk.broker.add_vhost("after")
+    connection = Peer("127.0.0.1", 1, "127.0.0.1", 5672, 0)
+    for name in ("/", "before", "after"):
+        trace = present(desk.broker.vhosts[name].trace)
+        trace.published(connection, 1, Message.build(Address("", "q"), Properties(), b"x"), [])
+    assert [event["vhost"] for event in dict(pending.take())["messages"]["events"]] == ["/", "before", "after"]
+    desk.broker.delete_vhost("before")
+    assert subscribed.is_allowed()
+    subscribed.detach(pending)
+    assert [vhost.name for vhost in desk.broker.vhosts.values() if vhost.trace is not None] == []
+    assert desk.broker.add_vhost("later").trace is None
+
+
 # Over HTTP
 
 

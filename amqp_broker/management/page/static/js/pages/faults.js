@@ -1,5 +1,5 @@
-import { post, remove } from "../api.js";
-import { h, toast } from "../dom.js";
+import { get, post, remove } from "../api.js";
+import { h, show, toast } from "../dom.js";
 import { confirm, dialog } from "../form.js";
 import { plain } from "../format.js";
 import { list as listPage } from "../list.js";
@@ -28,23 +28,24 @@ const ACTIONS = [
   ["delay_delivery", "Deliver late"],
   ["drop_ack", "Lose acks"],
 ];
-const MOMENTS = [["", "Default of the action"], "now", "connect", "login", "open", "publish", "confirm", "deliver", "ack"];
-const TEXTS = [
+const MATCHES = [
   ["exchange", "Exchange"],
   ["routing_key", "Routing key"],
   ["queue", "Queue"],
   ["user", "User"],
   ["connection", "Connection"],
 ];
-const NUMBERS = [
+const LIMITS = [
   ["times", "Times", "Empty: unlimited"],
   ["after", "After", "Matches to let pass first"],
   ["probability", "Probability", "From 0 to 1"],
-  ["seed", "Seed", ""],
-  ["delay_ms", "Delay (ms)", "confirm_delay, delay_delivery, latency"],
-  ["jitter_ms", "Jitter (ms)", "latency"],
-  ["duration_ms", "Duration (ms)", "block"],
-  ["code", "Reply code", "return, close_channel, close_connection"],
+  ["seed", "Seed", "Decides which matches are hits"],
+];
+const PARAMETERS = [
+  ["delay_ms", "Delay (ms)"],
+  ["jitter_ms", "Jitter (ms)", "Added to the delay, up to this time"],
+  ["duration_ms", "Duration (ms)", "Empty: until the rule is removed"],
+  ["code", "Reply code"],
 ];
 const COUNTS = ["id", "action", "on", "vhost", "matched", "hits", "is_spent"];
 
@@ -98,23 +99,32 @@ export function list() {
     });
   }
 
-  function add() {
-    dialog({
+  async function add() {
+    let actions;
+    try {
+      actions = new Map((await get("/_broker/fault-actions")).map((one) => [one.action, one]));
+    } catch (error) {
+      return toast(error.message, "error");
+    }
+    const labels = new Map(ACTIONS);
+    let shown = new Set();
+    const opened = dialog({
       title: "Add a fault",
       action: "Add fault",
       note: "Names are globs (orders.*), or regular expressions after regex:. Empty fields match everything.",
       fields: [
-        { name: "action", label: "Action", type: "select", options: ACTIONS.map(([name, what]) => [name, `${what} (${name})`]) },
-        { name: "on", label: "When", type: "select", options: MOMENTS },
+        { name: "action", label: "Action", type: "select", options: [...actions.keys()].map((name) => [name, `${labels.get(name) ?? "Fault"} (${name})`]), onchange: fit },
+        { name: "on", label: "When", type: "select", options: [], onchange: fit, help: "The moment at which the fault strikes" },
         { name: "vhost", label: "Virtual host", type: "select", options: [["", "All"], ...state.vhosts], value: state.newVhost },
-        ...TEXTS.map(([name, label]) => ({ name, label })),
-        ...NUMBERS.map(([name, label, help]) => ({ name, label, help, type: name === "probability" ? "text" : "number" })),
+        ...MATCHES.map(([name, label]) => ({ name, label })),
+        ...PARAMETERS.map(([name, label, help]) => ({ name, label, help, type: "number" })),
         { name: "text", label: "Text", help: "Reply text, or reason for blocking" },
         { name: "is_routed", label: "Route returned messages as well", type: "check" },
         { name: "is_mid_frame", label: "In the middle of a frame", type: "check" },
+        ...LIMITS.map(([name, label, help]) => ({ name, label, help, type: name === "probability" ? "text" : "number" })),
       ],
       submit: async (values) => {
-        const rule = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== false));
+        const rule = Object.fromEntries(Object.entries(values).filter(([name, value]) => shown.has(name) && value !== "" && value !== undefined && value !== false));
         if ("probability" in rule) rule.probability = Number(rule.probability);
         const { id } = await post("/_broker/faults", rule);
         page.refresh();
@@ -122,6 +132,24 @@ export function list() {
       },
       done: (values, answer) => `Fault ${answer ?? ""} was added`.replace("  ", " "),
     });
+    const { controls } = opened.querySelector("form");
+    fit();
+
+    /** Show the fields of the chosen action at the chosen moment. */
+    function fit() {
+      const action = actions.get(controls.action.control.value);
+      const moments = Object.keys(action.on);
+      show(controls.on.control, moments, () => moments.map((one) => h("option", { value: one }, one === "now" ? "now, once" : one)));
+      const on = controls.on.control.value;
+      const limits = on === "now" ? (action.may_have.includes("jitter_ms") ? ["seed"] : []) : LIMITS.map(([name]) => name);
+      shown = new Set(["action", "on", ...action.on[on], ...action.needs, ...action.may_have, ...limits]);
+      for (const [name, { element, control }] of Object.entries(controls)) {
+        element.hidden = !shown.has(name);
+        control.disabled = element.hidden;
+        control.required = action.needs.includes(name);
+      }
+      controls.code.control.placeholder = action.code ?? "";
+    }
   }
 
   return {

@@ -1,4 +1,4 @@
-// Live messages: the trace of a virtual host.
+// Live messages: the trace of the selected virtual host, or of all.
 
 import { get } from "../api.js";
 import { h, put, text } from "../dom.js";
@@ -24,7 +24,8 @@ const EVENTS = {
 const AT_EXCHANGES = new Set(["publish", "confirm", "return"]);
 
 export function page() {
-  const vhost = state.newVhost;
+  const vhost = state.vhost;
+  const place = vhost === "" ? "all virtual hosts" : vhost;
   const kept = [];
   const hidden = new Set(JSON.parse(sessionStorage.getItem("flow") ?? "[]"));
   let wanted = "";
@@ -42,7 +43,7 @@ export function page() {
   const switches = Object.entries(EVENTS).map(([event, help]) =>
     h("label", { class: `switch ${event}`, title: help }, h("input", { type: "checkbox", checked: !hidden.has(event), onchange: (change) => toggle(event, change.target.checked) }), event.replace("_", " ")),
   );
-  const empty = h("div", { class: "empty" }, h("b", null, "No events yet."), h("p", null, "Publishes, deliveries, acks and other events of messages in ", h("code", null, vhost), " appear here at once."));
+  const empty = h("div", { class: "empty" }, h("b", null, "No events yet."), h("p", null, "Publishes, deliveries, acks and other events of messages in ", vhost === "" ? place : h("code", null, vhost), " appear here at once."));
 
   function toggle(event, isShown) {
     if (isShown) hidden.delete(event);
@@ -61,7 +62,7 @@ export function page() {
   function matches(one) {
     if (hidden.has(one.event)) return false;
     if (!wanted) return true;
-    one.words ??= [one.name, one.exchange_name, ...(one.routing_keys ?? []), one.payload ?? "", one.user ?? "", one.message_number, JSON.stringify(one.properties ?? "")].join("\n").toLowerCase();
+    one.words ??= [one.name, one.vhost, one.exchange_name, ...(one.routing_keys ?? []), one.payload ?? "", one.user ?? "", one.message_number, JSON.stringify(one.properties ?? "")].join("\n").toLowerCase();
     return one.words.includes(wanted);
   }
 
@@ -95,7 +96,7 @@ export function page() {
   }
 
   function rowOf(one) {
-    const place = AT_EXCHANGES.has(one.event) ? exchangeName(one.name) : one.name;
+    const at = AT_EXCHANGES.has(one.event) ? exchangeName(one.name) : one.name;
     const row = h(
       "li",
       null,
@@ -105,7 +106,7 @@ export function page() {
         h("time", null, time(one.time_us)),
         h("span", { class: "kind" }, one.event.replace("_", " ")),
         h("span", { class: "number" }, one.message_number ? `#${one.message_number}` : ""),
-        h("span", { class: "place" }, place),
+        h("span", { class: "place" }, vhost === "" ? h("i", { class: "of" }, one.vhost) : null, at),
         h("span", { class: "routing" }, (one.routing_keys ?? []).join(", ")),
         h("span", { class: "says" }, says(one)),
         h("span", { class: "size" }, one.payload_bytes === undefined ? "" : octets(one.payload_bytes)),
@@ -123,7 +124,8 @@ export function page() {
     const isExchange = AT_EXCHANGES.has(one.event);
     const facts = [
       ["Time", `${time(one.time_us)}`],
-      [isExchange ? "Exchange" : "Queue", h("a", { href: isExchange ? toExchange(vhost, one.name) : toQueue(vhost, one.name) }, isExchange ? exchangeName(one.name) : one.name)],
+      ["Virtual host", one.vhost],
+      [isExchange ? "Exchange" : "Queue", h("a", { href: isExchange ? toExchange(one.vhost, one.name) : toQueue(one.vhost, one.name) }, isExchange ? exchangeName(one.name) : one.name)],
       ["Published to", exchangeName(one.exchange_name)],
       ["Routing keys", (one.routing_keys ?? []).join(", ") || "(empty)"],
       ["Routed to", one.routed_queues ? one.routed_queues.join(", ") || "no queue" : null],
@@ -158,14 +160,14 @@ export function page() {
   }
 
   const close = listen(
-    `streams=messages&vhost=${encodeURIComponent(vhost)}`,
+    vhost === "" ? "streams=messages" : `streams=messages&vhost=${encodeURIComponent(vhost)}`,
     (event, value) => event === "messages" && add(value),
     (isOpen, reason) => text(condition, isOpen ? "Listening" : reason || "Reconnecting"),
   );
   const element = h(
     "section",
     { class: "flow-page" },
-    h("div", { class: "title" }, h("h1", null, "Live Messages"), h("code", { class: "tag" }, vhost), condition, h("div", { class: "actions" }, search, hold, h("button", { type: "button", onclick: clear }, "Clear"))),
+    h("div", { class: "title" }, h("h1", null, "Live Messages"), h("code", { class: "tag" }, place), condition, h("div", { class: "actions" }, search, hold, h("button", { type: "button", onclick: clear }, "Clear"))),
     h("div", { class: "switches", role: "group", "aria-label": "Events shown" }, switches),
     h("div", { class: "flow-body" }, h("div", { class: "flow-list" }, empty, rows), inspector),
   );
