@@ -98,7 +98,8 @@ class Broker:
         self.event_logs = EventLogs(self)
         self.idle_waits: list[IdleWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
-        self._message_count = 0
+        # Number of messages that traces have numbered.
+        self.message_count = 0
         # When the first message was numbered (µs since the epoch); 0 before.
         self.numbered_since_us = 0
         self._dead_letters: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
@@ -117,10 +118,10 @@ class Broker:
 
     def next_message_number(self) -> int:
         """Return a number for a traced message."""
-        if not self._message_count:
+        if not self.message_count:
             self.numbered_since_us = self.now_us()
-        self._message_count += 1
-        return self._message_count
+        self.message_count += 1
+        return self.message_count
 
     def tick(self, now: int) -> None:
         """Set the time, and run the timers that are due."""

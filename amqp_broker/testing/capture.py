@@ -45,6 +45,9 @@ class EmbeddedCapture:
         self.captured: Sequence[CapturedMessage] = ()
         self.skipped = 0
 
+    def __repr__(self) -> str:
+        return f"<EmbeddedCapture of vhost {self.vhost!r}, {len(self.captured)} messages, {self.skipped} skipped>"
+
     @property
     def messages(self) -> list[PublishedMessage]:
         """The messages in the order of their publishing."""

@@ -13,7 +13,9 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
+from amqp_broker.amqp.errors import NotFound
 from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.observe.closest_keys import did_you_mean
 from amqp_broker.broker.operations.resetting import reset, reset_vhost
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.server.server import Server
@@ -66,6 +68,11 @@ class EmbeddedBroker:
         self.lent: dict[str, EmbeddedVHost] = {}
         # Refers to the thread and not to this object, so that the object can be deleted.
         self._finalizer = weakref.finalize(self, self._host.stop)
+
+    def __repr__(self) -> str:
+        """Return the address of the broker and the version of RabbitMQ that it behaves like."""
+        state = f"at {self._address}:{self.port}" if self.is_running else "not running"
+        return f"<EmbeddedBroker like RabbitMQ {self.version}, {state}>"
 
     def __enter__(self) -> Self:
         return self.start()
@@ -275,4 +282,7 @@ class EmbeddedBroker:
 def queue_of(server: Server, vhost: str, name: str) -> Queue:
     """Return a queue, exclusive ones included. Raise DoesNotExist for a missing vhost, and NotFound."""
     there = server.broker.vhost(vhost)
-    return there.queues[name] if name in there.queues else there.queue(name)
+    if name in there.queues:
+        return there.queues[name]
+    question = did_you_mean(name, there.queues)
+    raise NotFound(f"no queue '{name}' in {there}" + (f": {question}" if question else ""))

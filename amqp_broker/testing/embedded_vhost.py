@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.amqp.fields import printable
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.testing.event_log import EmbeddedEventLog
-from amqp_broker.testing.failure_report import FailureReport
+from amqp_broker.testing.failure_report import LINES_MAX, FailureReport
 from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedFaults
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Time in which the connection of a closed socket must be gone.
 GRACE_S: Final = 0.1
 STEP_S: Final = 0.002
+# Queues that `repr` shows.
+QUEUES_SHOWN_MAX: Final = 5
 
 
 class LeakWarning(UserWarning):
@@ -75,6 +77,20 @@ class EmbeddedVHost:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        """Return the name, and the queues with their numbers of ready and unacked messages."""
+        return f"<EmbeddedVHost {self.name!r}{self._contents()}>"
+
+    def _contents(self) -> str:
+        if not self.broker.is_running:
+            return ""
+        if self.name not in self.broker.ask(lambda server: server.broker.vhosts):
+            return ", deleted"
+        queues = list(self.broker.queues(self.name).values())
+        shown = [f"{queue.name!r}: {queue.ready} ready, {queue.unacked} unacked" for queue in queues[:QUEUES_SHOWN_MAX]]
+        more = [f"{len(queues) - len(shown)} more queues"] if len(queues) > len(shown) else []
+        return ", " + "; ".join(shown + more) if queues else ", no queues"
+
     @property
     def url(self) -> str:
         """amqp://user:password@host:port/vhost"""
@@ -119,11 +135,11 @@ class EmbeddedVHost:
         """Close all connections of the vhost and delete its contents."""
         self.broker.reset(self.name)
 
-    def failure_report(self) -> str:
-        """Return a line for each of the last events: publishes, deliveries, acks and the like."""
+    def failure_report(self, lines_max: int = LINES_MAX) -> str:
+        """Return a line for each of the last events: publishes, deliveries, nacks, faults and the like."""
         if not self.broker.is_running:
-            return self._failure_report.text()
-        return self.broker.ask(lambda server: self._failure_report.text())
+            return self._failure_report.text(lines_max)
+        return self.broker.ask(lambda server: self._failure_report.text(lines_max))
 
     def import_definitions(self, document: Any) -> None:
         """Import a definitions document, as exported by RabbitMQ or amqp-broker. Raise DefinitionsError."""
@@ -143,7 +159,7 @@ class EmbeddedVHost:
         vhost = core.add_vhost(self.name)
         if is_new:
             core.users.set_permission(core.users.named(core.settings.default_user), self.name, Permission())
-        vhost.tracing.observe(self._failure_report.add)
+        self._failure_report.begin(vhost)
         self._known = set(self._elsewhere(server))
 
     def end(self) -> None:
@@ -156,6 +172,7 @@ class EmbeddedVHost:
 
     def _delete(self, server: Server) -> None:
         self.advised = self.advice.given(server)
+        self._failure_report.end()
         vhost = server.broker.vhosts.get(self.name)
         if vhost is not None:
             vhost.set_metadata(vhost.metadata.__class__())  # removes the protection from deletion

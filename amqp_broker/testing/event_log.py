@@ -39,6 +39,10 @@ class EmbeddedEventLog:
         self._name = vhost
         self._ask(lambda: self._log)
 
+    def __repr__(self) -> str:
+        count = self._ask(lambda: len(self._log.events)) if self._server.loop.is_running() else "?"
+        return f"<EmbeddedEventLog of vhost {self._name!r}, {count} events>"
+
     @property
     def _log(self) -> EventLog:
         logs, vhost = self._server.broker.event_logs, self._server.broker.vhost(self._name)

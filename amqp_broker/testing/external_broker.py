@@ -33,6 +33,10 @@ class ExternalBroker:
         # Without the login of the URL, which requests send as a header.
         self._api_address = f"{found.scheme}://{found.netloc.rpartition('@')[2]}{found.path}"
 
+    def __repr__(self) -> str:
+        """Return the address, without the password."""
+        return f"<ExternalBroker {self._parts.scheme}://{self._parts.hostname}:{self.port}>"
+
     @property
     def port(self) -> int:
         """The AMQP port."""
@@ -101,6 +105,9 @@ class ExternalVHost:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        return f"<ExternalVHost {self.name!r} of {self.broker!r}>"
+
     @property
     def path(self) -> str:
         """The name, quoted for a path of the HTTP API."""
@@ -115,6 +122,6 @@ class ExternalVHost:
         """Import a definitions document."""
         self.broker.request("POST", f"/api/definitions/{self.path}", document)
 
-    def failure_report(self) -> str:
+    def failure_report(self, lines_max: int = 0) -> str:
         """Return nothing: the events of an external broker are unknown."""
         return ""

@@ -1,26 +1,48 @@
-"""The report of a failed test: the last events of its vhost, a line each."""
+"""The report of a failed test: what happened to the messages of its vhost, a line for each event.
+
+The confirm of a publish and the ack of a delivery are parts of its line. Effects of fault rules are marked.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from amqp_broker.amqp.message import SpecialMessage
+from amqp_broker.broker.observe.closest_keys import hint
+from amqp_broker.lab.fault_rules import DELIVER
+
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.vhost import VHost
+    from amqp_broker.lab.fault_rules import Rule
+    from amqp_broker.lab.subjects import Connection
 
+# Events that are kept, and lines that a report has if it is not verbose.
 EVENTS_MAX: Final = 200
+LINES_MAX: Final = 20
 # Beginning of a body that is shown.
 BODY_BYTES_MAX: Final = 60
+# Different routing keys without a queue for which a report looks for close ones.
+HINTS_MAX: Final = 20
+# Faults that change an event; others have lines of their own.
+MARKING: Final = frozenset({"confirm_nack", "confirm_drop", "confirm_delay", "return", "duplicate", "delay_delivery"})
 
 
 class ReportedEvent(NamedTuple):
-    """An event of the extended trace (broker/observe/trace.py); `name` is that of its exchange or queue."""
+    """An event of the extended trace (broker/observe/trace.py), or a fault.
+
+    `number` counts the messages of the vhost from 1; 0 is no message, or one that is older than the report. `name` is
+    that of the exchange or queue, or of the connection of a fault. `remark` explains the event.
+    """
 
     kind: str
     name: str
+    number: int
     headers: dict[str, Any]
     body: bytes
     body_bytes: int
+    remark: str
 
 
 class FailureReport:
@@ -29,50 +51,149 @@ class FailureReport:
     def __init__(self, events_max: int = EVENTS_MAX) -> None:
         self.events: deque[ReportedEvent] = deque(maxlen=events_max)
         self.skipped = 0
+        self._vhost: VHost | None = None
+        # Number of messages that the broker had seen before the first one of this report.
+        self._earlier_count = 0
+        # The actions that have hit a message, by its number and the kind of the event.
+        self._hits: dict[tuple[int, str], list[str]] = {}
+        # Hints at routing keys without a queue, by exchange and routing key.
+        self._hints: dict[tuple[str, str], str] = {}
+
+    def begin(self, vhost: VHost) -> None:
+        """Report the events of a vhost from now on, until it is deleted."""
+        self.end()
+        self._vhost = vhost
+        self._earlier_count = vhost.broker.message_count
+        vhost.tracing.observe(self.add)
+        vhost.broker.faults.observers.append(self.add_fault)
+
+    def end(self) -> None:
+        """Report no more faults."""
+        if self._vhost is not None and self.add_fault in self._vhost.broker.faults.observers:
+            self._vhost.broker.faults.observers.remove(self.add_fault)
 
     def add(self, kind: str, name: str, headers: dict[str, Any], message: Message, body: bytes) -> None:
         """Add an event (an `Observer`)."""
+        number = self._number(headers["message_number"])
+        faults = self._hits.get((number, "publish"), []) if kind == "confirm" else self._hits.pop((number, kind), [])
+        if kind == "publish" and faults:
+            # Its confirm follows.
+            self._hits[number, kind] = faults
+            if len(self._hits) > EVENTS_MAX:
+                del self._hits[next(iter(self._hits))]
+        remark = "".join(f" (fault {action})" for action in faults)
+        if kind in ("publish", "dead_letter") and not headers["routed_queues"] and not faults:
+            remark = self._hint(headers["exchange_name"], headers["routing_keys"])
+        self._append(ReportedEvent(kind, name, number, headers, body[:BODY_BYTES_MAX], len(body), remark))
+
+    def add_fault(self, rule: Rule, connection: Connection, message: Message | None) -> None:
+        """Add a hit of a fault rule (a `HitObserver`)."""
+        if self._vhost is None or connection.vhost is not self._vhost:
+            return
+        number = self._number(message.number) if isinstance(message, SpecialMessage) else 0
+        if rule.action in MARKING:
+            kind = "deliver" if rule.on == DELIVER else "publish"
+            self._hits.setdefault((number, kind), []).append(rule.action)
+            return
+        address = {} if message is None else {"exchange": message.exchange, "routing_keys": [message.routing_key]}
+        self._append(ReportedEvent("fault", connection.name, number, address, b"", 0, rule.action))
+
+    def _append(self, event: ReportedEvent) -> None:
         if len(self.events) == self.events.maxlen:
             self.skipped += 1
-        self.events.append(ReportedEvent(kind, name, headers, body[:BODY_BYTES_MAX], len(body)))
+        self.events.append(event)
 
-    def text(self) -> str:
-        """Return a line for each event, oldest first; "" if there are none."""
-        lines = [f"({self.skipped} earlier events)"] if self.skipped else []
-        return "\n".join([*lines, *map(_line, self.events)])
+    def _number(self, number: int) -> int:
+        return max(0, number - self._earlier_count)
+
+    def _hint(self, exchange: str, keys: list[str]) -> str:
+        place = exchange, keys[0] if keys else ""
+        if place not in self._hints and (self._vhost is None or len(self._hints) >= HINTS_MAX):
+            return ""
+        if place not in self._hints:
+            assert self._vhost is not None
+            found = hint(self._vhost, *place)
+            self._hints[place] = f" ({found})" if found else ""
+        return self._hints[place]
+
+    def text(self, lines_max: int = LINES_MAX) -> str:
+        """Return a line for each of the last events, oldest first; "" if there are none."""
+        lines = _lines(self.events)
+        shown = lines[-lines_max:]
+        hidden = len(lines) - len(shown)
+        advice = "; pytest -v shows more" if hidden else ""
+        head = [f"({self.skipped + hidden} earlier events{advice})"] if self.skipped or hidden else []
+        return "\n".join(head + shown)
 
 
-def _line(event: ReportedEvent) -> str:
+def _lines(events: deque[ReportedEvent]) -> list[str]:
+    """Describe events; a confirm joins the line of its publish, and an ack that of its delivery."""
+    shown: list[tuple[ReportedEvent, list[str]]] = []
+    awaiting: dict[tuple[str, int, str], list[str]] = {}
+    for event in events:
+        beginning = {"confirm": "publish", "ack": "deliver"}.get(event.kind, "")
+        outcomes = awaiting.pop((beginning, event.number, event.name), None)
+        if outcomes is not None:
+            outcomes.append(_outcome(event))
+        else:
+            shown.append((event, []))
+            if event.number:
+                awaiting[event.kind, event.number, event.name] = shown[-1][1]
+    return [_line(event, outcomes) for event, outcomes in shown]
+
+
+def _outcome(event: ReportedEvent) -> str:
+    if event.kind == "ack":
+        return ", acked"
+    return ", confirmed" if event.headers["ack"] else f", nacked{event.remark}"
+
+
+def _line(event: ReportedEvent, outcomes: list[str]) -> str:
     headers, kind = event.headers, event.kind
-    keys = ", ".join(map(repr, headers.get("routing_keys", [])))
-    number = f"#{headers['message_number']}"
+    number = f"#{event.number}" if event.number else ""
     if kind in ("publish", "return", "confirm"):
-        place = f"exchange '{event.name}', routing key {keys}"
+        place = f"exchange '{event.name}', routing key {', '.join(map(repr, headers['routing_keys']))}"
+    elif kind == "fault":
+        place = f"connection {event.name}"
     else:
         place = f"queue '{event.name}'"
-    return f"{number:>5} {kind:<11} {place}{_details(event)}"
+    return f"{number:>5} {kind:<11} {place}{_details(event, ''.join(outcomes))}"
 
 
-def _details(event: ReportedEvent) -> str:
+def _details(event: ReportedEvent, outcome: str) -> str:
     headers, kind = event.headers, event.kind
     if kind == "publish":
-        routed = ", ".join(f"'{name}'" for name in headers["routed_queues"]) or "no queue"
-        return f" -> {routed}: {_body(event)}"
+        # A nack has the mark of its fault.
+        remark = "" if event.remark and event.remark in outcome else event.remark
+        return f" -> {_routed(headers)}{remark}{outcome}: {_body(event)}"
     if kind == "deliver":
         again = " again" if headers["redelivered"] else ""
-        return f"{again} to {headers['connection']} channel {headers['channel']}: {_body(event)}"
+        client = f"{headers['connection']} channel {headers['channel']}"
+        return f"{again} to {client}{event.remark}{outcome}: {_body(event)}"
     if kind == "dead_letter":
-        routed = ", ".join(f"'{name}'" for name in headers["routed_queues"]) or "no queue"
-        return f" (was #{headers['from_message_number']}), {headers['reason']} -> {routed}"
+        return f" (was {_former(event)}), {headers['reason']} -> {_routed(headers)}{event.remark}"
     if kind == "nack":
         return ", requeued" if headers["requeue"] else ", not requeued"
     if kind == "confirm":
-        return ": " + ("ack" if headers["ack"] else "nack")
+        return ": ack" if headers["ack"] else f": nack{event.remark}"
     if kind == "return":
         return f": {headers['reply_code']} {headers['reply_text']}"
     if kind == "drop":
         return f": {headers['reason']}"
+    if kind == "fault":
+        key = f", exchange '{headers['exchange']}', routing key {headers['routing_keys'][0]!r}" if headers else ""
+        return f"{key} (fault {event.remark})"
     return ""
+
+
+def _routed(headers: dict[str, Any]) -> str:
+    return ", ".join(f"'{name}'" for name in headers["routed_queues"]) or "no queue"
+
+
+def _former(event: ReportedEvent) -> str:
+    """Return the number of the message that was dead-lettered, from its distance to the new one."""
+    number = event.number - (event.headers["message_number"] - event.headers["from_message_number"])
+    return f"#{number}" if number > 0 else "an earlier message"
 
 
 def _body(event: ReportedEvent) -> str:

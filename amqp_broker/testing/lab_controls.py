@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.lab.fault_rules import Rule
@@ -26,6 +26,11 @@ class EmbeddedClock:
 
     def __init__(self, broker: ServerAccess) -> None:
         self._broker = broker
+
+    def __repr__(self) -> str:
+        now_s = self.now_ms() / 1000 if self._broker.is_running else None
+        moment = "not running" if now_s is None else datetime.fromtimestamp(now_s, UTC).isoformat(" ", "milliseconds")
+        return f"<EmbeddedClock {moment}>"
 
     def now_ms(self) -> int:
         """Return the time of the broker in ms since the epoch."""
@@ -54,6 +59,17 @@ class EmbeddedFaults:
     def __init__(self, broker: ServerAccess, vhost: str | None = None) -> None:
         self._broker = broker
         self._vhost = vhost
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedFaults {self._given() if self._broker.is_running else []}>"
+
+    def _given(self) -> list[Rule]:
+        """Return the rules of the vhost, or all."""
+
+        def look(server: Server) -> list[Rule]:
+            return [rule for rule in server.broker.faults if self._vhost in (None, rule.vhost)]
+
+        return self._broker.ask(look)
 
     def add(self, action: str, **fields: Any) -> Rule:
         """Add a fault rule and return it; its `hits` keep counting.
@@ -88,6 +104,9 @@ class EmbeddedAdvice:
 
     def __len__(self) -> int:
         return len(self._broker.ask(self.given))
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedAdvice {self.habits if self._broker.is_running else []}>"
 
     @property
     def habits(self) -> list[str]:

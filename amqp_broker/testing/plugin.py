@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
@@ -33,6 +34,11 @@ OPTIONS: Final = {
     "amqp-broker-leaks": "connections that a test leaves open: ignore, warn (the default) or fail",
 }
 LEAKS: Final = ("ignore", "warn", "fail")
+# Lines of the report of a failed test with -v.
+ALL_LINES: Final = 200
+# The folders of the broker's modules and of Python's.
+INTERNAL: Final = f"{Path(__file__).parents[1]}{os.sep}"
+STANDARD_LIBRARY: Final = f"{Path(os.__file__).parent}{os.sep}"
 # The vhost of the running test.
 VHOST: Final = pytest.StashKey["AnyVHost"]()
 
@@ -233,10 +239,41 @@ COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if VHOST in item.stash and call.excinfo is not None and not item.config.getoption("fulltrace", False):
+        _hide_internal_frames(call.excinfo.value)
     report = yield
-    if report.failed and VHOST in item.stash:
-        events = item.stash[VHOST].failure_report()
-        if events and report.when != "teardown":
-            report.sections.append(("amqp", events))
+    if report.failed and VHOST in item.stash and report.when != "teardown":
+        vhost = item.stash[VHOST]
+        is_verbose = item.config.get_verbosity() > 0
+        events = vhost.failure_report(ALL_LINES) if is_verbose else vhost.failure_report()
+        if events:
+            report.sections.insert(0, ("amqp", events))
     return report
+
+
+def _hide_internal_frames(error: BaseException) -> None:
+    """Remove the broker's frames from the traceback of an explained error, with those of what it called.
+
+    Others keep all frames, because they may be errors of the broker itself.
+    """
+    if not isinstance(error, AssertionError) and not type(error).__module__.startswith("amqp_broker."):
+        return
+    kept, at, is_hidden = None, error.__traceback__, False
+    while at is not None:
+        path = at.tb_frame.f_code.co_filename
+        is_hidden = path.startswith(INTERNAL) or (is_hidden and not _is_of_test(path))
+        if not is_hidden:
+            if kept is not None:
+                kept.tb_next = at
+            kept = at
+        at = at.tb_next
+    if kept is not None:
+        kept.tb_next = None
+
+
+def _is_of_test(path: str) -> bool:
+    """Return whether a file belongs to neither the broker nor Python."""
+    return not path.startswith(INTERNAL) and (not path.startswith(STANDARD_LIBRARY) or "site-packages" in path)

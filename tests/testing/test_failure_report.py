@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
+from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.testing.failure_report import FailureReport
 from tests.peer import Lab
 
@@ -12,7 +14,7 @@ def test_each_event_of_a_message_has_a_line() -> None:
     peer = lab.connect()
     dead: FieldTable = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     peer.send(commands.Queue.Declare(queue="q", arguments=dead), commands.Queue.Declare(queue="dead"))
-    lab.vhost.tracing.observe(report.add)
+    report.begin(lab.vhost)
     peer.send(commands.Confirm.Select())
     peer.publish("q", b"m" * 100)
     peer.publish("nowhere", b"", mandatory=True)
@@ -24,8 +26,8 @@ def test_each_event_of_a_message_has_a_line() -> None:
     name = peer.session.name
     shown = f"b'{'m' * 60}'… (100 bytes)"
     lines = [
-        f"#1 publish exchange '', routing key 'q' -> 'q': {shown}",
-        "#2 publish exchange '', routing key 'nowhere' -> 'nowhere': b''",
+        f"#1 publish exchange '', routing key 'q' -> 'q', confirmed: {shown}",
+        "#2 publish exchange '', routing key 'nowhere' -> no queue, confirmed: b''",
         "#2 return exchange '', routing key 'nowhere': 312 NO_ROUTE",
         f"#1 deliver queue 'q' to {name} channel 1: {shown}",
         "#1 nack queue 'q', requeued",
@@ -33,26 +35,119 @@ def test_each_event_of_a_message_has_a_line() -> None:
         "#1 nack queue 'q', not requeued",
         "#3 dead_letter queue 'q' (was #1), rejected -> 'dead'",
         f"#3 deliver queue 'dead' to {name} channel 1: {shown}",
-        "#4 publish exchange '', routing key 'dead' -> 'dead': b''",
+        "#4 publish exchange '', routing key 'dead' -> 'dead', confirmed: b''",
         "#4 drop queue 'dead': purged",
     ]
-    lines_found = [" ".join(line.split()) for line in report.text().splitlines()]
-    assert [line for line in lines_found if " confirm " not in line] == lines
-    assert lines_found.count("#1 confirm exchange '', routing key 'q': ack") == 1
+    assert words(report.text()) == lines
+
+
+def words(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_only_the_last_events_are_kept() -> None:
     lab, report = Lab(), FailureReport(events_max=2)
     peer = lab.connect()
-    lab.vhost.tracing.observe(report.add)
+    report.begin(lab.vhost)
     for body in (b"1", b"2", b"3"):
         peer.publish("", body, exchange="amq.fanout")
-    assert report.text().splitlines() == [
-        "(1 earlier events)",
-        "   #2 publish     exchange 'amq.fanout', routing key '' -> no queue: b'2'",
-        "   #3 publish     exchange 'amq.fanout', routing key '' -> no queue: b'3'",
+    lines = [
+        "   #2 publish     exchange 'amq.fanout', routing key '' -> no queue (the exchange has no bindings): b'2'",
+        "   #3 publish     exchange 'amq.fanout', routing key '' -> no queue (the exchange has no bindings): b'3'",
     ]
+    assert report.text().splitlines() == ["(1 earlier events)", *lines]
+    assert report.text(lines_max=1).splitlines() == ["(2 earlier events; pytest -v shows more)", lines[1]]
 
 
 def test_without_events_the_report_is_empty() -> None:
     assert FailureReport().text() == ""
+
+
+def test_the_messages_of_a_report_are_numbered_from_1() -> None:
+    lab = Lab()
+    peer, former, report = lab.connect(), FailureReport(), FailureReport()
+    peer.send(commands.Queue.Declare(queue="q"))
+    former.begin(lab.vhost)
+    peer.publish("q", b"1")
+    former.end()
+    report.begin(lab.vhost)
+    peer.publish("q", b"2")
+    assert words(report.text()) == ["#1 publish exchange '', routing key 'q' -> 'q': b'2'"]
+    peer.send(commands.Basic.Get(queue="q", no_ack=True))
+    assert words(report.text())[-1] == f"deliver queue 'q' to {peer.session.name} channel 1: b'1'"
+
+
+def test_an_ack_joins_the_line_of_its_delivery() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    report.begin(lab.vhost)
+    peer.send(commands.Queue.Declare(queue="q"))
+    peer.publish("q", b"m")
+    peer.send(commands.Basic.Get(queue="q"), commands.Basic.Ack(1))
+    assert words(report.text())[1:] == [f"#1 deliver queue 'q' to {peer.session.name} channel 1, acked: b'm'"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        (
+            Rule("confirm_nack"),
+            "#1 publish exchange '', routing key 'q' -> no queue, nacked (fault confirm_nack): b'm'",
+        ),
+        (Rule("confirm_drop"), "#1 publish exchange '', routing key 'q' -> 'q' (fault confirm_drop): b'm'"),
+        (Rule("return"), "#1 publish exchange '', routing key 'q' -> no queue (fault return), confirmed: b'm'"),
+        (
+            Rule("close_channel", on="publish"),
+            "#1 fault connection {name}, exchange '', routing key 'q' (fault close_channel)",
+        ),
+    ],
+    ids=lambda value: value.action if isinstance(value, Rule) else "",
+)
+def test_the_effect_of_a_fault_on_a_publish_is_marked(rule: Rule, line: str) -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    report.begin(lab.vhost)
+    peer.send(commands.Queue.Declare(queue="q"), commands.Confirm.Select())
+    lab.broker.faults.add(rule)
+    peer.publish("q", b"m", mandatory=True)
+    assert words(report.text()) == [line.format(name=peer.session.name)]
+
+
+def test_the_effect_of_a_fault_on_a_delivery_is_marked() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    report.begin(lab.vhost)
+    lab.broker.faults.add(Rule("duplicate"))
+    lab.broker.faults.add(Rule("drop_ack"))
+    peer.send(commands.Queue.Declare(queue="q"), commands.Basic.Consume(queue="q", consumer_tag="c"))
+    peer.publish("q", b"m")
+    peer.send(commands.Basic.Ack(1))
+    name = peer.session.name
+    assert words(report.text())[1:] == [
+        f"#1 deliver queue 'q' to {name} channel 1 (fault duplicate): b'm'",
+        f"#1 fault connection {name}, exchange '', routing key 'q' (fault drop_ack)",
+    ]
+
+
+def test_a_fault_of_a_connection_has_a_line() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    report.begin(lab.vhost)
+    lab.broker.faults.add(Rule("block", on="now"))
+    assert words(report.text()) == [f"fault connection {peer.session.name} (fault block)"]
+
+
+def test_a_message_without_a_queue_has_a_hint() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    peer.send(
+        commands.Exchange.Declare(exchange="shop", exchange_type="topic"),
+        commands.Queue.Declare(queue="orders"),
+        commands.Queue.Bind(queue="orders", exchange="shop", routing_key="order.paid"),
+    )
+    report.begin(lab.vhost)
+    peer.publish("order.payed", b"", exchange="shop")
+    peer.send(commands.Queue.Delete(queue="orders"))
+    assert words(report.text()) == [
+        "#1 publish exchange 'shop', routing key 'order.payed' -> no queue (did you mean 'order.paid'?): b''"
+    ]

@@ -185,6 +185,59 @@ def test_one(amqp_url):
         )
 
 
+FAILING = """
+from amqp_broker.testing import Criteria
+
+def test_first(amqp_url):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        channel = connection.channel()
+        for number in range(30):
+            channel.basic_publish("", "nowhere", str(number).encode())
+    print("printed")
+    assert False
+
+def test_typo(amqp_url, amqp_vhost):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        connection.channel().queue_declare("orders")
+        connection.channel().basic_publish("", "ordres", b"")
+        amqp_vhost.event_log().wait(Criteria(queue="orders"), timeout_s=0)
+
+def test_missing(amqp_url, amqp_vhost):
+    with pika.BlockingConnection(pika.URLParameters(amqp_url)) as connection:
+        connection.channel().queue_declare("orders")
+        amqp_vhost.depth("ordres")
+
+def test_of_a_question(amqp_broker, amqp_vhost):
+    def question(server):
+        assert server is None
+    amqp_broker.ask(question)
+"""
+
+
+def test_the_report_of_a_failure_is_short_and_first(suite: Suite) -> None:
+    result = suite.run(FAILING, "-k", "first")
+    text = result.stdout.str()
+    assert text.index("- amqp -") < text.index("- Captured stdout call -")
+    assert text.count(" publish  ") == 20
+    result.stdout.fnmatch_lines(["(10 earlier events; pytest -v shows more)", "  #11 publish *: b'10'"])
+    assert suite.run("", "-k", "first", "-v").stdout.str().count(" publish  ") == 30
+
+
+def test_the_traceback_of_a_failure_ends_in_the_test(suite: Suite) -> None:
+    result = suite.run(FAILING, "-k", "not first")
+    assert "amqp_broker/testing" not in result.stdout.str()
+    result.stdout.fnmatch_lines(
+        [
+            "amqp_vhost = <EmbeddedVHost 'test-*', 'orders': 0 ready, 0 unacked>",
+            "E  *1 wanted, 0 found: event publish, queue 'orders'",
+            "*#1 publish * -> no queue (did you mean 'orders'?): b''",
+            "E  *no queue 'ordres' in vhost *: did you mean 'orders'?",
+            ">  *assert server is None",
+        ]
+    )
+    assert "amqp_broker/testing" in suite.run("", "-k", "missing", "--full-trace").stdout.str()
+
+
 def test_a_passed_test_reports_nothing(suite: Suite) -> None:
     tests = "def test_one(amqp_url):\n    pass\n"
     assert "amqp -" not in suite.run(tests, "-rA").stdout.str()

@@ -8,7 +8,7 @@ expression is searched in the beginning of the body, for a limited time (broker/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +17,10 @@ import msgspec
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.admin import patterns
+from amqp_broker.broker.observe.closest_keys import hint
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.observe.closest_keys import HintedVHost
     from amqp_broker.broker.observe.event_log import Event, EventLog
 
 EVENTS: Final = ("publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter")
@@ -29,11 +31,14 @@ MISSES_SCANNED_MAX: Final = 2000
 MISSES_MAX: Final = 3
 SHOWN_MAX: Final = 60
 
+# Events that tell where a message went.
+_ROUTED: Final = ("publish", "dead_letter")
+
 # No criterion; None is JSON's null.
 UNSET: Final = object()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Criteria:
     """Conditions on an event and its message; None matches anything."""
 
@@ -114,6 +119,13 @@ class Criteria:
         if self.properties and (difference := subset_difference(dict(self.properties), properties)) is not None:
             yield f"properties{difference}"
 
+    def __repr__(self) -> str:
+        """Return the criteria that differ from the defaults, as they were given."""
+        given = ((one.name, getattr(self, one.name)) for one in fields(self))
+        defaults = {"event": "publish", "body_json": UNSET, "headers": {}, "properties": {}, "since": 0}
+        shown = [f"{name}={value!r}" for name, value in given if value != defaults.get(name)]
+        return f"Criteria({', '.join(shown)})"
+
     def __str__(self) -> str:
         """Describe the criteria."""
         words = [f"event {self.event}" if self.event else "any event"]
@@ -174,13 +186,18 @@ def near_misses(log: EventLog, criteria: Criteria) -> list[tuple[Event, list[str
     return sorted((miss for miss in misses if miss[1]), key=lambda miss: len(miss[1]))[:MISSES_MAX]
 
 
-def described(event: Event) -> str:
-    """Describe an event in a few words."""
+def described(event: Event, vhost: HintedVHost) -> str:
+    """Describe an event of a vhost in a few words."""
     number = f" of message {event.number}" if event.number else ""
     place = f" in queue {event.queue!r}" if event.queue is not None else ""
-    routed = f", routed to {', '.join(event.queues) or 'no queue'}" if event.kind in ("publish", "dead_letter") else ""
+    routed = f", routed to {', '.join(event.queues) or _no_queue(event, vhost)}" if event.kind in _ROUTED else ""
     keys = ", ".join(map(repr, event.routing_keys))
     return f"#{event.sequence} {event.kind}{number}{place} (exchange {event.exchange!r}, routing key {keys}{routed})"
+
+
+def _no_queue(event: Event, vhost: HintedVHost) -> str:
+    found = hint(vhost, event.exchange, event.routing_keys[0] if event.routing_keys else "")
+    return f"no queue; {found}" if found else "no queue"
 
 
 def failure(log: EventLog, criteria: Criteria, wanted: str) -> str:
@@ -194,6 +211,6 @@ def failure(log: EventLog, criteria: Criteria, wanted: str) -> str:
     if misses:
         lines.append("closest:")
     for event, differences in misses:
-        lines.append(f"  {described(event)}")
+        lines.append(f"  {described(event, log.vhost)}")
         lines += [f"      {difference}" for difference in differences]
     return "\n".join(lines)

@@ -116,12 +116,7 @@ class Trace:
         keys = routing_keys(message, properties)
         headers = self._headers(message, keys, properties)
         headers |= self._client(connection, channel)
-        if message.exchange or self.is_extended:
-            routed = sorted(queue.name for queue in queues)
-        else:
-            # The firehose does not check whether the queues of the default exchange exist.
-            routed = sorted({key for key in keys if not key.startswith(REPLY_TO_PREFIX)})
-        headers["routed_queues"] = routed
+        headers["routed_queues"] = sorted(queue.name for queue in queues)
         if self.is_full:
             headers["mandatory"] = mandatory
         self._report("publish", message.exchange, headers, message, message.body)
@@ -221,9 +216,13 @@ class Trace:
             if self.is_extended:
                 headers = full
                 headers["numbered_since_us"] = fields.Long(self.vhost.broker.numbered_since_us)
-            else:
-                headers.pop("no_ack", None)
-                headers.pop("mandatory", None)
+        if not self.is_extended:
+            headers.pop("no_ack", None)
+            headers.pop("mandatory", None)
+            if event == "publish" and not message.exchange:
+                # The firehose does not check whether the queues of the default exchange exist.
+                keys = {key for key in headers["routing_keys"] if not key.startswith(REPLY_TO_PREFIX)}
+                headers["routed_queues"] = sorted(keys)
         if self.is_published and (self.is_extended or event in FIREHOSE_EVENTS):
             self._copy(f"{event}.{name}", headers, body)
 

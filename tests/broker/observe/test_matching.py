@@ -168,6 +168,6 @@ def test_a_failure_names_the_count_and_the_closest_events(lab: Lab, peer: Peer) 
 
 def test_descriptions_of_events_name_their_place(lab: Lab, peer: Peer, log: EventLog) -> None:
     peer.get("orders")
-    assert described(log.events[-1]) == (
+    assert described(log.events[-1], log.vhost) == (
         "#2 deliver of message 1 in queue 'orders' (exchange 'amq.topic', routing key 'order.created.42')"
     )

@@ -1,0 +1,56 @@
+"""A hint at what is wrong with a message that no queue received: the closest binding keys, or queues."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+
+# Keys that are compared, and keys that a hint names.
+COMPARED_MAX: Final = 500
+NAMED_MAX: Final = 3
+# Likeness from which on a key is close, from 0 to 1 (difflib).
+LIKENESS_MIN: Final = 0.75
+# Types that route by a routing key.
+_BY_KEY: Final = frozenset({"direct", "topic"})
+
+
+class HintedVHost(Protocol):
+    """The vhost of a message without a queue."""
+
+    @property
+    def exchanges(self) -> Mapping[str, Exchange]: ...
+
+    @property
+    def queues(self) -> Mapping[str, object]: ...
+
+
+def hint(vhost: HintedVHost, exchange: str, routing_key: str) -> str:
+    """Return a hint, such as "did you mean 'order.paid'?"; "" if there is none."""
+    if not exchange:
+        return did_you_mean(routing_key, vhost.queues)
+    found = vhost.exchanges.get(exchange)
+    if found is None:
+        return ""
+    if not found.bindings:
+        return "the exchange has no bindings"
+    if found.type not in _BY_KEY:
+        return ""
+    keys = dict.fromkeys(binding.routing_key for binding in found.bindings.values())
+    return did_you_mean(routing_key, keys) or f"its bindings have {_named(keys)}"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question that names the closest of `names`; "" if none is close."""
+    from difflib import get_close_matches  # only failures need it
+
+    closest = get_close_matches(name, list(islice(names, COMPARED_MAX)), NAMED_MAX, LIKENESS_MIN)
+    return f"did you mean {' or '.join(map(repr, closest))}?" if closest else ""
+
+
+def _named(keys: Collection[str]) -> str:
+    more = len(keys) - NAMED_MAX
+    return ", ".join(map(repr, islice(keys, NAMED_MAX))) + (f" and {more} more" if more > 0 else "")
