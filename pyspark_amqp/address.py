@@ -1,26 +1,32 @@
-"""The address of a broker, with login and TLS settings."""
+"""The address of a broker: hosts, login, TLS settings and time limits."""
 
 from __future__ import annotations
 
+import re
 import ssl
-from dataclasses import dataclass, field
-from typing import Final
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyspark_amqp.errors import OptionError
 
 PORT: Final = 5672
 TLS_PORT: Final = 5671
+_URL: Final = re.compile(r"(amqps?)://([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?")
+# Parameters for larger systems of clients, of which this client has no use.
+IGNORED: Final = ("channel_max", "frame_max", "connection_attempts", "retry_delay", "socket_timeout")
 
 
 @dataclass(frozen=True)
 class Tls:
-    """TLS settings: paths of PEM files, or empty strings."""
+    """TLS settings: paths of PEM files, or empty strings; `server_name` is that of the certificate, or the host's."""
 
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
     verify: bool = True
+    server_name: str = ""
 
     def context(self) -> ssl.SSLContext:
         """Return the TLS context. Raise OptionError for unreadable files."""
@@ -36,40 +42,116 @@ class Tls:
         return context
 
 
+class Host(NamedTuple):
+    """One of the hosts at which a broker listens."""
+
+    name: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+
 @dataclass(frozen=True)
 class Address:
-    """A broker, a vhost and a login; `option` is the user's option, for error messages."""
+    """A broker's hosts, a vhost and a login; `option` is the user's option, for error messages.
 
-    host: str = "localhost"
-    port: int = PORT
+    After `reconnect_timeout_s` without a connection, a job gives up. A heartbeat of 0 means none.
+    """
+
+    hosts: tuple[Host, ...] = (Host("localhost", PORT),)
     virtual_host: str = "/"
     username: str = "guest"
     password: str = field(default="guest", repr=False)
     tls: Tls | None = None
     option: str = "url"
+    heartbeat_s: int = 30
+    connect_timeout_s: float = 10.0
+    reconnect_timeout_s: float = 300.0
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return ", ".join(map(str, self.hosts))
 
 
 def from_url(url: str) -> Address:
-    """Parse an AMQP URI, amqp[s]://user:password@host:port/vhost. Raise OptionError."""
-    # An error must not show the password, so it shows no part of the URL.
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise OptionError("url", str(error)) from None
-    if parts.scheme not in ("amqp", "amqps"):
-        raise OptionError("url", f"the scheme must be amqp or amqps, not '{parts.scheme}'")
-    if parts.query or parts.fragment:
-        raise OptionError("url", "must not contain '?' or '#': use the options instead")
-    is_tls = parts.scheme == "amqps"
-    return Address(
-        parts.hostname or "localhost",
-        port or (TLS_PORT if is_tls else PORT),
-        unquote(parts.path[1:]) or "/",
-        unquote(parts.username) if parts.username is not None else "guest",
-        unquote(parts.password) if parts.password is not None else "guest",
+    """Parse an AMQP URI, amqp[s]://user:password@host:port,host:port/vhost?parameters. Raise OptionError."""
+    found = _URL.fullmatch(url)
+    if found is None:
+        raise OptionError("url", "must be amqp://user:password@host:port/vhost, or begin with amqps://")
+    scheme, place, path, query = found.groups(default="")
+    login, at, names = place.rpartition("@")
+    # An error must not show a password.
+    if not at and "@" in path + query:
+        raise OptionError("url", "write '/' in a login as %2F, '?' as %3F, '#' as %23, and '@' elsewhere as %40")
+    username, colon, password = login.partition(":")
+    is_tls = scheme == "amqps"
+    address = Address(
+        read_hosts(names, TLS_PORT if is_tls else PORT, "url"),
+        unquote(path[1:]) or "/",
+        unquote(username) if at else "guest",
+        unquote(password) if colon else "guest",
         Tls() if is_tls else None,
     )
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        address = _with_parameter(address, name, text)
+    return address
+
+
+def read_hosts(text: str, port: int, option: str) -> tuple[Host, ...]:
+    """Return the hosts of `host:port,host,…`. Raise OptionError with this name."""
+    try:
+        found = [urlsplit(f"//{part}") for part in text.split(",")]
+        hosts = tuple(Host(part.hostname or "localhost", part.port or port) for part in found)
+    except ValueError:
+        raise OptionError(option, "a host must be name or name:port, with a port from 1 to 65535") from None
+    return hosts
+
+
+def _with_parameter(address: Address, name: str, text: str) -> Address:
+    """Return the address with a parameter of RabbitMQ's URIs. Raise OptionError."""
+    if name in IGNORED:
+        return address
+    if name == "auth_mechanism" and text.lower() == "plain":
+        return address
+    if name in _PARAMETERS:
+        return _PARAMETERS[name](address, text)
+    if name not in _TLS_PARAMETERS:
+        known = ", ".join((*_PARAMETERS, *_TLS_PARAMETERS, *IGNORED, "auth_mechanism=plain"))
+        raise OptionError("url", f"unknown parameter '{name}'; known are {known}")
+    if address.tls is None:
+        raise OptionError("url", f"parameter '{name}' needs amqps")
+    return replace(address, tls=_TLS_PARAMETERS[name](address.tls, text))
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise OptionError("url", f"parameter '{name}' must be a whole number, not '{text}'")
+    return int(text)
+
+
+def _heartbeat(address: Address, text: str) -> Address:
+    return replace(address, heartbeat_s=min(_number("heartbeat", text), 65_535))
+
+
+def _connection_timeout(address: Address, text: str) -> Address:
+    # RabbitMQ's clients count it in milliseconds.
+    return replace(address, connect_timeout_s=max(_number("connection_timeout", text), 1) / 1000)
+
+
+def _verify(text: str) -> bool:
+    if text not in ("verify_peer", "verify_none"):
+        raise OptionError("url", f"parameter 'verify' must be verify_peer or verify_none, not '{text}'")
+    return text == "verify_peer"
+
+
+_PARAMETERS: Final[dict[str, Callable[[Address, str], Address]]] = {
+    "heartbeat": _heartbeat,
+    "connection_timeout": _connection_timeout,
+}
+_TLS_PARAMETERS: Final[dict[str, Callable[[Tls, str], Tls]]] = {
+    "cacertfile": lambda tls, text: replace(tls, ca_file=text),
+    "certfile": lambda tls, text: replace(tls, cert_file=text),
+    "keyfile": lambda tls, text: replace(tls, key_file=text),
+    "verify": lambda tls, text: replace(tls, verify=_verify(text)),
+    "server_name_indication": lambda tls, text: replace(tls, server_name=text),
+}

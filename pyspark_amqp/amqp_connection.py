@@ -2,7 +2,7 @@
 
 pika's connections have their own event loop, and its channels reject unacked deliveries on close, which ends the
 connection if the deliveries are a stream's. Here each caller reads the socket until its answer arrives. A lost
-connection is not reopened: a reader of a stream can resume by itself, and a holder of deliveries must know of the loss.
+connection is not reopened: its user knows how to resume (`reconnecting.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import selectors
 import socket
+import ssl
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -18,13 +19,12 @@ from typing import Any, Final, Self
 import pika.frame
 from pika import spec
 
-from pyspark_amqp.address import Address
+from pyspark_amqp.address import Address, Host
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.frame_parser import HEARTBEAT_FRAME, Delivery, Frames
 
 READ_BYTES: Final = 256 * 1024
 FRAME_BYTES_MAX: Final = 131_072
-CONNECT_TIMEOUT_S: Final = 10.0
 REPLY_TIMEOUT_S: Final = 30.0
 CLOSE_TIMEOUT_S: Final = 2.0
 PROPERTIES: Final = {
@@ -38,31 +38,30 @@ PROPERTIES: Final = {
         "publisher_confirms": True,
     },
 }
-ACCESS_REFUSED, NOT_FOUND, NOT_ALLOWED = 403, 404, 530
+CHANNEL_MAX: Final = 2047
+# The broker is stopping, or has an error that may pass, such as a vhost that is still starting.
+CONNECTION_FORCED, INTERNAL_ERROR = 320, 541
+# Parts of RabbitMQ's texts for a queue that exists, but whose node or process is down.
+DOWN: Final = ("down or inaccessible", "stopped by supervisor")
 
 
 class Connection:
     """A connection that is open from construction to `close`, with one channel at a time.
 
-    Raise OptionError for a wrong address or login, and ConnectionLost or BrokerError later.
+    The first of the address's hosts that answers is used. Raise OptionError for a refused login or a host without AMQP,
+    ConnectionLost if no host can be reached, and ConnectionLost or BrokerError later.
     """
 
     def __init__(self, address: Address, heartbeat_s: int = 0) -> None:
         self.address = address
+        self.host = address.hosts[0]
         self.is_blocked = False
         self.frame_bytes_max = FRAME_BYTES_MAX
         self.frames = Frames()
         # By time.monotonic().
         self.heard_at = time.monotonic()
         self._pending: list[Delivery] = []
-        self._socket = self._connect()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._socket, selectors.EVENT_READ)
-        try:
-            self._log_in(heartbeat_s)
-        except BaseException:
-            self.drop()
-            raise
+        self._open(heartbeat_s)
 
     def __enter__(self) -> Self:
         return self
@@ -74,36 +73,73 @@ class Connection:
 
     # Open
 
-    def _connect(self) -> socket.socket:
+    def _open(self, heartbeat_s: int) -> None:
+        failures = []
+        for host in self.address.hosts:
+            self.host = host
+            self.frames = Frames()
+            try:
+                self._socket = self._connect(host)
+            except ConnectionLost as lost:
+                failures.append(str(lost))
+                continue
+            self._selector = selectors.DefaultSelector()
+            self._selector.register(self._socket, selectors.EVENT_READ)
+            try:
+                return self._log_in(heartbeat_s)
+            except ConnectionLost as lost:
+                failures.append(str(lost))
+                self.drop()
+            except BaseException:
+                self.drop()
+                raise
+        raise ConnectionLost("; ".join(failures))
+
+    def _connect(self, host: Host) -> socket.socket:
         address = self.address
         try:
-            plain = socket.create_connection((address.host, address.port), timeout=CONNECT_TIMEOUT_S)
+            plain = socket.create_connection(host, timeout=address.connect_timeout_s)
+        except OSError as error:
+            raise ConnectionLost(f"cannot connect to {host}: {error}") from None
+        try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.settimeout(REPLY_TIMEOUT_S)
             if address.tls is None:
                 return plain
-            return address.tls.context().wrap_socket(plain, server_hostname=address.host)
+            name = address.tls.server_name or host.name
+            return address.tls.context().wrap_socket(plain, server_hostname=name)
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError) as error:
+            raise ConnectionLost(f"cannot connect to {host}: {error}") from None
+        except ssl.SSLError as error:
+            raise OptionError(address.option, f"no TLS with {host}: {error}") from None
         except OSError as error:
-            raise OptionError(address.option, f"cannot connect to {address}: {error}") from None
+            raise ConnectionLost(f"cannot connect to {host}: {error}") from None
 
     def _log_in(self, heartbeat_s: int) -> None:
         address = self.address
-        refused = "username" if address.option == "host" else address.option
+        self.send_octets(pika.frame.ProtocolHeader().marshal())
         try:
-            self.send_octets(pika.frame.ProtocolHeader().marshal())
-            self._expect((spec.Connection.Start,), CONNECT_TIMEOUT_S)
-            login = f"\0{address.username}\0{address.password}"
-            self._send(0, spec.Connection.StartOk(PROPERTIES, "PLAIN", login, "en_US"))
-            tune = self._expect((spec.Connection.Tune,))
-        except ConnectionLost as lost:
-            raise OptionError(address.option, f"{address} does not speak AMQP 0-9-1: {lost}") from None
+            self._expect((spec.Connection.Start,), address.connect_timeout_s)
+        except ConnectionLost:
+            raise
         except BrokerError as error:
-            raise OptionError(refused, str(error)) from None
+            raise OptionError(address.option, f"{self.host} does not speak AMQP 0-9-1: {error}") from None
+        login = f"\0{address.username}\0{address.password}"
+        self._send(0, spec.Connection.StartOk(PROPERTIES, "PLAIN", login, "en_US"))
+        try:
+            tune = self._expect((spec.Connection.Tune,))
+        except ConnectionLost:
+            raise
+        except BrokerError as error:
+            raise OptionError("username" if address.option == "host" else address.option, str(error)) from None
+        self.channel_max = min(tune.channel_max or CHANNEL_MAX, CHANNEL_MAX)
         self.frame_bytes_max = min(tune.frame_max or FRAME_BYTES_MAX, FRAME_BYTES_MAX)
-        self._send(0, spec.Connection.TuneOk(tune.channel_max, self.frame_bytes_max, heartbeat_s))
+        self._send(0, spec.Connection.TuneOk(self.channel_max, self.frame_bytes_max, heartbeat_s))
         self._send(0, spec.Connection.Open(address.virtual_host))
         try:
             self._expect((spec.Connection.OpenOk,))
+        except ConnectionLost:
+            raise
         except BrokerError as error:
             name = "virtualHost" if address.option == "host" else address.option
             raise OptionError(name, str(error)) from None
@@ -112,7 +148,8 @@ class Connection:
     def open_channel(self) -> None:
         """Open a new channel for the methods below; drop pending input of the previous one."""
         self._pending.clear()
-        self.frames.channel += 1
+        # Another number than the last one's, whose deliveries may still arrive.
+        self.frames.channel = self.frames.channel % self.channel_max + 1
         self.call(spec.Channel.Open(), spec.Channel.OpenOk)
 
     def close_channel(self) -> None:
@@ -244,21 +281,20 @@ class Connection:
         if isinstance(method, spec.Connection.Close):
             with contextlib.suppress(ConnectionLost):
                 self._send(0, spec.Connection.CloseOk())
-            # 320 means that the broker is stopping.
-            kind = ConnectionLost if method.reply_code == 320 else BrokerError
-            raise kind(method.reply_text, method.reply_code)
+            raise _refusal(method)
         if isinstance(method, spec.Channel.Close):
             self._send(channel, spec.Channel.CloseOk())
-            raise BrokerError(method.reply_text, method.reply_code)
+            raise _refusal(method)
         if isinstance(method, spec.Basic.Cancel) and channel == self.frames.channel:
-            raise BrokerError("the broker cancelled the consumer: its queue was deleted or its node is down")
+            # If the queue was deleted, the next attempt says so.
+            raise ConnectionLost("the broker cancelled the consumer: its queue was deleted or its node is down")
         if isinstance(method, spec.Connection.Blocked):
             self.is_blocked = True
         elif isinstance(method, spec.Connection.Unblocked):
             self.is_blocked = False
 
     def _lost(self, error: object) -> str:
-        return f"the connection to {self.address} was lost: {error}"
+        return f"the connection to {self.host} was lost: {error}"
 
     # Close
 
@@ -274,3 +310,10 @@ class Connection:
         self._selector.close()
         with contextlib.suppress(OSError):
             self._socket.close()
+
+
+def _refusal(method: Any) -> BrokerError:
+    """Return the error of a close; ConnectionLost if a later attempt may succeed."""
+    text, code = method.reply_text, method.reply_code
+    passes = code in (CONNECTION_FORCED, INTERNAL_ERROR) or any(part in text for part in DOWN)
+    return (ConnectionLost if passes else BrokerError)(text, code)

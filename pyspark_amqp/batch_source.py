@@ -14,6 +14,7 @@ from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, split
+from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 from pyspark_amqp.stream_source import StreamEnds
 
@@ -72,8 +73,7 @@ class QueueBrowse(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        with Connection(self.options.address) as connection:
-            count = connection.check_no_stream(self.options.queues[0]).message_count
+        count = persist(self.options.address, self._count)
         if count > PREFETCH_MAX:
             raise OptionError(
                 "queue",
@@ -82,13 +82,19 @@ class QueueBrowse(DataSourceReader):
             )
         return [BrowsePartition(count)]
 
+    def _count(self) -> int:
+        with Connection(self.options.address) as connection:
+            return int(connection.check_no_stream(self.options.queues[0]).message_count)
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows; none before all have arrived, so that a lost connection begins anew."""
         assert isinstance(partition, BrowsePartition)
+        yield from persist(self.options.address, lambda: list(self._browse(partition.count)))
+
+    def _browse(self, left: int) -> Iterator[pa.RecordBatch]:
         queue = self.options.queues[0]
-        left = partition.count
         rows = Rows(self.schema, queue)
-        connection = Connection(self.options.address)
-        try:
+        with Connection(self.options.address) as connection:
             connection.open_channel()
             if left:
                 connection.consume(queue, left)
@@ -99,7 +105,5 @@ class QueueBrowse(DataSourceReader):
                 left -= min(len(deliveries), left)
                 if rows.is_full:
                     yield rows.take()
-        finally:
-            connection.close()
         if rows.count:
             yield rows.take()

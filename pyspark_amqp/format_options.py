@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pyspark_amqp.address import TLS_PORT, Address, Tls, from_url
+from pyspark_amqp.address import PORT, TLS_PORT, Address, Tls, from_url, read_hosts
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.offsets import Offsets
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 CONNECTION: Final = (
     *("url", "host", "port", "virtualHost", "username", "password", "passwordFile", "passwordEnv"),
-    *("tls", "tls.caFile", "tls.certFile", "tls.keyFile", "tls.verify"),
+    *("tls", "tls.caFile", "tls.certFile", "tls.keyFile", "tls.verify", "reconnectTimeout"),
 )
 SOURCE: Final = (
     *("queue", "queueType", "includeHeaders", "includeProperties", "prefetch", "pollTimeoutMs"),
@@ -40,6 +41,7 @@ CLASSIC_ONLY: Final = ("maxBytesPerTrigger",)
 # Spark's own options are ignored.
 SPARKS: Final = ("path", "checkpointlocation", "queryname")
 
+UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 MEGABYTE: Final = 1024 * 1024
 
 
@@ -144,6 +146,16 @@ def parse_offsets(text: str, words: tuple[str, ...]) -> str | Offsets:
     return dict(sorted(offsets.items()))
 
 
+def parse_duration_s(text: str) -> float:
+    """Parse a time such as 30s, 5m or 1h; 0 needs no unit. Raise ValueError."""
+    found = re.fullmatch(r"(\d+)(ms|s|m|min|h)", "".join(text.lower().split()))
+    if found is not None:
+        return int(found[1]) * UNITS_S[found[2]]
+    if text.strip() == "0":
+        return 0.0
+    raise ValueError(f"must be a time such as 30s, 5m or 1h, not '{text}'")
+
+
 def read_address(given: Given) -> Address:
     """Return the broker's address. Raise OptionError."""
     spelt_out = [name for name in ("host", "port", "virtualHost", "username", "password", "tls") if name in given]
@@ -154,9 +166,9 @@ def read_address(given: Given) -> Address:
         raise OptionError(passwords[1], f"cannot be given beside {passwords[0]}")
     if spelt_out or "url" not in given:
         tls = Tls() if given.boolean("tls", False) else None
+        port = given.number("port", TLS_PORT if tls else PORT, 1, 65535)
         address = Address(
-            given.text("host", "localhost"),
-            given.number("port", TLS_PORT if tls else 5672, 1, 65535),
+            read_hosts(given.text("host", "localhost"), port, "host"),
             given.text("virtualHost", "/"),
             given.text("username", "guest"),
             given.text("password", "guest"),
@@ -167,7 +179,8 @@ def read_address(given: Given) -> Address:
         address = from_url(given.text("url"))
     if passwords and passwords[0] != "password":
         address = replace(address, password=_password(given, passwords[0]))
-    return replace(address, tls=_read_tls(given, address))
+    reconnect_timeout_s = given.read("reconnectTimeout", parse_duration_s, address.reconnect_timeout_s)
+    return replace(address, tls=_read_tls(given, address), reconnect_timeout_s=reconnect_timeout_s)
 
 
 def _password(given: Given, name: str) -> str:
@@ -191,10 +204,11 @@ def _read_tls(given: Given, address: Address) -> Tls | None:
     if "tls.keyFile" in given and "tls.certFile" not in given:
         raise OptionError("tls.keyFile", "needs tls.certFile")
     tls = Tls(
-        given.text("tls.caFile"),
-        given.text("tls.certFile"),
-        given.text("tls.keyFile"),
-        given.boolean("tls.verify", True),
+        given.text("tls.caFile", address.tls.ca_file),
+        given.text("tls.certFile", address.tls.cert_file),
+        given.text("tls.keyFile", address.tls.key_file),
+        given.boolean("tls.verify", address.tls.verify),
+        address.tls.server_name,
     )
     tls.context()
     return tls

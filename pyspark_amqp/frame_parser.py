@@ -16,6 +16,7 @@ from pyspark_amqp.errors import BrokerError
 
 FRAME: Final = Struct(">BHI")
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
+KINDS: Final = (METHOD, HEADER, BODY, HEARTBEAT)
 FRAME_END: Final = 0xCE
 FRAME_END_OCTET: Final = bytes((FRAME_END,))
 HEARTBEAT_FRAME: Final = FRAME.pack(HEARTBEAT, 0, 0) + FRAME_END_OCTET
@@ -80,6 +81,8 @@ class Frames:
             if self._lacking <= 0:
                 self._end(deliveries)
         self._rest = data[at:]
+        if self._rest and self._rest[0] not in KINDS:
+            raise BrokerError(f"instead of an AMQP frame came {self._rest[:8]!r}")
         return deliveries
 
     def _end(self, deliveries: list[Delivery]) -> None:

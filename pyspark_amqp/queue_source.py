@@ -1,14 +1,15 @@
 """Streaming reads of classic and quorum queues, at least once.
 
 One consumer in the process that plans the batches holds its deliveries until Spark asks for the next batch. Then Spark
-has committed the previous ones, and they are acked. If Spark or this process ends earlier, the broker redelivers them.
+has committed the previous ones, and they are acked. If Spark, this process or the connection ends earlier, the broker
+redelivers them.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,8 +26,8 @@ from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Offsets
+from pyspark_amqp.reconnecting import Attempts, persist
 
-HEARTBEAT_S: Final = 30
 # Interval of reading the socket while Spark works on a batch.
 BREATH_S: Final = 0.05
 # Delay of an answer without news: an idle query asks again at once.
@@ -36,6 +37,8 @@ QUIET_S: Final = 0.03
 # Number of messages from which the average size is estimated.
 SAMPLE: Final = 200
 PREFETCH_MAX: Final = 65_535
+# Number of acked deliveries of which a broker that is killed may lose the acks.
+ACKED_MAX: Final = 20_000
 PARTITION_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -51,19 +54,25 @@ class HeldQueue:
 
     A thread reads the socket between calls, so that heartbeats continue during long batches. The deliveries are also
     bounded in octets: prefetch counts messages, so it is adapted to their size.
+
+    A broker that is killed may forget what it has delivered. So `known` has the marks of the deliveries of a lost
+    connection: when they come again, they are marked as redelivered here.
     """
 
-    def __init__(self, options: SourceOptions, start: int) -> None:
+    def __init__(self, options: SourceOptions, start: int, known: Counter[int] | None = None) -> None:
         self.options = options
         self.queue = options.queues[0]
         self.start = start
         self.held: deque[Delivery] = deque()
         self.held_bytes = 0
         self.failure: BrokerError | None = None
+        self._known = known or Counter()
+        self._acked: deque[int] = deque(maxlen=ACKED_MAX)
         self._lock = threading.Lock()
         self._is_closed = False
         self._seen_count = self._seen_bytes = 0
-        self._connection = Connection(options.address, HEARTBEAT_S)
+        self._heartbeat_s = options.address.heartbeat_s
+        self._connection = Connection(options.address, self._heartbeat_s)
         self._beat_at = time.monotonic()
         self.ready_count: int = self._connection.check_no_stream(self.queue).message_count
         self.prefetch = options.prefetch or min(SAMPLE, self._wanted())
@@ -84,12 +93,13 @@ class HeldQueue:
         if self._is_closed or self.failure is not None:
             return False
         try:
-            if time.monotonic() - self._beat_at > HEARTBEAT_S / 3:
+            if self._heartbeat_s and time.monotonic() - self._beat_at > self._heartbeat_s / 3:
                 self._connection.send_heartbeat()
                 self._beat_at = time.monotonic()
             deliveries = self._connection.poll(timeout_s)
-            if time.monotonic() - self._connection.heard_at > 2 * HEARTBEAT_S:
-                raise ConnectionLost(f"nothing was heard of {self.options.address} for {2 * HEARTBEAT_S} s")
+            silence_s = time.monotonic() - self._connection.heard_at
+            if self._heartbeat_s and silence_s > 2 * self._heartbeat_s:
+                raise ConnectionLost(f"nothing was heard of {self._connection.host} for {silence_s:.0f} s")
             if deliveries:
                 self._hold(deliveries)
                 self._adapt()
@@ -99,11 +109,25 @@ class HeldQueue:
         return bool(deliveries)
 
     def _hold(self, deliveries: list[Delivery]) -> None:
+        if self._known:
+            deliveries = [self._recognised(delivery) for delivery in deliveries]
         size = sum(_size(delivery) for delivery in deliveries)
         self.held.extend(deliveries)
         self.held_bytes += size
         self._seen_count += len(deliveries)
         self._seen_bytes += size
+
+    def _recognised(self, delivery: Delivery) -> Delivery:
+        mark = _mark(delivery)
+        if not self._known[mark]:
+            return delivery
+        self._known[mark] -= 1
+        return delivery._replace(redelivered=True)
+
+    def known(self) -> Counter[int]:
+        """Return the marks of all deliveries that may come again if the connection is lost now."""
+        with self._lock:
+            return +self._known + Counter(self._acked) + Counter(map(_mark, self.held))
 
     def _adapt(self) -> None:
         """Consume again with a prefetch that fits the size of the messages, or pause if too much is held."""
@@ -131,6 +155,7 @@ class HeldQueue:
                 self.start += 1
                 self.held_bytes -= _size(delivery)
                 tag = delivery.tag
+                self._acked.append(_mark(delivery))
             if tag:
                 self._connection.ack(tag)
             if self._tag is None and self.held_bytes <= self.options.bytes_per_trigger_max:
@@ -181,6 +206,10 @@ def _size(delivery: Delivery) -> int:
     return len(delivery.body) + len(delivery.header)
 
 
+def _mark(delivery: Delivery) -> int:
+    return hash((delivery.routing_key, delivery.header, delivery.body))
+
+
 class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming reader. Spark creates it twice and pickles one, so it connects when Spark asks for offsets."""
 
@@ -189,6 +218,7 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.schema = schema
         self.queue = options.queues[0]
         self._held: HeldQueue | None = None
+        self._known: Counter[int] = Counter()
         # With AvailableNow, the number of messages still to be read.
         self._budget: int | None = None
         self._end: int | None = None
@@ -198,9 +228,9 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_held": None}
 
     def held(self, start: int) -> HeldQueue:
-        """Return the consumer; its numbers continue the offsets of the last run."""
+        """Return the consumer; its numbers continue the offsets of the last run. Raise ConnectionLost."""
         if self._held is None:
-            self._held = HeldQueue(self.options, start)
+            self._held = HeldQueue(self.options, start, self._known)
         return self._held
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -217,6 +247,19 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if set(start) != {self.queue}:
             raise OptionError("queue", f"the checkpoint is of queue {', '.join(start)}")
         first = start[self.queue]
+        attempts = Attempts(self.options.address)
+        while True:
+            try:
+                return {self.queue: self._next_end(first, limit)}
+            except ConnectionLost as lost:
+                # The broker redelivers everything that is held, and it gets new numbers.
+                if self._held is not None:
+                    self._known = self._held.known()
+                    self._held.close()
+                self._held = self._end = None
+                attempts.failed(lost)
+
+    def _next_end(self, first: int, limit: ReadLimit) -> int:
         held = self.held(first)
         if self._is_available_now and self._end is None:
             self._end = first + held.ready_count
@@ -230,14 +273,14 @@ class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             count_max = min(count_max, self._end - first)
             wait_s = self.options.poll_timeout_ms / 1000
         if count_max <= 0:
-            return start
-        return {self.queue: first + held.gather(count_max, wait_s)}
+            return first
+        return first + held.gather(count_max, wait_s)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """Return the deliveries of this range; none after a restart, as the broker has requeued them."""
         last = end[self.queue]
         if self._held is None:
-            self._held = HeldQueue(self.options, last)
+            self._held = persist(self.options.address, lambda: HeldQueue(self.options, last))
             return []
         deliveries = self._held.deliveries(start.get(self.queue, 0), last)
         return [QueuePartition(packed) for packed in _packed(Rows(self.schema, self.queue), deliveries)]

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import BrokerError, OptionError
 from pyspark_amqp.format_options import SinkOptions
+from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.row_publisher import Publisher
 
 TEXTS: Final = (
@@ -74,7 +75,7 @@ def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
 
 
 def check_broker(options: SinkOptions) -> None:
-    """Raise OptionError if the broker is unreachable, or its exchange does not exist."""
+    """Raise OptionError if there is no such exchange, and ConnectionLost if there is no broker."""
     with Connection(options.address) as connection:
         connection.open_channel()
         if options.exchange:
@@ -99,7 +100,7 @@ class Sink:
             raise OptionError("mode", "must be append: messages in a queue cannot be overwritten")
         self.options = options
         self.columns = check_columns(schema, options)
-        check_broker(options)
+        persist(options.address, lambda: check_broker(options))
         # For a batch write, whose tasks share no id.
         self.run = uuid.uuid4().hex
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -16,10 +15,8 @@ from pyspark_amqp.errors import ConnectionLost, DataLoss
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Range
+from pyspark_amqp.reconnecting import Attempts
 from pyspark_amqp.stream_probe import StreamProbe, begin, offset_of
-
-# Reconnections without a message in between.
-ATTEMPTS_MAX: Final = 3
 
 
 @dataclass
@@ -41,7 +38,7 @@ class RangeReader:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows. Raise DataLoss, OptionError or BrokerError."""
-        failures = 0
+        attempts = Attempts(self.options.address)
         while self.next < self.end:
             before = self.next
             try:
@@ -50,10 +47,10 @@ class RangeReader:
                     yield from self._read_on(connection)
                 finally:
                     connection.close()
-            except ConnectionLost:
-                failures = failures + 1 if self.next == before else 1
-                if failures >= ATTEMPTS_MAX:
-                    raise
+            except ConnectionLost as lost:
+                if self.next > before:
+                    attempts.succeeded()
+                attempts.failed(lost)
         if self.rows.count:
             yield self.rows.take()
 

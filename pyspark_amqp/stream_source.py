@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import ConnectionLost, DataLoss
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, capped, split
+from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.stream_probe import StreamProbe
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 
@@ -56,26 +57,31 @@ class StreamEnds:
         given = self.options.starting_offsets
         timestamp_ms = self.options.starting_timestamp_ms
         if timestamp_ms is not None:
-            return {queue: probe.at(self.connection, timestamp_ms) for queue, probe in self._probes.items()}
+            return self._each(lambda probe: probe.at(self.connection, timestamp_ms))
         if isinstance(given, dict):
-            for queue in given:
-                self._probes[queue].look(self.connection)
+            self.tails()
             return dict(given)
         if given == "latest":
             return self.tails()
-        return {queue: probe.first(self.connection) for queue, probe in self._probes.items()}
+        return self._each(lambda probe: probe.first(self.connection))
 
     def tails(self, wait_s: float = 0.0, quiet_s: float = 0.0) -> Offsets:
         """Return the offset after the last message of each queue, after waiting for news up to a limit.
 
-        A lost connection is opened again once, as it has no state.
+        A lost connection is opened again. Raise ConnectionLost if the broker is away for too long.
         """
         wait_s /= len(self._probes)
-        try:
-            return {queue: probe.look(self.connection, wait_s, quiet_s) for queue, probe in self._probes.items()}
-        except ConnectionLost:
-            self._connection = None
-            return {queue: probe.look(self.connection, 0.0, quiet_s) for queue, probe in self._probes.items()}
+        return self._each(lambda probe: probe.look(self.connection, wait_s, quiet_s))
+
+    def _each(self, ask: Callable[[StreamProbe], int]) -> Offsets:
+        def act() -> Offsets:
+            try:
+                return {queue: ask(probe) for queue, probe in self._probes.items()}
+            except ConnectionLost:
+                self.close()
+                raise
+
+        return persist(self.options.address, act)
 
     def final_tails(self) -> Offsets:
         """Return the final tails, with more patience, as there is no later probe."""

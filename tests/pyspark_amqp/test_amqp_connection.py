@@ -12,7 +12,7 @@ from amqp_broker.testing import EmbeddedBroker
 from compat.brokers import free_port
 from compat.certificates import Issuer
 from pyspark_amqp.address import from_url
-from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.amqp_connection import CHANNEL_MAX, Connection
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.format_options import read_source
 from tests.pyspark_amqp.conftest import At
@@ -79,21 +79,72 @@ def test_a_missing_vhost_is_an_error(broker: At) -> None:
 
 
 def test_a_closed_port_is_an_error() -> None:
-    with pytest.raises(OptionError, match="option 'url': cannot connect to 127"):
+    with pytest.raises(ConnectionLost, match=r"^cannot connect to 127.*Connection refused"):
         Connection(from_url(f"amqp://127.0.0.1:{free_port()}"))
 
 
-def test_a_server_without_amqp_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (b"HTTP/1.1 400 Bad Request", OptionError, "option 'url': 127.* does not speak AMQP 0-9-1.*HTTP/1"),
+        (b"AMQP\0\1\0\0", OptionError, "option 'url': 127.* does not speak AMQP 0-9-1.*AMQP"),
+        # A broker that is just being stopped, or a proxy without one.
+        (b"", ConnectionLost, "the connection to 127.* was lost: the broker closed the socket"),
+    ],
+)
+def test_a_server_without_amqp_is_an_error(answer: bytes, error: type[Exception], text: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def answer() -> None:
+        def serve() -> None:
             peer, _ = server.accept()
             peer.recv(8)
+            peer.sendall(answer)
             peer.close()
 
-        threading.Thread(target=answer).start()
-        with pytest.raises(OptionError, match=r"option 'url'.*does not speak AMQP"):
+        threading.Thread(target=serve).start()
+        with pytest.raises(error, match=text):
             Connection(from_url(f"amqp://127.0.0.1:{server.getsockname()[1]}"))
+
+
+def test_the_first_host_that_answers_is_used(amqp_broker: At) -> None:
+    place = amqp_broker.url.removeprefix("amqp://guest:guest@")
+    with Connection(from_url(f"amqp://guest:guest@127.0.0.1:{free_port()},nowhere.invalid,{place}")) as connection:
+        connection.open_channel()
+        assert str(connection.host) == place.partition("/")[0]
+    with pytest.raises(
+        ConnectionLost, match=r"cannot connect to 127.*refused; cannot connect to nowhere\.invalid:5672"
+    ):
+        Connection(from_url(f"amqp://127.0.0.1:{free_port()},nowhere.invalid"))
+
+
+def test_the_numbers_of_channels_begin_anew(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    with Connection(from_url(amqp_broker.url)) as connection:
+        for _ in range(2 * CHANNEL_MAX + 1):
+            connection.open_channel()
+            connection.close_channel()
+        connection.open_channel()
+        assert connection.frames.channel == 2
+        assert connection.check_queue(queue).message_count == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "is_lost"),
+    [
+        (320, "CONNECTION_FORCED - broker forced connection closure", True),
+        (541, "INTERNAL_ERROR - vhost '/' is down", True),
+        (404, "NOT_FOUND - queue 'q' in vhost '/' process is stopped by supervisor", True),
+        (404, "NOT_FOUND - home node 'b' of durable queue 'q' in vhost '/' is down or inaccessible", True),
+        (404, "NOT_FOUND - no queue 'q' in vhost '/'", False),
+        (406, "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out", False),
+    ],
+)
+def test_a_refusal_that_may_pass_is_a_lost_connection(amqp_broker: At, code: int, text: str, is_lost: bool) -> None:
+    with Connection(from_url(amqp_broker.url)) as connection:
+        connection.open_channel()
+        with pytest.raises(BrokerError, match=text) as refused:
+            connection.heed(1, spec.Channel.Close(code, text, 0, 0))
+        assert isinstance(refused.value, ConnectionLost) == is_lost
 
 
 def test_a_deleted_queue_of_a_consumer_is_an_error(amqp_broker: At) -> None:

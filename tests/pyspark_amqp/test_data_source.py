@@ -246,7 +246,10 @@ def test_a_spark_killed_between_batches_resumes(amqp_broker: At, lake: Lake) -> 
         ({"queue": "nope"}, "option 'queue': NOT_FOUND - no queue 'nope'"),
         ({}, "option 'queue': is needed"),
         ({"queue": "q", "prefetch": "many"}, "option 'prefetch': must be a whole number"),
-        ({"queue": "q", "url": "amqp://127.0.0.1:1"}, "option 'url': cannot connect"),
+        (
+            {"queue": "q", "url": "amqp://127.0.0.1:1", "reconnectTimeout": "0"},
+            r"cannot connect to 127.0.0.1:1: .*refused \(reconnectTimeout of 0 s is over\)",
+        ),
     ],
 )
 def test_invalid_options_are_reported_before_a_job_runs(

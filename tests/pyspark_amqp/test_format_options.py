@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_amqp.address import Tls
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.format_options import SourceOptions, parse_offsets, read_sink, read_source
 
@@ -44,15 +45,35 @@ def test_a_password_may_come_from_a_file_or_a_variable(tmp_path: Path, monkeypat
     secret.write_text("from the file\n", "utf-8")
     monkeypatch.setenv("BROKER_PASSWORD", "from the environment")
     address = streaming(host="h", port="1", virtualHost="v", username="u", passwordFile=str(secret)).address
-    assert (address.host, address.port, address.virtual_host, address.username) == ("h", 1, "v", "u")
+    assert (str(address), address.virtual_host, address.username) == ("h:1", "v", "u")
     assert address.password == "from the file"
     assert streaming(url="amqp://u@h", passwordEnv="BROKER_PASSWORD").address.password == "from the environment"
+
+
+def test_there_may_be_several_hosts() -> None:
+    assert str(streaming(host="a,b:1", port="2").address) == "a:2, b:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_s"), [("0", 0), ("30s", 30), ("5 min", 300), ("5m", 300), ("250ms", 0.25), ("1H", 3600)]
+)
+def test_the_time_for_reconnections_has_a_unit(text: str, duration_s: float) -> None:
+    assert streaming(reconnectTimeout=text).address.reconnect_timeout_s == duration_s
+    assert streaming().address.reconnect_timeout_s == 300
+
+
+def test_options_of_tls_precede_parameters_of_the_url(tmp_path: Path) -> None:
+    address = streaming(url="amqps://h?verify=verify_none&server_name_indication=b", tls_verify="true").address
+    assert address.tls == Tls(server_name="b")
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"queue": ""}, "queue"),
+        ({"reconnectTimeout": "300"}, "reconnectTimeout"),
+        ({"reconnectTimeout": "-1s"}, "reconnectTimeout"),
+        ({"host": "a:b"}, "host"),
         ({"quue": "q"}, "quue"),
         ({"queue": "a,,b", "queueType": "stream"}, "queue"),
         ({"queue": "a,a", "queueType": "stream"}, "queue"),

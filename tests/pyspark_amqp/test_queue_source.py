@@ -8,7 +8,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from amqp_broker.testing import EmbeddedBroker
 from compat.waiting import wait_until
 from pyspark_amqp import queue_source as module
-from pyspark_amqp.errors import BrokerError, OptionError
+from pyspark_amqp.errors import ConnectionLost, OptionError
 from pyspark_amqp.queue_source import HeldQueue
 from tests.pyspark_amqp.conftest import At
 from tests.pyspark_amqp.reading import Query, options_of, queue_source, rows
@@ -123,12 +123,12 @@ def test_a_message_larger_than_the_limit_is_a_batch(amqp_broker: At) -> None:
     assert unacked_after_closing(amqp_broker, query, queue) == 0
 
 
-def test_heartbeats_continue_while_spark_works_on_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEARTBEAT_S", 1)
+def test_heartbeats_continue_while_spark_works_on_a_batch() -> None:
     with EmbeddedBroker() as broker:
         at = At("amqp_broker", broker.url)
         queue = at.queue()
         at.publish(queue, numbers(2))
+        at.url += "?heartbeat=1"
         query = Query(queue_source(at, queue))
         assert query.bodies(ReadMaxRows(1)) == [b"0"]
         # The broker closes a connection after two silent intervals.
@@ -138,15 +138,15 @@ def test_heartbeats_continue_while_spark_works_on_a_batch(monkeypatch: pytest.Mo
         at.connection.close()
 
 
-def test_a_lost_connection_ends_the_query(amqp_broker: At) -> None:
+def test_a_broker_that_is_away_for_too_long_ends_the_query() -> None:
     with EmbeddedBroker() as broker:
         at = At("amqp_broker", broker.url)
         queue = at.queue()
         at.publish(queue, numbers(3))
-        query = Query(queue_source(at, queue))
+        query = Query(queue_source(at, queue, reconnectTimeout="200ms"))
         query.next(ReadMaxRows(1))
         broker.stop()
-        with pytest.raises(BrokerError):
+        with pytest.raises(ConnectionLost, match=r"cannot connect to .*\(reconnectTimeout of 0.2 s is over\)"):
             query.next(ReadMaxRows(1))
 
 

@@ -84,7 +84,8 @@ def test_a_missing_confirm_is_an_error() -> None:
 
 def test_a_lost_connection_is_an_error() -> None:
     with EmbeddedBroker() as broker:
-        publisher = Publisher(read_sink({"url": broker.url, "routingKey": "q", "mandatory": "false"}))
+        given = {"url": broker.url, "routingKey": "q", "mandatory": "false", "reconnectTimeout": "0"}
+        publisher = Publisher(read_sink(given))
         broker.stop()
         with pytest.raises(ConnectionLost):
             _publish_many(publisher)

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, MapType, StringType, StructType
 
-from pyspark_amqp.errors import OptionError
+from pyspark_amqp.errors import ConnectionLost, OptionError
 from pyspark_amqp.format_options import read_sink
 from pyspark_amqp.sink import BatchSink, Written, check_columns
 from tests.pyspark_amqp.conftest import At
@@ -55,8 +55,9 @@ def test_a_missing_broker_or_exchange_is_reported_before_a_job_runs(amqp_broker:
         BatchSink(read_sink({"url": amqp_broker.url, "routingKey": "k", "exchange": "nope"}), columns, False)
     with pytest.raises(OptionError, match="option 'mode': must be append"):
         BatchSink(read_sink({"url": amqp_broker.url, "routingKey": "k"}), columns, True)
-    with pytest.raises(OptionError, match="option 'url': cannot connect"):
-        BatchSink(read_sink({"url": "amqp://127.0.0.1:1", "routingKey": "k"}), columns, False)
+    away = {"url": "amqp://127.0.0.1:1", "routingKey": "k", "reconnectTimeout": "0"}
+    with pytest.raises(ConnectionLost, match=r"cannot connect to 127.0.0.1:1: .*\(reconnectTimeout of 0 s is over\)"):
+        BatchSink(read_sink(away), columns, False)
 
 
 def test_a_task_without_rows_does_not_connect(amqp_broker: At) -> None:

@@ -124,6 +124,6 @@ def test_a_repeatedly_lost_connection_is_an_error() -> None:
         cutting = Cutting(broker.port, [1500] * 10)
         at.url = at.url.replace(str(broker.port), str(cutting.port))
         with pytest.raises(ConnectionLost):
-            read(at, Range(queue, 0, 2))
+            read(at, Range(queue, 0, 2), reconnectTimeout="1s")
         cutting.server.close()
         at.connection.close()
