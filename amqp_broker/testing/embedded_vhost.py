@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 import warnings
@@ -130,6 +131,10 @@ class EmbeddedVHost:
         from amqp_broker.testing.capture import replay
 
         return replay(self.broker, source, self.name, speed)
+
+    async def replay_async(self, source: EmbeddedCapture | str | PathLike[str], *, speed: float = 1.0) -> Replayed:
+        """Do `replay` without blocking the event loop of the caller."""
+        return await asyncio.to_thread(self.replay, source, speed=speed)
 
     def reset(self) -> None:
         """Close all connections of the vhost and delete its contents."""

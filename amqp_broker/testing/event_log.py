@@ -4,15 +4,16 @@
     log.wait(Criteria(queue="orders"), 3, timeout_s=5)     # the first three events, or AssertionError
     log.none(Criteria(event="return"), timeout_s=0.2)
     log.idle(timeout_s=5)
+    await log.wait_async(Criteria(queue="orders"))         # the same for asyncio: clients go on meanwhile
 
-Returned events never change. Calls from the thread of the server would deadlock.
+Returned events never change.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from amqp_broker.broker.observe.event_log import Event, EventLog, MessageWait
 from amqp_broker.broker.observe.matching import Criteria, failure
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from amqp_broker.server.server import Server
 
 T = TypeVar("T")
-W = TypeVar("W", bound=Wait)
 
 # Time that the server may take to answer, beyond the timeout of a wait.
 ANSWER_S: Final = 60.0
@@ -69,48 +69,84 @@ class EmbeddedEventLog:
 
         Raise AssertionError after `timeout_s`, with the events that came closest.
         """
-        return self._await_messages(criteria, count, f"{count}", timeout_s)
+        return self._blocked(self._messages(criteria, count, f"{count}", timeout_s), timeout_s)
+
+    async def wait_async(self, criteria: Criteria, count: int = 1, *, timeout_s: float = 5.0) -> list[Event]:
+        """Do `wait` without blocking the event loop of the caller."""
+        return await self._awaited(self._messages(criteria, count, f"{count}", timeout_s))
 
     def none(self, criteria: Criteria, *, timeout_s: float = 0.0) -> None:
         """Wait for `timeout_s`. Raise AssertionError as soon as an event matches."""
-        self._await_messages(criteria, 0, "none", timeout_s)
+        self._blocked(self._messages(criteria, 0, "none", timeout_s), timeout_s)
+
+    async def none_async(self, criteria: Criteria, *, timeout_s: float = 0.0) -> None:
+        """Do `none` without blocking the event loop of the caller."""
+        await self._awaited(self._messages(criteria, 0, "none", timeout_s))
 
     def idle(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
         """Wait until no message is ready or unacked in the vhost or in one queue. Raise AssertionError if some are."""
-        wait = self._wait(lambda: IdleWait(self._server.broker.vhost(self._name), queue), timeout_s)
-        if not wait.is_done:
-            busy = self._ask(wait.busy)
-            busy_queues = (f"queue {one.queue!r} has {one.ready} ready and {one.unacked} unacked" for one in busy)
-            raise AssertionError("not idle: " + ", ".join(busy_queues))
+        self._blocked(self._idle(queue, timeout_s), timeout_s)
+
+    async def idle_async(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
+        """Do `idle` without blocking the event loop of the caller."""
+        await self._awaited(self._idle(queue, timeout_s))
 
     def _checked(self, criteria: Criteria) -> EventLog:
         criteria.check()
         return self._log
 
-    def _await_messages(self, criteria: Criteria, count: int, wanted: str, timeout_s: float) -> list[Event]:
-        wait = self._wait(
-            lambda: MessageWait(self._checked(criteria), criteria, count, none=wanted == "none"), timeout_s
-        )
+    # In the loop of the server
+
+    async def _messages(self, criteria: Criteria, count: int, wanted: str, timeout_s: float) -> list[Event]:
+        wait = MessageWait(self._checked(criteria), criteria, count, none=wanted == "none")
+        await _done(wait, timeout_s)
         if not wait.is_met:
-            raise AssertionError(self._ask(lambda: failure(wait.log, criteria, wanted)))
+            raise AssertionError(failure(wait.log, criteria, wanted))
         return wait.found
 
-    def _wait(self, begin: Callable[[], W], timeout_s: float) -> W:
-        async def wait() -> W:
-            waited, is_done = begin(), asyncio.Event()
-            waited.begin(is_done.set)
-            try:
-                await asyncio.wait_for(is_done.wait(), timeout_s)
-            except TimeoutError:
-                pass  # the caller checks `is_done`
-            finally:
-                waited.end()
-            return waited
+    async def _idle(self, queue: str | None, timeout_s: float) -> None:
+        wait = IdleWait(self._server.broker.vhost(self._name), queue)
+        await _done(wait, timeout_s)
+        if not wait.is_done:
+            busy = (f"queue {one.queue!r} has {one.ready} ready and {one.unacked} unacked" for one in wait.busy())
+            raise AssertionError("not idle: " + ", ".join(busy))
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._server.loop).result(timeout_s + ANSWER_S)
+    # From other threads
+
+    def _blocked(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        """Block the thread until the server has done some work. Raise RuntimeError in the server's own loop."""
+        if self._is_in_loop:
+            work.close()
+            raise RuntimeError("the broker runs in the event loop of the caller, which must await: use wait_async")
+        return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(timeout_s + ANSWER_S)
+
+    async def _awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._is_in_loop:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._server.loop))
 
     def _ask(self, question: Callable[[], T]) -> T:
         async def answer() -> T:
             return question()
 
-        return asyncio.run_coroutine_threadsafe(answer(), self._server.loop).result(ANSWER_S)
+        return question() if self._is_in_loop else self._blocked(answer(), 0)
+
+    @property
+    def _is_in_loop(self) -> bool:
+        """Return whether the caller runs in the event loop of the server."""
+        try:
+            return asyncio.get_running_loop() is self._server.loop
+        except RuntimeError:
+            return False
+
+
+async def _done(wait: Wait, timeout_s: float) -> None:
+    """Wait until a condition holds, or for `timeout_s`."""
+    is_done = asyncio.Event()
+    wait.begin(is_done.set)
+    try:
+        await asyncio.wait_for(is_done.wait(), timeout_s)
+    except TimeoutError:
+        pass  # the caller checks the condition
+    finally:
+        wait.end()

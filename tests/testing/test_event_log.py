@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
 
+import aio_pika
 import pytest
 from pamqp import commands
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.observe.matching import Criteria
+from amqp_broker.testing.embedded_broker import EmbeddedBroker
 from amqp_broker.testing.event_log import EmbeddedEventLog
 from tests.client import Client
 from tests.running import RunningServer
@@ -103,3 +106,38 @@ def test_invalid_criteria_and_vhosts_are_refused(running: RunningServer, log: Em
         log.count(Criteria("acked"))
     with pytest.raises(DoesNotExist, match="'none' does not exist"):
         EmbeddedEventLog(running.server, "none")
+
+
+async def test_an_asyncio_client_works_while_its_test_awaits() -> None:
+    with EmbeddedBroker() as broker:
+        log = EmbeddedEventLog(broker.server)
+        async with await aio_pika.connect(broker.url) as connection:
+            channel = await connection.channel()
+            queue = await channel.declare_queue("orders", durable=True)
+            waiting = asyncio.create_task(log.wait_async(Criteria(event="ack", queue="orders"), 2))
+            for body in (b"1", b"2"):
+                await channel.default_exchange.publish(aio_pika.Message(body), "orders")
+            with pytest.raises(AssertionError, match="not idle: queue 'orders' has 2 ready"):
+                await log.idle_async(timeout_s=0)
+            idle = asyncio.create_task(log.idle_async())
+            for _ in range(2):
+                await (await queue.get()).ack()
+            assert [event.kind for event in await waiting] == ["ack", "ack"]
+            await idle
+            await log.none_async(Criteria(event="return"))
+            with pytest.raises(AssertionError, match="none wanted, 2 found"):
+                await log.none_async(Criteria(event="ack"))
+            with pytest.raises(AssertionError, match="3 wanted, 2 found"):
+                await log.wait_async(Criteria(event="ack"), 3, timeout_s=0)
+
+
+async def test_a_broker_in_the_loop_of_the_test_is_awaited() -> None:
+    async with EmbeddedBroker().run_in_loop() as broker:
+        log = EmbeddedEventLog(broker.server)
+        async with await aio_pika.connect(broker.url) as connection:
+            channel = await connection.channel()
+            await channel.default_exchange.publish(aio_pika.Message(b""), "nowhere", mandatory=False)
+            assert [event.kind for event in await log.wait_async(Criteria())] == ["publish"]
+        assert log.count(Criteria()) == 1
+        with pytest.raises(RuntimeError, match="use wait_async"):
+            log.wait(Criteria())
