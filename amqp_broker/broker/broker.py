@@ -7,7 +7,7 @@ random octets are passed in.
 from __future__ import annotations
 
 import base64
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -94,6 +94,8 @@ class Broker:
         # By the name of the component.
         self.components: dict[str, Component] = {}
         self.counters: Counters = Counters()
+        # Queues whose counts or lengths have changed since their last samples. A deleted one is removed at once.
+        self.changed_queues: OrderedDict[Queue, None] = OrderedDict()
         self.advice: Advisor = Advisor(self)
         self.event_logs = EventLogs(self)
         self.idle_waits: list[IdleWait] = []

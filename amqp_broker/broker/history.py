@@ -49,6 +49,11 @@ class History:
         """Number of samples."""
         return len(self._rows) // (len(self._places) + 1)
 
+    def last(self, name: str) -> int:
+        """Return a count as it was at the last sample."""
+        place = self._places.get(name, 0)
+        return self._rows[place - len(self._places) - 1] if place else 0
+
     @property
     def times(self) -> list[int]:
         """The times of the samples (ms), in ascending order."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.broker import journal_entries
 from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.queues.statistics import NO_MESSAGES
 
 if TYPE_CHECKING:
     from amqp_broker.broker.durability.journal import DefinitionKey
@@ -106,7 +107,9 @@ class _Deletion:
     def of_queue(self, queue: Queue, before_cancels: Callable[[], object] | None) -> Steps[None]:
         vhost, broker = self._vhost, self._vhost.broker
         del vhost.queues[queue.name]
-        queue.is_deleted = True
+        queue.is_deleted = queue.is_changed = True
+        broker.changed_queues.pop(queue, None)
+        vhost.counts.sample_lengths(queue, NO_MESSAGES)
         self._free("queue", queue, bool(queue.incoming))
         if queue.is_durable:
             broker.journal.undefine(("queue", vhost.name, queue.name))

@@ -39,6 +39,7 @@ def deliver(
         rule.delayed.discard((queue, position))
     delay_ms = max((rule.delay_ms for rule in rules if rule.action == "delay_delivery"), default=0)
     if delay_ms:
+        queue.note_change()
         queue.unacked_count += 1
         consumer.reserve()
         late = LateDelivery(broker, queue, consumer, message, delivered, position, redelivered, rules)

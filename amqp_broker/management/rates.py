@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.history import BASIC, GLOBAL, Charted, History, Retention
 from amqp_broker.broker.portions import Steps
-from amqp_broker.management.totals import all_queue_totals, lengths_of, queue_totals
+from amqp_broker.management.totals import lengths_of, sampled
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.timers import Timer
-    from amqp_broker.broker.vhost import VHost
 
 INTERVAL_MS: Final = 5_000
 SAMPLES_MAX: Final = 1_000
@@ -132,35 +132,51 @@ class Rates:
             self._broker.do_in_batches(self._sampling())
 
     def _sampling(self) -> Steps[None]:
-        """Sample all objects, each at its step."""
+        """Sample all objects, each at its step; of queues those that have changed."""
         broker, begun_ms = self._broker, self._broker.real_now()
         try:
             yield from broker.collecting_counts()
+            yield from self._sampling_queues()
             for vhost in list(broker.vhosts.values()):
-                yield from self._sampling_vhost(vhost)
+                for exchange in list(vhost.exchanges.values()):
+                    history, published = exchange.history, exchange.publishes.publish
+                    if published and (history is None or published != history.last("publish_in")):
+                        yield from self._keeping(exchange, exchange.publishes.exchange_stats())
+                    yield
+                yield from self._keeping(vhost.counts, {**sampled([vhost]), **vhost.counts.message_stats()}, GLOBAL)
             for connection in list(broker.connections):
                 counts = {"recv_oct": connection.received_bytes, "send_oct": connection.sent_bytes}
                 yield from self._keeping(connection, counts)
                 for channel in list(connection.channels.values()):
                     yield from self._keeping(channel.counts, channel.counts.message_stats())
-            lengths = yield from all_queue_totals(broker)
-            stats = {**lengths, **broker.counters.message_stats(), **broker.counters.churn()}
+            stats = {**sampled(broker.vhosts.values()), **broker.counters.message_stats(), **broker.counters.churn()}
             yield from self._keeping(broker.counters, stats, GLOBAL)
             self._sampled_ms = begun_ms
         finally:
             self._is_sampling = False
 
-    def _sampling_vhost(self, vhost: VHost) -> Steps[None]:
-        for queue in list(vhost.queues.values()):
-            if not queue.is_deleted:
-                statistics = queue.statistics
-                yield from self._keeping(statistics, {**lengths_of(queue), **statistics.message_stats()})
-        for exchange in list(vhost.exchanges.values()):
-            yield from self._keeping(exchange, exchange.publishes.exchange_stats())
-        lengths = yield from queue_totals([vhost])
-        yield from self._keeping(vhost.counts, {**lengths, **vhost.counts.message_stats()}, GLOBAL)
+    def _sampling_queues(self) -> Steps[None]:
+        changed = self._broker.changed_queues
+        # A queue that changes meanwhile comes last, and may wait for the next time.
+        for _ in range(len(changed)):
+            if changed:
+                # Nothing may refer to the queue between two steps: a deleted one is freed at once.
+                for _ in range(self._sample_queue(changed.popitem(last=False)[0])):
+                    yield
+
+    def _sample_queue(self, queue: Queue) -> int:
+        queue.is_changed = False
+        statistics, lengths = queue.statistics, lengths_of(queue)
+        all_, ready, unacked = lengths.values()
+        self._broker.vhosts[queue.vhost.name].counts.sample_lengths(queue, (all_, ready, unacked))
+        return self._keep(statistics, {**lengths, **statistics.message_stats()}, BASIC)
 
     def _keeping(self, holder: Charted, counts: Mapping[str, int], retention: Retention = BASIC) -> Steps[None]:
+        for _ in range(self._keep(holder, counts, retention)):
+            yield
+
+    def _keep(self, holder: Charted, counts: Mapping[str, int], retention: Retention) -> int:
+        """Add counts to a history; return the number of steps that this takes the time of."""
         history, now = holder.history, self._broker.real_now()
         if history is None:
             history = History(retention)
@@ -168,6 +184,5 @@ class Rates:
             if len(history):
                 holder.history = history
         elif history.keep(counts, now, self._sampled_ms):
-            for _ in range(THINNING_STEPS):
-                yield
-        yield
+            return THINNING_STEPS
+        return 1

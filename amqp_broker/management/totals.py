@@ -37,6 +37,15 @@ def all_queue_totals(broker: Broker) -> Steps[dict[str, int]]:
     return queue_totals(broker.vhosts.values())
 
 
+def sampled(vhosts: Iterable[VHost]) -> dict[str, int]:
+    """Return the numbers of messages in the queues of some vhosts, as they were at their last samples."""
+    total = ready = unacked = 0
+    for vhost in vhosts:
+        lengths = vhost.counts.lengths
+        total, ready, unacked = total + lengths[0], ready + lengths[1], unacked + lengths[2]
+    return {"messages": total, "messages_ready": ready, "messages_unacknowledged": unacked}
+
+
 def message_stats(vhosts: Iterable[VHost]) -> Mapping[str, int]:
     """Return the sum of the counters of some vhosts."""
     totals: Counter[str] = Counter()

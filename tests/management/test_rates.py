@@ -136,22 +136,23 @@ def test_every_object_is_sampled() -> None:
 
 
 def test_many_objects_are_sampled_in_batches(node: Node) -> None:
-    queues = [new_queue(node.lab.vhost, f"q{number}") for number in range(2 * BATCH_STEPS)]
+    queues = [new_queue(node.lab.vhost, f"q{number}") for number in range(3 * BATCH_STEPS)]
     for queue in queues:
         queue.statistics.published += 1
+        queue.note_change()
     node.lab.broker.real_timers.run_due(node.lab.now + INTERVAL_MS)
     batches = 1
     while node.lab.broker.drain_on():
         # A queue that is deleted meanwhile changes nothing.
-        node.lab.vhost.remove_queue(queues[-batches])
+        node.lab.vhost.remove_queue(queues.pop())
         batches += 1
     assert batches >= 3
-    assert sum(queue.statistics.history is not None for queue in queues) >= len(queues) - batches
+    assert all(queue.statistics.history for queue in queues)
 
 
 def test_an_interval_that_has_not_ended_is_not_begun_again(node: Node) -> None:
     for number in range(BATCH_STEPS):
-        new_queue(node.lab.vhost, f"q{number}").statistics.published += 1
+        new_queue(node.lab.vhost, f"q{number}").note_change()
     for number in range(1, 4):
         node.lab.broker.real_timers.run_due(node.lab.now + number * INTERVAL_MS)
     assert len(node.lab.broker.undrained) == 1
@@ -161,6 +162,18 @@ def test_counters_are_not_sampled_after_the_stop(node: Node) -> None:
     node.rates.start()
     node.rates.stop()
     assert node.lab.broker.timers.next_deadline() is None
+
+
+def test_queues_without_changes_are_not_sampled(node: Node) -> None:
+    queue = new_queue(node.lab.vhost)
+    queue.note_change()
+    node.advance(INTERVAL_MS)
+    queue.statistics.published += 1
+    node.advance(INTERVAL_MS)
+    assert queue.statistics.history is None
+    queue.note_change()
+    node.advance(INTERVAL_MS)
+    assert queue.statistics.history is not None
 
 
 def test_nothing_refers_weakly_to_objects_of_compiled_modules() -> None:

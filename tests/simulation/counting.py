@@ -6,9 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amqp_broker.broker.history import History
+from amqp_broker.broker.portions import finished
+from amqp_broker.management.rates import Rates
+from amqp_broker.management.totals import lengths_of, queue_totals, sampled
 from tests.simulation.ledger import Broken, demand
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.queues.queue import Queue
     from tests.simulation.client import ChannelModel, Publish
     from tests.simulation.queues import QueueModel
@@ -60,6 +65,7 @@ def check_counts(sim: Simulation) -> None:
     for name, exchange in sim.lab.vhost.exchanges.items():
         counted, expected = exchange.publishes.exchange_stats(), sim.topology.published.get(name, Counter[str]())
         demand(counted == +expected, f"exchange '{name}' has counted {counted}, not {expected}")
+    check_samples(broker)
     for client in sim.clients:
         for number, channel in client.peer.session.channels.items():
             model = client.channels[number]
@@ -71,6 +77,22 @@ def check_counts(sim: Simulation) -> None:
                     demand(
                         counts.confirm == model.confirmed[exchange.name], f"{at} has counted {counts.confirm} confirms"
                     )
+
+
+def check_samples(broker: Broker) -> None:
+    """Raise Broken for a queue that has changed and was not sampled."""
+    finished(Rates(broker)._sampling())
+    for vhost in broker.vhosts.values():
+        for queue in vhost.queues.values():
+            lengths, (all_, ready, unacked) = lengths_of(queue), queue.statistics.lengths
+            known = {"messages": all_, "messages_ready": ready, "messages_unacknowledged": unacked}
+            history = queue.statistics.history or History()
+            known |= {name: history.last(name) for name in queue.statistics.message_stats()}
+            counted = {**lengths, **queue.statistics.message_stats()}
+            demand(known == counted, f"{queue} was sampled with {known}, not {counted}")
+    found, sums = sampled(broker.vhosts.values()), finished(queue_totals(broker.vhosts.values()))
+    demand(found == sums, f"{found} messages were sampled, not {sums}")
+    demand(not broker.changed_queues, "a queue was not sampled")
 
 
 def check_queue(queue: Queue, model: QueueModel) -> None:

@@ -98,7 +98,9 @@ LAYERS = {
     ),
     "management/totals": Layer({"broker", "broker/portions", "broker/queues"}, MANAGEMENT),
     "management/rates": Layer(
-        {"amqp", "broker/timers", "broker/portions", "broker/history", "broker", "management/totals"}, MANAGEMENT
+        {"amqp", "broker", "management/totals"}
+        | {f"broker/{name}" for name in ("timers", "portions", "history", "queues")},
+        MANAGEMENT,
     ),
     "management/node": Layer({"management/rates"}, MANAGEMENT),
     "management/documents": Layer(

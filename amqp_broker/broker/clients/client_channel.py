@@ -178,6 +178,7 @@ class ClientChannel(Generic[V_co]):
 
     def count_ack(self, queue: Queue) -> None:
         """Count an ack of a message from basic.get."""
+        queue.note_change()
         for counts in self.counts.of_queue(queue):
             counts.ack += 1
 

@@ -103,6 +103,7 @@ class BacklogQueue(Queue, Generic[B]):
 
     def recount(self) -> None:
         """Take account of messages that were put into the backlog from a snapshot. No limit applies to them yet."""
+        self.note_change()
         self.limit.recount()
         if self._takes_failures and any(failures_of(message) for _, message, _ in self.backlog.items()):
             self.has_failed_arrivals = True
@@ -192,6 +193,7 @@ class BacklogQueue(Queue, Generic[B]):
     # Messages out
 
     def pull(self) -> tuple[Message, int, bool] | None:
+        self.note_change()
         if self.deadlines:
             self.expire()
         if not self.backlog:
@@ -203,6 +205,7 @@ class BacklogQueue(Queue, Generic[B]):
         return pulled
 
     def return_to_head(self, position: int, message: Message) -> None:
+        self.note_change()
         self.backlog.return_to_head(position, message)
         if self.limit.bytes_max is not None:
             self.limit.ready_bytes += octets_of(message, self.counts_properties)
@@ -274,6 +277,7 @@ class BacklogQueue(Queue, Generic[B]):
         return message if own is None else with_failures(message, own + failures_of(message))
 
     def requeue(self, position: int, message: Message) -> int:
+        self.note_change()
         self.unacked_count -= 1
         if not self.is_deleted:
             position = self.backlog.put_back(position, message)
@@ -288,6 +292,7 @@ class BacklogQueue(Queue, Generic[B]):
         return position
 
     def reject(self, position: int, message: Message) -> None:
+        self.note_change()
         self.unacked_count -= 1
         self._discard(position, message, REJECTED)
 
@@ -303,6 +308,7 @@ class BacklogQueue(Queue, Generic[B]):
             self._give_up_head(MAXLEN)
 
     def _give_up_head(self, reason: str) -> None:
+        self.note_change()
         message, position, _ = self._take_head()
         if message.is_damaged:
             # The journal keeps the record for `store repair`.
@@ -326,6 +332,7 @@ class BacklogQueue(Queue, Generic[B]):
             raise PreconditionFailed(f"{self} in use")
 
     def purge(self) -> int:
+        self.note_change()
         count, trace = len(self.backlog), self.vhost.trace
         while trace is not None and self.backlog:
             message, position, _ = self._take_head()

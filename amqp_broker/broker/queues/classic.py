@@ -61,6 +61,7 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
         if has_failed and self._keeps_failures:
             for position, _ in delivered:
                 self.note_failure(position)
+        self.note_change()
         self.unacked_count -= len(delivered)
         self.backlog.put_back_all(delivered)
         if self.limit.bytes_max is not None:

@@ -142,6 +142,7 @@ class Consumer:
                 counts.deliver += delivered
                 counts.ack += acked
             counts.redeliver += redelivered
+        self.queue.note_change()
         self._collected_delivered += delivered
         self._collected_acked += acked
         self._collected_redelivered += redelivered

@@ -71,6 +71,8 @@ class Queue:
         self.creator = ""
         self.incoming: dict[Binding, None] = {}
         self.is_deleted = False
+        # Set while the queue is among those whose counts have changed; and for good if it is deleted.
+        self.is_changed = False
         self.unacked_count = 0
         # Set while a message takes more than handing it over: the only check of the plain path.
         self.has_extras = False
@@ -126,6 +128,7 @@ class Queue:
 
     def on_restored(self) -> None:
         """Look at the messages that a restart found; all objects are restored, but nothing is given up yet."""
+        self.note_change()
         for buffer in self.buffers:
             buffer.fill(1)
         self.apply(self.settings)
@@ -133,6 +136,17 @@ class Queue:
     @abstractmethod
     def catch_up(self) -> None:
         """Give up what should be given up after a restart; all queues are restored."""
+
+    # Statistics
+
+    def note_change(self) -> None:
+        """Have the queue sampled, as its counts or lengths have changed.
+
+        Publishes and deliveries of the plain path are noted when they are collected, all else at once.
+        """
+        if not self.is_changed:
+            self.is_changed = True
+            self.vhost.broker.changed_queues[self] = None
 
     # Messages
 
@@ -186,6 +200,7 @@ class Queue:
 
     def take(self, message: Message) -> None:
         """Push a message, with its own expiration."""
+        self.note_change()
         if isinstance(message, SpecialMessage) and message.expiration_ms is not None:
             self.push_with_extras(message, message.expiration_ms)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -107,6 +107,9 @@ class QueueBroker(Protocol):
 
     @property
     def faults(self) -> QueueFaults: ...
+
+    @property
+    def changed_queues(self) -> OrderedDict[Queue, None]: ...
 
     @property
     def undrained(self) -> list[Callable[[], None]]: ...

@@ -186,6 +186,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
                 return super().requeue(position, message)
             self._delay(position, message, ready_at_ms)
             return position
+        self.note_change()
         self.unacked_count -= 1
         self._discard(position, message, DELIVERY_LIMIT)
         return position
@@ -207,6 +208,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.drain()
 
     def _count_withheld(self) -> None:
+        self.note_change()
         self.limit.withheld_count = self.withheld_count
         self.limit.withheld_bytes = self.retries.octets + self.dead_letters.octets
 

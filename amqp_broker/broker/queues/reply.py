@@ -45,6 +45,8 @@ class ReplyQueue(ClassicQueue):
     def __init__(self, vhost: QueueVHost, name: str, remove: Callable[[ReplyQueue], None] | None = None) -> None:
         super().__init__(vhost, QueueDeclaration(name, {}))
         self._remove = remove
+        # It has no row and no samples.
+        self.is_changed = True
         broker = vhost.broker
         self.statistics = QueueStatistics(broker.now, vhost.counts.deliveries, broker.counters.deliveries[VOLATILE])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.broker.counters import DeliveryCounts
 
@@ -12,14 +12,28 @@ if TYPE_CHECKING:
     from amqp_broker.broker.history import History
 
 
+# The numbers of all messages, of ready and of unacked ones.
+Lengths: TypeAlias = tuple[int, int, int]
+NO_MESSAGES: Final[Lengths] = (0, 0, 0)
+
+
 class QueueStatistics:
     """Counts that never decrease. `published` and `published_from` are up to date after `VHostCounts.collect`.
 
     `delivery_counts` are all the counts that a delivery changes: those of the queue, its vhost and its type.
-    `given_up` counts by reason: those of dead-lettering, and "purged".
+    `given_up` counts by reason: those of dead-lettering, and "purged". `lengths` are those of the last sample.
     """
 
-    __slots__ = ("active_at_ms", "deliveries", "delivery_counts", "given_up", "history", "published", "published_from")
+    __slots__ = (
+        "active_at_ms",
+        "deliveries",
+        "delivery_counts",
+        "given_up",
+        "history",
+        "lengths",
+        "published",
+        "published_from",
+    )
 
     def __init__(self, now: int, *totals: DeliveryCounts) -> None:
         self.published = 0
@@ -28,6 +42,7 @@ class QueueStatistics:
         self.delivery_counts = (self.deliveries, *totals)
         self.given_up: Counter[str] = Counter()
         self.history: History | None = None
+        self.lengths = NO_MESSAGES
         # When messages were last seen to have come or gone (ms since the epoch).
         self.active_at_ms = now
 

@@ -124,6 +124,7 @@ class StreamQueue(Queue):
 
     def on_committed(self) -> None:
         """Deliver messages that readers may see from now on."""
+        self.note_change()
         if not self.is_deleted:
             if self._is_delivering:
                 self._pause_drain()
@@ -144,6 +145,7 @@ class StreamQueue(Queue):
                 break
             log.drop_first(head)
         if log.first != start:
+            self.note_change()
             log.forget(start)
         if head is not None and age_ms is not None:
             self._retain_again_at(head.timestamp_ms + age_ms)
@@ -265,10 +267,12 @@ class StreamQueue(Queue):
         pass
 
     def requeue(self, position: int, message: Message) -> int:
+        self.note_change()
         self.unacked_count -= 1
         return position
 
     def reject(self, position: int, message: Message) -> None:
+        self.note_change()
         self.unacked_count -= 1
 
     # Consumers

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.broker.counters import Counters, DeliveryCounts, PublishCounts
 from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.queues.statistics import NO_MESSAGES, Lengths
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
 
 
 class VHostCounts:
-    """The counts of a vhost. `pending_routes` have messages that are not counted in `publishes` yet."""
+    """The counts of a vhost. `pending_routes` have messages that are not counted in `publishes` yet.
+
+    `lengths` are the sums of those of the queues at their last samples.
+    """
 
     def __init__(self, exchanges: Mapping[str, Exchange], node: Counters) -> None:
         self.publishes = PublishCounts()
         self.deliveries = DeliveryCounts()
         self.pending_routes: deque[Route] = deque()
         self.history: History | None = None
+        self.lengths = NO_MESSAGES
         self._exchanges = exchanges
         self._node = node
 
@@ -50,7 +55,18 @@ class VHostCounts:
         exists = self._exchanges.get(exchange.name) is exchange
         for queue in queues:
             source = exchange if exists and not queue.is_deleted else None
+            queue.note_change()
             queue.statistics.count_publishes(source, count, queue.vhost.broker.now)
+
+    def sample_lengths(self, queue: Queue, lengths: Lengths) -> None:
+        """Take the lengths of a queue into account, instead of those of its sample before."""
+        (all_, ready, unacked), before = self.lengths, queue.statistics.lengths
+        self.lengths = (
+            all_ + lengths[0] - before[0],
+            ready + lengths[1] - before[1],
+            unacked + lengths[2] - before[2],
+        )
+        queue.statistics.lengths = lengths
 
     def of_exchange(self, exchange: Exchange) -> tuple[PublishCounts, ...]:
         """Return all counts that include what is published to an exchange."""
