@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 LISTS = (
-    *("connections", "channels", "exchanges", "queues", "users", "vhosts", "policies", "limits", "faults", "advice"),
-    *("", "messages", "clock", "definitions", "demo"),
+    *(
+        "connections",
+        "channels",
+        "exchanges",
+        "queues",
+        "users",
+        "vhosts",
+        "policies",
+        "limits",
+        "faults",
+        "advice",
+        "shovels",
+    ),
+    *("", "messages", "clock", "definitions", "demo", "features"),
 )
 OBJECTS = (
     *("connections/{connection}", "channels/{channel}"),

@@ -20,7 +20,7 @@ from tests.running import RunningServer
 # The attacks that need no decoding.
 MARKUP = [one for one in ATTACKS if "data-attack" in one and not re.search(r"&lt;|%3C|\\\\|\u200b", one)]
 # Pages that show none of the texts until something is done there.
-PLAIN = ("", "messages", "clock", "definitions")
+PLAIN = ("", "messages", "clock", "definitions", "features")
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import * as connections from "./pages/connections.js";
 import * as definitions from "./pages/definitions.js";
 import * as demo from "./pages/demo.js";
 import * as exchanges from "./pages/exchanges.js";
+import * as featureFlags from "./pages/feature_flags.js";
 import * as faults from "./pages/faults.js";
 import * as flow from "./pages/flow.js";
 import * as limits from "./pages/limits.js";
@@ -21,6 +22,7 @@ import * as overview from "./pages/overview.js";
 import * as policies from "./pages/policies.js";
 import * as queue from "./pages/queue.js";
 import * as queues from "./pages/queues.js";
+import * as shovels from "./pages/shovels.js";
 import * as users from "./pages/users.js";
 import * as vhosts from "./pages/vhosts.js";
 
@@ -43,6 +45,8 @@ const NAVIGATION = [
       ["vhosts", "Virtual Hosts", "M2.500 3h11v4h-11zM2.500 9h11v4h-11zM5 5h.1M5 11h.1", "v"],
       ["policies", "Policies", "M4 2h6l3 3v9H4zM6.500 8h4M6.500 11h4", "p"],
       ["limits", "Limits", "M2.500 12a5.500 5.500 0 1111 0M8 12l2.500-4", "l"],
+      ["shovels", "Shovels", "M2 5h7M6.500 2.500L9 5 6.500 7.500M14 11H7M9.500 8.500L7 11l2.500 2.500", "w", "monitoring"],
+      ["features", "Feature Flags", "M4 14V2.500h8l-2 3 2 3H4", "f"],
       ["definitions", "Definitions", "M8 2v7M5 6.500l3 3 3-3M2.500 11v2.500h11V11", "d"],
     ],
   ],
@@ -77,6 +81,8 @@ const ROUTES = [
   [/^limits$/, limits.page],
   [/^clock$/, clock.page],
   [/^definitions$/, definitions.page],
+  [/^shovels$/, shovels.list],
+  [/^features$/, featureFlags.list],
   [/^faults$/, faults.list],
   [/^advice$/, advice.list],
   [/^demo$/, demo.page],

@@ -1,11 +1,13 @@
 import { get } from "../api.js";
 import { Chart } from "../chart.js";
+import { churnPart, resetButton } from "../churn.js";
 import { h, show, text } from "../dom.js";
 import { duration, number, octets, rate } from "../format.js";
 import { part } from "../list.js";
 import { follow, live } from "../live.js";
 import { state } from "../state.js";
 import { Table } from "../table.js";
+import { deprecatedBanner } from "./feature_flags.js";
 
 const TILES = [
   ["connections", "Connections", "#/connections"],
@@ -28,6 +30,8 @@ export function page() {
     TILES.map(([name, label, href]) => h("a", { class: "tile", href }, h("span", null, label), counts.get(name))),
   );
   const nodes = h("div");
+  const churn = churnPart();
+  const banner = deprecatedBanner();
   const listeners = new Table({
     label: "Listening ports",
     columns: [
@@ -40,11 +44,13 @@ export function page() {
   const element = h(
     "section",
     { class: "overview" },
-    h("div", { class: "title" }, h("h1", null, "Overview")),
+    h("div", { class: "title" }, h("h1", null, "Overview"), state.is("administrator") && h("div", { class: "actions" }, resetButton(() => following.run()))),
+    banner.element,
     tiles,
     h("div", { class: "charts" }, queued.element, rates.element),
     // Only users with the tag monitoring may see the machine.
     state.is("monitoring") && h("div", { class: "columns" }, part("Node", nodes), part("Listening ports", listeners.element)),
+    churn.element,
   );
 
   function draw(overview) {
@@ -58,7 +64,8 @@ export function page() {
   }
 
   const leave = live.on((event, value) => event === "overview" && draw(value));
-  const following = follow(["alarm"], async () => {
+  const following = follow(["alarm", "queue", "connection", "channel"], async () => {
+    churn.update((await get("/api/overview?columns=churn_rates")).churn_rates);
     const found = state.is("monitoring") ? await get("/api/nodes").catch(() => []) : [];
     show(nodes, found.map(shownOf), () => found.map(gauges));
   });
@@ -66,8 +73,9 @@ export function page() {
   return {
     title: "Overview",
     element,
-    refresh: following.run,
+    refresh: () => Promise.all([following.run(), banner.refresh()]),
     leave: () => {
+      banner.leave();
       leave();
       following.leave();
       queued.leave();

@@ -6,6 +6,7 @@ import { date, number, octets, path, plain } from "../format.js";
 import { confirm } from "../form.js";
 import { detail, part } from "../list.js";
 import { Rates, Samples } from "../live.js";
+import { capacity, messageSplit } from "../message_split.js";
 import { messagesPart } from "../messages.js";
 import { cell, Facts, link } from "../table.js";
 import { consumerTable } from "./channels.js";
@@ -21,6 +22,7 @@ export function one(vhost, name) {
     new Chart({ title: "Message rates", samples: rated, isRate: true, height: 120 }),
   ];
   const rates = new Rates();
+  const split = messageSplit();
   const centre = { kind: "queue", name, vhost, label: name };
   const bindings = bindingsPart(centre);
   const consumers = consumerTable();
@@ -77,12 +79,13 @@ export function one(vhost, name) {
       rated.add(rates.of("", one.message_stats ?? {}, performance.now()));
       for (const chart of charts) chart.draw();
       facts.update(factsOf(one));
+      split.update(one);
       bindings.update(bound);
       consumers.update(one.consumer_details ?? []);
       messages.setType(type(one));
     },
     content: [
-      part("Overview", facts.element, h("div", { class: "charts" }, charts.map((chart) => chart.element))),
+      part("Overview", facts.element, h("div", { class: "below" }, split.element), h("div", { class: "charts" }, charts.map((chart) => chart.element))),
       messages.element,
       part("Bindings", bindings.element, bindingForm(centre, () => page.refresh())),
       part("Consumers", consumers.element),
@@ -106,6 +109,7 @@ function factsOf(one) {
     ["Total", number(one.messages ?? 0)],
     ["Size", octets(one.message_bytes)],
     ["Consumers", number(one.consumers ?? 0)],
+    ["Consumer capacity", capacity(one)],
     ["Virtual host", one.vhost],
     ["Type", type(one)],
     ["Features", features(one)],

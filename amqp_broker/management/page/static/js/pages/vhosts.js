@@ -1,5 +1,5 @@
 import { get, remove, set } from "../api.js";
-import { h } from "../dom.js";
+import { h, text, toast } from "../dom.js";
 import { confirm, dialog } from "../form.js";
 import { number, path } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
@@ -49,12 +49,29 @@ export function one(name) {
   const address = `/api/vhosts/${path(name)}`;
   const facts = new Facts();
   const permissions = permissionTable("user", "User");
+  const tracing = h("button", { type: "button", onclick: trace }, "Start tracing");
+  let shown = null;
+
+  async function trace() {
+    try {
+      // Fields that the body lacks would be as in a new virtual host.
+      const { description, tags: labels, default_queue_type: kind, protected_from_deletion } = shown;
+      const isTyped = kind && kind !== "undefined";
+      await set(address, { description, tags: labels, protected_from_deletion, ...(isTyped ? { default_queue_type: kind } : {}), tracing: !shown.tracing });
+      toast(shown.tracing ? "Tracing was stopped" : "Tracing was started: copies of messages go to amq.rabbitmq.trace");
+    } catch (error) {
+      toast(error.message, "error");
+    }
+    page.refresh();
+  }
+
   const page = detail({
     title: name,
     kind: "Virtual host",
     back: ["Virtual Hosts", "#/vhosts"],
     kinds: ["vhost", "permission"],
     actions: [
+      state.is("administrator") && tracing,
       state.is("administrator") &&
         h(
           "button",
@@ -78,6 +95,8 @@ export function one(name) {
     ],
     load: async () => {
       const one = await get(address);
+      shown = one;
+      text(tracing, one.tracing ? "Stop tracing" : "Start tracing");
       facts.update([
         ["Description", one.description || "–"],
         ["Tags", labels(one)],
