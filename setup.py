@@ -86,7 +86,10 @@ def description() -> str:
     """Return README.md without links that lead nowhere outside of the repository."""
     project = tomllib.loads((FOLDER / "pyproject.toml").read_text("utf-8"))["project"]
     readme = (FOLDER / "README.md").read_text("utf-8")
-    return re.sub(r"\]\((?!https?:|#)", f"]({project['urls']['Repository']}/blob/main/", readme)
+    repository = project["urls"]["Repository"]
+    # A picture is a file, not the page about it.
+    readme = re.sub(r"(!\[[^]]*\])\((?!https?:)", rf"\1({repository}/raw/main/", readme)
+    return re.sub(r"\]\((?!https?:|#)", f"]({repository}/blob/main/", readme)
 
 
 def compiled_files() -> list[str]:

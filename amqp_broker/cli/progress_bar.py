@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,15 +10,15 @@ from contextlib import contextmanager
 
 DELAY_S = 1.0
 STEP_S = 0.1
-WIDTH = 30
 
 
 class Progress:
-    """Steps that are done, of `total` steps; 0 if the total is unknown."""
+    """Steps that are done, of `total` steps (0 if the total is unknown), and a note to show beside them."""
 
     def __init__(self, total: int = 0) -> None:
         self.done = 0
         self.total = total
+        self.note = ""
 
     def step(self, total: int | None = None) -> None:
         """Count a step; `total` replaces the known total."""
@@ -32,21 +33,11 @@ class Progress:
 def showing_progress(label: str, total: int = 0) -> Iterator[Progress]:
     """Show the progress of the work in this context, which calls `step` or `move_to`."""
     progress = Progress(total)
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield progress
         return
     over = threading.Event()
-
-    def show() -> None:
-        if over.wait(DELAY_S):
-            return
-        ticks = 0
-        while not over.wait(STEP_S):
-            ticks += 1
-            print(f"\r{label} {bar(progress.done, progress.total, ticks)}", end="", file=sys.stderr, flush=True)
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    shower = threading.Thread(target=show, daemon=True)
+    shower = threading.Thread(target=_show, args=(label, progress, over), daemon=True)
     shower.start()
     try:
         yield progress
@@ -55,10 +46,18 @@ def showing_progress(label: str, total: int = 0) -> Iterator[Progress]:
         shower.join()
 
 
-def bar(done: int, total: int, ticks: int) -> str:
-    """Return a bar; a moving mark if the total is unknown."""
-    if total:
-        full = WIDTH * min(done, total) // total
-        return f"[{'#' * full}{'.' * (WIDTH - full)}] {done}/{total}"
-    at = ticks % WIDTH
-    return f"[{'.' * at}#{'.' * (WIDTH - at - 1)}]"
+def _show(label: str, progress: Progress, over: threading.Event) -> None:
+    if over.wait(DELAY_S):
+        return
+    # Only work that takes long pays for the import.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    texts = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[note]}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), *texts)
+    bars = Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
+    with bars:
+        task = bars.add_task(label, total=None, note="")
+        while not over.wait(STEP_S):
+            bars.update(task, completed=progress.done, total=progress.total or None, note=progress.note)

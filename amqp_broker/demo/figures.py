@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from amqp_broker.demo.fault_plan import FaultEvent
 from amqp_broker.demo.ledger import ACKED, NACKED, RETURNED
 from amqp_broker.demo.publisher import Publisher
 
 TO_COME, NOW, OVER = "to come", "now", "over"
+# Time of each number in `pulse`.
+BUCKET_MS: Final = 100
+# Marks in `grid`.
+CELLS_MAX: Final = 1000
+
+
+class Begun(NamedTuple):
+    """An event that has begun, the number of its hits, and the time since the start of the run."""
+
+    event: FaultEvent
+    hits: int
+    began_ms: float
 
 
 def figures(
     publisher: Publisher,
-    struck: Sequence[tuple[FaultEvent, int]],
+    begun: Sequence[Begun],
     to_come: Sequence[FaultEvent],
     connection: str,
     connects: int,
     elapsed_ms: float,
+    pulse: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Return the figures of a run. `struck` has the events that have begun, with the number of their hits."""
+    """Return the figures of a run. `pulse` has the confirms of each BUCKET_MS since its start."""
     ledger, strategy = publisher.ledger, publisher.strategy
     plan = [
-        {**_event(event), "hits": hits, "state": OVER if hits >= event.times else NOW, "times": event.times}
-        for event, hits in struck
+        {**_event(one.event, one.began_ms), "hits": one.hits, "state": OVER if one.hits >= one.event.times else NOW}
+        for one in begun
     ]
     if publisher.is_blocked and plan:
         plan[-1]["state"] = NOW
-    plan += [{**_event(event), "hits": 0, "state": TO_COME, "times": event.times} for event in to_come]
+    plan += [{**_event(event, None), "hits": 0, "state": TO_COME} for event in to_come]
     return {
         "strategy": strategy.name,
         "sentence": strategy.sentence,
@@ -46,6 +59,8 @@ def figures(
         "connection": connection,
         "connects": connects,
         "elapsed_ms": elapsed_ms,
+        "pulse": list(pulse),
+        "grid": ledger.states(publisher.messages, CELLS_MAX),
         "plan": plan,
         "results": [],
     }
@@ -62,5 +77,5 @@ def result(run: dict[str, Any], proof: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _event(event: FaultEvent) -> dict[str, Any]:
-    return {"at": event.at, "sentence": event.sentence}
+def _event(event: FaultEvent, began_ms: float | None) -> dict[str, Any]:
+    return {"at": event.at, "sentence": event.sentence, "times": event.times, "began_ms": began_ms}

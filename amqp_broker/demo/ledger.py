@@ -6,6 +6,8 @@ from bisect import insort
 from collections import Counter
 from dataclasses import dataclass
 
+# The states of a message, in ascending order of what a reader should see first.
+NOT_SENT, CONFIRMED, RETRIED, IN_FLIGHT, LOST = "01234"
 # The outcomes of an attempt; unanswered ones will never be answered.
 WAITING, ACKED, NACKED, RETURNED, UNANSWERED = "waiting", "acked", "nacked", "returned", "unanswered"
 
@@ -28,6 +30,8 @@ class Ledger:
         self.confirmed: set[int] = set()
         # The number of attempts by outcome.
         self.outcomes: Counter[str] = Counter()
+        # The state of each message that was published, in order.
+        self._states = bytearray()
         # Latencies of acks in ms, in ascending order.
         self._latencies_ms: list[float] = []
 
@@ -36,6 +40,10 @@ class Ledger:
         attempts = self.attempts.setdefault(number, [])
         attempts.append(Attempt(now_ms))
         self.outcomes[WAITING] += 1
+        if number > len(self._states):
+            self._states.extend(NOT_SENT.encode() * (number - len(self._states)))
+        if number not in self.confirmed:
+            self._states[number - 1] = ord(IN_FLIGHT)
         return len(attempts)
 
     def answered(self, number: int, attempt: int, outcome: str, now_ms: float) -> None:
@@ -52,6 +60,15 @@ class Ledger:
         if outcome == ACKED:
             self.confirmed.add(number)
             insort(self._latencies_ms, now_ms - found.sent_ms)
+            self._states[number - 1] = ord(CONFIRMED if len(self.attempts[number]) == 1 else RETRIED)
+        elif number not in self.confirmed and attempt == len(self.attempts[number]):
+            self._states[number - 1] = ord(LOST)
+
+    def states(self, messages: int, cells_max: int) -> str:
+        """Return the states of all messages in order; of more than `cells_max`, the highest state of a few each."""
+        states = self._states.decode().ljust(messages, NOT_SENT)
+        share = -(-messages // cells_max)
+        return states if share <= 1 else "".join(max(states[at : at + share]) for at in range(0, messages, share))
 
     @property
     def sent_count(self) -> int:

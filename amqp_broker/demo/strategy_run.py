@@ -14,7 +14,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.adapters.select_connection import IOLoop
 
 from amqp_broker.demo.fault_plan import PATIENCE_MS, FaultEvent
-from amqp_broker.demo.figures import figures
+from amqp_broker.demo.figures import BUCKET_MS, Begun, figures
 from amqp_broker.demo.proof import Proof, prove
 from amqp_broker.demo.publisher import Publisher
 from amqp_broker.demo.strategies import Strategy
@@ -39,8 +39,10 @@ def now_ms() -> float:
 class StartedEvent:
     """An event that has begun: its fault rule, or its restart."""
 
-    def __init__(self, event: FaultEvent, cause: Rule | Future[None]) -> None:
+    def __init__(self, event: FaultEvent, cause: Rule | Future[None], began_ms: float) -> None:
         self.event = event
+        # Since the start of the run.
+        self.began_ms = began_ms
         self._cause = cause
 
     @property
@@ -78,6 +80,8 @@ class StrategyRun:
         self.publisher = Publisher(strategy, messages, window, PATIENCE_MS)
         self.started: list[StartedEvent] = []
         self.connects = 0
+        # The confirms of each BUCKET_MS since the start.
+        self.pulse: list[int] = []
         self.queue = f"demo.{strategy.name}"
         # A restart keeps the address.
         self._url = broker.url
@@ -123,11 +127,12 @@ class StrategyRun:
         """Return the current figures."""
         return figures(
             self.publisher,
-            [(one.event, one.hits) for one in self.started],
+            [Begun(one.event, one.hits, one.began_ms) for one in self.started],
             self.events[len(self.started) :],
             self.state,
             self.connects,
             self.elapsed_ms,
+            self.pulse,
         )
 
     # The connection
@@ -261,9 +266,10 @@ class StrategyRun:
             return now_ms() - self._sent_ms > HEARD_MS
         if event.rule is None:
             self._restart = self._restarts.submit(self._kill_and_start)
-            self.started.append(StartedEvent(event, self._restart))
+            self.started.append(StartedEvent(event, self._restart, self.elapsed_ms))
         else:
-            self.started.append(StartedEvent(event, self.broker.faults.add(**{"vhost": "/", **event.rule})))
+            rule = self.broker.faults.add(**{"vhost": "/", **event.rule})
+            self.started.append(StartedEvent(event, rule, self.elapsed_ms))
         self._on_tick(self.figures())
         return True
 
@@ -280,6 +286,7 @@ class StrategyRun:
         if self._restart is not None and self._restart.done():
             self._restart.result()  # raises what went wrong
         self.publisher.give_up_late(now_ms())
+        self._count_pulse()
         self._on_tick(self.figures())
         if self._is_over() and self._is_ready:
             self._is_ready = False
@@ -288,6 +295,11 @@ class StrategyRun:
         else:
             self._pump()
         self._loop.call_later(TICK_S, self._tick)
+
+    def _count_pulse(self) -> None:
+        buckets = int(self.elapsed_ms // BUCKET_MS) + 1
+        self.pulse.extend([0] * (buckets - len(self.pulse)))
+        self.pulse[-1] += len(self.publisher.ledger.confirmed) - sum(self.pulse)
 
     def _is_over(self) -> bool:
         if not self.publisher.is_done or self._is_restarting():

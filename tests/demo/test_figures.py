@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 
 from amqp_broker.demo.fault_plan import FaultEvent
-from amqp_broker.demo.figures import figures, result
+from amqp_broker.demo.figures import Begun, figures, result
+from amqp_broker.demo.ledger import CONFIRMED, IN_FLIGHT, NOT_SENT
 from amqp_broker.demo.proof import prove
 from amqp_broker.demo.publisher import Publisher
 from amqp_broker.demo.strategies import STRATEGIES
@@ -24,20 +25,22 @@ def a_publisher() -> Publisher:
 
 
 def test_figures_are_json() -> None:
-    shown = figures(a_publisher(), [(NACKS, 2), (BLOCKS, 0)], [RESTART], "open", 1, 12.0)
+    shown = figures(a_publisher(), [Begun(NACKS, 2, 3.0), Begun(BLOCKS, 0, 7.0)], [RESTART], "open", 1, 12.0, [0, 1])
     assert json.loads(json.dumps(shown)) == shown
     assert (shown["sent"], shown["confirmed"], shown["in_flight"], shown["window"]) == (3, 1, 1, 2)
     assert (shown["median_ms"], shown["p99_ms"], shown["retries"]) == (8, 8, {"nacked": 1})
     assert [event["state"] for event in shown["plan"]] == ["over", "now", "to come"]
+    assert [event["began_ms"] for event in shown["plan"]] == [3.0, 7.0, None]
+    assert (shown["pulse"], shown["grid"]) == ([0, 1], IN_FLIGHT + CONFIRMED + 3 * NOT_SENT)
 
 
 def test_a_block_ends_when_the_publisher_is_unblocked() -> None:
     publisher = a_publisher()
     publisher.blocked()
-    shown = figures(publisher, [(NACKS, 2), (BLOCKS, 1)], [], "blocked", 1, 0.0)
+    shown = figures(publisher, [Begun(NACKS, 2, 3.0), Begun(BLOCKS, 1, 7.0)], [], "blocked", 1, 0.0)
     assert [event["state"] for event in shown["plan"]] == ["over", "now"]
     publisher.unblocked(1)
-    shown = figures(publisher, [(NACKS, 2), (BLOCKS, 1)], [], "open", 1, 0.0)
+    shown = figures(publisher, [Begun(NACKS, 2, 3.0), Begun(BLOCKS, 1, 7.0)], [], "open", 1, 0.0)
     assert [event["state"] for event in shown["plan"]] == ["over", "over"]
 
 

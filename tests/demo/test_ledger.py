@@ -2,7 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.demo.ledger import ACKED, NACKED, RETURNED, WAITING, Ledger
+from amqp_broker.demo.ledger import (
+    ACKED,
+    CONFIRMED,
+    IN_FLIGHT,
+    LOST,
+    NACKED,
+    NOT_SENT,
+    RETRIED,
+    RETURNED,
+    UNANSWERED,
+    WAITING,
+    Ledger,
+)
 
 
 def ledger_of(*latencies_ms: float) -> Ledger:
@@ -60,3 +72,17 @@ def test_latencies_are_nearest_ranks(share: float, latency_ms: float) -> None:
 
 def test_one_ack_has_every_percentile() -> None:
     assert [ledger_of(3).latency_ms(share) for share in (0.0, 0.5, 0.99, 1.0)] == [3, 3, 3, 3]
+
+
+def test_each_message_has_a_state() -> None:
+    ledger = Ledger()
+    for number in (1, 2, 3, 4):
+        ledger.sent(number, 0)
+    ledger.answered(1, 1, ACKED, 1)
+    ledger.answered(2, 1, NACKED, 1)
+    ledger.answered(3, 1, UNANSWERED, 1)
+    ledger.sent(3, 2)
+    ledger.answered(3, 2, ACKED, 3)
+    assert ledger.states(6, 10) == "".join([CONFIRMED, LOST, RETRIED, IN_FLIGHT, NOT_SENT, NOT_SENT])
+    ledger.sent(2, 4)
+    assert ledger.states(6, 3) == "".join([IN_FLIGHT, IN_FLIGHT, NOT_SENT])

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,8 @@ from amqp_broker.demo.strategies import STRATEGIES, Strategy
 from amqp_broker.exit_codes import EX_UNAVAILABLE
 
 if TYPE_CHECKING:
+    from rich.live import Live as Redrawn
+
     from amqp_broker.server.server import Server
     from amqp_broker.testing import EmbeddedBroker
 
@@ -33,6 +35,8 @@ WINDOW_MAX: Final = 1000
 RATE_MAX: Final = 1_000_000
 ALL: Final = "all"
 PAINT_S: Final = 0.1
+# A character of each kind that the coloured view draws.
+DRAWN: Final = "✓▶↻✗·▲█━"
 
 
 @click.group()
@@ -88,14 +92,15 @@ def confirms(
     logging.getLogger("pika").addHandler(logging.NullHandler())
     # A signal must not leave the temporary folder behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    view = Plain() if plain or not has_screen() else Live()
+    view = Plain() if plain or not has_screen() else Coloured() if has_colours() else Live()
     with tempfile.TemporaryDirectory(prefix="amqp-broker-demo-") as folder, broker(folder, management_port) as running:
         display = Display(running, view, management_port is not None)
         chosen = list(STRATEGIES.values()) if strategy == ALL else [STRATEGIES[strategy]]
         for one in chosen:
             display.run(one, messages, seed, window, rate)
         if len(chosen) > 1:
-            click.echo("\n".join(["", *screen.table(display.results)]))
+            click.echo()
+            view.compare(display.results)
         if management_port is not None and isinstance(view, Live):
             click.prompt("Press Enter to end the demo", default="", show_default=False, prompt_suffix=" ")
     if not all(one["is_held"] for one in display.results):
@@ -126,10 +131,19 @@ def has_screen() -> bool:
     return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
+def has_colours() -> bool:
+    """Return whether a terminal may be given colours, and has the characters of the coloured view."""
+    try:
+        DRAWN.encode(sys.stdout.encoding)
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return not os.environ.get("NO_COLOR")
+
+
 class Display:
     """The demo in the terminal and on the web page; `results` are those of finished strategies."""
 
-    def __init__(self, running: EmbeddedBroker, view: Plain | Live, has_page: bool) -> None:
+    def __init__(self, running: EmbeddedBroker, view: Plain, has_page: bool) -> None:
         self.results: list[dict[str, Any]] = []
         self._broker, self._view, self._has_page = running, view, has_page
         self._figures: dict[str, Any] = {}
@@ -152,8 +166,9 @@ class Display:
             self._view.end()
             click.echo(f"Stopped with {run.figures()['confirmed']} of {messages} confirmed.")
             raise
-        self._view.end()
-        click.echo("\n".join(screen.verdict(self.results[-1])))
+        finally:
+            self._view.end()
+        self._view.conclude(self.results[-1])
 
     def _show(self, figures: dict[str, Any]) -> None:
         self._figures = {**figures, "results": list(self.results)}
@@ -183,11 +198,20 @@ class Plain:
     def end(self) -> None:
         """Do nothing; the lines stay as they are."""
 
+    def conclude(self, result: Mapping[str, Any]) -> None:
+        """Print the verdict on a strategy."""
+        click.echo("\n".join(screen.verdict(result)))
 
-class Live:
-    """Redraws the screen over its previous state."""
+    def compare(self, results: Sequence[Mapping[str, Any]]) -> None:
+        """Print all strategies side by side."""
+        click.echo("\n".join(screen.table(results)))
+
+
+class Live(Plain):
+    """Redraws the screen over its previous state, in ASCII."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._count = 0
         self._next_s = 0.0
         self._figures: Mapping[str, Any] | None = None
@@ -202,7 +226,7 @@ class Live:
         """Draw the last state and leave it on the screen."""
         if self._figures is not None:
             self._paint(self._figures)
-        self._count = 0
+        self._figures, self._count = None, 0
 
     def _paint(self, figures: Mapping[str, Any]) -> None:
         # A line that fills the last column would wrap.
@@ -212,3 +236,44 @@ class Live:
         sys.stdout.write(up + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
         sys.stdout.flush()
         self._count = len(lines)
+
+
+class Coloured(Live):
+    """Redraws the screen in colours (demo/coloured_screen.py)."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        super().__init__()
+        self._console = Console(file=sys.stdout, highlight=False)
+        self._redrawn: Redrawn | None = None
+
+    def end(self) -> None:
+        """Draw the last state and leave it on the screen."""
+        super().end()
+        if self._redrawn is not None:
+            self._redrawn.stop()
+            self._redrawn = None
+
+    def conclude(self, result: Mapping[str, Any]) -> None:
+        from amqp_broker.demo.coloured_screen import verdict
+
+        self._console.print(verdict(result))
+
+    def compare(self, results: Sequence[Mapping[str, Any]]) -> None:
+        from amqp_broker.demo.coloured_screen import comparison
+
+        self._console.print(comparison(results))
+
+    def _paint(self, figures: Mapping[str, Any]) -> None:
+        from rich.live import Live as Redrawn
+
+        from amqp_broker.demo.coloured_screen import live
+
+        if self._redrawn is None:
+            self._redrawn = Redrawn(
+                console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            )
+            self._redrawn.start()
+        size = self._console.size
+        self._redrawn.update(live(figures, size.width, size.height), refresh=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from amqp_broker.cli.own.command_error import CommandError, refusal
-from amqp_broker.cli.progress_bar import WIDTH, showing_progress
+from amqp_broker.cli.progress_bar import showing_progress
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT, EX_SOFTWARE, EX_UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -356,18 +356,13 @@ def rows_shown() -> Iterator[Callable[[Progress], None] | None]:
         yield None
         return
 
-    def show(progress: Progress) -> None:
-        click.echo(f"\r\x1b[KArchiving {bar_of(progress)}", nl=False, err=True)
+    with showing_progress("Archiving") as bar:
 
-    yield show
-    click.echo("\r\x1b[K", nl=False, err=True)
+        def show(progress: Progress) -> None:
+            bar.move_to(progress.rows, max(1, progress.rows + progress.behind))
+            bar.note = f"{progress.rows_per_s:,.0f} rows/s"
 
-
-def bar_of(progress: Progress) -> str:
-    whole = max(1, progress.rows + progress.behind)
-    full = WIDTH * progress.rows // whole
-    counts = f"{progress.rows:,} rows, {progress.rows_per_s:,.0f}/s, {progress.behind:,} to come"
-    return f"[{'#' * full}{'.' * (WIDTH - full)}] {counts}"
+        yield show
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -11,12 +11,14 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
-from tests.cli.program import environment, program, run
+from tests.cli.program import MODULE, environment, program, run
 
 QUICK = ("--rate", "0", "--messages", "60", "--window", "10")
 
@@ -72,13 +74,22 @@ def test_a_page_that_cannot_be_served_is_an_error() -> None:
 class OnTerminal:
     """The program on a terminal of some size."""
 
-    def __init__(self, *words: str, columns: int = 100, rows: int = 40, term: str = "xterm") -> None:
+    def __init__(
+        self,
+        *words: str,
+        columns: int = 100,
+        rows: int = 40,
+        term: str = "xterm",
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.output = ""
+        # A read may end within a character.
+        self._decoder = getincrementaldecoder("utf-8")()
         self._terminal, child = pty.openpty()
-        variables = {"TERM": term, "COLUMNS": str(columns), "LINES": str(rows)}
+        given = {"TERM": term, "COLUMNS": str(columns), "LINES": str(rows), **variables}
         self.process = subprocess.Popen(
-            [*program(), "demo", "confirms", *words],
-            env=environment(**variables),
+            [*(MODULE if "PYTHONIOENCODING" in variables else program()), "demo", "confirms", *words],
+            env=environment(**given),
             stdin=child,
             stdout=child,
             stderr=child,
@@ -96,7 +107,7 @@ class OnTerminal:
                     read = os.read(self._terminal, 65536)
                 except OSError:  # Linux tells so that the other end is closed.
                     return
-                self.output += read.decode()
+                self.output += self._decoder.decode(read)
 
     def end(self) -> int:
         self.until(lambda: False)
@@ -107,16 +118,36 @@ class OnTerminal:
         os.write(self._terminal, text.encode())
 
 
-def test_a_terminal_shows_a_screen_that_is_redrawn() -> None:
-    terminal = OnTerminal(*QUICK)
+# The characters and the terminal of the coloured view.
+COLOURED = {"NO_COLOR": ""}
+
+
+def test_a_terminal_with_colours_shows_them_and_marks() -> None:
+    terminal = OnTerminal("--strategy", "all", "--rate", "0", "--messages", "12", variables=COLOURED)
     assert terminal.end() == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.output)
+    assert "messages    ✓" in text or "messages    ↻" in text
+    assert "▲" in text
+    assert "✓ the broker is killed" in text
+    assert re.search(r"naive +▶ async", text) is None
+    assert re.search(r"sync +window +async +naive\s", text.rpartition("Held")[2])
+    assert "\x1b[32m✓" in terminal.output
+    # The cursor is shown again.
+    assert terminal.output.rfind("\x1b[?25h") > terminal.output.rfind("\x1b[?25l")
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"PYTHONIOENCODING": "ascii"}])
+def test_a_terminal_without_colours_or_unicode_shows_a_screen_of_ascii(variables: dict[str, str]) -> None:
+    terminal = OnTerminal(*QUICK, variables={**COLOURED, **variables})
+    assert terminal.end() == 0
+    assert terminal.output.isascii()
     assert "\x1b[16A\r" in terminal.output
     assert re.search(r"confirmed   \[#+\] 60 of 60", terminal.output)
     assert "Held: " in terminal.output.rpartition("\x1b[J")[2]
 
 
 def test_the_screen_fits_into_the_terminal() -> None:
-    terminal = OnTerminal(*QUICK, columns=30, rows=9)
+    terminal = OnTerminal(*QUICK, columns=30, rows=9, variables={"NO_COLOR": "1"})
     assert terminal.end() == 0
     *frames, _ = terminal.output.split("\x1b[J")
     for frame in frames:

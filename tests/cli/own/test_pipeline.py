@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from amqp_broker.cli.own.pipeline import JAVA_GONE, Moment, bar_of, counted, job_of, reason_of, text_of, unnamed
-from amqp_broker.pipeline.archive import Progress
+from amqp_broker.cli.own.pipeline import JAVA_GONE, Moment, counted, job_of, reason_of, text_of, unnamed
 from tests.cli.program import run
 from tests.client import Client
 from tests.running import RunningServer
@@ -167,11 +166,6 @@ class Unanswered(Exception):
 )
 def test_the_end_of_java_is_the_reason_of_other_errors(error: Exception, text: str | None) -> None:
     assert text_of(error) == (text or str(error))
-
-
-def test_progress_shows_rows_rate_and_backlog() -> None:
-    assert bar_of(Progress(750, 1234.6, 250)) == f"[{'#' * 22}{'.' * 8}] 750 rows, 1,235/s, 250 to come"
-    assert bar_of(Progress(0, 0.0, 0)).startswith("[....")
 
 
 def test_a_count_is_shown_with_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
