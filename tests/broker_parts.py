@@ -186,9 +186,6 @@ class IdleConnection(ClientConnection[VHost, Any]):
     def follow_alarms(self) -> None:
         pass
 
-    def follow_blocks(self) -> None:
-        pass
-
     def force_close(self, explanation: str, now: int) -> None:
         pass
 

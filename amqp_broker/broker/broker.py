@@ -205,9 +205,7 @@ class Broker:
             raise ProtectedFromDeletion(
                 f"Refusing to delete virtual host '{name}' because it is protected from deletion"
             )
-        with vhost.down():
-            for connection in list(vhost.connections):
-                connection.force_close(f"vhost '{name}' is deleted", self.now)
+        with vhost.down(f"{vhost} is deleted"):
             try:
                 yield from vhost.removing_queues()
                 yield from vhost.removing_exchanges()

@@ -65,7 +65,7 @@ class VHost:
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
         self.name = name
-        # Set while it is emptied, deleted or restored in steps: clients wait, and others are not let in.
+        # Set while it is emptied, deleted or restored in steps: no client is let in.
         self.is_down = False
         # Set while it has only a part of a snapshot.
         self.is_partial = False
@@ -100,19 +100,18 @@ class VHost:
         )
 
     @contextmanager
-    def down(self) -> Iterator[None]:
-        """Let clients wait meanwhile, and let no others in."""
-        was_down = self.is_down
+    def down(self, explanation: str | None = None) -> Iterator[None]:
+        """Close all connections with an explanation, by default RabbitMQ's, and let no others in meanwhile.
+
+        Source: rabbit_connection_tracking.erl, handle_cast (vhost_down).
+        """
+        was_down, self.is_down = self.is_down, True
         try:
-            self._set_down(True)
+            for connection in list(self.connections):
+                connection.force_close(explanation or f"{self} is down", self.broker.now)
             yield
         finally:
-            self._set_down(was_down)
-
-    def _set_down(self, is_down: bool) -> None:
-        self.is_down = is_down
-        for connection in list(self.connections):
-            connection.follow_blocks()
+            self.is_down = was_down
 
     def removing_queues(self) -> Steps[None]:
         """Remove all queues in steps, also those that are declared meanwhile."""

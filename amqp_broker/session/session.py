@@ -193,12 +193,12 @@ class Session(ClientConnection[VHost, Channel]):
         self.follow_blocks()
 
     def follow_blocks(self) -> None:
+        """Block or unblock the connection as alarms, fault rules and work in steps say."""
         by_fault = self.faults.blocking_reason
         is_blocked = self.is_blocked_by_alarm or by_fault is not None
         if self.state is not RUNNING:
             return
-        is_held = self.is_working or (self.vhost is not None and self.vhost.is_down)
-        if self.is_blocked is not (is_blocked or is_held):
+        if self.is_blocked is not (is_blocked or self.is_working):
             self.is_blocked = not self.is_blocked
             self.outbox.request_flush()
         if is_blocked is self._is_announced:

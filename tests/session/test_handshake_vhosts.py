@@ -65,6 +65,27 @@ def test_a_vhost_that_is_down_is_refused(lab: Lab) -> None:
     assert close.reply_text == ("INTERNAL_ERROR - access to vhost 'v' refused for user 'maria': vhost 'v' is down")
 
 
+def test_the_connections_to_a_vhost_that_goes_down_are_closed(lab: Lab) -> None:
+    """Seen in 4.3.6, when the processes of the vhost were killed."""
+    lab.broker.add_vhost("v")
+    add_user(lab, "maria", "v")
+    peer, other = lab.connect(user="maria", password="secret", vhost="v"), lab.connect()
+    peer.declare("q")
+    peer.consume("q")
+    with lab.broker.vhosts["v"].down():
+        other.declare("q")
+        close = peer.expect(Connection.Close, channel=0)
+        assert (close.reply_code, close.class_id, close.method_id) == (320, 0, 0)
+        assert close.reply_text == "CONNECTION_FORCED - vhost 'v' is down"
+        peer.publish("q", b"not read")
+        peer.send(Connection.CloseOk(), channel=0)
+        assert peer.is_dropped
+    [queue] = lab.broker.vhosts["v"].queues.values()
+    assert (queue.consumers, queue.ready_count) == ([], 0)
+    lab.connect(user="maria", password="secret", vhost="v")
+    assert other.declare("q").message_count == 0
+
+
 def test_permissions_that_permit_nothing_open_the_vhost(lab: Lab) -> None:
     lab.broker.users.set_permission(add_user(lab, "maria"), "/", Permission("", "", ""))
     ask_for(lab, "/", "maria", "secret").expect(Connection.OpenOk, channel=0)

@@ -68,10 +68,6 @@ class ClientConnection(Peer, Generic[V_co, C_co]):
     def follow_alarms(self) -> None:
         """Act on a change of the broker's alarms: publishing clients wait while there are any."""
 
-    @abstractmethod
-    def follow_blocks(self) -> None:
-        """Block or unblock the connection as alarms, fault rules and the state of its vhost say."""
-
     def before_advance(self, now: int) -> None:  # most connections have nothing to do
         """Prepare for an advance of the clock, during which `Broker.advancing_to_ms` is set."""
 

@@ -26,10 +26,8 @@ def reset_vhost(vhost: VHost) -> None:
 def resetting_vhost(vhost: VHost) -> Steps[None]:
     """Do `reset_vhost` in steps."""
     broker = vhost.broker
-    with vhost.down():
-        broker.faults.clear(vhost.name)
-        for connection in list(vhost.connections):
-            connection.force_close(REASON, broker.now)
+    broker.faults.clear(vhost.name)
+    with vhost.down(REASON):
         vhost.tracing.stop()
         yield from vhost.removing_queues()
         for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:

@@ -215,7 +215,7 @@ def restore(broker: Broker, document: Any, vhost_name: str, *, clear: bool = Fal
 
 
 def restoring(broker: Broker, document: Any, vhost_name: str, *, clear: bool = False) -> Steps[bool]:
-    """Do `restore` in steps. While the vhost changes, its clients wait, and others are not let in."""
+    """Do `restore` in steps. The connections to the vhost are closed, and no others are let in."""
     # It has just been parsed, which takes long enough.
     yield
     snapshot = _read(document)
