@@ -301,8 +301,8 @@ class Broker:
         vhost = self.vhosts.get(connection.vhost.name) if connection.vhost is not None else None
         if vhost is not None:
             vhost.connections.discard(connection)
-            for queue in list(connection.exclusive_queues):
-                vhost.remove_queue(queue)
+            if connection.exclusive_queues:
+                self.do_in_batches(vhost.deletions.of_exclusive(list(connection.exclusive_queues)))
         if was_here:
             self.advice.on_connection_closed(connection)
             self.counters.connections_closed += 1

@@ -43,6 +43,16 @@ class VHostDeletions:
         """
         return self._shared(_Deletion(self._vhost, self._under_way), lambda one: one.of_queue(queue, before_cancels))
 
+    def of_exclusive(self, queues: list[Queue]) -> Steps[None]:
+        """Delete the queues of a connection that has ended. All are out of reach at the first step."""
+        for queue in queues:
+            self._vhost.queues.pop(queue.name, None)
+            queue.is_deleted = True
+        self._vhost.topology_changed()
+        for queue in queues:
+            yield from self.of_queue(queue)
+            yield
+
     def of_exchange(self, exchange: Exchange) -> Steps[None]:
         """Delete an exchange with its bindings. If the caller gives the steps up, they are done in batches."""
         return self._shared(_Deletion(self._vhost, self._under_way), lambda one: one.of_exchange(exchange))
@@ -106,11 +116,12 @@ class _Deletion:
 
     def of_queue(self, queue: Queue, before_cancels: Callable[[], object] | None) -> Steps[None]:
         vhost, broker = self._vhost, self._vhost.broker
-        del vhost.queues[queue.name]
+        if vhost.queues.get(queue.name) is queue:
+            del vhost.queues[queue.name]
+            self._free("queue", queue, bool(queue.incoming))
         queue.is_deleted = queue.is_changed = True
         broker.changed_queues.pop(queue, None)
         vhost.counts.sample_lengths(queue, NO_MESSAGES)
-        self._free("queue", queue, bool(queue.incoming))
         if queue.is_durable:
             broker.journal.undefine(("queue", vhost.name, queue.name))
         if queue.owner is not None:

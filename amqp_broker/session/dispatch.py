@@ -114,6 +114,7 @@ def on_method(channel: Channel, payload: bytes) -> None:
             session.work(events.attributed(steps))
     finally:
         events.actor = INTERNAL_USER
+    session.count_method()
 
 
 def _on_content(channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:

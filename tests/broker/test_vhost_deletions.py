@@ -11,7 +11,7 @@ from amqp_broker.broker.broker import BATCH_STEPS
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_vhost, push
+from tests.broker_parts import CollectingConsumer, bind, new_connection, new_exchange, new_queue, new_vhost, push
 from tests.memory_journal import MemoryJournal
 
 COUNT = BATCH_STEPS + 10
@@ -258,3 +258,24 @@ def test_a_reader_of_a_stream_that_is_being_deleted_finds_nothing_more(vhost: VH
     reader.ack()
     finish(vhost)
     assert (reader.bodies, reader.has_lost_queue) == ([b"1"], True)
+
+
+def test_the_queues_of_a_connection_that_ends_are_out_of_reach_at_once_and_their_names_free(vhost: VHost) -> None:
+    connection, broker = new_connection(), vhost.broker
+    broker.admit(connection, broker.users["guest"], "/")
+    queues = [new_queue(vhost, f"q{number}", owner=connection) for number in range(COUNT)]
+    last = queues[-1]
+    bind_often(new_exchange(vhost, "x"), last, vhost)
+    events: list[str] = []
+    broker.events.listen(lambda name, headers: events.append(name))
+    broker.dismiss(connection)
+    assert vhost.queues == {}
+    assert 0 < events.count("queue.deleted") < COUNT
+    again = new_queue(vhost, last.name)
+    bind_often(vhost.exchange("x"), again, vhost)
+    vhost.remove_queue(again)
+    third = new_queue(vhost, last.name)
+    finish(vhost)
+    assert (vhost.queues, connection.exclusive_queues) == ({last.name: third}, set())
+    assert (last.incoming, again.incoming, vhost.exchange("x").bindings) == ({}, {}, {})
+    assert events.count("queue.deleted") == COUNT + 1

@@ -354,7 +354,8 @@ class Queue:
         """Drop all ready messages; return their number."""
 
     def _delete(self) -> None:
-        self.vhost.remove_queue(self)
+        if not self.is_deleted:
+            self.vhost.remove_queue(self)
 
     def release(self) -> None:
         """Drop the messages, timers and ranges of a queue that was deleted."""

@@ -1,0 +1,88 @@
+"""Reads with more methods than are done at once."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp import commands, frame
+
+from amqp_broker.session.session import METHODS_MAX
+from tests.memory_journal import MemoryJournal
+from tests.peer import Lab, Peer
+from tests.restarting import durable_lab
+
+COUNT = 3 * METHODS_MAX + 10
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+@pytest.fixture
+def peer(lab: Lab) -> Peer:
+    return lab.connect()
+
+
+def declare_many(peer: Peer, *others: bytes, durable: bool = False) -> None:
+    """Declare queues, and send other frames, in one read."""
+    methods = [commands.Queue.Declare(queue=f"q{number}", durable=durable) for number in range(COUNT)]
+    peer.send_bytes(b"".join([*(frame.marshal(method, 1) for method in methods), *others]))
+
+
+def test_others_are_served_between_the_methods_of_one_read(lab: Lab, peer: Peer) -> None:
+    declare_many(peer)
+    assert len(lab.vhost.queues) == METHODS_MAX
+    assert peer.session.is_blocked
+    other = lab.connect()
+    assert other.declare("other").queue == "other"
+    assert lab.broker.drain_on()
+    assert len(lab.vhost.queues) == 2 * METHODS_MAX + 1
+    lab.drain()
+    assert [peer.expect(commands.Queue.DeclareOk).queue for _ in range(COUNT)] == [f"q{n}" for n in range(COUNT)]
+    peer.expect_nothing()
+    assert not peer.session.is_blocked
+
+
+def test_later_frames_wait_for_their_turn(lab: Lab, peer: Peer) -> None:
+    declare_many(peer)
+    peer.publish(f"q{COUNT - 1}", b"m")
+    lab.drain()
+    for _ in range(COUNT):
+        peer.expect(commands.Queue.DeclareOk)
+    assert peer.get(f"q{COUNT - 1}") is not None
+
+
+def test_a_read_with_the_most_methods_leaves_nothing_behind(lab: Lab, peer: Peer) -> None:
+    peer.send(*[commands.Basic.Qos()] * METHODS_MAX)
+    lab.drain()
+    for _ in range(METHODS_MAX):
+        peer.expect(commands.Basic.QosOk)
+    assert peer.declare("q").queue == "q"
+
+
+def test_a_connection_that_ends_meanwhile_declares_nothing_more(lab: Lab, peer: Peer) -> None:
+    declare_many(peer)
+    peer.disconnect()
+    lab.drain()
+    assert len(lab.vhost.queues) == METHODS_MAX
+
+
+def test_an_error_ends_the_rest_of_the_read(lab: Lab, peer: Peer) -> None:
+    declare_many(peer, frame.marshal(commands.Queue.Declare(queue="q", passive=True, nowait=True), 2))
+    lab.drain()
+    for _ in range(COUNT):
+        peer.expect(commands.Queue.DeclareOk)
+    assert "expected 'channel.open'" in peer.expect_connection_close(504)
+
+
+def test_answers_wait_for_their_commits() -> None:
+    lab = durable_lab("4.3")
+    journal, peer = lab.broker.journal, lab.connect()
+    assert isinstance(journal, MemoryJournal)
+    declare_many(peer, durable=True)
+    journal.commit()
+    lab.drain()
+    assert peer.session.outbox.held_until == journal.batch
+    journal.commit()
+    lab.broker.on_committed()
+    assert not peer.session.outbox.held_until
