@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from amqp_broker.settings.settings import FULL, OS
+from tests.torture.interrupted_deletions import KINDS, interrupt_deletion
 from tests.torture.interrupted_tools import TOOLS, interrupt
 from tests.torture.torture import torture
 
@@ -19,8 +20,9 @@ from tests.torture.torture import torture
 @click.option("--rounds", default=50, show_default=True, help="Number of kills while clients work.")
 @click.option("--seed", default=None, type=int, help="Seed of the moments of the kills; the time by default.")
 @click.option("--tool-rounds", default=0, show_default=True, help="Number of kills of each tool of the store.")
+@click.option("--deletion-rounds", default=0, show_default=True, help="Number of kills of each kind of deletion.")
 @click.option("--store-sync", default=FULL, type=click.Choice([FULL, OS]), help="When the broker confirms.")
-def main(rounds: int, seed: int | None, tool_rounds: int, store_sync: str) -> None:
+def main(rounds: int, seed: int | None, tool_rounds: int, deletion_rounds: int, store_sync: str) -> None:
     """Kill a broker at random moments, and check that nothing it promised is lost."""
     # Clients log each broken connection at length.
     logging.disable(logging.CRITICAL)
@@ -32,6 +34,10 @@ def main(rounds: int, seed: int | None, tool_rounds: int, store_sync: str) -> No
         for tool in TOOLS if tool_rounds else ():
             interrupted = interrupt(tool, Path(folder, tool), tool_rounds, seed)
             click.echo(f"{tool}: killed {interrupted.kills} times before its end")
+            result.errors += interrupted.errors
+        for kind in KINDS if deletion_rounds else ():
+            interrupted = interrupt_deletion(kind, Path(folder, kind), deletion_rounds, seed)
+            click.echo(f"deletion of the {kind}: killed {interrupted.kills} times when a part of its bindings was left")
             result.errors += interrupted.errors
     click.echo(f"{result.confirmed} messages confirmed, {time.monotonic() - began:.0f} s")
     click.echo(f"{result.kills_while_starting} further kills while the broker started")
