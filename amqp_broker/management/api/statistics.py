@@ -45,6 +45,10 @@ class Statistics:
         self._rates = request.node.rates
         self._spans = {group: Range.of(request.query, asked) for group, asked in GROUPS.items()}
 
+    def has_samples(self, group: str) -> bool:
+        """Return whether the query asks for samples of a group."""
+        return self._spans[group] is not None
+
     def of(self, holder: Charted, group: str, counts: dict[str, int]) -> dict[str, Any]:
         """Return current counts of an object with details; `group` is one of `GROUPS`."""
         return self._rates.stats(holder, counts, self._spans[group])

@@ -29,6 +29,9 @@ endpoints = Endpoints()
 QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 
 
+LENGTHS: Final = ("messages", "messages_ready", "messages_unacknowledged")
+
+
 def _or_null(reader: Reader) -> Reader:
     return lambda name, value: None if value is None else reader(name, value)
 
@@ -97,6 +100,10 @@ def basic_row(vhost: VHost) -> Steps[dict[str, Any]]:
 def vhost_row(vhost: VHost, statistics: Statistics) -> Steps[dict[str, Any]]:
     """Return the row of a vhost with its counters, if any, in steps."""
     row = yield from basic_row(vhost)
+    if statistics.has_samples("lengths"):
+        # RabbitMQ adds their details only then.
+        lengths = {name: row.get(name, 0) for name in LENGTHS}
+        row.update(statistics.of(vhost.counts, "lengths", lengths))
     if stats := statistics.of(vhost.counts, "message_stats", vhost.counts.message_stats()):
         row["message_stats"] = stats
     return row

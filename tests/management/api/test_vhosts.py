@@ -97,6 +97,19 @@ def test_a_vhost_has_the_counters_of_its_messages(desk: Desk) -> None:
     assert "message_stats" not in desk.get("/api/vhosts", disable_stats="true")[1][0]
 
 
+def test_a_vhost_has_samples_of_its_lengths_if_the_query_asks_for_them(desk: Desk) -> None:
+    desk.node.rates.start()
+    peer = desk.lab.connect()
+    peer.declare("q")
+    peer.publish("q")
+    desk.lab.advance(20_000)
+    desk.broker.now = desk.lab.now
+    assert "messages_details" not in desk.get("/api/vhosts/%2F")[1]
+    row = desk.get("/api/vhosts/%2F", lengths_age="60", lengths_incr="5")[1]
+    samples = [one["sample"] for one in row["messages_ready_details"]["samples"]]
+    assert (row["messages_ready"], len(samples), samples[0], samples[-1]) == (1, 13, 1, 0)
+
+
 def test_other_users_see_the_vhosts_that_they_may_open(desk: Desk) -> None:
     desk.ask("PUT", "/api/vhosts/v")
     desk.user = desk.broker.users.add("alice", "a", tags=("management",))

@@ -3,11 +3,50 @@
 import { h, text } from "./dom.js";
 import { number, rate } from "./format.js";
 
+// Seconds, seconds between two samples, and name. Longer ones are only kept of the node and of virtual hosts.
 const SPANS = [
-  [60, "1 min"],
-  [300, "5 min"],
-  [600, "10 min"],
+  [60, 1, "Last minute"],
+  [600, 5, "Last ten minutes"],
+  [3600, 60, "Last hour"],
+  [28_800, 600, "Last eight hours"],
+  [86_400, 1800, "Last day"],
 ];
+const HOUR_S = 3600;
+export const DAY_S = 86_400;
+
+/** The period that charts show, of those up to `longest` seconds. */
+export function shownSpan(longest = DAY_S) {
+  const kept = Number(sessionStorage.getItem("span"));
+  return SPANS.find(([value]) => value === kept && value <= longest) ?? SPANS[0];
+}
+
+/** The samples of one object: all its charts show the same period, and `load` asks for no other. */
+export class ObjectCharts {
+  constructor(charts, { longest = HOUR_S, refresh }) {
+    this.longest = longest;
+    this.charts = charts.map(({ group, ...options }) => ({ group, chart: new Chart({ ...options, longest, onspan: refresh }) }));
+    this.elements = this.charts.map(({ chart }) => chart.element);
+  }
+
+  /** The address of an object with the parameters for its samples. */
+  withSamples(address) {
+    const [age, step] = shownSpan(this.longest);
+    return `${address}?${["lengths", "msg_rates"].map((group) => `${group}_age=${age}&${group}_incr=${step}`).join("&")}`;
+  }
+
+  /** Draw what the broker has answered: counters of the group `message_stats`, lengths beside it. */
+  draw(one) {
+    for (const { group, chart } of this.charts) {
+      const [age] = shownSpan(this.longest);
+      chart.samples.load(group ? one[group] : one, age, chart.isRate);
+      chart.draw();
+    }
+  }
+
+  leave() {
+    for (const { chart } of this.charts) chart.leave();
+  }
+}
 
 const LOOKS = {
   messages_ready: ["Ready", "--series-1"],
@@ -23,22 +62,25 @@ const LOOKS = {
 
 /** A chart of Samples. Show `element`; call `draw()` for each new sample, and `leave()` at the end. */
 export class Chart {
-  constructor({ title, samples, isRate = false, height = 168 }) {
+  constructor({ title, samples, isRate = false, height = 168, longest = DAY_S, onspan = () => {} }) {
     this.samples = samples;
     this.height = height;
+    this.isRate = isRate;
     this.format = isRate ? rate : number;
-    this.span = Number(sessionStorage.getItem("span")) || 60;
+    this.longest = longest;
+    this.onspan = onspan;
+    [this.span] = shownSpan(longest);
     this.values = samples.series.map(() => h("b", null, "–"));
     this.place = h("div", { class: "plot", role: "img", "aria-label": title });
-    const spans = h(
+    this.spans = h(
       "select",
       { "aria-label": `Period shown: ${title}`, onchange: (event) => this.setSpan(Number(event.target.value)) },
-      SPANS.map(([value, label]) => h("option", { value, selected: value === this.span }, label)),
+      SPANS.filter(([value]) => value <= longest).map(([value, , label]) => h("option", { value, selected: value === this.span }, label)),
     );
     this.element = h(
       "figure",
       { class: "chart" },
-      h("figcaption", null, h("h2", null, title), spans),
+      h("figcaption", null, h("h2", null, title), this.spans),
       this.place,
       h(
         "ul",
@@ -52,12 +94,18 @@ export class Chart {
     this.repaint = () => this.build();
     this.scheme.addEventListener("change", this.repaint);
     addEventListener("themechange", this.repaint);
+    this.follow = () => {
+      [this.span] = shownSpan(this.longest);
+      this.spans.value = this.span;
+      this.draw();
+    };
+    addEventListener("spanchange", this.follow);
   }
 
   setSpan(span) {
-    this.span = span;
     sessionStorage.setItem("span", span);
-    this.draw();
+    dispatchEvent(new Event("spanchange"));
+    this.onspan();
   }
 
   build() {
@@ -73,7 +121,7 @@ export class Chart {
       grid: { stroke: colour("--grid"), width: 1 },
       ticks: { show: false },
     };
-    const time = (value) => new Date(value * 1000).toLocaleTimeString("en-GB");
+    const time = (value) => new Date(value * 1000).toLocaleTimeString("en-GB", this.span > HOUR_S ? { hour: "2-digit", minute: "2-digit" } : {});
     this.plot = new window.uPlot(
       {
         width,
@@ -139,6 +187,7 @@ export class Chart {
     this.observer.disconnect();
     this.scheme.removeEventListener("change", this.repaint);
     removeEventListener("themechange", this.repaint);
+    removeEventListener("spanchange", this.follow);
     this.plot?.destroy();
   }
 }

@@ -3,8 +3,8 @@
 import { ask, get, logOut } from "./api.js";
 
 const RECONNECT_MS = 1000;
-export const SAMPLES_MAX = 600;
-const HISTORY_S = 300;
+export const SAMPLES_MAX = 720;
+const HISTORY_S = 600;
 
 /** Calls `on(event, value)` for each event, and reconnects until it is closed. `onState(isOpen, reason, status)`. */
 export function listen(query, on, onState = () => {}) {
@@ -78,7 +78,13 @@ export class Rates {
   }
 }
 
-/** Recent samples: times in seconds, and a row of numbers for each series. */
+/** Return the rates that an answer of the broker has. */
+function ratesIn(stats = {}) {
+  const found = Object.entries(stats).filter(([, value]) => typeof value?.rate === "number");
+  return Object.fromEntries(found.map(([name, value]) => [name.replace(/_details$/, ""), value.rate]));
+}
+
+/** Samples: times in seconds, and a row of numbers for each series. */
 export class Samples {
   constructor(series) {
     this.series = series;
@@ -94,9 +100,25 @@ export class Samples {
       for (const row of this.rows) row.shift();
     }
   }
+
+  /** Take the broker's samples of the last seconds instead; with `isRate`, the growth per second between two. */
+  load(stats, durationS, isRate = false) {
+    this.times = [];
+    this.rows = this.series.map(() => []);
+    const past = historyOf(stats);
+    // Counters that have never been more than 0 are not in the answer.
+    if (!past.length) past.push(...[durationS * 1000, 0].map((ageMs) => [Date.now() - ageMs, {}]));
+    const rates = new Rates();
+    for (const [atMs, values] of past) {
+      // The first sample has no rate.
+      const isFirst = rates.last.size === 0;
+      const shown = isRate ? rates.of("", values, atMs) : values;
+      if (!isRate || !isFirst) this.add(shown, atMs);
+    }
+  }
 }
 
-/** Return the counters of an overview at each time of its samples, oldest first. */
+/** Return the counters of an object at each time of its samples, oldest first. */
 function historyOf(group = {}) {
   const found = new Map();
   for (const [key, details] of Object.entries(group)) {
@@ -105,9 +127,7 @@ function historyOf(group = {}) {
       found.get(timestamp)[key.replace(/_details$/, "")] = sample;
     }
   }
-  // Live updates bring the newest sample. Samples in the future, of a broker with an advanced clock, cannot be drawn.
-  const past = [...found].filter(([atMs]) => atMs < Date.now());
-  return past.sort(([one], [other]) => one - other).slice(0, -1);
+  return [...found].sort(([one], [other]) => one - other);
 }
 
 export const MESSAGE_RATES = ["publish", "deliver_get", "ack", "confirm", "redeliver"];
@@ -136,14 +156,8 @@ class Live {
   async load() {
     const query = ["lengths", "msg_rates"].map((group) => `${group}_age=${HISTORY_S}&${group}_incr=5`).join("&");
     const past = await get(`/api/overview?${query}`);
-    const counters = new Rates();
-    // The first sample has no rate.
-    for (const [atMs, values] of historyOf(past.message_stats)) {
-      const isFirst = counters.last.size === 0;
-      const rates = counters.of("overview", values, atMs);
-      if (!isFirst) this.messageRates.add(rates, atMs);
-    }
-    for (const [atMs, values] of historyOf(past.queue_totals)) this.queued.add(values, atMs);
+    this.messageRates.load(past.message_stats, HISTORY_S, true);
+    this.queued.load(past.queue_totals, HISTORY_S);
   }
 
   async start() {
@@ -175,7 +189,10 @@ class Live {
   hear(event, value) {
     if (event === "overview") {
       this.overview = value;
-      this.rates = this.counters.of("overview", value.message_stats ?? {}, value.at_ms);
+      const isFirst = this.counters.last.size === 0;
+      const rates = this.counters.of("overview", value.message_stats ?? {}, value.at_ms);
+      // Until there are two updates, the broker's own rates continue the history.
+      this.rates = isFirst ? ratesIn(value.message_stats) : rates;
       this.messageRates.add(this.rates);
       this.queued.add(value.queue_totals ?? {});
       const mark = JSON.stringify([value.message_stats, value.queue_totals, value.object_totals]);

@@ -1,5 +1,5 @@
 import { get, remove, set } from "../api.js";
-import { Chart } from "../chart.js";
+import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { exchangeName, exchangePart, path, plain, rate, toExchange } from "../format.js";
 import { confirm, dialog } from "../form.js";
@@ -78,8 +78,9 @@ export function one(vhost, given) {
   const address = `/api/exchanges/${path(vhost, exchangePart(name))}`;
   const facts = new Facts();
   const samples = new Samples(["publish_in", "publish_out"]);
-  const chart = new Chart({ title: "Message rates", samples, isRate: true, height: 130 });
-  const rates = new Rates();
+  const charts = new ObjectCharts([{ title: "Message rates", group: "message_stats", samples, isRate: true, height: 130 }], {
+    refresh: () => page.refresh(),
+  });
   const centre = { kind: "exchange", name, vhost, label: exchangeName(name) };
   const bindings = bindingsPart(centre);
   const isOurs = name !== "" && !name.startsWith("amq.");
@@ -111,10 +112,8 @@ export function one(vhost, given) {
         ),
     ],
     load: async () => {
-      const one = await get(address);
-      const now = performance.now();
-      samples.add(rates.of("", one.message_stats ?? {}, now));
-      chart.draw();
+      const one = await get(charts.withSamples(address));
+      charts.draw(one);
       facts.update([
         ["Virtual host", vhost],
         ["Type", one.type],
@@ -129,7 +128,7 @@ export function one(vhost, given) {
       bindings.update([...into, ...from]);
     },
     content: [
-      h("div", { class: "charts side" }, part("Details", facts.element), chart.element),
+      h("div", { class: "charts side" }, part("Details", facts.element), charts.elements),
       part(
         "Bindings",
         name === ""
@@ -140,6 +139,6 @@ export function one(vhost, given) {
     ],
   });
   const leave = page.leave;
-  page.leave = () => (leave(), chart.leave());
+  page.leave = () => (leave(), charts.leave());
   return page;
 }

@@ -1,14 +1,17 @@
 import { get } from "../api.js";
-import { Chart } from "../chart.js";
+import { Chart, shownSpan } from "../chart.js";
 import { churnPart, resetButton } from "../churn.js";
 import { h, show, text } from "../dom.js";
 import { duration, number, octets, rate } from "../format.js";
 import { part } from "../list.js";
-import { follow, live } from "../live.js";
+import { follow, live, MESSAGE_RATES, QUEUED, Samples } from "../live.js";
 import { state } from "../state.js";
 import { Table } from "../table.js";
 import { deprecatedBanner } from "./feature_flags.js";
 
+// Longer periods come from the broker, again each minute.
+const LIVE_S = 600;
+const RELOAD_MS = 60_000;
 const TILES = [
   ["connections", "Connections", "#/connections"],
   ["channels", "Channels", "#/channels"],
@@ -18,8 +21,9 @@ const TILES = [
 ];
 
 export function page() {
-  const queued = new Chart({ title: "Queued messages", samples: live.queued });
-  const rates = new Chart({ title: "Message rates", samples: live.messageRates, isRate: true });
+  const queued = new Chart({ title: "Queued messages", samples: live.queued, onspan: load });
+  const rates = new Chart({ title: "Message rates", samples: live.messageRates, isRate: true, onspan: load });
+  const past = { queued: new Samples(QUEUED), rates: new Samples(MESSAGE_RATES) };
   const counts = new Map(TILES.map(([name]) => [name, h("b", null, "–")]));
   const messages = h("b", null, "–");
   const flow = h("span");
@@ -53,6 +57,23 @@ export function page() {
     churn.element,
   );
 
+  /** Show what the page has heard live, or what the broker has kept for longer. */
+  async function load() {
+    const [age, step] = shownSpan();
+    const isLive = age <= LIVE_S;
+    if (!isLive) {
+      const query = ["lengths", "msg_rates"].map((group) => `${group}_age=${age}&${group}_incr=${step}`).join("&");
+      const found = await get(`/api/overview?${query}`).catch(() => null);
+      if (!found || age !== shownSpan()[0]) return;
+      past.queued.load(found.queue_totals, age);
+      past.rates.load(found.message_stats, age, true);
+    }
+    queued.samples = isLive ? live.queued : past.queued;
+    rates.samples = isLive ? live.messageRates : past.rates;
+    queued.draw();
+    rates.draw();
+  }
+
   function draw(overview) {
     const totals = overview.queue_totals ?? {};
     text(messages, number(totals.messages ?? 0));
@@ -69,6 +90,8 @@ export function page() {
     const found = state.is("monitoring") ? await get("/api/nodes").catch(() => []) : [];
     show(nodes, found.map(shownOf), () => found.map(gauges));
   });
+  const timer = setInterval(load, RELOAD_MS);
+  load();
   if (live.overview) draw(live.overview);
   return {
     title: "Overview",
@@ -77,6 +100,7 @@ export function page() {
     leave: () => {
       banner.leave();
       leave();
+      clearInterval(timer);
       following.leave();
       queued.leave();
       rates.leave();

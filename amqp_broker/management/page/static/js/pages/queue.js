@@ -1,11 +1,11 @@
 import { get, remove } from "../api.js";
 import { bindingForm, bindingsPart } from "../bindings.js";
-import { Chart } from "../chart.js";
+import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { date, number, octets, path, plain } from "../format.js";
 import { confirm } from "../form.js";
 import { detail, part } from "../list.js";
-import { Rates, Samples } from "../live.js";
+import { Samples } from "../live.js";
 import { capacity, messageSplit } from "../message_split.js";
 import { messagesPart } from "../messages.js";
 import { cell, Facts, link } from "../table.js";
@@ -17,11 +17,13 @@ export function one(vhost, name) {
   const facts = new Facts();
   const queued = new Samples(["messages_ready", "messages_unacknowledged"]);
   const rated = new Samples(["publish", "deliver_get", "ack", "redeliver"]);
-  const charts = [
-    new Chart({ title: "Queued messages", samples: queued, height: 120 }),
-    new Chart({ title: "Message rates", samples: rated, isRate: true, height: 120 }),
-  ];
-  const rates = new Rates();
+  const charts = new ObjectCharts(
+    [
+      { title: "Queued messages", samples: queued, height: 120 },
+      { title: "Message rates", group: "message_stats", samples: rated, isRate: true, height: 120 },
+    ],
+    { refresh: () => page.refresh() },
+  );
   const split = messageSplit();
   const centre = { kind: "queue", name, vhost, label: name };
   const bindings = bindingsPart(centre);
@@ -74,10 +76,8 @@ export function one(vhost, name) {
       ),
     ],
     load: async () => {
-      const [one, bound] = await Promise.all([get(address), get(`${address}/bindings`)]);
-      queued.add(one);
-      rated.add(rates.of("", one.message_stats ?? {}, performance.now()));
-      for (const chart of charts) chart.draw();
+      const [one, bound] = await Promise.all([get(charts.withSamples(address)), get(`${address}/bindings`)]);
+      charts.draw(one);
       facts.update(factsOf(one));
       split.update(one);
       bindings.update(bound);
@@ -85,7 +85,7 @@ export function one(vhost, name) {
       messages.setType(type(one));
     },
     content: [
-      part("Overview", facts.element, h("div", { class: "below" }, split.element), h("div", { class: "charts" }, charts.map((chart) => chart.element))),
+      part("Overview", facts.element, h("div", { class: "below" }, split.element), h("div", { class: "charts" }, charts.elements)),
       messages.element,
       part("Bindings", bindings.element, bindingForm(centre, () => page.refresh())),
       part("Consumers", consumers.element),
@@ -94,7 +94,7 @@ export function one(vhost, name) {
   const { leave } = page;
   page.leave = () => {
     leave();
-    for (const chart of charts) chart.leave();
+    charts.leave();
   };
   messages.refresh();
   return page;

@@ -1,8 +1,10 @@
 import { get, remove, set } from "../api.js";
+import { DAY_S, ObjectCharts } from "../chart.js";
 import { h, text, toast } from "../dom.js";
 import { confirm, dialog } from "../form.js";
 import { number, path } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
+import { Samples } from "../live.js";
 import { state } from "../state.js";
 import { Facts, link, tags } from "../table.js";
 import { permissionForm, permissionTable } from "./users.js";
@@ -65,6 +67,13 @@ export function one(name) {
     page.refresh();
   }
 
+  const charts = new ObjectCharts(
+    [
+      { title: "Queued messages", samples: new Samples(["messages_ready", "messages_unacknowledged"]), height: 120 },
+      { title: "Message rates", group: "message_stats", samples: new Samples(["publish", "deliver_get", "ack", "confirm", "redeliver"]), isRate: true, height: 120 },
+    ],
+    { longest: DAY_S, refresh: () => page.refresh() },
+  );
   const page = detail({
     title: name,
     kind: "Virtual host",
@@ -94,7 +103,8 @@ export function one(name) {
         ),
     ],
     load: async () => {
-      const one = await get(address);
+      const one = await get(charts.withSamples(address));
+      charts.draw(one);
       shown = one;
       text(tracing, one.tracing ? "Stop tracing" : "Start tracing");
       facts.update([
@@ -107,7 +117,9 @@ export function one(name) {
       ]);
       permissions.update(await get(`${address}/permissions`).catch(() => []));
     },
-    content: [part("Details", facts.element), part("Permissions", permissions.element, permissionForm({ vhost: name, done: () => page.refresh() }))],
+    content: [part("Details", facts.element, h("div", { class: "charts" }, charts.elements)), part("Permissions", permissions.element, permissionForm({ vhost: name, done: () => page.refresh() }))],
   });
+  const { leave } = page;
+  page.leave = () => (leave(), charts.leave());
   return page;
 }

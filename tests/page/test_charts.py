@@ -1,0 +1,90 @@
+"""Charts show what has been, from the beginning of each object on."""
+
+from __future__ import annotations
+
+import re
+
+from amqp_broker.broker.history import History
+from amqp_broker.broker.queues.queue import QueueDeclaration
+from amqp_broker.server.server import Server
+from tests.page.browser import Browser
+from tests.running import RunningServer
+
+PER_SECOND = 20
+
+
+def grown_queue(server: Server) -> None:
+    """A queue to which 20 messages a second came for an hour, unseen."""
+    broker, statistics = server.broker, server.broker.vhosts["/"].queues["busy"].statistics
+    now = broker.real_now()
+    statistics.history = History()
+    for age_s in range(3600, -1, -5):
+        statistics.history.keep({"publish": (3600 - age_s) * PER_SECOND}, now - age_s * 1000, now - age_s * 1000 - 5000)
+    statistics.published = 3600 * PER_SECOND
+
+
+def growing_node(server: Server) -> None:
+    """20 messages a second come, and have come before."""
+    broker, counters = server.broker, server.broker.counters
+    start = broker.real_now() - 600_000
+    counters.history = History()
+    for at_ms in range(start, broker.real_now(), 5000):
+        counters.history.keep({"publish": (at_ms - start) * PER_SECOND // 1000}, at_ms, at_ms - 5000)
+
+    def publish(now: int) -> None:
+        counters.publishes.publish = (now - start) * PER_SECOND // 1000
+        broker.real_timers.at(now + 50, publish)
+
+    publish(broker.real_now())
+
+
+def choose(browser: Browser, label: str, period: str) -> None:
+    select = browser.find(f"select[aria-label='{label}']")
+    browser.script(
+        "const [select, period] = arguments;"
+        "select.value = [...select.options].find((one) => one.text === period).value;"
+        "select.dispatchEvent(new Event('change'))",
+        select,
+        period,
+    )
+
+
+def asked(browser: Browser) -> str:
+    script = "return performance.getEntriesByType('resource').map((one) => one.name).join(' ')"
+    return str(browser.driver.execute_script(script))
+
+
+def test_the_first_look_at_a_queue_shows_its_past(browser: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.vhosts["/"].declare_queue(QueueDeclaration("busy", {})))
+    running.ask(grown_queue)
+    browser.start()
+    browser.go("queues/%2F/busy")
+    legend = browser.find("figure:nth-of-type(2) .legend")
+    browser.until(lambda: re.search(r"Publish\s*[\d.]+", legend.text) is not None)
+    choose(browser, "Period shown: Message rates", "Last hour")
+    browser.until(lambda: "msg_rates_age=3600" in asked(browser))
+    browser.until(lambda: "20/s" in legend.text)
+
+
+def test_charts_of_a_vhost_and_of_the_node_show_a_day(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    browser.go("vhosts/%2F")
+    browser.find("figure canvas")
+    choose(browser, "Period shown: Queued messages", "Last day")
+    browser.until(lambda: "/api/vhosts/%2F?lengths_age=86400&lengths_incr=1800" in asked(browser))
+    browser.go("")
+    browser.until(lambda: "/api/overview?lengths_age=86400&lengths_incr=1800" in asked(browser))
+    choose(browser, "Period shown: Queued messages", "Last minute")
+
+
+def test_rates_do_not_fall_where_live_updates_begin(browser: Browser, running: RunningServer) -> None:
+    running.ask(growing_node)
+    browser.start()
+    script = "import('/js/live.js').then((module) => arguments[0](module.live.messageRates.rows[0]))"
+
+    def rates() -> list[float]:
+        return list(browser.driver.execute_async_script(script))
+
+    loaded = len(rates())
+    browser.until(lambda: len(rates()) >= loaded + 4)
+    assert min(rates()[-loaded // 2 :]) > 0
