@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ PATIENCE_MS: Final = 500
 LATE_MS: Final = 200
 TOO_LATE_MS: Final = PATIENCE_MS + 250
 BLOCK_MS: Final = 600
+# The kind of fault that ends the process of the broker.
+RESTART: Final = "restart"
 
 
 @dataclass(frozen=True)
@@ -29,40 +31,43 @@ class FaultEvent:
         return int(self.rule["times"]) if self.rule is not None else 1
 
 
-# The kinds of faults: a sentence and the fields of a rule, given the number of hits where there can be several.
-KINDS: Final[tuple[Callable[[int], tuple[str, Mapping[str, Any] | None]], ...]] = (
-    lambda times: (f"nacks {times} messages", {"action": "confirm_nack", "times": times}),
-    lambda times: (
+# The kinds of faults by name: a sentence and the fields of a rule, given the number of hits where there can be several.
+KINDS: Final[Mapping[str, Callable[[int], tuple[str, Mapping[str, Any] | None]]]] = {
+    "nack": lambda times: (f"nacks {times} messages", {"action": "confirm_nack", "times": times}),
+    "late": lambda times: (
         f"confirms {times} messages {LATE_MS} ms late",
         {"action": "confirm_delay", "delay_ms": LATE_MS, "times": times},
     ),
-    lambda times: (
+    "too_late": lambda times: (
         f"confirms {times} messages {TOO_LATE_MS} ms late, after the publisher has stopped waiting",
         {"action": "confirm_delay", "delay_ms": TOO_LATE_MS, "times": times},
     ),
-    lambda times: (f"loses {times} confirms", {"action": "confirm_drop", "times": times}),
-    lambda times: (f"returns {times} messages as unroutable", {"action": "return", "times": times}),
-    lambda times: (
+    "drop": lambda times: (f"loses {times} confirms", {"action": "confirm_drop", "times": times}),
+    "return": lambda times: (f"returns {times} messages as unroutable", {"action": "return", "times": times}),
+    "block": lambda times: (
         f"blocks the connection for {BLOCK_MS} ms",
         {"action": "block", "on": "publish", "duration_ms": BLOCK_MS, "times": 1},
     ),
-    lambda times: (
+    "cut": lambda times: (
         "cuts the connection in the middle of a frame",
         {"action": "cut", "on": "publish", "is_mid_frame": True, "times": 1},
     ),
-    lambda times: (
+    "reset": lambda times: (
         "resets the connection when it has a message and has not confirmed it",
         {"action": "reset", "on": "confirm", "times": 1},
     ),
-    lambda times: ("closes the channel", {"action": "close_channel", "on": "publish", "times": 1}),
-    lambda times: ("is killed, and starts again with what is on its disk", None),
-)
+    "close_channel": lambda times: (
+        "closes the channel",
+        {"action": "close_channel", "on": "publish", "times": 1},
+    ),
+    RESTART: lambda times: ("is killed, and starts again with what is on its disk", None),
+}
 
 
-def fault_plan(messages: int, seed: int) -> list[FaultEvent]:
+def fault_plan(messages: int, seed: int, names: Collection[str] = tuple(KINDS)) -> list[FaultEvent]:
     """Return one event of each kind, in the order of their messages. The seed decides the order and the numbers."""
     dice = random.Random(seed)
-    kinds = list(KINDS)
+    kinds = [kind for name, kind in KINDS.items() if name in names]
     dice.shuffle(kinds)
     events = []
     for place, kind in enumerate(kinds):

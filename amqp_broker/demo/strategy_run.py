@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pika
 import pika.exceptions
@@ -19,7 +19,6 @@ from amqp_broker.demo.proof import Proof, prove
 from amqp_broker.demo.publisher import Publisher
 from amqp_broker.demo.strategies import Strategy
 from amqp_broker.lab.fault_rules import Rule
-from amqp_broker.testing import EmbeddedBroker
 
 RECONNECT_S: Final = 0.05
 TICK_S: Final = 0.025
@@ -29,7 +28,36 @@ BURST_MAX: Final = 20
 HEARD_MS: Final = 100
 # Time for which a strategy that ignores answers waits for the last ones, for the figures.
 SETTLE_MS: Final = 1000
+# Time after which a stopped run no longer waits for the broker to close the connection.
+STOP_MS: Final = 2000
 ATTEMPT: Final = "attempt"
+
+
+class Stopped(Exception):
+    """The run was stopped before its end."""
+
+
+class DemoFaults(Protocol):
+    """The fault rules of a broker."""
+
+    def add(self, action: str, **fields: Any) -> Rule: ...
+
+    def clear(self) -> None: ...
+
+
+class DemoBroker(Protocol):
+    """The broker that a publisher meets; `restart` may be called from any thread."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def is_running(self) -> bool: ...
+
+    @property
+    def faults(self) -> DemoFaults: ...
+
+    def restart(self, *, kill: bool) -> None: ...
 
 
 def now_ms() -> float:
@@ -64,7 +92,7 @@ class StrategyRun:
 
     def __init__(
         self,
-        broker: EmbeddedBroker,
+        broker: DemoBroker,
         strategy: Strategy,
         events: list[FaultEvent],
         messages: int,
@@ -92,9 +120,15 @@ class StrategyRun:
         self._restarts = ThreadPoolExecutor(1, "restart")
         self._restart: Future[None] | None = None
         self._began_ms = self._ended_ms = self._sent_ms = 0.0
+        # The time of `stop`; 0.0 before.
+        self._stopped_ms = 0.0
+
+    def stop(self) -> None:
+        """Let `run` raise Stopped soon. It may be called in any thread."""
+        self._stopped_ms = self._stopped_ms or now_ms()
 
     def run(self) -> Proof:
-        """Publish all messages while the faults occur, and compare the ledger with the queue."""
+        """Publish all messages while the faults occur, and compare the ledger with the queue. Raise Stopped."""
         self._loop = IOLoop()
         self._began_ms = now_ms()
         try:
@@ -108,6 +142,8 @@ class StrategyRun:
             if self.broker.is_running:
                 self.broker.faults.clear()
         self._ended_ms = now_ms()
+        if self._stopped_ms:
+            raise Stopped
         return prove(self.strategy, self.publisher.messages, self.publisher.ledger, self._queued())
 
     @property
@@ -268,7 +304,7 @@ class StrategyRun:
             self._restart = self._restarts.submit(self._kill_and_start)
             self.started.append(StartedEvent(event, self._restart, self.elapsed_ms))
         else:
-            rule = self.broker.faults.add(**{"vhost": "/", **event.rule})
+            rule = self.broker.faults.add(**event.rule)
             self.started.append(StartedEvent(event, rule, self.elapsed_ms))
         self._on_tick(self.figures())
         return True
@@ -288,6 +324,9 @@ class StrategyRun:
         self.publisher.give_up_late(now_ms())
         self._count_pulse()
         self._on_tick(self.figures())
+        if self._stopped_ms and now_ms() - self._stopped_ms > STOP_MS:
+            self._loop.stop()
+            return
         if self._is_over() and self._is_ready:
             self._is_ready = False
             assert self._connection is not None
@@ -302,6 +341,8 @@ class StrategyRun:
         self.pulse[-1] += len(self.publisher.ledger.confirmed) - sum(self.pulse)
 
     def _is_over(self) -> bool:
+        if self._stopped_ms:
+            return True
         if not self.publisher.is_done or self._is_restarting():
             return False
         # A strategy that ignores answers is done now; the figures wait for the last ones.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from amqp_broker.management.rates import Rates
 
@@ -28,6 +28,22 @@ class ShovelStatus(NamedTuple):
     details: dict[str, Any]
 
 
+class Demo(ABC):
+    """The confirm demo at a node (amqp_broker/demo), for the web page."""
+
+    @abstractmethod
+    def status(self) -> dict[str, Any]:
+        """Return whether it runs, its figures, and what can be chosen at the start."""
+
+    @abstractmethod
+    def start(self, given: Mapping[str, Any]) -> None:
+        """Start it. Raise ValueError for a wrong choice, and RuntimeError if it cannot start now."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Begin to stop it, if it runs."""
+
+
 class Node(ABC):
     """Facts about the node and its process, and commands to it.
 
@@ -40,8 +56,7 @@ class Node(ABC):
     rates: Rates
     state: str = "running"
     problem: str = ""
-    # The figures of a demo at this node (amqp_broker/demo/figures.py).
-    demo: Callable[[], dict[str, Any]] | None = None
+    demo: Demo | None = None
 
     # Facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
+from amqp_broker.management.node import Demo
 from amqp_broker.server.server import Server
 from tests.page.hostile import ANY_CONTEXT, ATTACKS
 from tests.running import RunningServer
@@ -126,4 +127,26 @@ def show_demo(server: Server) -> None:
     result = {"strategy": text, "promise": text, "lost": {text: 1}, "is_held": False}
     counts = dict.fromkeys(("messages", "confirmed", "in_flight", "median_ms", "p99_ms", "connects", "window"), 1)
     texts = {"strategy": text, "sentence": text, "promise": text, "connection": text, "retries": {text: 1}}
-    server.node.demo = lambda: {**counts, **texts, "plan": [event], "results": [result]}
+    server.node.demo = HostileDemo({**counts, **texts, "plan": [event], "results": [result]})
+
+
+class HostileDemo(Demo):
+    """A demo whose texts are attacks."""
+
+    def __init__(self, figures: dict[str, Any]) -> None:
+        self._figures = figures
+
+    def status(self) -> dict[str, Any]:
+        text = ANY_CONTEXT
+        choices = {
+            "strategies": [{"name": text, "sentence": text, "promise": text}],
+            "faults": [{"name": text, "sentence": text}],
+            "numbers": {key: {"usual": 1} for key in ("messages", "rate", "window", "seed")},
+        }
+        return {"state": "failed", "reason": text, "choices": choices, "figures": self._figures}
+
+    def start(self, given: Mapping[str, Any]) -> None:
+        raise ValueError(given["strategy"])
+
+    def stop(self) -> None:
+        """Do nothing."""

@@ -8,9 +8,11 @@ import pytest
 from selenium import webdriver
 
 from amqp_broker.cli.own.demo import Display, Plain
+from amqp_broker.demo.served_demo import ServedDemo, install
 from amqp_broker.demo.strategies import STRATEGIES
 from amqp_broker.testing import EmbeddedBroker
 from tests.page.browser import Browser
+from tests.running import RunningServer
 
 
 @pytest.fixture
@@ -26,6 +28,63 @@ def test_without_a_demo_the_page_shows_how_to_start_one(browser: Browser) -> Non
     browser.start("demo")
     browser.shows("No demo is running")
     browser.shows("amqp-broker demo confirms")
+
+
+@pytest.fixture
+def served(browser: Browser, running: RunningServer) -> Iterator[ServedDemo]:
+    """Provide the demo of a broker like that of `amqp-broker serve`, shown in the browser."""
+    running.ask(install)
+    demo = running.server.node.demo
+    assert isinstance(demo, ServedDemo)
+    browser.start("demo")
+    yield demo
+    running.ask(lambda server: demo.stop())
+    running.until(lambda server: demo.state not in ("running", "stopping"))
+    running.server.node.demo = None
+
+
+def test_a_demo_is_started_on_the_page_and_shown_until_its_proof(browser: Browser, served: ServedDemo) -> None:
+    browser.fill("Strategy", "window: publishes a window of messages and waits for all confirms")
+    for label, value in (("Messages", "60"), ("Rate", "0"), ("Window", "10"), ("Seed", "7")):
+        browser.fill(label, value)
+    for name in ("block", "late", "too_late"):
+        browser.click(f"input[name='fault {name}']")
+    browser.press("Start")
+    browser.shows("done", ".title")
+    row = browser.until(lambda: browser.row("at least once"))
+    assert (row[0], row[3], row[4], row[6], row[7]) == ("window", "60", "60", "none", "held")
+    assert len(browser.all("[aria-label='Fault plan'] tbody tr")) == 6
+    # It can be started again.
+    browser.find("button", "Start")
+
+
+def test_a_demo_is_stopped_on_the_page(browser: Browser, served: ServedDemo) -> None:
+    browser.fill("Messages", "10000")
+    browser.fill("Rate", "10")
+    browser.press("Start")
+    browser.until(lambda: browser.row("nacks"))
+    browser.shows("running", ".title")
+    assert not browser.all("button", "Start")
+    browser.press("Stop")
+    browser.shows("stopped", ".title")
+    browser.find("button", "Start")
+    assert served.state == "stopped"
+
+
+def test_a_wrong_choice_is_explained_in_the_form(browser: Browser, served: ServedDemo) -> None:
+    browser.fill("Rate", "10001")
+    browser.press("Start")
+    browser.find(".problem", "rate must be a whole number from 0 to 10000, not 10001")
+    assert served.state == "none"
+
+
+def test_a_viewer_sees_no_buttons(browser: Browser, running: RunningServer, served: ServedDemo) -> None:
+    running.ask(lambda server: server.broker.users.add("viewer", "secret", tags=("monitoring",)))
+    browser.open()
+    browser.log_in("viewer", "secret")
+    browser.go("demo")
+    browser.shows("No demo is running")
+    assert not browser.all("main button")
 
 
 def test_a_demo_is_shown_until_its_proof(demo: tuple[Browser, EmbeddedBroker]) -> None:

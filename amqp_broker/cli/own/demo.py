@@ -21,6 +21,7 @@ from amqp_broker.demo.fault_plan import SEED_MAX, fault_plan
 from amqp_broker.demo.figures import result
 from amqp_broker.demo.strategies import STRATEGIES, Strategy
 from amqp_broker.exit_codes import EX_UNAVAILABLE
+from amqp_broker.management.node import Demo
 
 if TYPE_CHECKING:
     from rich.live import Live as Redrawn
@@ -170,6 +171,11 @@ class Display:
             self._view.end()
         self._view.conclude(self.results[-1])
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The latest figures."""
+        return self._figures
+
     def _show(self, figures: dict[str, Any]) -> None:
         self._figures = {**figures, "results": list(self.results)}
         self._view.show(self._figures)
@@ -178,10 +184,26 @@ class Display:
         """Give the figures to the current broker, for its web page."""
 
         def attach(server: Server) -> None:
-            server.node.demo = lambda: self._figures
+            server.node.demo = ShownDemo(self)
 
         if self._has_page:
             self._broker.ask(attach)
+
+
+class ShownDemo(Demo):
+    """The demo of the command line, as the web page shows it."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def status(self) -> dict[str, Any]:
+        return {"state": "running", "reason": "", "choices": None, "figures": self._display.figures}
+
+    def start(self, given: Mapping[str, Any]) -> None:
+        raise RuntimeError("the demo of the command line is running")
+
+    def stop(self) -> None:
+        """Do nothing: the command line ends it."""
 
 
 class Plain:

@@ -20,6 +20,7 @@ import click
 from amqp_broker.cli.own.check_config import show
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.setting_options import settings_as_options
+from amqp_broker.demo import served_demo
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
 from amqp_broker.server import log_output
 from amqp_broker.server.listening import CannotListen
@@ -66,6 +67,7 @@ async def _serve(server: Server) -> None:
         loop.add_signal_handler(number, stopped.set)
     server.request_stop = stopped.set
     server.http.importing = without_authorities
+    served_demo.install(server)
     try:
         await server.start()
     except CannotListen as error:

@@ -1,14 +1,24 @@
-// The confirm demo: a publisher under a fault plan, run by `amqp-broker demo confirms` on this broker.
+// The confirm demo: a publisher under a fault plan, started here or by `amqp-broker demo confirms`.
 
-import { get } from "../api.js";
-import { h, put, text } from "../dom.js";
+import { get, post, remove } from "../api.js";
+import { h, show, text, toast } from "../dom.js";
+import { form } from "../form.js";
 import { number } from "../format.js";
 import { part } from "../list.js";
+import { state } from "../state.js";
 import { Table, cell, tag } from "../table.js";
 
 const TICK_MS = 300;
+const REST_MS = 2000;
 const COMMAND = "amqp-broker demo confirms --management-port 15672";
-const STATES = { over: ["over", ""], now: ["now", "bad"], "to come": ["to come", ""] };
+const STATES = { running: ["running", "good"], stopping: ["stopping", ""], stopped: ["stopped", ""], done: ["done", ""], failed: ["failed", "bad"] };
+const NUMBERS = {
+  messages: ["Messages", "How many are published"],
+  rate: ["Rate", "Publishes per second; 0: as fast as possible"],
+  window: ["Window", "Unconfirmed messages at a time, for window and async"],
+  seed: ["Seed", "Decides the order of the faults and their messages"],
+};
+const EVENTS = { over: ["over", ""], now: ["now", "bad"], "to come": ["to come", ""] };
 
 export function page() {
   const what = h("p", { class: "note" });
@@ -23,7 +33,7 @@ export function page() {
     columns: [
       { title: "At message", numeric: true, value: (event) => number(event.at) },
       { title: "The broker", value: (event) => event.sentence },
-      { title: "State", value: (event) => cell(event.state, () => tag(...STATES[event.state])) },
+      { title: "State", value: (event) => cell(event.state, () => tag(...EVENTS[event.state])) },
       { title: "Faults so far", numeric: true, value: (event) => `${event.hits} of ${event.times}` },
     ],
     key: (event) => `${event.at} ${event.sentence}`,
@@ -51,39 +61,85 @@ export function page() {
     part("Fault plan", plan.element),
     part("The proof: confirmed messages compared with the queue", results.element),
   );
-  const none = h("div", { class: "empty", hidden: true });
-  const element = h("section", null, h("div", { class: "title" }, h("h1", null, "Confirm Demo")), none, shown);
+  const none = h("div", { class: "empty", hidden: true }, h("b", null, "No demo is running."), h("p", null, "Start one with: "), h("code", null, COMMAND));
+  const condition = h("span", { role: "status" });
+  const reason = h("p", { class: "problem", role: "alert", hidden: true });
+  const stop = h("button", { type: "button", class: "danger", hidden: true, onclick: end }, "Stop");
+  const chooser = h("div", { class: "card demo-choices", hidden: true });
+  const element = h("section", null, h("div", { class: "title" }, h("h1", null, "Confirm Demo"), condition, h("div", { class: "actions" }, stop)), reason, none, chooser, shown);
+  let timer = null;
+  let isLeft = false;
 
-  function draw(demo) {
-    text(what, `${demo.strategy} ${demo.sentence}. It promises: ${demo.promise}.`);
-    confirmed.show(number(demo.confirmed), `of ${number(demo.messages)}`, demo.confirmed, demo.messages);
-    flight.show(number(demo.in_flight), demo.window ? `of ${number(demo.window)}` : "no confirms awaited", demo.in_flight, demo.window ?? 0);
-    median.show(latency(demo.median_ms));
-    p99.show(latency(demo.p99_ms));
-    const reasons = Object.entries(demo.retries);
-    retries.show(number(reasons.reduce((sum, [, count]) => sum + count, 0)), reasons.map(([reason, count]) => `${count} ${reason}`).join(", "));
-    connection.show(demo.connection, `connected ${number(demo.connects)} times`);
-    plan.update(demo.plan);
-    results.update(demo.results);
-    shown.hidden = false;
-    none.hidden = true;
+  function draw(figures) {
+    text(what, `${figures.strategy} ${figures.sentence}. It promises: ${figures.promise}.`);
+    confirmed.show(number(figures.confirmed), `of ${number(figures.messages)}`, figures.confirmed, figures.messages);
+    flight.show(number(figures.in_flight), figures.window ? `of ${number(figures.window)}` : "no confirms awaited", figures.in_flight, figures.window ?? 0);
+    median.show(latency(figures.median_ms));
+    p99.show(latency(figures.p99_ms));
+    const reasons = Object.entries(figures.retries);
+    retries.show(number(reasons.reduce((sum, [, count]) => sum + count, 0)), reasons.map(([why, count]) => `${count} ${why}`).join(", "));
+    connection.show(figures.connection, `connected ${number(figures.connects)} times`);
+    plan.update(figures.plan);
+    results.update(figures.results);
+  }
+
+  function drawState(demo) {
+    const isBusy = demo.state === "running" || demo.state === "stopping";
+    const mayStart = Boolean(demo.choices) && state.is("administrator");
+    show(condition, demo.state, () => (STATES[demo.state] ? tag(...STATES[demo.state]) : []));
+    reason.hidden = !demo.reason;
+    text(reason, demo.reason ?? "");
+    stop.hidden = !(mayStart && demo.state === "running");
+    chooser.hidden = !mayStart || isBusy;
+    if (mayStart) show(chooser, demo.choices, () => chooserOf(demo.choices));
+    none.hidden = Boolean(demo.figures) || mayStart || isBusy;
+    shown.hidden = !demo.figures;
+    if (demo.figures) draw(demo.figures);
+    return isBusy || !demo.choices;
+  }
+
+  function chooserOf(choices) {
+    return form({
+      action: "Start",
+      note: "The demo publishes to this broker, in a virtual host of its own, confirm-demo, while the faults below strike it. The command amqp-broker demo confirms also kills and restarts its broker.",
+      fields: [
+        { name: "strategy", label: "Strategy", type: "select", isWide: true, value: "async", options: choices.strategies.map((one) => [one.name, `${one.name}: ${one.sentence}`]) },
+        ...Object.entries(NUMBERS).map(([name, [label, help]]) => ({ name, label, help, type: "number", value: String(choices.numbers[name].usual) })),
+        ...choices.faults.map((one) => ({ name: `fault ${one.name}`, label: `The broker ${one.sentence}`, type: "check", value: true })),
+      ],
+      submit: async (values) => {
+        const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, values[name]]).filter(([, value]) => value !== undefined));
+        const faults = choices.faults.map((one) => one.name).filter((name) => values[`fault ${name}`]);
+        drawState(await post("/_broker/demo", { strategy: values.strategy, ...numbers, faults }));
+        stop.focus();
+        refresh();
+      },
+    });
+  }
+
+  async function end() {
+    try {
+      drawState(await remove("/_broker/demo"));
+    } catch (error) {
+      toast(error.message, "error");
+    }
+    refresh();
   }
 
   async function refresh() {
+    clearTimeout(timer);
+    let isLively = true;
     try {
-      draw(await get("/_broker/demo"));
-    } catch (error) {
+      if (!document.hidden) isLively = drawState(await get("/_broker/demo"));
+    } catch {
       // A killed broker does not answer; the last figures stay.
-      if (error.status !== 404) return;
-      shown.hidden = true;
-      if (none.hidden) put(none, h("b", null, "No demo is running."), h("p", null, "Start one with: "), h("code", null, COMMAND));
-      none.hidden = false;
     }
+    clearTimeout(timer);
+    if (!isLeft) timer = setTimeout(refresh, isLively ? TICK_MS : REST_MS);
   }
 
   refresh();
-  const timer = setInterval(() => document.hidden || refresh(), TICK_MS);
-  return { title: "Confirm Demo", element, refresh, leave: () => clearInterval(timer) };
+  return { title: "Confirm Demo", element, refresh, leave: () => ((isLeft = true), clearTimeout(timer)) };
 }
 
 /** A gauge: a name, a value, and the share of its limit. */
