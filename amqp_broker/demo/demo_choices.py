@@ -1,4 +1,4 @@
-"""What can be chosen for a demo at a broker: strategy, messages, rate, window, seed and faults."""
+"""The choices for a demo at a broker: strategy, messages, rate, window, seed and faults."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from amqp_broker.management.api import (
     limits,
     logins,
     memory,
+    message_life,
     messages,
     moving,
     node_control,
@@ -74,7 +75,7 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Definitions and snapshots": _joined(definitions.endpoints, snapshots.endpoints, resetting.endpoints),
     "Health": _joined(health.endpoints),
     "Testing": _joined(clock.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
-    "Events of messages": _joined(event_log.endpoints, capture.endpoints, trace.endpoints),
+    "Events of messages": _joined(event_log.endpoints, message_life.endpoints, capture.endpoints, trace.endpoints),
     "Command line and web page": _joined(node_control.endpoints, updates.endpoints, description),
 }
 

@@ -9,7 +9,7 @@ from amqp_broker.demo.fault_plan import fault_plan
 from amqp_broker.demo.strategies import STRATEGIES
 
 
-def test_what_is_left_out_has_its_usual_value() -> None:
+def test_each_choice_has_a_usual_value() -> None:
     choices = DemoChoices.from_mapping({})
     assert (choices.strategy, choices.faults) == ("async", FAULTS)
     assert {name: getattr(choices, name) for name in NUMBERS} == {
@@ -45,7 +45,7 @@ def test_a_wrong_choice_is_explained(given: dict[str, Any], sentence: str) -> No
     assert str(caught.value).startswith(sentence)
 
 
-def test_what_is_offered_can_be_chosen() -> None:
+def test_each_offer_can_be_chosen() -> None:
     choices = offered()
     for strategy in choices["strategies"]:
         DemoChoices.from_mapping({"strategy": strategy["name"]})

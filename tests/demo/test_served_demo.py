@@ -67,7 +67,7 @@ def test_a_demo_whose_virtual_host_is_deleted_says_so(running: RunningServer, de
     assert demo.reason == f"the virtual host {NAME} is gone"
 
 
-def test_what_a_killed_broker_has_left_is_replaced_and_what_others_made_is_not(
+def test_the_rest_of_a_killed_demo_is_replaced_and_the_work_of_others_is_not(
     running: RunningServer, demo: ServedDemo
 ) -> None:
     running.ask(lambda server: server.broker.add_vhost(NAME))

@@ -40,6 +40,7 @@ def furnished(running: RunningServer) -> Iterator[list[str]]:
     ask(running, "PUT", f"/api/parameters/shovel/%2F/{name}", {"value": shovel})
     ask(running, "POST", "/_broker/faults", {"action": "return", "exchange": "not " + NAME, "routing_key": NAME})
     running.ask(show_demo)
+    running.ask(lambda server: server.broker.event_logs.start_all())
     with channel(running.port, NAME) as client:
         client.exchange_declare(NAME, "topic", arguments={"alternate-exchange": NAME})
         client.exchange_declare("lost." + NAME)

@@ -46,7 +46,7 @@ def test_the_form_shows_the_fields_of_the_chosen_action(browser: Browser, runnin
     limits = {"Times", "After", "Probability", "Seed"}
     browser.start("faults")
     browser.press("Add fault")
-    assert browser.until(lambda: shown(browser)) == {"Action", "When"} | message | limits
+    browser.until(lambda: shown(browser) == {"Action", "When"} | message | limits)
     browser.fill("Exchange", "left behind", "dialog")
     browser.fill("Action", "Answer late (latency)", "dialog")
     connection = {"Virtual host", "User", "Connection"}
@@ -62,6 +62,13 @@ def test_the_form_shows_the_fields_of_the_chosen_action(browser: Browser, runnin
     [rule] = running.ask(lambda server: list(server.broker.faults))
     assert (rule.action, rule.on, rule.delay_ms, rule.exchange) == ("latency", "open", 5, None)
     running.ask(lambda server: server.broker.faults.clear())
+
+
+def test_every_action_of_the_broker_is_offered(browser: Browser) -> None:
+    browser.start("faults")
+    browser.press("Add fault")
+    offered = "return [...document.querySelectorAll('dialog select[name=action] option')].map((one) => one.value)"
+    assert browser.script(offered) == list(ACTIONS)
 
 
 def test_each_action_can_be_added_with_the_fields_shown(browser: Browser, running: RunningServer) -> None:

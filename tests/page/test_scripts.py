@@ -151,6 +151,19 @@ def test_no_live_message_runs_a_script(page: Browser, running: RunningServer) ->
         page.press("Clear")
 
 
+def test_no_life_of_a_message_runs_a_script(page: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.event_logs.start_all())
+    for text in ATTACKS:
+        with client(running, text) as channel:
+            publish(channel, text)
+        go(page, f"queues/%2F/{part(text)}", text)
+        page.find(".lives details")
+        unfold(page)
+        page.find(".life-drawing")
+        assert findings(page) == []
+    running.ask(lambda server: server.broker.event_logs.stop_all())
+
+
 @pytest.mark.parametrize("route", [one for one in (*LISTS, *OBJECTS[2:]) if one != "definitions"])
 def test_no_answer_to_a_form_runs_a_script(page: Browser, route: str) -> None:
     """The page shows texts that were sent, when they are refused and when they are taken."""

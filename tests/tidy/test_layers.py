@@ -204,7 +204,7 @@ LAYERS = {
         },
         set(),
     ),
-    "demo": Layer({"broker/admin", "lab", "management/node", "server", "testing"}, set()),
+    "demo": Layer({"broker/admin", "lab", "management/node", "server"}, set()),
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
     "cli": Layer({"management/documents", "control", "exit_codes"}, {"asyncio", "aiohttp", "lmdb", "click"}),

@@ -129,6 +129,10 @@ class EventLog:
         """Return the message of an event; None if its first event has been dropped."""
         return event.message or self._messages.get(event.number)
 
+    def has(self, number: int) -> bool:
+        """Return whether the first event of a message is in the log."""
+        return number in self._messages
+
     # Queries
 
     def matching(self, criteria: EventFilter, limit: int | None = None) -> list[Event]:

@@ -99,22 +99,19 @@ export function list() {
     });
   }
 
-  async function add() {
-    let actions;
-    try {
-      actions = new Map((await get("/_broker/fault-actions")).map((one) => [one.action, one]));
-    } catch (error) {
-      return toast(error.message, "error");
-    }
-    const labels = new Map(ACTIONS);
-    let shown = new Set();
+  // The fields of each action at each moment. Until they are known, the form shows all fields.
+  const actions = new Map();
+  const learned = get("/_broker/fault-actions").then((all) => all.forEach((one) => actions.set(one.action, one)), (error) => toast(error.message, "error"));
+
+  function add() {
+    let shown = null;
     const opened = dialog({
       title: "Add a fault",
       action: "Add fault",
       note: "Names are globs (orders.*), or regular expressions after regex:. Empty fields match everything.",
       fields: [
-        { name: "action", label: "Action", type: "select", options: [...actions.keys()].map((name) => [name, `${labels.get(name) ?? "Fault"} (${name})`]), onchange: fit },
-        { name: "on", label: "When", type: "select", options: [], onchange: fit, help: "The moment at which the fault strikes" },
+        { name: "action", label: "Action", type: "select", options: ACTIONS.map(([name, what]) => [name, `${what} (${name})`]), onchange: fit },
+        { name: "on", label: "When", type: "select", options: [["", "Default of the action"]], onchange: fit, help: "The moment at which the fault strikes" },
         { name: "vhost", label: "Virtual host", type: "select", options: [["", "All"], ...state.vhosts], value: state.newVhost },
         ...MATCHES.map(([name, label]) => ({ name, label })),
         ...PARAMETERS.map(([name, label, help]) => ({ name, label, help, type: "number" })),
@@ -124,7 +121,7 @@ export function list() {
         ...LIMITS.map(([name, label, help]) => ({ name, label, help, type: name === "probability" ? "text" : "number" })),
       ],
       submit: async (values) => {
-        const rule = Object.fromEntries(Object.entries(values).filter(([name, value]) => shown.has(name) && value !== "" && value !== undefined && value !== false));
+        const rule = Object.fromEntries(Object.entries(values).filter(([name, value]) => (!shown || shown.has(name)) && value !== "" && value !== undefined && value !== false));
         if ("probability" in rule) rule.probability = Number(rule.probability);
         const { id } = await post("/_broker/faults", rule);
         page.refresh();
@@ -134,9 +131,11 @@ export function list() {
     });
     const { controls } = opened.querySelector("form");
     fit();
+    learned.then(fit);
 
     /** Show the fields of the chosen action at the chosen moment. */
     function fit() {
+      if (!actions.size) return;
       const action = actions.get(controls.action.control.value);
       const moments = Object.keys(action.on);
       show(controls.on.control, moments, () => moments.map((one) => h("option", { value: one }, one === "now" ? "now, once" : one)));

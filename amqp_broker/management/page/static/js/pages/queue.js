@@ -4,6 +4,7 @@ import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { date, number, octets, path, plain } from "../format.js";
 import { confirm } from "../form.js";
+import { lifePart } from "../life.js";
 import { detail, part } from "../list.js";
 import { Samples } from "../live.js";
 import { capacity, messageSplit } from "../message_split.js";
@@ -28,6 +29,7 @@ export function one(vhost, name) {
   const centre = { kind: "queue", name, vhost, label: name };
   const bindings = bindingsPart(centre);
   const consumers = consumerTable();
+  const life = lifePart(vhost, name);
   const messages = messagesPart(vhost, name, () => page.refresh());
 
   const page = detail({
@@ -87,6 +89,7 @@ export function one(vhost, name) {
     content: [
       part("Overview", facts.element, h("div", { class: "below" }, split.element), h("div", { class: "charts" }, charts.elements)),
       messages.element,
+      life?.element,
       part("Bindings", bindings.element, bindingForm(centre, () => page.refresh())),
       part("Consumers", consumers.element),
     ],
@@ -97,6 +100,7 @@ export function one(vhost, name) {
     charts.leave();
   };
   messages.refresh();
+  life?.load();
   return page;
 }
 

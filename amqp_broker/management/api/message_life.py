@@ -1,0 +1,97 @@
+"""The lives of messages from the view of a queue: why a message is in it, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from amqp_broker.amqp.errors import NotFound
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.observe.event_log import Event, EventLog
+from amqp_broker.broker.observe.message_fate import fate
+from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.management.api.event_log import event_row
+from amqp_broker.management.documents.values import text_of
+from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.request import Request
+
+# Messages in an answer, the newest; events of each; octets of the bodies shown, and searched.
+MESSAGES_MAX: Final = 20
+EVENTS_MAX: Final = 100
+SHOWN_BYTES: Final = 200
+SEARCHED_BYTES: Final = 64 * 1024
+# Messages that are looked at in one step.
+STEP: Final = 200
+
+endpoints = Endpoints()
+
+
+class LifeQuery(Struct):
+    """A text in the message id, the correlation id, a routing key or the body, or a message number."""
+
+    search: str = ""
+
+
+@endpoints.on("GET /_broker/queues/{vhost}/{queue}/lives", tag=ADMINISTRATOR, query=LifeQuery)
+def lives(request: Request) -> Steps[dict[str, Any]]:
+    """Find messages by a text, or the newest of a queue, and say why each is in the queue or not."""
+    wanted = request.read_query(LifeQuery).search
+    vhost, name = request.vhost, request.path["queue"]
+    queue = vhost.queues.get(name)
+    if queue is None:
+        raise NotFound(f"no queue '{name}' in {vhost}")
+    log = request.broker.event_logs.of(vhost)
+    rows: list[dict[str, Any]] = []
+    if log is None:
+        return {"has_log": False, "skipped": 0, "messages": rows}
+    for count, event in enumerate(reversed(list(log.events)), 1):
+        if count % STEP == 0:
+            yield
+        is_birth = event.kind == "publish" or (
+            event.kind == "dead_letter" and not log.has(event.more["from_message_number"])
+        )
+        message = log.message_of(event)
+        if not is_birth or message is None or (wanted and not _has(event, message, wanted)):
+            continue
+        life = log.timeline(event.number)
+        if wanted or any(name == one.queue or name in one.queues for one in life):
+            rows.append(_row(event, message, life, queue))
+            yield
+            if len(rows) == MESSAGES_MAX:
+                break
+    return {"has_log": True, "skipped": log.skipped, "messages": rows}
+
+
+def _is_first(event: Event, log: EventLog) -> bool:
+    """Return whether a life begins here. A dead letter belongs to the life of its origin, if the log has that."""
+    if event.kind == "dead_letter":
+        return not log.has(event.more["from_message_number"])
+    return event.kind == "publish"
+
+
+def _has(event: Event, message: Message, wanted: str) -> bool:
+    """Return whether a message has the text."""
+    properties = message.properties()
+    texts = [str(int(event.number)), properties.message_id, properties.correlation_id, *event.routing_keys]
+    if wanted.removeprefix("#") == texts[0] or any(wanted in text for text in texts[1:] if text is not None):
+        return True
+    return wanted.encode("utf-8", "surrogateescape") in message.body[:SEARCHED_BYTES]
+
+
+def _row(event: Event, message: Message, life: Sequence[Event], queue: Queue) -> dict[str, Any]:
+    keys = [binding.routing_key for binding in queue.incoming if binding.source.name == event.exchange]
+    if not event.exchange:
+        # Each queue is bound to the default exchange with its name.
+        keys = [queue.name]
+    found = fate(life, queue.name, keys)
+    return {
+        **event_row(event, message, SHOWN_BYTES),
+        "state": found.state,
+        "sentences": [text_of(sentence) for sentence in found.sentences],
+        "events": [event_row(one, truncate=0) for one in life[:EVENTS_MAX]],
+        "events_skipped": max(0, len(life) - EVENTS_MAX),
+    }

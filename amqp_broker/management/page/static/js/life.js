@@ -1,0 +1,96 @@
+// "Why is this message (not) here?": the lives of messages from the view of a queue, from the event log.
+
+import { get, set } from "./api.js";
+import { h, put, show, text, toast } from "./dom.js";
+import { exchangeName, number, path } from "./format.js";
+import { lifeDrawing } from "./life_drawing.js";
+import { part } from "./list.js";
+import { preview } from "./payload.js";
+import { state } from "./state.js";
+import { tag } from "./table.js";
+
+const TYPING_MS = 200;
+const STATES = { ready: ["here, ready", "good"], unacked: ["here, unacked", "good"], gone: ["gone", ""], elsewhere: ["never came", "bad"] };
+
+/** Return the part of a queue's page; null for users who must not read the event log. */
+export function lifePart(vhost, name) {
+  if (!state.is("administrator")) return null;
+  const address = `/_broker/queues/${path(vhost, name)}/lives`;
+  const search = h("input", { type: "search", placeholder: "Message id, number, key or text", "aria-label": "Search the messages of the virtual host", spellcheck: "false", oninput: typed });
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const found = h("div", { class: "lives" });
+  let typing = null;
+  let latest = 0;
+
+  function typed() {
+    clearTimeout(typing);
+    typing = setTimeout(load, TYPING_MS);
+  }
+
+  async function load() {
+    const mine = ++latest;
+    try {
+      const answer = await get(`${address}?${new URLSearchParams({ search: search.value })}`);
+      if (mine !== latest) return;
+      problem.hidden = true;
+      show(found, answer, () => (answer.has_log ? listOf(answer) : starter()));
+    } catch (error) {
+      problem.hidden = false;
+      text(problem, error.message);
+    }
+  }
+
+  function listOf({ messages, skipped }) {
+    const lost = skipped ? h("p", { class: "note" }, `The event log keeps the newest events; ${number(skipped)} older ones are no longer known.`) : null;
+    if (!messages.length) return [h("div", { class: "empty" }, h("b", null, search.value ? "No message in the event log matches." : "No message has come here since the event log was started.")), lost];
+    return [messages.map((one) => lifeOf(one, name)), lost];
+  }
+
+  function starter() {
+    const start = h("button", { type: "button", onclick: () => begin(start) }, "Start the event log");
+    return h("div", { class: "empty" }, h("b", null, "The virtual host has no event log."), h("p", null, "It keeps the newest events of its messages, from its start on."), start);
+  }
+
+  async function begin(button) {
+    button.disabled = true;
+    try {
+      await set(`/_broker/event-log/${path(vhost)}`);
+      await load();
+      search.focus();
+    } catch (error) {
+      button.disabled = false;
+      toast(error.message, "error");
+    }
+  }
+
+  const bar = h("div", { class: "bar" }, search, h("button", { type: "button", onclick: load }, "Refresh"));
+  return { element: part("Why is this message (not) here?", bar, problem, found), load };
+}
+
+/** One message: a line, and folded below it why it is here or not, its way as a picture, and its events. */
+function lifeOf(one, queue) {
+  const inner = h("div", { class: "life" });
+  const unfold = () => {
+    if (inner.firstChild) return;
+    put(
+      inner,
+      h("p", { class: "why" }, one.sentences.join(" ")),
+      lifeDrawing(one.events, queue),
+      one.events_skipped ? h("p", { class: "note" }, `The picture shows the first events; ${number(one.events_skipped)} more are in the event log.`) : null,
+    );
+  };
+  const id = one.properties?.message_id;
+  return h(
+    "details",
+    { ontoggle: unfold },
+    h(
+      "summary",
+      null,
+      h("span", { class: "number" }, `#${one.message_number}`),
+      tag(...STATES[one.state]),
+      h("span", { class: "place" }, id ? `${id} · ` : "", `${exchangeName(one.exchange)} · ${one.routing_keys.join(", ") || "(empty key)"}`),
+      h("span", { class: "says" }, preview(one)),
+    ),
+    inner,
+  );
+}
