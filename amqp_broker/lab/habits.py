@@ -1,4 +1,4 @@
-"""Habits of clients that fail in production, and their remedies (docs/advice.md)."""
+"""Habits of clients that fail in production, and their remedies (docs/habits.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Habit:
     @property
     def link(self) -> str:
         """Place of the habit in the documentation."""
-        return f"docs/advice.md#{self.name}"
+        return f"docs/habits.md#{self.name}"
 
 
 HABITS: Final = {

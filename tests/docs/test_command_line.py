@@ -12,8 +12,9 @@ from amqp_broker.cli.rabbitmq.tool_main import commands_of
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from tests.docs.blocks import PROJECT, blocks_of, steps_of
 
-PAGE = PROJECT / "docs" / "command-line.md"
-TYPED = [step.command for block in blocks_of(PAGE) if block.language in ("sh", "console") for step in steps_of(block)]
+PAGES = [PROJECT / "docs" / f"{name}.md" for name in ("command-line", "rabbitmqctl", "rabbitmq-tools")]
+BLOCKS = [block for page in PAGES for block in blocks_of(page) if block.language in ("sh", "console")]
+TYPED = [step.command for block in BLOCKS for step in steps_of(block)]
 ANYWHERE = [page.read_text("utf-8") for page in (PROJECT / "docs").glob("*.md")]
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/cookbook.md work."""
+"""The recipes of the cookbook work."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
 
-PAGE = ROOT / "docs" / "cookbook.md"
+PAGES = sorted((ROOT / "docs").glob("cookbook*.md"))
+RECIPES = [recipe for page in PAGES for recipe in texts_of(page, "python")]
 GO = shutil.which("go") or ("/usr/local/go/bin/go" if Path("/usr/local/go/bin/go").exists() else None)
 
 
-def test_each_recipe_of_the_page_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_recipe_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = Suite(pytester, monkeypatch)
-    recipes = texts_of(PAGE, "python")
-    assert len(recipes) >= 20
-    for number, recipe in enumerate(recipes):
+    assert len(RECIPES) >= 20
+    for number, recipe in enumerate(RECIPES):
         pytester.makepyfile(**{f"test_recipe_{number:02}": recipe})
     # One recipe has two rows in the table.
-    suite.run("", "-W", "ignore::amqp_broker.testing.LeakWarning").assert_outcomes(passed=len(recipes) + 1)
+    suite.run("", "-W", "ignore::amqp_broker.testing.LeakWarning").assert_outcomes(passed=len(RECIPES) + 1)
 
 
 def test_a_recipe_is_short() -> None:
-    for recipe in texts_of(PAGE, "python"):
+    for recipe in RECIPES:
         assert len([line for line in recipe.splitlines() if line.strip()]) <= 28, recipe
 
 
-def test_each_recipe_states_its_purpose_in_bold() -> None:
-    text = PAGE.read_text("utf-8")
-    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(texts_of(PAGE, "python")) + len(texts_of(PAGE, "go"))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_recipe_states_its_purpose_in_bold(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(texts_of(page, "python")) + len(texts_of(page, "go"))
 
 
 # With an empty cache, Go compiles its standard library first.
@@ -47,7 +48,7 @@ def test_the_recipe_in_go_passes(tmp_path: Path) -> None:
     assert GO is not None
     for name in ("go.mod", "go.sum"):
         shutil.copy(ROOT / "compat" / "go" / name, tmp_path)
-    [recipe] = texts_of(PAGE, "go")
+    [recipe] = texts_of(ROOT / "docs" / "cookbook.md", "go")
     (tmp_path / "recipe_test.go").write_text(recipe, "utf-8")
     command = [sys.executable, "-m", "amqp_broker", "run", "--", GO, "test", "-count=1", "./..."]
     done = subprocess.run(

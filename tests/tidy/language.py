@@ -22,7 +22,11 @@ FOLDERS = (".ci", ".github", "amqp_broker", "bench", "compat", "container", "doc
 # Generated answers of RabbitMQ, and code of others.
 FOREIGN = ("compat/recorded/", "amqp_broker/management/page/static/vendor/")
 # Sentences of RabbitMQ that our documentation repeats.
-FOREIGN_SENTENCES = {"Whether a given vhost is running"}
+FOREIGN_SENTENCES = {
+    "Whether a given vhost is running",
+    "Such nodes will not serve any client traffic or host any primary queue replicas",
+    "Such nodes will again serve client traffic and host primary queue replicas",
+}
 # This module and its test quote the words that they forbid.
 QUOTING = ("tests/tidy/language.py", "tests/tidy/test_language.py")
 
@@ -93,7 +97,7 @@ def findings(text: Text) -> Iterator[Finding]:
         is_question = sentence.rstrip(')*_"”').endswith("?") or sentence.startswith("What's new")
         if opener in OPENERS and not is_question and sentence not in FOREIGN_SENTENCES:
             yield Finding(f"opens with {words[0].capitalize()}", text.line, sentence)
-        if opener == "such":
+        if opener == "such" and sentence not in FOREIGN_SENTENCES:
             yield Finding("opens with Such", text.line, sentence)
         unquoted = QUOTED.sub("X", sentence)
         for name, pattern in PATTERNS.items():

@@ -30,7 +30,7 @@ def test_advice_is_shown_and_cleared(broker: Serving) -> None:
         assert (code, lines[0].partition(":")[0], len(lines)) == (0, "unroutable", 3)
         assert "exchange (default)" in lines[1]
         assert "such as with routing key 'nowhere'" in lines[1]
-        assert lines[2].endswith("See docs/advice.md#unroutable.")
+        assert lines[2].endswith("See docs/habits.md#unroutable.")
         [one] = json.loads(advice(broker, "--json", "--vhost", "/")[1])
         assert one["habit"] == "unroutable"
     assert advice(broker, "--clear") == (0, "", "")

@@ -24,7 +24,7 @@ def test_advice_has_its_place_and_remedy(desk: Desk) -> None:
     assert told.pop("connection").endswith(":5672")
     assert told.pop("first_seen_ms") == told.pop("last_seen_ms") == desk.lab.now
     place = {"vhost": "/", "user": "guest", "queue": "orders", "channel": 1}
-    assert told == {"habit": "unlimited-prefetch", "link": "docs/advice.md#unlimited-prefetch", "count": 1, **place}
+    assert told == {"habit": "unlimited-prefetch", "link": "docs/habits.md#unlimited-prefetch", "count": 1, **place}
 
 
 def test_a_request_finds_habits_that_have_no_event(desk: Desk) -> None:
