@@ -6,6 +6,7 @@ the HTTP API with the name and password that the user enters.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 from typing import Final
@@ -40,21 +41,27 @@ class File:
         self.path = path
         self.content_type = CONTENT_TYPES[path.suffix]
         self._content: bytes | None = None
+        self._packed = b""
         self._etag = ""
 
-    def content(self) -> tuple[bytes, str]:
-        """Return the contents and their ETag."""
+    def content(self, is_packed: bool = False) -> tuple[bytes, str]:
+        """Return the contents, as they are or packed by gzip, and their ETag."""
         if self._content is None:
             self._content = self.path.read_bytes()
+            self._packed = gzip.compress(self._content, mtime=0)
             self._etag = hashlib.sha256(self._content).hexdigest()[:20]
-        return self._content, self._etag
+        # Caches tell the two forms from each other by their ETags.
+        return (self._packed, f"{self._etag}-gzip") if is_packed else (self._content, self._etag)
 
     async def answer(self, request: web.Request) -> web.Response:
-        content, etag = self.content()
-        headers = {**HEADERS, "ETag": f'"{etag}"'}
+        is_packed = "gzip" in request.headers.get("Accept-Encoding", "")
+        content, etag = self.content(is_packed)
+        headers = {**HEADERS, "ETag": f'"{etag}"', "Vary": "Accept-Encoding"}
         known = request.if_none_match or ()
         if any(tag.value in (etag, "*") for tag in known):
             return web.Response(status=304, headers=headers)
+        if is_packed:
+            headers["Content-Encoding"] = "gzip"
         return web.Response(body=content, headers={**headers, "Content-Type": self.content_type})
 
 

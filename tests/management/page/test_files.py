@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import http.client
 import re
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ def port() -> Iterator[int]:
 
 def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, http.client.HTTPMessage]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.putrequest(method, path, skip_host=True)
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     for name, value in {"Host": "localhost", **headers}.items():
         connection.putheader(name.replace("_", "-"), value)
     connection.endheaders()
@@ -119,3 +120,15 @@ def test_scripts_make_no_markup_or_code_from_text_and_load_nothing_from_elsewher
 def test_the_vendored_file_has_its_licence_beside_it() -> None:
     assert "uPlot" in TEXTS["/vendor/uplot.js"]
     assert "MIT License" in TEXTS["/vendor/uplot-license.txt"]
+
+
+def test_a_browser_that_unpacks_gzip_gets_less(port: int) -> None:
+    status, body, headers = ask(port, "/js/app.js", Accept_Encoding="gzip, deflate, br")
+    assert (status, headers["Content-Encoding"], headers["Vary"]) == (200, "gzip", "Accept-Encoding")
+    assert gzip.decompress(body) == TEXTS["/js/app.js"].encode()
+    assert len(body) < len(TEXTS["/js/app.js"]) / 2
+    assert ask(port, "/js/app.js", Accept_Encoding="gzip", If_None_Match=headers["ETag"])[:2] == (304, b"")
+    status, body, plain = ask(port, "/js/app.js")
+    assert body == TEXTS["/js/app.js"].encode()
+    assert "Content-Encoding" not in plain
+    assert plain["ETag"] != headers["ETag"]

@@ -1,8 +1,5 @@
 // How many connections, channels and queues come and go. Many that live shortly cost much: clients should keep theirs.
 
-import { remove } from "./api.js";
-import { h } from "./dom.js";
-import { confirm } from "./form.js";
 import { number, rate } from "./format.js";
 import { part } from "./list.js";
 import { Table } from "./table.js";
@@ -33,27 +30,4 @@ export function churnPart() {
     element: part("Churn", table.element),
     update: (churn) => table.update(KINDS.map(([kind, created, gone]) => ({ kind, created, gone, churn: churn ?? {} }))),
   };
-}
-
-/** Return the button that resets the statistics of the broker. */
-export function resetButton(done) {
-  return h(
-    "button",
-    {
-      type: "button",
-      "aria-haspopup": "dialog",
-      onclick: () =>
-        confirm({
-          title: "Reset statistics?",
-          note: "Counters, rates and charts begin anew. Messages, queues and connections stay.",
-          action: "Reset statistics",
-          submit: async () => {
-            await remove("/api/reset");
-            done();
-          },
-          done: () => "The statistics were reset",
-        }),
-    },
-    "Reset statistics",
-  );
 }
