@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tests.page.browser import Browser
@@ -38,6 +39,7 @@ ATTACKS: Final = (
     "\\u003cimg data-attack src=/attack onerror=window.hit=1\\u003e",
     # Characters that turn the direction of a text around, or are not seen.
     "\u202e\u2066<img data-attack src=/attack onerror=window.hit=1>\u2069\u202c",
+    "\u05d0\u05d1 \u05d2 1 \u061c\u200e\u200f\u202a\u202b\u202d\u2067\u2068<img data-attack src=/attack onerror=hit=1>",
     "<\u200bimg data-attack\ufeff src=/attack\u2028onerror=window.hit=1>\u200d",
 )
 # One text for places that show only one: it leaves every context of HTML.
@@ -72,13 +74,33 @@ WATCH: Final = """
     for (const { initiatorType, name } of list.getEntries())
       if (initiatorType !== "fetch" && name.includes("attack")) tell(`${initiatorType} requested ${name}`);
   }).observe({ type: "resource", buffered: true });
+  const turns = (value) => /\\p{Bidi_Control}/u.test(value);
+  const lookAtDirections = () => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const { data, parentNode } = walker.currentNode;
+      const isFree = !["bdi", "option"].includes(parentNode.localName) && !parentNode.closest("svg");
+      if (turns(data)) tell(`a text of ${parentNode.localName} turns the direction`);
+      if (/[\\u0590-\\u08ff]/.test(data) && isFree) tell(`a text of ${parentNode.localName} is not isolated`);
+    }
+    for (const one of document.querySelectorAll("[title], [aria-label]"))
+      if (turns(one.title + one.ariaLabel)) tell(`a title of ${one.localName} turns the direction`);
+    if (turns(document.title)) tell("the title turns the direction");
+  };
   window.findAttacks = () => {
     lookAt(document.documentElement);
+    // What the browser shows of an answer of the API is not ours.
+    if (document.contentType === "text/html") lookAtDirections();
     if (window.hit !== undefined || Object.prototype.hit !== undefined) tell("a script ran");
     return found;
   };
 })();
 """
+
+
+def shown(text: str) -> str:
+    """Return a text as the page shows it: with escapes for characters that change its direction."""
+    return re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def findings(browser: Browser) -> list[str]:

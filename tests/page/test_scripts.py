@@ -13,7 +13,7 @@ from selenium import webdriver
 from amqp_broker.management.page.files import FOLDER
 from tests.page.attacked import PASSWORD, USER, ask, attacked, client, part, publish
 from tests.page.browser import Browser
-from tests.page.hostile import ANY_CONTEXT, ATTACKS, WATCH, findings
+from tests.page.hostile import ANY_CONTEXT, ATTACKS, WATCH, findings, shown
 from tests.page.routes import LISTS, OBJECTS
 from tests.running import RunningServer
 
@@ -59,8 +59,8 @@ def go(browser: Browser, route: str, text: str = "") -> None:
     """Open a page, and return when it shows the text, plain or in JSON, and nothing has run."""
     browser.go(route)
     found = "return [text, JSON.stringify(text).slice(1, -1)].some((one) => shown.includes(one))"
-    shown = "const [text] = arguments; const shown = document.querySelector('main').textContent;"
-    browser.until(lambda: browser.script(shown + found, text))
+    contents = "const [text] = arguments; const shown = document.querySelector('main').textContent;"
+    browser.until(lambda: browser.script(contents + found, shown(text)))
     assert findings(browser) == []
 
 
@@ -242,6 +242,15 @@ def test_the_watch_notices_an_attack_that_succeeds(page: Browser, text: str) -> 
     # End the attack, and forget what the browser has logged about it.
     page.driver.get("about:blank")
     page.complaints()
+    log_in(page)
+
+
+@pytest.mark.parametrize(
+    "markup", ["<p>\u202e</p>", "<p>\u05d0 1</p>", "<p title='\u2066'></p>", "<p aria-label='\u200f'></p>"]
+)
+def test_the_watch_notices_a_text_that_changes_the_direction(page: Browser, markup: str) -> None:
+    page.script("document.body.insertAdjacentHTML('beforeend', arguments[0])", markup)
+    assert len(findings(page)) == 1
     log_in(page)
 
 

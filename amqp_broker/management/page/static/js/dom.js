@@ -1,6 +1,16 @@
 // All elements are created here: content is always text, never markup, and links stay within the page.
 
 const SVG = "http://www.w3.org/2000/svg";
+// Attributes that are shown or read to users.
+const SHOWN = new Set(["title", "aria-label", "aria-description", "placeholder", "label"]);
+const RIGHT_TO_LEFT = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]+";
+const RUNS = new RegExp(`(${RIGHT_TO_LEFT}(?:\\s+${RIGHT_TO_LEFT})*)`, "u");
+
+/** Return a text with escapes for the characters that change the direction of what follows them. */
+export const escaped = (value) => String(value).replace(/\p{Bidi_Control}/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** Return the parts of a text. Those that are written from right to left must not change the order of the others. */
+const isolated = (value) => value.split(RUNS).map((part, index) => (index % 2 ? h("bdi", null, new Text(part)) : part));
 
 function fill(element, properties, children) {
   for (const [name, value] of Object.entries(properties ?? {})) {
@@ -16,7 +26,7 @@ function fill(element, properties, children) {
     } else if (name === "checked" || name === "disabled" || name === "open" || name === "selected") {
       element[name] = Boolean(value);
     } else {
-      element.setAttribute(name, value === true ? "" : String(value));
+      element.setAttribute(name, value === true ? "" : SHOWN.has(name) ? escaped(value) : String(value));
     }
   }
   append(element, children);
@@ -26,7 +36,9 @@ function fill(element, properties, children) {
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    if (child instanceof Node) element.append(child);
+    else if (element instanceof HTMLElement && element.localName !== "option") element.append(...isolated(escaped(child)));
+    else element.append(escaped(child));
   }
 }
 
@@ -49,7 +61,7 @@ export function show(element, shown, build) {
 }
 
 export function text(element, value) {
-  if (element.textContent !== value) element.textContent = value;
+  if (element.textContent !== escaped(value)) put(element, value);
 }
 
 /** Show a short message to the user. */
