@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # Beyond these sizes the caches are emptied, so that ever new keys do not grow them without bound.
 ROUTES_MAX: Final = 16_384
+# Used routes that are counted at once when another is found; that takes some ms. A change of topology counts them, too.
+PENDING_MAX: Final = 4096
 TRAITS_MAX: Final = 256
 TRAITS_BYTES_MAX: Final = 256
 
@@ -76,6 +78,8 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
     if route is None:
         if len(routes) >= ROUTES_MAX:
             routes.clear()
+        if len(channel.vhost.counts.pending_routes) >= PENDING_MAX:
+            channel.vhost.counts.collect()
         route = routes[method] = _resolve(channel, method)
     if route.is_plain and traits.is_plain and channel.transaction is None:
         channel.publish(route, content, traits)

@@ -242,6 +242,16 @@ def test_a_queue_gets_one_copy_however_many_bindings_match(peer: Peer) -> None:
     assert peer.declare("q").message_count == 1
 
 
+def test_the_routes_that_are_not_counted_yet_stay_bounded(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basic_publish, "PENDING_MAX", 4)
+    counts = peer.lab.vhost.counts
+    for number in range(20):
+        peer.publish(f"key {number}")
+        assert len(counts.pending_routes) <= 4
+    counts.collect()
+    assert counts.publishes.publish >= 16
+
+
 def test_the_cache_of_routes_stays_bounded(peer: Peer) -> None:
     peer.publish("key")
     (route,) = peer.session.routes.values()
