@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from codecs import getincrementaldecoder
@@ -118,8 +119,14 @@ class OnTerminal:
         os.write(self._terminal, text.encode())
 
 
+def test_rich_is_imported_for_a_terminal_only() -> None:
+    script = "import sys, amqp_broker.cli.own.demo, amqp_broker.cli.progress_bar; print('rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == "False\n"
+
+
 # The characters and the terminal of the coloured view.
-COLOURED = {"NO_COLOR": ""}
+COLOURED = {"NO_COLOR": "", "PYTHONIOENCODING": "utf-8"}
 
 
 def test_a_terminal_with_colours_shows_them_and_marks() -> None:
