@@ -15,13 +15,14 @@ from pyspark_amqp.errors import OptionError
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, split
 from pyspark_amqp.reconnecting import persist
+from pyspark_amqp.shipping import Shipped
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 from pyspark_amqp.stream_source import StreamEnds
 
 PREFETCH_MAX = 65_535
 
 
-class StreamBatch(DataSourceReader):
+class StreamBatch(Shipped, DataSourceReader):
     """Reads streams between two offsets."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -62,7 +63,7 @@ class BrowsePartition(InputPartition):
     count: int
 
 
-class QueueBrowse(DataSourceReader):
+class QueueBrowse(Shipped, DataSourceReader):
     """Peeks at the ready messages of a queue, since Spark does not tell a batch reader when to ack.
 
     The broker marks the messages as redelivered, and quorum queues count a delivery. Each action reads again.

@@ -35,18 +35,20 @@ class NoJava(RuntimeError):
 def ensure_java(master: str) -> None:
     """Prepare the environment for a first session with this master.
 
-    Set JAVA_HOME unless JAVA_HOME or PATH leads to a recent Java. Unless they are set, set the driver's interpreter to
-    this one (Spark's default is `python3` in PATH). With a `local` master, also set the workers' interpreter, and
-    Spark's address to 127.0.0.1; the workers of a cluster have their own Python, and find the driver by its real
-    address. Raise NoJava.
+    Set JAVA_HOME unless JAVA_HOME or PATH leads to a recent Java. With a `local` master, make this interpreter that of
+    Spark's workers, and 127.0.0.1 Spark's address, unless the variables for these are set. On a cluster Spark sends one
+    name of an interpreter to all hosts, by default `python3`: make it lead to this interpreter on this host, by PATH.
+    Raise NoJava.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         # spark-submit has started Java and this process.
         return
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    else:
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     if java_is_recent():
         return
     java = packaged_java()

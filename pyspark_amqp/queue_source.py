@@ -27,6 +27,7 @@ from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Offsets
 from pyspark_amqp.reconnecting import Attempts, persist
+from pyspark_amqp.shipping import Shipped
 
 # Interval of reading the socket while Spark works on a batch.
 BREATH_S: Final = 0.05
@@ -210,7 +211,7 @@ def _mark(delivery: Delivery) -> int:
     return hash((delivery.routing_key, delivery.header, delivery.body))
 
 
-class QueueSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming reader. Spark creates it twice and pickles one, so it connects when Spark asks for offsets."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:

@@ -26,6 +26,7 @@ from pyspark_amqp.errors import BrokerError, OptionError
 from pyspark_amqp.format_options import SinkOptions
 from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.row_publisher import Publisher
+from pyspark_amqp.shipping import Shipped
 
 TEXTS: Final = (
     *("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id"),
@@ -92,7 +93,7 @@ class Written(WriterCommitMessage):
     count: int
 
 
-class Sink:
+class Sink(Shipped):
     """The common part of batch and streaming writers; Spark creates one per batch and sends it to the tasks."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:

@@ -20,6 +20,7 @@ from pyspark_amqp.errors import ConnectionLost, DataLoss
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, capped, split
 from pyspark_amqp.reconnecting import persist
+from pyspark_amqp.shipping import Shipped
 from pyspark_amqp.stream_probe import StreamProbe
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 
@@ -91,7 +92,7 @@ class StreamEnds:
         return {queue: probe.tail for queue, probe in self._probes.items() if probe.tail is not None}
 
 
-class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming reader. Spark creates it twice and pickles one, so it connects when Spark asks for offsets."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
