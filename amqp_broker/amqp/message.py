@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from amqp_broker.amqp import fields
@@ -23,6 +23,7 @@ FRAME_END_BYTE: Final = b"\xce"
 FRAME: Final = struct.Struct(">BHI")
 # Start of every content header's payload: class, weight, body size.
 CONTENT: Final = struct.Struct(">HHQ")
+_unpack_content: Final[Callable[[bytes, int], tuple[int, int, int]]] = CONTENT.unpack_from
 # Size of a header frame up to its property flags.
 HEADER_START_BYTES: Final = 19
 
@@ -250,8 +251,7 @@ class Message:
     @property
     def body_bytes(self) -> int:
         """Size of the body."""
-        size: int = CONTENT.unpack_from(self.content, FRAME.size)[2]
-        return size
+        return _unpack_content(self.content, FRAME.size)[2]
 
     @property
     def body(self) -> bytes:

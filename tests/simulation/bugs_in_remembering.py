@@ -111,7 +111,10 @@ def a_purge_forgets_what_is_unacked_too(patch: pytest.MonkeyPatch) -> None:
 def what_is_read_has_no_deadline(patch: pytest.MonkeyPatch) -> None:
     def make(read: Callable[..., list[tuple[int, Stored]]]) -> Any:
         def wrong(self: PagedBuffer, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
-            return [(position, stored._replace(deadline_ms=None)) for position, stored in read(self, start, bytes_max)]
+            found = read(self, start, bytes_max)
+            for _, stored in found:
+                stored.deadline_ms = None
+            return found
 
         return wrong
 

@@ -15,6 +15,11 @@ def message(exchange: str = "x", routing_key: str = "k", body: bytes = b"body", 
     return Message.build(Address(exchange, routing_key), Properties(delivery_mode=mode, message_id="1"), body)
 
 
+def fate(stored: Stored) -> tuple[object, ...]:
+    """Everything of a record but the message."""
+    return stored.deadline_ms, stored.returns, stored.failures, stored.ready_at_ms, stored.death
+
+
 def same(one: Message, other: Message) -> bool:
     names = ("exchange", "routing_key", "content", "channel", "is_persistent")
     return all(getattr(one, name) == getattr(other, name) for name in names)
@@ -35,7 +40,7 @@ def test_an_encoded_message_is_decoded(
     found = Decoder().decode(encode(stored))
     assert type(found.message) is Message
     assert same(found.message, stored.message)
-    assert found[1:] == stored[1:]
+    assert fate(found) == fate(stored)
 
 
 def test_the_attributes_of_a_message_are_kept() -> None:
@@ -60,7 +65,7 @@ def test_counts_and_times_of_a_message_are_kept(stored: Stored) -> None:
     found = Decoder().decode(encode(stored))
     assert type(found.message) is Message
     assert same(found.message, stored.message)
-    assert found[1:] == stored[1:]
+    assert fate(found) == fate(stored)
 
 
 def test_a_message_with_attributes_may_wait() -> None:
@@ -69,7 +74,7 @@ def test_a_message_with_attributes_may_wait() -> None:
     found = Decoder().decode(encode(Stored(special, 5, 1, 0, 7)))
     assert isinstance(found.message, SpecialMessage)
     assert list(found.message.blind_keys) == ["b"]
-    assert found[1:] == (5, 1, 0, 7, None)
+    assert fate(found) == (5, 1, 0, 7, None)
 
 
 def test_the_number_in_a_trace_is_kept_in_the_run_of_the_broker_that_gave_it() -> None:

@@ -151,7 +151,7 @@ def test_how_often_a_message_came_back_and_its_deadline_are_found_again(disk: Di
     buffer.rewrite(0, Stored(message, 77, 3))
     disk.commit(journal)
     ((_, stored),) = disk.open().read(buffer.id, 0, 1000)
-    assert stored[1:3] == (77, 3)
+    assert (stored.deadline_ms, stored.returns) == (77, 3)
 
 
 def test_discarded_messages_are_deleted_in_batches(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,17 +32,30 @@ class Death(NamedTuple):
     died_at_ms: int
 
 
-class Stored(NamedTuple):
-    """A message in the journal. `deadline_ms` is None if it does not expire."""
+class Stored:
+    """A message in the journal.
 
-    message: Message
-    deadline_ms: int | None = None
-    # Number of returns, in queues that count them, and how many of them are failures; None for all.
-    returns: int = 0
-    failures: int | None = None
-    # The end of its delay after a return (ms since the epoch).
-    ready_at_ms: int | None = None
-    death: Death | None = None
+    `deadline_ms` is None if it does not expire. `returns` is the number of returns, in queues that count them, and
+    `failures` how many of them are failures; None for all. `ready_at_ms` is the end of its delay after a return.
+    """
+
+    __slots__ = ("deadline_ms", "death", "failures", "message", "ready_at_ms", "returns")
+
+    def __init__(
+        self,
+        message: Message,
+        deadline_ms: int | None = None,
+        returns: int = 0,
+        failures: int | None = None,
+        ready_at_ms: int | None = None,
+        death: Death | None = None,
+    ) -> None:
+        self.message = message
+        self.deadline_ms = deadline_ms
+        self.returns = returns
+        self.failures = failures
+        self.ready_at_ms = ready_at_ms
+        self.death = death
 
     @property
     def is_rewritten(self) -> bool:
