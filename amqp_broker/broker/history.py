@@ -20,6 +20,9 @@ GLOBAL: Final[Retention] = (*BASIC, (29_400_000, 600_000), (88_200_000, 1_800_00
 # New samples after which old ones are thinned out.
 THINNED_AFTER: Final = 60
 
+# Counts that are not of events: they may decrease.
+LENGTHS: Final = ("messages", "messages_ready", "messages_unacknowledged")
+
 # The places of names in the samples of a history: many histories share few of these.
 _shared: Final[dict[tuple[str, ...], dict[str, int]]] = {}
 
@@ -31,7 +34,9 @@ def _places(names: tuple[str, ...]) -> dict[str, int]:
 
 
 class History:
-    """The changes of counts. Before the first sample they are 0, and between two they change evenly.
+    """The changes of counts. Between two samples they change evenly.
+
+    Before the first sample lengths are 0, and nothing was counted.
 
     A sample is kept only if it differs from the one before. `rows` has a time (ms) and the counts for each sample.
     """
@@ -100,6 +105,12 @@ class History:
         self._rows = rows
         self._thinned_at = len(rows) + THINNED_AFTER * (len(self._places) + 1)
 
+    def restart(self, now: int) -> None:
+        """Forget all samples but the last, which is now the first."""
+        rows, width = self._rows, len(self._places) + 1
+        self._rows = rows[len(rows) - width :]
+        self._rows[0] = now
+
     def thin(self, now: int) -> None:
         """Keep the last of several old samples, and of those that are too old the last one, for the start."""
         rows, width = self._rows, len(self._places) + 1
@@ -130,7 +141,8 @@ class History:
         width = len(places) + 1
         start = (bisect_right(rows[::width], time_ms) - 1) * width
         if rows and start < 0:
-            return dict.fromkeys(counts, 0.0)
+            counted = {name: float(rows[place]) for name, place in places.items() if name not in LENGTHS}
+            return {name: counted.get(name, 0.0) for name in counts}
         if 0 <= start < len(rows) - width:
             share = (time_ms - rows[start]) / (rows[start + width] - rows[start])
             before = rows[start : start + width]

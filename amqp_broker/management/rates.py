@@ -98,6 +98,22 @@ class Rates:
                 row[DETAILS[name]] = {**row[DETAILS[name]], **samples}
         return row
 
+    def resetting(self) -> Steps[None]:
+        """Let all histories begin anew, in steps."""
+        broker, now = self._broker, self._broker.real_now()
+        holders: list[Charted] = [broker.counters]
+        for vhost in list(broker.vhosts.values()):
+            holders += [vhost.counts, *vhost.exchanges.values()]
+            for queue in list(vhost.queues.values()):
+                holders.append(queue.statistics)
+                yield
+        for connection in list(broker.connections):
+            holders += [connection, *(channel.counts for channel in connection.channels.values())]
+        for holder in holders:
+            if holder.history is not None:
+                holder.history.restart(now)
+            yield
+
     def _details(self, history: History, counts: Counts, now: int) -> dict[str, Any]:
         """Return the counts with their rates (1/s) of the last five seconds, or since the start."""
         row = dict[str, Any]()

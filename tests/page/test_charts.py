@@ -88,3 +88,10 @@ def test_rates_do_not_fall_where_live_updates_begin(browser: Browser, running: R
     loaded = len(rates())
     browser.until(lambda: len(rates()) >= loaded + 4)
     assert min(rates()[-loaded // 2 :]) > 0
+
+
+def test_statistics_are_reset(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    browser.press("Reset statistics")
+    browser.press("Reset statistics", "dialog")
+    browser.toast("The statistics were reset")

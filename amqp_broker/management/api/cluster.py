@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.broker.broker import CLUSTER_NAME
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.http.answers import NO_CONTENT, Answer
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
@@ -42,7 +43,8 @@ def rebalance(request: Request) -> Answer:
 
 
 @endpoints.on("DELETE /api/reset", "DELETE /api/reset/{node}", tag=ADMINISTRATOR)
-def reset_statistics(request: Request) -> Answer:
-    """Do nothing: there is no database of statistics."""
+def reset_statistics(request: Request) -> Steps[Answer]:
+    """Let the samples of rates and charts begin anew. Counters go on."""
     request.require_node()
+    yield from request.node.rates.resetting()
     return NO_CONTENT

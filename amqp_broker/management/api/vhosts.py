@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from amqp_broker.amqp.errors import ProtectedFromDeletion
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.history import LENGTHS
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.statistics import Statistics
@@ -27,9 +28,6 @@ from amqp_broker.management.totals import queue_totals
 endpoints = Endpoints()
 
 QUEUE_TYPES: Final = ("classic", "quorum", "stream")
-
-
-LENGTHS: Final = ("messages", "messages_ready", "messages_unacknowledged")
 
 
 def _or_null(reader: Reader) -> Reader:

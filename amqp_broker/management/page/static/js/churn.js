@@ -1,5 +1,8 @@
 // How many connections, channels and queues come and go. Many that live shortly cost much: clients should keep theirs.
 
+import { remove } from "./api.js";
+import { h } from "./dom.js";
+import { confirm } from "./form.js";
 import { number, rate } from "./format.js";
 import { part } from "./list.js";
 import { Table } from "./table.js";
@@ -30,4 +33,27 @@ export function churnPart() {
     element: part("Churn", table.element),
     update: (churn) => table.update(KINDS.map(([kind, created, gone]) => ({ kind, created, gone, churn: churn ?? {} }))),
   };
+}
+
+/** Return the button that resets the statistics of the broker. */
+export function resetButton(done) {
+  return h(
+    "button",
+    {
+      type: "button",
+      "aria-haspopup": "dialog",
+      onclick: () =>
+        confirm({
+          title: "Reset statistics?",
+          note: "Rates and charts begin anew. Counters, messages, queues and connections stay.",
+          action: "Reset statistics",
+          submit: async () => {
+            await remove("/api/reset");
+            done();
+          },
+          done: () => "The statistics were reset",
+        }),
+    },
+    "Reset statistics",
+  );
 }

@@ -1,6 +1,6 @@
 import { get } from "../api.js";
 import { Chart, shownSpan } from "../chart.js";
-import { churnPart } from "../churn.js";
+import { churnPart, resetButton } from "../churn.js";
 import { h, show, text } from "../dom.js";
 import { duration, number, octets, rate } from "../format.js";
 import { part } from "../list.js";
@@ -48,7 +48,7 @@ export function page() {
   const element = h(
     "section",
     { class: "overview" },
-    h("div", { class: "title" }, h("h1", null, "Overview")),
+    h("div", { class: "title" }, h("h1", null, "Overview"), state.is("administrator") && h("div", { class: "actions" }, resetButton(() => live.load().then(load)))),
     banner.element,
     tiles,
     h("div", { class: "charts" }, queued.element, rates.element),
