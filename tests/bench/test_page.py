@@ -32,14 +32,19 @@ def test_a_broker_without_a_figure_has_empty_cells() -> None:
     assert page.table(page.medians_of(FOUND)).splitlines()[-1] == "| memory when idle, with management | 34 MB |  |  |"
 
 
-def test_only_the_generated_part_of_the_page_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "performance.md"
-    file.write_text(f"Before.\n\n{page.BEGIN}old\n{page.END}\nAfter.\n", "utf-8")
+def test_only_the_generated_part_of_a_page_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, readme = tmp_path / "performance.md", tmp_path / "README.md"
+    for written in (file, readme):
+        written.write_text(f"Before.\n\n{page.BEGIN}old\n{page.END}\nAfter.\n", "utf-8")
     monkeypatch.setattr(page, "PAGE", file)
+    monkeypatch.setattr(page, "README", readme)
     monkeypatch.setattr(page, "IMAGES", tmp_path)
     page.write(FOUND)
     text = file.read_text("utf-8")
     assert text.startswith(f"Before.\n\n{page.BEGIN}2 x a processor, Linux 6, CPython 3.11.7.\n\n| | amqp-broker")
+    assert text.endswith(f"|\n{page.END}\nAfter.\n")
+    text = readme.read_text("utf-8")
+    assert text.startswith(f"Before.\n\n{page.BEGIN}| | amqp-broker")
     assert text.endswith(f"|\n{page.END}\nAfter.\n")
 
 

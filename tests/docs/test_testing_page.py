@@ -21,12 +21,15 @@ def test_the_recipes_of_the_page_pass(pytester: pytest.Pytester, monkeypatch: py
     suite.run("", "-W", "error").assert_outcomes(passed=len(recipes) + 3)
 
 
-def test_the_first_test_of_the_readme_is_clean(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tests_of_the_readme_are_clean(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = Suite(pytester, monkeypatch)
-    [first] = texts_of(ROOT / "README.md", "python")
+    first, misfortunes = texts_of(ROOT / "README.md", "python")
     assert texts_of(PAGE, "python")[0] == first
     pytester.makepyfile(test_orders=first)
     strict = ("-W", "error", "--amqp-broker-leaks=fail", "--amqp-fail-on-advice=all", "-rP")
     result = suite.run("", *strict)
     result.assert_outcomes(passed=1)
     assert "WARNING" not in result.stdout.str()
+    pytester.makepyfile(test_misfortunes=misfortunes)
+    # pika warns of a nack.
+    suite.run("", *strict, "test_misfortunes.py").assert_outcomes(passed=3)
