@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.durability.journal import Stored
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 from tests.broker_parts import new_message
 
@@ -59,7 +58,9 @@ def test_the_journal_has_both_counts(failed: int, failures: int | None) -> None:
         if number < failed:
             counts.note_failure(7)
         counts.note_return(7)
-    assert counts.stored(7, message, 5, 9) == Stored(message, 5, 2, failures, 9)
+    stored = counts.stored(7, message, 5, 9)
+    assert (stored.message, stored.deadline_ms, stored.ready_at_ms, stored.death) == (message, 5, 9, None)
+    assert (stored.returns, stored.failures) == (2, failures)
 
 
 def test_counts_move_with_their_message_and_can_be_forgotten() -> None:
