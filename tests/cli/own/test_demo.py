@@ -210,7 +210,7 @@ def test_the_page_has_the_figures_and_stays_until_enter_is_pressed() -> None:
         f"{found[1]}/_broker/demo", headers={"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
     )
     with urllib.request.urlopen(request) as answer:
-        told = json.load(answer)
+        told = json.load(answer)["figures"]
     assert (told["confirmed"], told["connection"], told["connects"]) == (60, "closed", 4)
     assert [one["strategy"] for one in told["results"]] == ["async"]
     terminal.type("\n")
