@@ -35,6 +35,8 @@ def deliver(
         message,
         lambda: [queue.name],
     )
+    if rules:
+        injector.report(rules, connection_of(consumer), message, queue.name)
     for rule in injector.on_deliver:
         rule.delayed.discard((queue, position))
     delay_ms = max((rule.delay_ms for rule in rules if rule.action == "delay_delivery"), default=0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.lab import delivery_faults
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.lab.delivery_faults import LateDelivery
     from amqp_broker.lab.subjects import Broker, Connection
-
-# Called with a rule that hits, the connection, and the message if it hits one. An observer must not change the broker.
-HitObserver: TypeAlias = "Callable[[Rule, Connection, Message | None], None]"
 
 RULES_MAX: Final = 1000
 SEED_BYTES: Final = 4
@@ -47,7 +44,6 @@ class FaultInjector:
         self.on_publish: tuple[Rule, ...] = ()
         self.on_deliver: tuple[Rule, ...] = ()
         self.on_ack: tuple[Rule, ...] = ()
-        self.observers: list[HitObserver] = []
         # Delayed deliveries by queue and position.
         self.late: dict[Queue, dict[int, LateDelivery]] = {}
 
@@ -119,10 +115,10 @@ class FaultInjector:
                 for channel in list(connection.channels.values()):
                     for consumer in list(channel.consumers.values()):
                         if rule.matches_queue([consumer.queue.name]) and rule.count_match():
-                            self._report([rule], connection, None)
+                            self.report([rule], connection, None, consumer.queue.name)
                             delivery_faults.cancel(consumer)
             elif rule.count_match():
-                self._report([rule], connection, None)
+                self.report([rule], connection, None)
                 connection.apply_fault(rule)
 
     # Which rules hit
@@ -153,14 +149,17 @@ class FaultInjector:
     def hits_of_connection(self, rules: Iterable[Rule], connection: Connection, user: str | None = None) -> list[Rule]:
         """Return the rules that hit a connection; `user` is the name it gives before its login."""
         hits = self.hits(rules, lambda rule: rule.matches_connection(connection, user))
-        self._report(hits, connection, None)
+        self.report(hits, connection, None)
         return hits
 
     def hits_of_message(
         self, rules: Iterable[Rule], connection: Connection, message: Message, queues: Callable[[], list[str]]
     ) -> list[Rule]:
-        """Return the rules that hit a message; `queues` returns its queues, and is called if a rule needs them."""
-        hits = self.hits(
+        """Return the rules that hit a message; `queues` returns its queues, and is called if a rule needs them.
+
+        The caller reports them.
+        """
+        return self.hits(
             rules,
             lambda rule: (
                 rule.matches_connection(connection)
@@ -168,17 +167,26 @@ class FaultInjector:
                 and (rule.queue is None or rule.matches_queue(queues()))
             ),
         )
-        self._report(hits, connection, message)
-        return hits
 
-    def _report(self, hits: Iterable[Rule], connection: Connection, message: Message | None) -> None:
-        for rule in hits if self.observers else ():
-            for observer in self.observers:
-                observer(rule, connection, message)
+    @staticmethod
+    def report(hits: Iterable[Rule], connection: Connection, message: Message | None, queue: str | None = None) -> None:
+        """Tell the trace what has hit a message, or (None) the connection itself.
+
+        A hit at a queue has its name. A connection that has not opened a vhost yet has no trace.
+        """
+        vhost = connection.vhost
+        if vhost is None or vhost.trace is None:
+            return
+        client = {"connection": connection.name, "user": "" if connection.user is None else connection.user.name}
+        for rule in hits:
+            facts = {"action": rule.action, "rule_id": rule.id, "on": rule.on, "parameters": rule.parameters()}
+            vhost.trace.faulted(connection.name, client | facts, message, queue)
 
     def hits_of_ack(self, connection: Connection, message: Message, queue: Queue) -> list[Rule]:
         """Return the rules that hit the ack of a message."""
-        return self.hits_of_message(self.on_ack, connection, message, lambda: [queue.name])
+        hits = self.hits_of_message(self.on_ack, connection, message, lambda: [queue.name])
+        self.report(hits, connection, message, queue.name)
+        return hits
 
     def deliver(
         self, queue: Queue, consumer: Consumer, message: Message, delivered: Message, position: int, redelivered: bool

@@ -141,6 +141,11 @@ class Rule:
                 given[one.name] = value
         return {**given, "matched": self.matched, "hits": self.hits, "is_spent": self.is_spent}
 
+    def parameters(self) -> dict[str, Any]:
+        """Return what the action has been given: a delay, a reply code, a text and the like."""
+        action = ACTIONS[self.action]
+        return {name: value for name in (*action.needs, *action.may_have) if (value := getattr(self, name))}
+
     @property
     def is_spent(self) -> bool:
         return self.on == NOW or (self.times is not None and self.hits >= self.times)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.routing.route import Route
     from amqp_broker.lab.fault_rules import Rule
-    from amqp_broker.lab.subjects import SessionChannel
+    from amqp_broker.lab.subjects import SessionChannel, Trace
 
 
 def before_publish(
@@ -33,14 +33,27 @@ def before_publish(
         and (route.mandatory or rule.action != "return")
     ]
     rules = injector.hits_of_message(possible, session, message, queues)
-    for rule in rules:
-        if rule.on == PUBLISH and not rule.action.startswith("confirm_"):
-            if rule.action == "return":
-                frame = wire.return_frame(channel.number, rule.code, rule.text, message.address)
-                session.outbox.append(frame, message.content_for(channel.number, session.frame_max))
-            else:
-                session.faults.raise_for(rule)
+    try:
+        for rule in rules:
+            if rule.on == PUBLISH and not rule.action.startswith("confirm_"):
+                if rule.action == "return":
+                    frame = wire.return_frame(channel.number, rule.code, rule.text, message.address)
+                    session.outbox.append(frame, message.content_for(channel.number, session.frame_max))
+                else:
+                    session.faults.raise_for(rule)
+    except Exception:
+        # The message is not published, so `report` is not called.
+        injector.report(rules, session, message)
+        raise
     return rules
+
+
+def report(channel: SessionChannel, rules: Sequence[Rule], message: Message, trace: Trace) -> None:
+    """Report the rules that have hit a message, after its publish was reported."""
+    channel.session.broker.faults.report(rules, channel.session, message)
+    for rule in rules:
+        if rule.action == "return":
+            trace.returned(channel.session, channel.number, message, rule.code, rule.text)
 
 
 def discards(rules: Sequence[Rule]) -> bool:

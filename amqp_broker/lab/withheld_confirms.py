@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from amqp_broker.amqp import frames as wire
 
 if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
     from amqp_broker.lab.subjects import PublishCounts, SessionChannel
 
 
@@ -43,11 +44,17 @@ class WithheldConfirms:
                 self._first_lost = min(number, self._first_lost or number)
             else:
                 self._late.add(number)
-                timers.at(now + delay_ms, LateConfirm(self, channel, number, None if is_nack else counts))
+                message = channel.traced.get(number)
+                timers.at(now + delay_ms, LateConfirm(self, channel, number, None if is_nack else counts, message))
         return sorted(left_out)
 
-    def release(self, channel: SessionChannel, number: int, acked: tuple[PublishCounts, ...] | None) -> None:
-        """Send a late confirm if its channel is still open: an ack that `acked` counts, or (None) a nack."""
+    def release(
+        self, channel: SessionChannel, number: int, acked: tuple[PublishCounts, ...] | None, message: Message | None
+    ) -> None:
+        """Send a late confirm if its channel is still open: an ack that `acked` counts, or (None) a nack.
+
+        `message` is the traced message.
+        """
         self._late.discard(number)
         self.passed_count -= 1
         session = channel.session
@@ -56,18 +63,26 @@ class WithheldConfirms:
             session.outbox.append(make_frame(channel.number, number, False))
             for counts in acked or ():
                 counts.confirm += 1
+            if message is not None and channel.vhost.trace is not None:
+                channel.vhost.trace.confirmed(session, channel.number, message, number, acked is not None)
 
 
 class LateConfirm:
     """The timer of a late confirm."""
 
-    __slots__ = ("_acked", "_channel", "_number", "_withheld")
+    __slots__ = ("_acked", "_channel", "_message", "_number", "_withheld")
 
     def __init__(
-        self, withheld: WithheldConfirms, channel: SessionChannel, number: int, acked: tuple[PublishCounts, ...] | None
+        self,
+        withheld: WithheldConfirms,
+        channel: SessionChannel,
+        number: int,
+        acked: tuple[PublishCounts, ...] | None,
+        message: Message | None,
     ) -> None:
         self._withheld, self._channel, self._number, self._acked = withheld, channel, number, acked
+        self._message = message
 
     def __call__(self, now: int) -> None:
         self._channel.session.broker.now = now
-        self._withheld.release(self._channel, self._number, self._acked)
+        self._withheld.release(self._channel, self._number, self._acked, self._message)

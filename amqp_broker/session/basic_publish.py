@@ -118,6 +118,8 @@ def _publish_checked(channel: Channel, route: Route, traits: Traits, content: by
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
     if trace is not None:
         trace.published(channel.session, channel.number, message, queues, route.mandatory)
+        if rules:
+            publish_faults.report(channel, rules, message, trace)
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
         channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))

@@ -177,7 +177,6 @@ class EmbeddedVHost:
 
     def _delete(self, server: Server) -> None:
         self.advised = self.advice.given(server)
-        self._failure_report.end()
         vhost = server.broker.vhosts.get(self.name)
         if vhost is not None:
             vhost.set_metadata(vhost.metadata.__class__())  # removes the protection from deletion

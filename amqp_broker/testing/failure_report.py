@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from amqp_broker.amqp.message import SpecialMessage
 from amqp_broker.broker.observe.closest_keys import hint
 from amqp_broker.lab.fault_rules import DELIVER
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.lab.fault_rules import Rule
-    from amqp_broker.lab.subjects import Connection
 
 # Events that are kept, and lines that a report has if it is not verbose.
 EVENTS_MAX: Final = 200
@@ -61,42 +58,38 @@ class FailureReport:
 
     def begin(self, vhost: VHost) -> None:
         """Report the events of a vhost from now on, until it is deleted."""
-        self.end()
         self._vhost = vhost
         self._earlier_count = vhost.broker.message_count
         vhost.tracing.observe(self.add)
-        vhost.broker.faults.observers.append(self.add_fault)
 
-    def end(self) -> None:
-        """Report no more faults."""
-        if self._vhost is not None and self.add_fault in self._vhost.broker.faults.observers:
-            self._vhost.broker.faults.observers.remove(self.add_fault)
-
-    def add(self, kind: str, name: str, headers: dict[str, Any], message: Message, body: bytes) -> None:
+    def add(self, kind: str, name: str, headers: dict[str, Any], message: Message | None, body: bytes) -> None:
         """Add an event (an `Observer`)."""
         number = self._number(headers["message_number"])
+        if kind == "fault":
+            self._add_fault(number, headers)
+            return
         faults = self._hits.get((number, "publish"), []) if kind == "confirm" else self._hits.pop((number, kind), [])
-        if kind == "publish" and faults:
-            # Its confirm follows.
-            self._hits[number, kind] = faults
-            if len(self._hits) > EVENTS_MAX:
-                del self._hits[next(iter(self._hits))]
-        remark = "".join(f" (fault {action})" for action in faults)
-        if kind in ("publish", "dead_letter") and not headers["routed_queues"] and not faults:
+        remark = _remark(faults)
+        if kind in ("publish", "dead_letter") and not headers["routed_queues"]:
             remark = self._hint(headers["exchange_name"], headers["routing_keys"])
         self._append(ReportedEvent(kind, name, number, headers, body[:BODY_BYTES_MAX], len(body), remark))
 
-    def add_fault(self, rule: Rule, connection: Connection, message: Message | None) -> None:
-        """Add a hit of a fault rule (a `HitObserver`)."""
-        if self._vhost is None or connection.vhost is not self._vhost:
+    def _add_fault(self, number: int, facts: dict[str, Any]) -> None:
+        """Add a fault. It follows the publish that it has hit, and is before the delivery."""
+        action = facts["action"]
+        if action not in MARKING:
+            self._append(ReportedEvent("fault", facts["connection"], number, facts, b"", 0, action))
             return
-        number = self._number(message.number) if isinstance(message, SpecialMessage) else 0
-        if rule.action in MARKING:
-            kind = "deliver" if rule.on == DELIVER else "publish"
-            self._hits.setdefault((number, kind), []).append(rule.action)
-            return
-        address = {} if message is None else {"exchange": message.exchange, "routing_keys": [message.routing_key]}
-        self._append(ReportedEvent("fault", connection.name, number, address, b"", 0, rule.action))
+        kind = "deliver" if facts["on"] == DELIVER else "publish"
+        faults = self._hits.setdefault((number, kind), [])
+        faults.append(action)
+        if len(self._hits) > EVENTS_MAX:
+            del self._hits[next(iter(self._hits))]
+        for at in range(len(self.events) - 1, -1, -1) if kind == "publish" else ():
+            event = self.events[at]
+            if (event.kind, event.number) == (kind, number):
+                self.events[at] = event._replace(remark=_remark(faults))
+                break
 
     def _append(self, event: ReportedEvent) -> None:
         if len(self.events) == self.events.maxlen:
@@ -124,6 +117,10 @@ class FailureReport:
         advice = "; pytest -v shows more" if hidden else ""
         head = [f"({self.skipped + hidden} earlier events{advice})"] if self.skipped or hidden else []
         return "\n".join(head + shown)
+
+
+def _remark(faults: list[str]) -> str:
+    return "".join(f" (fault {action})" for action in faults)
 
 
 def _lines(events: deque[ReportedEvent]) -> list[str]:
@@ -181,7 +178,8 @@ def _details(event: ReportedEvent, outcome: str) -> str:
     if kind == "drop":
         return f": {headers['reason']}"
     if kind == "fault":
-        key = f", exchange '{headers['exchange']}', routing key {headers['routing_keys'][0]!r}" if headers else ""
+        keys = headers["routing_keys"]
+        key = f", exchange '{headers['exchange_name']}', routing key {keys[0]!r}" if keys else ""
         return f"{key} (fault {event.remark})"
     return ""
 

@@ -64,9 +64,9 @@ class Capture:
     def stop(self) -> None:
         self.vhost.tracing.stop_observing(self)
 
-    def __call__(self, kind: str, name: str, facts: dict[str, Any], message: Message, body: bytes) -> None:
+    def __call__(self, kind: str, name: str, facts: dict[str, Any], message: Message | None, body: bytes) -> None:
         """Hold a publish (an `Observer`)."""
-        if kind != "publish" or not self._matches(message):
+        if kind != "publish" or message is None or not self._matches(message):
             return
         size = MESSAGE_BYTES + len(message.content)
         if self._bytes + size > self._bytes_max and self._held:

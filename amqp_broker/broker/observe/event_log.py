@@ -1,9 +1,9 @@
 """The event log of a vhost: the newest events of its messages, for tests to show, wait for and check.
 
 The log is an observer of its vhost (`Tracing.observe`): a vhost without one pays nothing. Events have the names of the
-trace (broker/observe/trace.py): publish, deliver, ack, nack, confirm, return, expire, drop, dead_letter. The two that
-begin a message's life, publish and dead_letter, hold the message; the others have its number. When the log is full, the
-oldest events are dropped and counted.
+trace (broker/observe/trace.py): publish, deliver, ack, nack, confirm, return, expire, drop, dead_letter, fault. The two
+that begin a message's life, publish and dead_letter, hold the message; the others have its number. A fault of a
+connection has no message. When the log is full, the oldest events are dropped and counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _BIRTHS: Final = frozenset({"publish", "dead_letter"})
 _AT_QUEUES: Final = frozenset({"deliver", "ack", "nack", "expire", "drop", "dead_letter"})
 # Facts that are attributes of every event.
 _ATTRIBUTES: Final = frozenset(
-    {"exchange_name", "routing_keys", "properties", "node", "vhost", "message_number", "time_us", "routed_queues"}
+    {
+        *("exchange_name", "routing_keys", "properties", "node", "vhost", "message_number", "time_us"),
+        *("routed_queues", "queue"),
+    }
 )
 
 
@@ -41,7 +44,7 @@ class Event:
     `sequence` counts the events of all vhosts from 1. `number` is the message number, or 0 for messages older than the
     log. `queue` is the queue of the event (None at an exchange), and `queues` are those that the message was routed to.
     `more` has the facts that only some events have: connection, channel, user, redelivered, no_ack, requeue, ack,
-    delivery_tag, reply_code, reply_text, reason, from_message_number.
+    delivery_tag, reply_code, reply_text, reason, from_message_number; of a fault action, rule_id, on and parameters.
     """
 
     __slots__ = (
@@ -50,7 +53,7 @@ class Event:
     )
 
     def __init__(
-        self, sequence: int, kind: str, name: str, vhost: ObservedVHost, facts: dict[str, Any], message: Message
+        self, sequence: int, kind: str, name: str, vhost: ObservedVHost, facts: dict[str, Any], message: Message | None
     ) -> None:
         self.sequence = sequence
         self.kind = kind
@@ -59,11 +62,11 @@ class Event:
         self.number: int = facts["message_number"]
         self.exchange: str = facts["exchange_name"]
         self.routing_keys: list[str] = facts["routing_keys"]
-        self.queue = name if kind in _AT_QUEUES else None
+        self.queue: str | None = name if kind in _AT_QUEUES else facts.get("queue")
         # The default exchange also routes to names of missing queues.
         self.queues = [queue for queue in facts.get("routed_queues", ()) if queue in vhost.queues]
         self.more = {fact: value for fact, value in facts.items() if fact not in _ATTRIBUTES}
-        self.message: Message | None = message
+        self.message = message
 
     @property
     def bytes(self) -> int:
@@ -96,10 +99,10 @@ class EventLog:
         # The messages whose first event is in the log, by number.
         self._messages: dict[int, Message] = {}
 
-    def __call__(self, kind: str, name: str, facts: fields.Table, message: Message, body: bytes) -> None:
+    def __call__(self, kind: str, name: str, facts: fields.Table, message: Message | None, body: bytes) -> None:
         """Add an event (an `Observer`)."""
         event = Event(next(self._sequence), kind, name, self.vhost, facts, message)
-        if kind in _BIRTHS:
+        if kind in _BIRTHS and message is not None:
             self._messages[event.number] = message
         elif event.number in self._messages:
             event.message = None

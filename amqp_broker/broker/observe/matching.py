@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.observe.closest_keys import HintedVHost
     from amqp_broker.broker.observe.event_log import Event, EventLog
 
-EVENTS: Final = ("publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter")
+EVENTS: Final = ("publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter", "fault")
 # Beginning of a body in which regular expressions are searched.
 REGEX_BYTES_MAX: Final = 64 * 1024
 # Newest events that are checked for near misses, and near misses that are reported.

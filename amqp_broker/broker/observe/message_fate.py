@@ -40,9 +40,10 @@ def fate(events: Sequence[Event], queue: str, keys: Iterable[str] = ()) -> Fate:
     visit = _Visit(queue)
     for event in events:
         visit.take(event)
+    faults = _faults(events)
     if visit.state == ELSEWHERE:
-        return Fate(ELSEWHERE, ("It never came here.", *_ways(events), *_bound(events, list(keys))))
-    return Fate(visit.state, (*visit.sentences(), *_letters(events, queue, visit.number)))
+        return Fate(ELSEWHERE, ("It never came here.", *_ways(events), *_bound(events, list(keys)), *faults))
+    return Fate(visit.state, (*visit.sentences(), *_letters(events, queue, visit.number), *faults))
 
 
 class _Visit:
@@ -61,7 +62,7 @@ class _Visit:
         elif event.kind == "confirm" and event.number == self.number and not event.more["ack"] and not self.deliveries:
             # A refused publish is in no queue.
             self.state, self._cause = GONE, "The broker refused it with a nack."
-        elif event.queue == self.queue and event.kind != "dead_letter":
+        elif event.queue == self.queue and event.kind not in ("dead_letter", "fault"):
             self.number = event.number
             self._at_queue(event)
 
@@ -103,6 +104,11 @@ def _letters(events: Sequence[Event], queue: str, number: int) -> list[str]:
             targets = named(event.queues)
             return [f"Its dead letter ({event.more['reason']}) went to {targets}."]
     return []
+
+
+def _faults(events: Sequence[Event]) -> list[str]:
+    actions = dict.fromkeys(str(event.more["action"]) for event in events if event.kind == "fault")
+    return [f"Faults hit it: {', '.join(actions)}."] if actions else []
 
 
 def _ways(events: Sequence[Event]) -> list[str]:

@@ -20,7 +20,8 @@ A message has one number in all its queues, or 0 if it is older than the trace. 
 traced, not even after they were dead-lettered, so that a trace cannot cause itself.
 
 Observers of a vhost receive everything the extended trace publishes, as values, at the same moment and without a queue.
-They do not affect RabbitMQ's firehose.
+They do not affect RabbitMQ's firehose. They also receive what fault rules did, which is not published: `fault` of a
+queue, of an exchange, or (without a message) of a connection, with `action`, `rule_id`, `on` and `parameters`.
 Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
 """
 
@@ -35,8 +36,8 @@ from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessag
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.admin.access import User
     from amqp_broker.broker.exchanges.exchange import Exchange
-    from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
 
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
@@ -45,9 +46,9 @@ SHORTSTR_BYTES_MAX: Final = 255
 # The events of RabbitMQ's firehose.
 FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
 
-# Called with the event ("ack"), the name of its queue or exchange, its headers, the message, and the body if the event
-# has one. An observer must not change the broker.
-Observer: TypeAlias = "Callable[[str, str, fields.Table, Message, bytes], None]"
+# Called with the event ("ack"), the name of its queue or exchange, its headers, the message (None for a fault of a
+# connection), and the body if the event has one. An observer must not change the broker.
+Observer: TypeAlias = "Callable[[str, str, fields.Table, Message | None, bytes], None]"
 
 
 class TracedBroker(Protocol):
@@ -60,6 +61,16 @@ class TracedBroker(Protocol):
     def next_message_number(self) -> int:
         """Return a number for a traced message."""
         ...
+
+
+class TracedClient(Protocol):
+    """The connection of a client that does something with a message."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def user(self) -> User | None: ...
 
 
 class TracedVHost(Protocol):
@@ -109,7 +120,7 @@ class Trace:
         return special
 
     def published(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
     ) -> None:
         """Report a message that is about to go to its queues."""
         properties = message.properties()
@@ -121,14 +132,14 @@ class Trace:
             headers["mandatory"] = mandatory
         self._report("publish", message.exchange, headers, message, message.body)
 
-    def returned(self, connection: Peer, channel: int, message: Message, code: int, text: str) -> None:
+    def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
         """Report a mandatory message without a queue."""
         if self.is_full:
             headers = self._identity(message) | self._client(connection, channel)
             headers |= {"reply_code": code, "reply_text": text}
             self._report("return", message.exchange, headers, message)
 
-    def confirmed(self, connection: Peer, channel: int, message: Message, tag: int, is_ack: bool) -> None:
+    def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
         """Report the confirm of a message, an ack or a nack."""
         if self.is_full:
             headers = self._identity(message) | self._client(connection, channel)
@@ -136,7 +147,7 @@ class Trace:
             self._report("confirm", message.exchange, headers, message)
 
     def delivered(
-        self, queue: Queue, message: Message, redelivered: bool, connection: Peer, channel: int, no_ack: bool
+        self, queue: Queue, message: Message, redelivered: bool, connection: TracedClient, channel: int, no_ack: bool
     ) -> None:
         """Report a message that was sent to a consumer or in answer to basic.get."""
         properties = message.properties()
@@ -149,10 +160,10 @@ class Trace:
             headers["no_ack"] = no_ack
         self._report("deliver", queue.name, headers, message, message.body)
 
-    def acked(self, queue: Queue, message: Message, connection: Peer, channel: int) -> None:
+    def acked(self, queue: Queue, message: Message, connection: TracedClient, channel: int) -> None:
         self._settled("ack", queue, message, self._client(connection, channel))
 
-    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: Peer, channel: int) -> None:
+    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
         self._settled("nack", queue, message, self._client(connection, channel) | {"requeue": requeue})
 
     def given_up(self, queue: Queue, message: Message, reason: str) -> None:
@@ -171,6 +182,18 @@ class Trace:
         headers["from_message_number"] = fields.Long(_number(message))
         headers["death_count"] = _death_count(dead)
         self._report("dead_letter", queue.name, headers, dead)
+
+    def faulted(self, connection: str, facts: fields.Table, message: Message | None, queue: str | None) -> None:
+        """Report a fault that has hit a message, at a queue or at its exchange, or (None) a connection."""
+        name = queue if queue is not None else connection if message is None else message.exchange
+        identity = {"routing_keys": [], "exchange_name": ""} if message is None else self._identity(message)
+        number = 0 if message is None else _number(message)
+        place = {"vhost": self.vhost.name, "message_number": number, "time_us": self.vhost.broker.now_us()}
+        facts = {**identity, **place, **facts}
+        if queue is not None:
+            facts["queue"] = queue
+        for observer in self.observers:
+            observer("fault", name, facts, message, b"")
 
     def _settled(self, event: str, queue: Queue, message: Message, more: fields.Table) -> None:
         if self.is_full and not self._is_own(message):
@@ -202,7 +225,7 @@ class Trace:
         keys = [message.routing_key]
         return {"exchange_name": message.exchange, "routing_keys": keys, "node": self.vhost.broker.node}
 
-    def _client(self, connection: Peer, channel: int) -> fields.Table:
+    def _client(self, connection: TracedClient, channel: int) -> fields.Table:
         user = connection.user.name if connection.user is not None else ""
         return {"vhost": self.vhost.name, "connection": connection.name, "channel": channel, "user": user}
 

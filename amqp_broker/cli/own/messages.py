@@ -13,12 +13,17 @@ from amqp_broker.cli.own.broker_client import NotMet, ask, of_a_running_broker
 
 FOLLOW_TIMEOUT_S: Final = 30
 SHOWN_MAX: Final = 60
+# Facts that a line shows.
+FACTS: Final = (
+    *("action", "connection", "redelivered", "requeue", "ack", "reason", "reply_text"),
+    "from_message_number",
+)
 FILTERS: Final = (
     ("--vhost", "Vhost, instead of the default one."),
     ("--exchange", "Published to this exchange; amq.default is the default one."),
     ("--routing-key", "With a matching routing key; * stands for any characters, ? for one."),
     ("--queue", "Routed to this queue, or an event in it."),
-    ("--event", "publish (the default), deliver, ack, nack, confirm, return, expire, drop, dead_letter or any."),
+    ("--event", "publish (the default), deliver, ack, nack, confirm, return, expire, drop, dead_letter, fault or any."),
     ("--body", "With this body."),
     ("--body-json", "With a JSON body that contains this value."),
     ("--body-regex", "With a body in which this regular expression matches."),
@@ -85,11 +90,7 @@ def line_of(event: dict[str, Any]) -> str:
     words = [at, f"{event['event']:11}", f"message {event['message_number']}", place, f"key {event['routing_key']!r}"]
     if "routed_queues" in event:
         words.append(f"to {', '.join(event['routed_queues']) or 'no queue'}")
-    words += [
-        f"{name}={event[name]}"
-        for name in ("connection", "redelivered", "requeue", "ack", "reason", "reply_text", "from_message_number")
-        if event.get(name) not in (None, "", 0)
-    ]
+    words += [f"{name}={event[name]}" for name in FACTS if event.get(name) not in (None, "", 0)]
     if "payload" in event and event["event"] in ("publish", "dead_letter"):
         payload = event["payload"]
         words.append(repr(payload[:SHOWN_MAX]) + ("…" if len(payload) > SHOWN_MAX else ""))

@@ -281,7 +281,7 @@ def event_row(event: Event, message: Message | None = None, truncate: int | None
         "message_number": int(event.number),
         "vhost": text_of(event.vhost),
         "exchange": text_of(event.exchange),
-        "routing_key": text_of(event.routing_keys[0]),
+        "routing_key": text_of(event.routing_keys[0]) if event.routing_keys else "",
         "routing_keys": json_of(event.routing_keys),
         "queue": None if event.queue is None else text_of(event.queue),
         **{name: json_of(value) for name, value in event.more.items()},

@@ -38,13 +38,13 @@ class PendingUpdates:
             self._wake()
         self._changed[name.partition(".")[0]] = None
 
-    def on_message(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes) -> None:
+    def on_message(self, event: str, name: str, headers: fields.Table, message: Message | None, body: bytes) -> None:
         """Note an event of a message (`Tracing.observe`)."""
         if not self._changed and not self._ring:
             self._wake()
         row: dict[str, Any] = {"event": event, "name": name, **headers}
-        octets = len(message.header)
-        if event in ("publish", "deliver"):
+        octets = 0 if message is None else len(message.header)
+        if message is not None and event in ("publish", "deliver"):
             row["payload_bytes"] = len(body)
             row["payload"] = body[:BODY_BYTES_MAX]
             octets += len(row["payload"])

@@ -5,6 +5,7 @@ from pamqp.commands import Basic, Queue
 
 from amqp_broker.broker.observe.event_log import EventLog
 from amqp_broker.broker.observe.message_fate import ELSEWHERE, GONE, READY, UNACKED, Fate, fate, named
+from amqp_broker.lab.fault_rules import Rule
 from tests.peer import Lab, Peer
 
 
@@ -66,3 +67,10 @@ def test_many_names_are_counted() -> None:
     assert named([]) == "no queue"
     assert named(["a", "b"]) == "'a', 'b'"
     assert named([str(number) for number in range(7)]) == "'0', '1', '2', '3', '4' and 2 more"
+
+
+def test_faults_are_named(lab: Lab, log: EventLog, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("return", times=1))
+    peer.publish("q", b"x", mandatory=True)
+    assert told(log).state == ELSEWHERE
+    assert told(log).sentences[-1] == "Faults hit it: return."

@@ -217,7 +217,7 @@ class RecordingObserver:
     def __init__(self) -> None:
         self.heard: list[tuple[str, str, fields.Table, bytes]] = []
 
-    def __call__(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes) -> None:
+    def __call__(self, event: str, name: str, headers: fields.Table, message: Message | None, body: bytes) -> None:
         self.heard.append((event, name, headers, body))
 
     def events(self) -> list[str]:

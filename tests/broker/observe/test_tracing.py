@@ -23,7 +23,7 @@ class RecordingObserver:
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def __call__(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes) -> None:
+    def __call__(self, event: str, name: str, headers: fields.Table, message: Message | None, body: bytes) -> None:
         self.events.append(event)
 
 

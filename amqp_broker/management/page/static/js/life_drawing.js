@@ -64,6 +64,7 @@ function stepOf(event, lane) {
     const from = here();
     return { arrows: targets().map((to) => [from, to]), mark: event.routed_queues.length ? null : [from, "✗"], isLetter: true };
   }
+  if (event.event === "fault") return { arrows: [], mark: [event.queue === null ? exchange() : here(), "⚡"] };
   return { arrows: [], mark: [here(), "✗"] };
 }
 
@@ -103,6 +104,7 @@ function detail(event) {
   if (event.event === "nack") return `${event.queue}, ${event.requeue ? "requeued" : "rejected"}`;
   if (event.event === "deliver") return `${event.queue} → ${event.connection ?? ""}`;
   if (event.event === "drop") return `${event.queue} (${event.reason})`;
+  if (event.event === "fault") return `${event.action}${event.queue === null ? "" : ` at ${event.queue}`}`;
   return event.queue ?? "";
 }
 

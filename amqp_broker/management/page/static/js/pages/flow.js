@@ -20,8 +20,10 @@ const EVENTS = {
   expire: "expired in its queue",
   drop: "dropped by its queue",
   dead_letter: "republished as a dead letter",
+  fault: "hit by a fault rule",
 };
 const AT_EXCHANGES = new Set(["publish", "confirm", "return"]);
+const isAtExchange = (one) => AT_EXCHANGES.has(one.event) || (one.event === "fault" && one.message_number > 0 && one.queue === undefined);
 
 export function page() {
   const vhost = state.vhost;
@@ -96,7 +98,7 @@ export function page() {
   }
 
   function rowOf(one) {
-    const at = AT_EXCHANGES.has(one.event) ? exchangeName(one.name) : one.name;
+    const at = isAtExchange(one) ? exchangeName(one.name) : one.name;
     const row = h(
       "li",
       null,
@@ -121,11 +123,12 @@ export function page() {
     chosen = one;
     one.row?.firstChild.setAttribute("aria-current", "true");
     inspector.hidden = false;
-    const isExchange = AT_EXCHANGES.has(one.event);
+    const isExchange = isAtExchange(one);
+    const isPlace = one.event !== "fault" || one.queue !== undefined || one.message_number > 0;
     const facts = [
       ["Time", `${time(one.time_us)}`],
       ["Virtual host", one.vhost],
-      [isExchange ? "Exchange" : "Queue", h("a", { href: isExchange ? toExchange(one.vhost, one.name) : toQueue(one.vhost, one.name) }, isExchange ? exchangeName(one.name) : one.name)],
+      isPlace && [isExchange ? "Exchange" : "Queue", h("a", { href: isExchange ? toExchange(one.vhost, one.name) : toQueue(one.vhost, one.name) }, isExchange ? exchangeName(one.name) : one.name)],
       ["Published to", exchangeName(one.exchange_name)],
       ["Routing keys", (one.routing_keys ?? []).join(", ") || "(empty)"],
       ["Routed to", one.routed_queues ? one.routed_queues.join(", ") || "no queue" : null],
@@ -135,7 +138,11 @@ export function page() {
       ["Redelivered", one.redelivered],
       ["Reason", one.reason ?? one.reply_text],
       ["Requeue", one.requeue],
-    ].filter(([, value]) => value !== undefined && value !== null && value !== "");
+      ["Fault", one.action],
+      ["On", one.on],
+      ["Rule", one.rule_id],
+      ["Parameters", Object.entries(one.parameters ?? {}).map(([name, value]) => `${name} ${value}`).join(", ")],
+    ].filter(Boolean).filter(([, value]) => value !== undefined && value !== null && value !== "");
     put(
       inspector,
       h(
@@ -202,5 +209,6 @@ function says(one) {
   if (one.event === "confirm") return one.ack ? "ack" : "nack";
   if (one.event === "return") return `${one.reply_code} ${one.reply_text}`;
   if (one.event === "dead_letter") return `${one.reason} → ${(one.routed_queues ?? []).join(", ") || "no queue"}`;
+  if (one.event === "fault") return one.action;
   return one.reason ?? "";
 }
