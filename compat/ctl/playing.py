@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 
 import pika
 
-from compat.ctl.lines import AREAS, questions
+from compat.ctl.lines import questions
 from compat.ctl.running import Outcome, Side
 from compat.waiting import wait_until
 
@@ -23,7 +23,7 @@ COUNTED = (
 COUNTING_S = 120.0
 
 
-def play(side: Side, areas: tuple[str, ...] = tuple(AREAS)) -> Mapping[str, list[str]]:
+def play(side: Side, areas: tuple[str, ...]) -> Mapping[str, list[str]]:
     """Return the result of each command line by question."""
     found = {}
     for area in areas:

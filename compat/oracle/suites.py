@@ -6,6 +6,7 @@ import os
 from datetime import date
 
 from compat.configured.suite import CONFIGURED
+from compat.ctl.running import WITHOUT_ADMIN
 from compat.ctl.suite import CTL
 from compat.definitions.suite import DEFINITIONS
 from compat.differential.suite import WIRE
@@ -17,6 +18,7 @@ from compat.oracles.oracle import ORACLES
 from compat.prometheus.suite import PROMETHEUS
 from compat.rabbitmq_conf.suite import RABBITMQ_CONF
 from compat.tls.suite import TLS
+from compat.turns import in_turn
 
 SUITES: dict[str, Suite] = {
     suite.name: suite
@@ -34,3 +36,13 @@ def of_today(today: date) -> list[str]:
     """
     half = today.toordinal() // len(ORACLES) % 2
     return list(SUITES)[half::2] if os.environ.get("CI") else list(SUITES)
+
+
+def areas_of_today(name: str, today: date) -> list[str]:
+    """Return the areas of a suite that `make verify` asks of RabbitMQ: all at once, as "", or in CI two in turn.
+
+    Only the areas of the command lines take turns, because each of RabbitMQ's commands takes a second.
+    """
+    if name != CTL.name or not os.environ.get("CI"):
+        return [""]
+    return in_turn([f"{area}/" for area in WITHOUT_ADMIN], 2, today.toordinal() // (2 * len(ORACLES)))

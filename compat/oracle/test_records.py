@@ -24,7 +24,9 @@ def test_an_oracle_still_answers_as_recorded(minor: str, name: str, tmp_path: Pa
         oracle.have()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    found = live_rabbitmq.untrue(SUITES[name], oracle, tmp_path)
+    found = []
+    for area in suites.areas_of_today(name, date.today()):
+        found += live_rabbitmq.untrue(SUITES[name], oracle, tmp_path / (area or "all"), area)
     if found:
         versions = f"RabbitMQ {oracle.version}, recorded {recorded_version(minor)}"
         pytest.fail("\n".join([versions, *found]), pytrace=False)

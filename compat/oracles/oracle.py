@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from compat import turns
 from compat.oracles.debian_root import Unavailable, create
 
 SYSTEM = Path("/")
@@ -81,5 +82,4 @@ OLDEST = ORACLES["3.10"]
 
 def of_today(today: date) -> list[str]:
     """Return the names of the oracles that `make verify` asks: all of them, in CI one a day in turn."""
-    names = list(ORACLES)
-    return [names[today.toordinal() % len(names)]] if os.environ.get("CI") else names
+    return turns.of_today(list(ORACLES), 1, today)

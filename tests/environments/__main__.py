@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from compat.turns import in_turn
 from tests.environments.environments_table import ENVIRONMENTS, Environment
 
 HERE = Path(__file__).parent
@@ -45,8 +46,7 @@ DAILY = [environment for environment in ENVIRONMENTS if environment.runs == 1]
 
 def of_today(count: int, today: date) -> list[Environment]:
     """Return `count` of the daily environments; over the days each of them has its turn."""
-    first = today.toordinal() * count
-    return [DAILY[(first + index) % len(DAILY)] for index in range(min(count, len(DAILY)))]
+    return in_turn(DAILY, count, today.toordinal())
 
 
 @dataclass
