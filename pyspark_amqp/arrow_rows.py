@@ -12,6 +12,8 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.content_header import HEADERS, NAMES, TIMESTAMP, Malformed, as_text, decode, decode_table
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.frame_parser import Delivery
+from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
+from pyspark_amqp.typed_headers import read_table
 
 # Limits of a batch; Spark's own limit is 10 000 rows of any size.
 BATCH_ROWS_MAX: Final = 1000
@@ -40,9 +42,13 @@ PROPERTIES: Final = (
     ("user_id", "string"),
     ("app_id", "string"),
 )
-HEADER_MAP: Final = (("headers", "map<string,string>"),)
+TEXT_HEADERS: Final = "map<string,string>"
 PROBLEM: Final = (("error", "string"),)
-COLUMNS: Final = dict(ENVELOPE + PROPERTIES + HEADER_MAP + PROBLEM)
+# The types that each column may have.
+COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    **{name: (kind,) for name, kind in ENVELOPE + PROPERTIES + PROBLEM},
+    "headers": (TEXT_HEADERS, TYPED_HEADERS),
+}
 
 OFFSET_HEADER: Final = "x-stream-offset"
 _OFFSET_ENTRY: Final = bytes((len(OFFSET_HEADER),)) + OFFSET_HEADER.encode() + b"l"
@@ -54,13 +60,13 @@ _TABLE_AT: Final = 14
 _FIRST_FLAGS, _HEADERS_FIRST = 0b1110_0000, 0b0010_0000
 
 
-def default_schema(include_properties: bool, include_headers: bool) -> str:
-    """Return the schema of a source if the user gives none."""
+def default_schema(include_properties: bool, headers: str | None) -> str:
+    """Return the schema of a source if the user gives none; `headers` is the type of their column, or None."""
     columns = [*ENVELOPE]
     if include_properties:
         columns += PROPERTIES
-    if include_headers:
-        columns += HEADER_MAP
+    if headers is not None:
+        columns.append(("headers", headers))
     return ", ".join(f"{name} {kind}" for name, kind in (*columns, *PROBLEM))
 
 
@@ -70,8 +76,8 @@ def check_schema(schema: StructType) -> None:
         if column.name not in COLUMNS:
             raise OptionError("schema", f"there is no column '{column.name}'; there are {', '.join(COLUMNS)}")
         kind = column.dataType.simpleString()
-        if kind != COLUMNS[column.name]:
-            raise OptionError("schema", f"column '{column.name}' is {COLUMNS[column.name]}, not {kind}")
+        if kind not in COLUMNS[column.name]:
+            raise OptionError("schema", f"column '{column.name}' is {' or '.join(COLUMNS[column.name])}, not {kind}")
 
 
 def stream_offset(header: bytes) -> int | None:
@@ -100,13 +106,16 @@ def _offset(table: bytes) -> int | None:
 class Rows:
     """Collects deliveries of a queue as rows, in Arrow batches of the requested schema."""
 
-    def __init__(self, schema: StructType, queue: str) -> None:
+    def __init__(self, schema: StructType, queue: str, allows_ms: bool = False) -> None:
+        """With `allows_ms`, timestamps that are after the year 9999 in seconds are in milliseconds."""
+        self.allows_ms = allows_ms
         self.schema = to_arrow_schema(schema, timezone="UTC")
         self.queue = queue
         self.count = 0
         self.size = 0
         self._names: Sequence[str] = schema.fieldNames()
         self._wants_headers = "headers" in self._names
+        self._has_types = self._wants_headers and schema["headers"].dataType.simpleString() == TYPED_HEADERS
         self._wants_count = "delivery_count" in self._names
         self._bodies: list[bytes] = []
         # All columns but body and queue, as tuples: redelivered, exchange, routing_key, offset, then by NAMES, …
@@ -119,7 +128,7 @@ class Rows:
     def add(self, delivery: Delivery, offset: int | None) -> None:
         """Append a row."""
         _, redelivered, exchange, routing_key, header, body = delivery
-        values, problem = decode(header)
+        values, problem = decode(header, self.allows_ms)
         table = values[HEADERS]
         headers = delivery_count = None
         if table is not None and (self._wants_headers or (self._wants_count and _COUNT in table)):
@@ -135,27 +144,23 @@ class Rows:
         self.count += 1
         self.size += len(body) + 200 + (len(table) if table else 0)
 
-    def _read_headers(self, table: bytes) -> tuple[list[tuple[str, str]] | None, int | None, str | None]:
+    def _read_headers(self, table: bytes) -> tuple[list[tuple[str, Any]] | None, int | None, str | None]:
+        """Return the headers, or None if there are none, the delivery count and a problem."""
         try:
             decoded, end = decode_table(table)
+            if end != len(table):
+                raise Malformed("a table whose length is wrong")
+            if self._has_types:
+                typed, problem = read_table(table)
+                headers = list(typed.items())
+            else:
+                headers, problem = _as_texts(decoded)
         except Malformed as malformed:
             return None, None, f"headers: {malformed}"
-        if end != len(table):
-            return None, None, "headers: a table whose length is wrong"
-        problem = None
-        headers = []
-        for name, value in decoded.items():
-            if name == OFFSET_HEADER:
-                continue
-            if type(value) is str:
-                headers.append((name, value))
-                continue
-            if isinstance(value, bytes):
-                problem = f"header {name} is not UTF-8"
-            headers.append((name, as_text(value)))
+        headers = [header for header in headers if header[0] != OFFSET_HEADER]
         count = decoded.get("x-delivery-count")
         is_count = isinstance(count, int) and 0 <= count < 1 << 31
-        return headers if self._wants_headers else None, count if is_count else None, problem
+        return headers if headers and self._wants_headers else None, count if is_count else None, problem
 
     def take(self) -> pa.RecordBatch:
         """Return and clear the rows."""
@@ -170,10 +175,24 @@ class Rows:
             else:
                 values: Sequence[Any] = columns.get(name, ())
                 if name == "timestamp":
-                    values = [None if value is None else value * 1_000_000 for value in values]
+                    values = [None if value is None else value * 1_000 for value in values]
                 arrays.append(pa.array(values, kind))
         self._bodies, self._rows, self.count, self.size = [], [], 0, 0
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _as_texts(decoded: dict[str, Any]) -> tuple[list[tuple[str, Any]], str | None]:
+    """Return the values of headers as text, and a problem or None."""
+    headers = []
+    problem = None
+    for name, value in decoded.items():
+        if type(value) is str:
+            headers.append((name, value))
+            continue
+        if isinstance(value, bytes):
+            problem = f"header {name} is not UTF-8"
+        headers.append((name, as_text(value)))
+    return headers, problem
 
 
 # The headers in NAMES are octets and have no column.

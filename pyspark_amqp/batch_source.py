@@ -94,7 +94,7 @@ class QueueBrowse(Shipped, DataSourceReader):
 
     def _browse(self, left: int) -> Iterator[pa.RecordBatch]:
         queue = self.options.queues[0]
-        rows = Rows(self.schema, queue)
+        rows = Rows(self.schema, queue, self.options.allows_ms)
         with Connection(self.options.address) as connection:
             connection.open_channel()
             if left:

@@ -27,7 +27,7 @@ _PLAN: Final = tuple((index, name, FLAGS[name]) for index, name in enumerate(NAM
 HEADERS: Final = NAMES.index("headers")
 TIMESTAMP: Final = NAMES.index("timestamp")
 # datetime ends with the year 9999, and so do the rows in Python.
-TIMESTAMP_MAX: Final = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
+TIMESTAMP_S_MAX: Final = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 NESTING_MAX: Final = 100
 STRING: Final = ord("S")
 
@@ -120,10 +120,11 @@ def _decode_value(octets: bytes, at: int, depth: int) -> tuple[Any, int]:
     return values, end
 
 
-def decode(header: bytes) -> tuple[list[Any], str | None]:
+def decode(header: bytes, allows_ms: bool = False) -> tuple[list[Any], str | None]:
     """Return the values of a content header frame's payload by `NAMES`, and an error text or None.
 
-    `headers` is the table's octets, `timestamp` is seconds since 1970.
+    `headers` is the table's octets. `timestamp` is milliseconds since 1970, although AMQP has seconds. With
+    `allows_ms`, a number that is too large for seconds is one of milliseconds.
     """
     values: list[Any] = [None] * len(NAMES)
     problem = None
@@ -145,7 +146,9 @@ def decode(header: bytes) -> tuple[list[Any], str | None]:
             elif index == TIMESTAMP:
                 (seconds,) = _U64.unpack_from(header, at)
                 at += 8
-                if seconds <= TIMESTAMP_MAX:
+                if seconds <= TIMESTAMP_S_MAX:
+                    values[index] = seconds * 1000
+                elif allows_ms and seconds <= TIMESTAMP_S_MAX * 1000:
                     values[index] = seconds
                 else:
                     problem = f"timestamp {seconds} is after the year 9999"
@@ -186,7 +189,7 @@ _as_json: Final = json.JSONEncoder(default=_in_json, ensure_ascii=False).encode
 def encode(values: Mapping[str, Any], body_size: int) -> bytes:
     """Return the payload of a content header frame with these properties, without those that are None.
 
-    Raise ValueError that names an invalid property.
+    `headers` is the octets of a table. Raise ValueError that names an invalid property.
     """
     flags, parts = 0, []
     for _, name, flag in _PLAN:
@@ -195,7 +198,7 @@ def encode(values: Mapping[str, Any], body_size: int) -> bytes:
             continue
         flags |= flag
         if name == "headers":
-            parts.append(_encode_table(value))
+            parts.append(value)
         elif name in ("delivery_mode", "priority"):
             if not 0 <= value <= 255:
                 raise ValueError(f"{name} must be from 0 to 255, not {value}")
@@ -217,7 +220,8 @@ def short_string(text: str, name: str) -> bytes:
     return bytes((len(octets),)) + octets
 
 
-def _encode_table(table: Mapping[str, str | None]) -> bytes:
+def encode_texts(table: Mapping[str, str | None]) -> bytes:
+    """Return the field table of these strings with its length. Raise ValueError for the name of a header."""
     parts = []
     for name, value in table.items():
         parts.append(short_string(name, "the name of a header"))

@@ -24,12 +24,12 @@ class DefaultSource(DataSource):
 
     def schema(self) -> str:
         """Return the schema if the user gives none. Raise OptionError."""
-        from pyspark_amqp.arrow_rows import default_schema
-        from pyspark_amqp.format_options import BATCH, CONNECTION, STREAMING, Given
+        from pyspark_amqp.arrow_rows import TEXT_HEADERS, default_schema
+        from pyspark_amqp.format_options import read_schema
+        from pyspark_amqp.typed_headers import KIND
 
-        # Spark does not say here whether it is for a batch or a stream.
-        given = Given(self.options, (*CONNECTION, *dict.fromkeys(BATCH + STREAMING)))
-        return default_schema(given.boolean("includeProperties", True), given.boolean("includeHeaders", False))
+        include_properties, headers = read_schema(self.options)
+        return default_schema(include_properties, {"false": None, "true": TEXT_HEADERS, "typed": KIND}[headers])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from pyspark_amqp.arrow_rows import check_schema

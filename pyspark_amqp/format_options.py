@@ -22,7 +22,8 @@ CONNECTION: Final = (
     *("tls", "tls.caFile", "tls.certFile", "tls.keyFile", "tls.verify", "reconnectTimeout"),
 )
 SOURCE: Final = (
-    *("queue", "queueType", "includeHeaders", "includeProperties", "prefetch", "pollTimeoutMs"),
+    *("queue", "queueType", "includeHeaders", "includeProperties", "millisecondTimestamps"),
+    *("prefetch", "pollTimeoutMs"),
     *("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger"),
     *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "tailProbeMs"),
 )
@@ -30,7 +31,7 @@ STREAMING: Final = (*SOURCE, "maxBytesPerTrigger")
 BATCH: Final = (*SOURCE, "endingOffsets")
 SINK: Final = (
     *("exchange", "routingKey", "mandatory", "confirmTimeoutMs", "maxInFlight", "deliveryMode"),
-    *("messageId", "ignoreUnknownColumns"),
+    *("messageId", "ignoreUnknownColumns", "millisecondTimestamps"),
 )
 # Options of streams only.
 STREAM_ONLY: Final = (
@@ -52,8 +53,7 @@ class SourceOptions:
     address: Address
     queues: tuple[str, ...]
     is_stream: bool
-    include_headers: bool
-    include_properties: bool
+    allows_ms: bool
     starting_offsets: str | Offsets
     starting_timestamp_ms: int | None
     ending_offsets: str | Offsets
@@ -69,10 +69,10 @@ class SourceOptions:
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The options of a writer; with a `routing_key` of None the column is used."""
+    """The options of a writer; where `exchange` or `routing_key` is None, the column is used."""
 
     address: Address
-    exchange: str
+    exchange: str | None
     routing_key: str | None
     mandatory: bool
     confirm_timeout_ms: int
@@ -80,6 +80,7 @@ class SinkOptions:
     delivery_mode: int
     message_id: str
     ignore_unknown_columns: bool
+    writes_ms: bool
 
 
 class Given:
@@ -128,6 +129,14 @@ class Given:
             return int(text)
 
         return self.read(name, parse, default)
+
+
+def read_schema(options: Mapping[str, str]) -> tuple[bool, str]:
+    """Return whether a reader has columns of properties, and its headers: false, true or typed. Raise OptionError."""
+    # Spark does not say here whether it is for a batch or a stream.
+    given = Given(options, (*CONNECTION, *dict.fromkeys(BATCH + STREAMING)))
+    headers = given.choice("includeHeaders", "false", ("false", "true", "typed"))
+    return given.boolean("includeProperties", True), headers
 
 
 def parse_offsets(text: str, words: tuple[str, ...]) -> str | Offsets:
@@ -224,6 +233,7 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
     for name in CLASSIC_ONLY if is_stream else STREAM_ONLY:
         if name in given:
             raise OptionError(name, f"is for {'classic and quorum queues' if is_stream else 'queueType=stream'} only")
+    read_schema(options)
     queues = _read_queues(given, is_stream)
     if "startingOffsets" in given and "startingTimestamp" in given:
         raise OptionError("startingTimestamp", "cannot be given beside startingOffsets")
@@ -239,8 +249,7 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         address,
         queues,
         is_stream,
-        given.boolean("includeHeaders", False),
-        given.boolean("includeProperties", True),
+        given.boolean("millisecondTimestamps", False),
         starting,
         given.number("startingTimestamp", None, 0),
         ending,
@@ -272,7 +281,7 @@ def read_sink(options: Mapping[str, str]) -> SinkOptions:
             raise OptionError(name, "is longer than AMQP's 255 octets")
     return SinkOptions(
         read_address(given),
-        given.text("exchange"),
+        given.text("exchange") if "exchange" in given else None,
         given.text("routingKey") if "routingKey" in given else None,
         given.boolean("mandatory", True),
         given.number("confirmTimeoutMs", 30_000, 1),
@@ -280,4 +289,5 @@ def read_sink(options: Mapping[str, str]) -> SinkOptions:
         given.number("deliveryMode", 2, 1, 2),
         given.choice("messageId", "auto", ("auto", "column", "none")),
         given.boolean("ignoreUnknownColumns", False),
+        given.boolean("millisecondTimestamps", False),
     )

@@ -284,7 +284,10 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._held = persist(self.options.address, lambda: HeldQueue(self.options, last))
             return []
         deliveries = self._held.deliveries(start.get(self.queue, 0), last)
-        return [QueuePartition(packed) for packed in _packed(Rows(self.schema, self.queue), deliveries)]
+        return [
+            QueuePartition(packed)
+            for packed in _packed(Rows(self.schema, self.queue, self.options.allows_ms), deliveries)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, QueuePartition)

@@ -98,11 +98,12 @@ class Publisher:
             raise ValueError("the body of a row is NULL")
         if isinstance(body, str):
             body = body.encode()
-        exchange = values.get("exchange")
-        key = self.options.routing_key if self.options.routing_key is not None else values["routing_key"]
+        options = self.options
+        exchange = (values.get("exchange") or "") if options.exchange is None else options.exchange
+        key = values["routing_key"] if options.routing_key is None else options.routing_key
         if key is None:
             raise ValueError("the routing_key of a row is NULL")
-        address = (self.options.exchange if exchange is None else exchange, key)
+        address = (exchange, key)
         if values.get("delivery_mode") is None:
             values["delivery_mode"] = self.options.delivery_mode
         outgoing = Outgoing(self._methods.get(address) or self._method(address), encode(values, len(body)), body)

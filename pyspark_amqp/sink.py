@@ -22,11 +22,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.arrow_rows import COLUMNS, TEXT_HEADERS
+from pyspark_amqp.content_header import encode_texts
 from pyspark_amqp.errors import BrokerError, OptionError
 from pyspark_amqp.format_options import SinkOptions
 from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.row_publisher import Publisher
 from pyspark_amqp.shipping import Shipped
+from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
+from pyspark_amqp.typed_headers import write_table
 
 TEXTS: Final = (
     *("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id"),
@@ -41,16 +45,22 @@ KINDS: Final = {
     "delivery_mode": ("int", "smallint", "tinyint", "bigint"),
     "priority": ("int", "smallint", "tinyint", "bigint"),
     "timestamp": ("timestamp",),
-    "headers": ("map<string,string>",),
+    "headers": (TEXT_HEADERS, TYPED_HEADERS),
 }
-PROPERTIES: Final = (*TEXTS, "delivery_mode", "priority", "timestamp", "headers")
+# Columns that a read has, but that a message does not take along.
+READ_ONLY: Final = ("queue", "offset", "redelivered", "delivery_count", "error")
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
-    """Return the columns that are written. Raise OptionError for an invalid schema."""
+    """Return the columns that are written. Raise OptionError for an invalid schema.
+
+    An option takes precedence over its column, so that what was read can be written elsewhere.
+    """
     names = []
     for column in schema.fields:
         kind = column.dataType.simpleString()
+        if column.name in READ_ONLY and kind in COLUMNS[column.name]:
+            continue
         if column.name not in KINDS:
             if not options.ignore_unknown_columns:
                 raise OptionError(
@@ -66,13 +76,10 @@ def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
         raise OptionError("schema", "needs one column 'body' (or 'value'), binary or string")
     if "routing_key" not in names and options.routing_key is None:
         raise OptionError("routingKey", "is needed, or a column 'routing_key'")
-    if "routing_key" in names and options.routing_key is not None:
-        raise OptionError("routingKey", "cannot be given beside the column 'routing_key'")
-    if "exchange" in names and options.exchange:
-        raise OptionError("exchange", "cannot be given beside the column 'exchange'")
     if options.message_id == "column" and "message_id" not in names:
         raise OptionError("messageId", "is column, but there is no column 'message_id'")
-    return names
+    overridden = {"exchange": options.exchange, "routing_key": options.routing_key}
+    return [name for name in names if overridden.get(name) is None]
 
 
 def check_broker(options: SinkOptions) -> None:
@@ -139,13 +146,22 @@ class Sink(Shipped):
         for name in self.columns:
             array = batch.column(batch.schema.get_field_index(name))
             if name == "timestamp":
-                columns.append([None if value is None else value // 1_000_000 for value in _integers(array)])
+                unit_us = 1_000 if self.options.writes_ms else 1_000_000
+                columns.append([None if value is None else value // unit_us for value in _integers(array)])
             elif name == "headers":
-                columns.append([None if value is None else dict(value) for value in array.to_pylist()])
+                is_typed = pa.types.is_struct(array.type.item_type)
+                columns.append([_table(value, is_typed) for value in array.to_pylist()])
             else:
                 columns.append(array.to_pylist())
         for values in zip(*columns, strict=True):
             yield dict(zip(self.columns, values, strict=True))
+
+
+def _table(headers: list[tuple[str, Any]] | None, is_typed: bool) -> bytes | None:
+    """Return the headers of a row as a field table, or None if there are none. Raise ValueError."""
+    if not headers:
+        return None
+    return (write_table if is_typed else encode_texts)(dict(headers))
 
 
 def _integers(array: pa.Array) -> list[int | None]:

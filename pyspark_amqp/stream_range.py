@@ -34,7 +34,7 @@ class RangeReader:
         self.queue = wanted.queue
         self.next = wanted.start
         self.end = wanted.end
-        self.rows = Rows(schema, wanted.queue)
+        self.rows = Rows(schema, wanted.queue, options.allows_ms)
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows. Raise DataLoss, OptionError or BrokerError."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     BinaryType,
+    IntegerType,
     LongType,
     MapType,
     StringType,
@@ -20,6 +21,7 @@ from pyspark_amqp.arrow_rows import (
     BATCH_BYTES_MAX,
     BATCH_ROWS_MAX,
     COLUMNS,
+    TEXT_HEADERS,
     Rows,
     check_schema,
     default_schema,
@@ -27,6 +29,7 @@ from pyspark_amqp.arrow_rows import (
 )
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.frame_parser import Delivery
+from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
 
 SCHEMA = (
     StructType()
@@ -67,10 +70,12 @@ def test_missing_properties_are_null() -> None:
 
 
 def test_the_columns_are_those_of_the_default_schema() -> None:
-    texts = default_schema(include_properties=True, include_headers=True).split(", ")
-    assert dict(text.split(" ", 1) for text in texts) == COLUMNS
-    assert "message_id" not in default_schema(False, False)
-    assert default_schema(False, False).endswith("error string")
+    for headers in (TEXT_HEADERS, TYPED_HEADERS):
+        columns = dict(text.split(" ", 1) for text in default_schema(True, headers).split(", "))
+        assert columns.keys() == COLUMNS.keys()
+        assert all(kind in COLUMNS[name] for name, kind in columns.items())
+    assert "message_id" not in default_schema(False, None)
+    assert default_schema(False, None).endswith("error string")
 
 
 def test_an_unknown_column_or_another_type_is_refused() -> None:
@@ -79,6 +84,42 @@ def test_an_unknown_column_or_another_type_is_refused() -> None:
     with pytest.raises(OptionError, match="column 'body' is binary, not string"):
         check_schema(StructType().add("body", StringType()))
     check_schema(SCHEMA)
+
+
+TYPED = StructType().add("type", StringType()).add("value", StringType())
+
+
+def test_headers_keep_their_types_if_the_column_has_types() -> None:
+    schema = StructType().add("headers", MapType(StringType(), TYPED)).add("delivery_count", IntegerType())
+    check_schema(schema)
+    found = row(delivery(headers={"x-delay": 5000, "a": "b", "x-delivery-count": 2}), schema)
+    assert found["headers"] == [
+        ("x-delay", {"type": "int", "value": "5000"}),
+        ("a", {"type": "string", "value": "b"}),
+        ("x-delivery-count", {"type": "int", "value": "2"}),
+    ]
+    assert found["delivery_count"] == 2
+
+
+@pytest.mark.parametrize("headers", [None, {}, {"x-stream-offset": pika.compat.long(12)}])
+@pytest.mark.parametrize("value", [StringType(), TYPED])
+def test_no_headers_are_null(headers: dict[str, object] | None, value: StringType | StructType) -> None:
+    schema = StructType().add("headers", MapType(StringType(), value))
+    assert row(delivery(headers=headers), schema) == {"headers": None}
+
+
+def test_a_timestamp_may_be_in_milliseconds() -> None:
+    schema = StructType().add("timestamp", TimestampType()).add("error", StringType())
+    rows = Rows(schema, "q", allows_ms=True)
+    for timestamp in (1_700_000_000, 1_700_000_000_123, 1_700_000_000_123_456):
+        rows.add(delivery(timestamp=timestamp), None)
+    found = rows.take().to_pylist()
+    assert [str(row["timestamp"]) for row in found] == [
+        "2023-11-14 22:13:20+00:00",
+        "2023-11-14 22:13:20.123000+00:00",
+        "None",
+    ]
+    assert [row["error"] is None for row in found] == [True, True, False]
 
 
 def test_a_publishers_header_of_that_name_is_omitted() -> None:

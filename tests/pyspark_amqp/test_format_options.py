@@ -116,7 +116,7 @@ def test_sparks_own_options_are_ignored() -> None:
 
 def test_the_defaults_of_a_sink_lose_nothing() -> None:
     options = read_sink({"routingKey": "q"})
-    assert (options.exchange, options.routing_key, options.mandatory, options.delivery_mode) == ("", "q", True, 2)
+    assert (options.exchange, options.routing_key, options.mandatory, options.delivery_mode) == (None, "q", True, 2)
     assert (options.in_flight_max, options.confirm_timeout_ms, options.message_id) == (1000, 30_000, "auto")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.testing import EmbeddedBroker
+from pyspark_amqp.content_header import encode_texts
 from pyspark_amqp.errors import BrokerError, ConnectionLost
 from pyspark_amqp.format_options import SinkOptions, read_sink
 from pyspark_amqp.row_publisher import Confirms, Publisher
@@ -35,7 +36,13 @@ def test_confirms_may_arrive_in_any_order() -> None:
 
 def test_rows_are_published_with_their_properties(broker: At) -> None:
     queue = broker.queue()
-    row = {"body": "ä", "message_id": "1", "priority": 3, "timestamp": 1_700_000_000, "headers": {"a": "b", "n": None}}
+    row = {
+        "body": "ä",
+        "message_id": "1",
+        "priority": 3,
+        "timestamp": 1_700_000_000,
+        "headers": encode_texts({"a": "b", "n": None}),
+    }
     publish(options_of(broker, routingKey=queue), [row, {"body": b"\xff", "app_id": "x", "delivery_mode": 1}])
     (first, body), (second, other) = broker.taken(queue)
     assert (body, first.message_id, first.priority, first.timestamp) == ("ä".encode(), "1", 3, 1_700_000_000)

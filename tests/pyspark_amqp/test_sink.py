@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
+import pika
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -32,8 +35,7 @@ def schema(text: str) -> StructType:
         ("body binary, value binary", {"routingKey": "k"}, "schema"),
         ("body int", {"routingKey": "k"}, "schema"),
         ("body binary", {}, "routingKey"),
-        ("body binary, routing_key string", {"routingKey": "k"}, "routingKey"),
-        ("body binary, exchange string", {"routingKey": "k", "exchange": "e"}, "exchange"),
+        ("body binary, queue int", {"routingKey": "k"}, "ignoreUnknownColumns"),
         ("body binary, color string", {"routingKey": "k"}, "ignoreUnknownColumns"),
         ("body binary, priority string", {"routingKey": "k"}, "schema"),
         ("body binary", {"routingKey": "k", "messageId": "column"}, "messageId"),
@@ -47,6 +49,13 @@ def test_an_invalid_schema_is_refused(columns: str, given: dict[str, str], optio
 def test_unknown_columns_may_be_ignored() -> None:
     options = read_sink({"routingKey": "k", "ignoreUnknownColumns": "true"})
     assert check_columns(schema("color string, value string, timestamp timestamp"), options) == ["value", "timestamp"]
+
+
+def test_options_take_precedence_over_columns() -> None:
+    columns = schema("body binary, exchange string, routing_key string")
+    assert check_columns(columns, read_sink({})) == ["body", "exchange", "routing_key"]
+    assert check_columns(columns, read_sink({"routingKey": "k"})) == ["body", "exchange"]
+    assert check_columns(columns, read_sink({"exchange": ""})) == ["body", "routing_key"]
 
 
 def test_a_missing_broker_or_exchange_is_reported_before_a_job_runs(amqp_broker: At) -> None:
@@ -74,7 +83,7 @@ def test_columns_become_properties(amqp_broker: At) -> None:
         [
             pa.array(["a", "b"]),
             pa.array([1_700_000_000_999_999, None], pa.timestamp("us", tz="UTC")),
-            pa.array([[("h", "1")], None], pa.map_(pa.string(), pa.string())),
+            pa.array([[("h", "1")], []], pa.map_(pa.string(), pa.string())),
             pa.array([1, None], pa.int32()),
             pa.array(["id", None]),
         ],
@@ -86,7 +95,37 @@ def test_columns_become_properties(amqp_broker: At) -> None:
     assert (second.timestamp, second.headers, second.priority, second.message_id) == (None, None, None, None)
 
 
+def test_timestamps_may_be_written_in_milliseconds(amqp_broker: At) -> None:
+    given = {"url": amqp_broker.url, "routingKey": amqp_broker.queue(), "millisecondTimestamps": "true"}
+    columns = schema("body string, timestamp timestamp")
+    moment = pa.array([1_700_000_000_999_999], pa.timestamp("us", tz="UTC"))
+    batch = pa.RecordBatch.from_arrays([pa.array(["a"]), moment], names=columns.fieldNames())
+    BatchSink(read_sink({**given, "messageId": "none"}), columns, False).write(iter((batch,)))
+    ((properties, _),) = amqp_broker.taken(given["routingKey"])
+    assert properties.timestamp == 1_700_000_000_999
+
+
 # With Spark
+
+
+def test_rows_that_were_read_are_written_back(spark: SparkSession, broker: At) -> None:
+    read, written = broker.queue(), broker.queue()
+    death = [{"count": pika.compat.long(3), "time": datetime(2024, 5, 1, tzinfo=UTC), "reason": "expired"}]
+    headers = {"x-delay": 5000, "x-death": death, "octets": b"\xff", "text": "ä", "price": Decimal("1.25")}
+    broker.publish(read, [b"body"], headers=headers, timestamp=1_700_000_000, message_id="id", priority=1)
+    broker.publish(read, [b"bare"], headers={})
+    rows = spark.read.format("amqp").options(url=broker.url, queue=read, includeHeaders="typed")
+    table = rows.load()
+    assert table.selectExpr("cast(headers['x-delay'].value AS int) delay").collect() == [(5000,), (None,)]
+    sink = table.write.format("amqp").options(url=broker.url, exchange="", routingKey=written)
+    with pytest.raises(PySparkException, match="ErrorIfExists"):
+        sink.save()
+    sink.mode("append").save()
+    (first, _), (second, body) = broker.taken(written)
+    assert (first.headers, first.timestamp, first.message_id, first.priority) == (headers, 1_700_000_000, "id", 1)
+    assert (second.headers, body) == (None, b"bare")
+    table.write.format("amqp").options(url=broker.url).mode("append").save()
+    assert broker.count(read) == 4
 
 
 def test_each_row_is_published_with_a_unique_id(spark: SparkSession, broker: At) -> None:
