@@ -80,3 +80,18 @@ def test_a_viewer_does_not_see_messages(browser: Browser, running: RunningServer
     browser.go("queues/%2F/work")
     browser.shows("Bindings")
     assert not browser.all("h2", "Why is this message")
+
+
+def test_a_test_is_copied(browser: Browser, running: RunningServer, logged: None) -> None:
+    publish(running, "job", "m-4")
+    browser.start("queues/%2F/work")
+    browser.press("Copy as pytest")
+    browser.shows("A test of what was seen", "dialog")
+    text = str(browser.find("dialog textarea").get_attribute("value"))
+    assert "b'body of m-4'" in text
+    permission = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": browser.url.rstrip("/")}
+    browser.driver.execute_cdp_cmd("Browser.grantPermissions", permission)
+    browser.press("Copy")
+    browser.shows("The test was copied", "#toasts")
+    copied = browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0], arguments[0])")
+    assert copied == text

@@ -104,7 +104,7 @@ LAYERS = {
     ),
     "management/node": Layer({"management/rates"}, MANAGEMENT),
     "management/documents": Layer(
-        {"amqp", "broker"}
+        {"amqp", "broker", "lab"}
         | {f"broker/{name}" for name in ("admin", "exchanges", "queues", "observe", "operations", "portions")},
         MANAGEMENT,
     ),

@@ -187,14 +187,21 @@ def clear(request: Request) -> Answer:
 @endpoints.on("GET /_broker/messages/{number}", tag=ADMINISTRATOR)
 def timeline(request: Request) -> dict[str, Any]:
     """Return all events of a message, and of the dead letters that it became."""
+    events = timeline_of(request)
+    rows = [event_row(event) for event in events]
+    number = int(request.path["number"])
+    return {"message_number": number, "vhost": text_of(events[0].vhost), "events": rows}
+
+
+def timeline_of(request: Request) -> list[Event]:
+    """Return all events of the message of a path. Raise Refusal."""
     text = request.path["number"]
     if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX:
         raise bad_request("the number of a message must be a whole number")
     events = request.broker.event_logs.timeline(int(text))
     if not events:
         raise no_such(f"no message {text} in the event logs")
-    rows = [event_row(event) for event in events]
-    return {"message_number": int(text), "vhost": text_of(events[0].vhost), "events": rows}
+    return events
 
 
 @endpoints.on("GET /_broker/idle", tag=ADMINISTRATOR, query=IdleQuery)

@@ -13,8 +13,11 @@ from amqp_broker.broker.observe.event_log import Event, EventLog
 from amqp_broker.broker.observe.message_fate import fate
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
-from amqp_broker.management.api.event_log import event_row
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.api.event_log import event_row, timeline_of
+from amqp_broker.management.documents.pytest_text import pytest_text
 from amqp_broker.management.documents.values import text_of
+from amqp_broker.management.http.answers import bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
@@ -40,30 +43,70 @@ class LifeQuery(Struct):
 def lives(request: Request) -> Steps[dict[str, Any]]:
     """Find messages by a text, or the newest of a queue, and say why each is in the queue or not."""
     wanted = request.read_query(LifeQuery).search
-    vhost, name = request.vhost, request.path["queue"]
-    queue = vhost.queues.get(name)
-    if queue is None:
-        raise NotFound(f"no queue '{name}' in {vhost}")
-    log = request.broker.event_logs.of(vhost)
+    queue = _queue(request)
+    log = request.broker.event_logs.of(request.vhost)
     rows: list[dict[str, Any]] = []
     if log is None:
         return {"has_log": False, "skipped": 0, "messages": rows}
+    for event, message, life in (yield from _found(log, queue.name, wanted)):
+        rows.append(_row(event, message, life, queue))
+        yield
+    return {"has_log": True, "skipped": log.skipped, "messages": rows}
+
+
+@endpoints.on("GET /_broker/queues/{vhost}/{queue}/pytest", tag=ADMINISTRATOR, query=LifeQuery)
+def pytest_of_queue(request: Request) -> Steps[dict[str, Any]]:
+    """Return a [test](messages.md#a-test-of-what-was-seen) that repeats what happened to the messages of `lives`."""
+    wanted = request.read_query(LifeQuery).search
+    queue = _queue(request)
+    log = _log(request, request.vhost)
+    found = yield from _found(log, queue.name, wanted)
+    lives = [life for _, _, life in found if life[0].kind == "publish"]
+    return {"text": text_of(pytest_text(lives, request.vhost, log))}
+
+
+@endpoints.on("GET /_broker/messages/{number}/pytest", tag=ADMINISTRATOR)
+def pytest_of_message(request: Request) -> dict[str, Any]:
+    """Return a [test](messages.md#a-test-of-what-was-seen) that repeats what happened to a message."""
+    life = timeline_of(request)
+    vhost = request.broker.vhosts[life[0].vhost]
+    return {"text": text_of(pytest_text([life], vhost, _log(request, vhost)))}
+
+
+def _queue(request: Request) -> Queue:
+    """Return the queue of a path. Raise NotFound."""
+    queue = request.vhost.queues.get(request.path["queue"])
+    if queue is None:
+        raise NotFound(f"no queue '{request.path['queue']}' in {request.vhost}")
+    return queue
+
+
+def _log(request: Request, vhost: VHost) -> EventLog:
+    log = request.broker.event_logs.of(vhost)
+    if log is None:
+        raise bad_request(f"{vhost} has no event log")
+    return log
+
+
+def _found(log: EventLog, name: str, wanted: str) -> Steps[list[tuple[Event, Message, list[Event]]]]:
+    """Return the newest messages with a text, or those of a queue.
+
+    Each is a tuple of its first event, the message and all its events.
+    """
+    found = []
     for count, event in enumerate(reversed(list(log.events)), 1):
         if count % STEP == 0:
             yield
-        is_birth = event.kind == "publish" or (
-            event.kind == "dead_letter" and not log.has(event.more["from_message_number"])
-        )
         message = log.message_of(event)
-        if not is_birth or message is None or (wanted and not _has(event, message, wanted)):
+        if message is None or not _is_first(event, log) or (wanted and not _has(event, message, wanted)):
             continue
         life = log.timeline(event.number)
         if wanted or any(name == one.queue or name in one.queues for one in life):
-            rows.append(_row(event, message, life, queue))
+            found.append((event, message, life))
             yield
-            if len(rows) == MESSAGES_MAX:
+            if len(found) == MESSAGES_MAX:
                 break
-    return {"has_log": True, "skipped": log.skipped, "messages": rows}
+    return found
 
 
 def _is_first(event: Event, log: EventLog) -> bool:

@@ -111,3 +111,27 @@ def test_without_a_log_nothing_is_known(desk: Desk) -> None:
     assert desk.ask("GET", "/_broker/queues/%2F/missing/lives")[0] == 404
     desk.be("monitoring")
     assert desk.ask("GET", "/_broker/queues/%2F/q/lives")[0] == 401
+
+
+def test_a_test_is_made_of_one_message_or_of_those_that_are_found(desk: Desk, peer: Peer) -> None:
+    for body in (b"first", b"second"):
+        peer.publish("order.paid", body, exchange="orders")
+    [second, first] = lives(desk, "paid")
+    status, answer = desk.ask("GET", f"/_broker/messages/{second['message_number']}/pytest")
+    assert status == 200
+    assert answer["text"].count("basic_publish") == 1
+    assert "b'second'" in answer["text"]
+    path = "/_broker/queues/%2F/paid/pytest"
+    text = desk.ask("GET", path)[1]["text"]
+    assert text.index("b'first'") < text.index("b'second'")
+    assert f"def test_messages_{first['message_number']}_to_{second['message_number']}(" in text
+    assert desk.ask("GET", path, query={"search": "second"})[1]["text"].count("basic_publish") == 1
+    assert desk.ask("GET", path, query={"search": "no such"}) == (
+        400,
+        "the event log has no publish of this message",
+    )
+    assert desk.ask("GET", "/_broker/messages/999999/pytest")[0] == 404
+    desk.broker.event_logs.stop_all()
+    assert desk.ask("GET", path)[0] == 400
+    desk.be("monitoring")
+    assert desk.ask("GET", path)[0] == 401

@@ -6,6 +6,7 @@ import { exchangeName, number, path } from "./format.js";
 import { lifeDrawing } from "./life_drawing.js";
 import { part } from "./list.js";
 import { preview } from "./payload.js";
+import { pytestButton } from "./pytest_copy.js";
 import { state } from "./state.js";
 import { tag } from "./table.js";
 
@@ -15,7 +16,8 @@ const STATES = { ready: ["here, ready", "good"], unacked: ["here, unacked", "goo
 /** Return the part of a queue's page; null for users who must not read the event log. */
 export function lifePart(vhost, name) {
   if (!state.is("administrator")) return null;
-  const address = `/_broker/queues/${path(vhost, name)}/lives`;
+  const queue = `/_broker/queues/${path(vhost, name)}`;
+  const searched = () => new URLSearchParams({ search: search.value });
   const search = h("input", { type: "search", placeholder: "Message id, number, key or text", "aria-label": "Search the messages of the virtual host", spellcheck: "false", oninput: typed });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const found = h("div", { class: "lives" });
@@ -30,8 +32,9 @@ export function lifePart(vhost, name) {
   async function load() {
     const mine = ++latest;
     try {
-      const answer = await get(`${address}?${new URLSearchParams({ search: search.value })}`);
+      const answer = await get(`${queue}/lives?${searched()}`);
       if (mine !== latest) return;
+      copy.hidden = !answer.messages.length;
       problem.hidden = true;
       show(found, answer, () => (answer.has_log ? listOf(answer) : starter()));
     } catch (error) {
@@ -63,7 +66,9 @@ export function lifePart(vhost, name) {
     }
   }
 
-  const bar = h("div", { class: "bar" }, search, h("button", { type: "button", onclick: load }, "Refresh"));
+  const copy = pytestButton(() => `${queue}/pytest?${searched()}`);
+  copy.hidden = true;
+  const bar = h("div", { class: "bar" }, search, h("button", { type: "button", onclick: load }, "Refresh"), copy);
   return { element: part("Why is this message (not) here?", bar, problem, found), load };
 }
 
@@ -77,6 +82,7 @@ function lifeOf(one, queue) {
       h("p", { class: "why" }, one.sentences.join(" ")),
       lifeDrawing(one.events, queue),
       one.events_skipped ? h("p", { class: "note" }, `The picture shows the first events; ${number(one.events_skipped)} more are in the event log.`) : null,
+      pytestButton(() => `/_broker/messages/${one.message_number}/pytest`),
     );
   };
   const id = one.properties?.message_id;

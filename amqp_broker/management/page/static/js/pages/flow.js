@@ -5,6 +5,7 @@ import { h, put, text } from "../dom.js";
 import { number, octets, toExchange, toQueue, exchangeName } from "../format.js";
 import { listen } from "../live.js";
 import { payloadView, preview, propertiesView } from "../payload.js";
+import { pytestButton } from "../pytest_copy.js";
 import { state } from "../state.js";
 
 const KEPT_MAX = 2000;
@@ -150,6 +151,7 @@ export function page() {
         { class: "inspector-head" },
         h("h2", null, one.event.replace("_", " "), one.message_number ? ` #${one.message_number}` : ""),
         one.message_number ? h("button", { type: "button", class: "small", onclick: () => trail(one.message_number) }, "Show all its events") : null,
+        one.message_number ? pytestButton(() => `/_broker/messages/${one.message_number}/pytest`) : null,
         h("button", { type: "button", class: "quiet square", "aria-label": "Close", onclick: () => (inspector.hidden = true) }, "×"),
       ),
       h("dl", { class: "pairs-view" }, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value instanceof Node ? value : String(value))))),
