@@ -253,6 +253,10 @@ class Connection:
         self.heard_at = time.monotonic()
         return self.frames.feed(octets)
 
+    def fileno(self) -> int:
+        """Return the socket's number, for a selector over several connections."""
+        return self._socket.fileno()
+
     def _has_octets(self, timeout_s: float) -> bool:
         """Return whether the socket is readable, now or within the time."""
         pending = getattr(self._socket, "pending", None)

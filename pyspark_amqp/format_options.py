@@ -27,7 +27,7 @@ SOURCE: Final = (
     *("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger"),
     *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "tailProbeMs"),
 )
-STREAMING: Final = (*SOURCE, "maxBytesPerTrigger")
+STREAMING: Final = (*SOURCE, "maxBytesPerTrigger", "numReaders")
 BATCH: Final = (*SOURCE, "endingOffsets")
 SINK: Final = (
     *("exchange", "routingKey", "mandatory", "confirmTimeoutMs", "maxInFlight", "deliveryMode"),
@@ -38,7 +38,7 @@ STREAM_ONLY: Final = (
     *("startingOffsets", "startingTimestamp", "endingOffsets", "minPartitions", "maxRecordsPerPartition"),
     *("failOnDataLoss", "tailProbeMs"),
 )
-CLASSIC_ONLY: Final = ("maxBytesPerTrigger",)
+CLASSIC_ONLY: Final = ("maxBytesPerTrigger", "numReaders")
 # Spark's own options are ignored.
 SPARKS: Final = ("path", "checkpointlocation", "queryname")
 
@@ -65,6 +65,7 @@ class SourceOptions:
     prefetch: int
     poll_timeout_ms: int
     tail_probe_ms: int
+    reader_count: int
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,7 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         given.number("prefetch", 2000 if is_stream else 0, 1, 65535),
         given.number("pollTimeoutMs", 10_000, 1),
         given.number("tailProbeMs", 30, 1),
+        given.number("numReaders", 1, 1, 100),
     )
 
 

@@ -1,19 +1,20 @@
 """Streaming reads of classic and quorum queues, at least once.
 
-One consumer in the process that plans the batches holds its deliveries until Spark asks for the next batch. Then Spark
-has committed the previous ones, and they are acked. If Spark, this process or the connection ends earlier, the broker
-redelivers them.
+One consumer, or several, in the process that plans the batches hold their deliveries until Spark asks for the next
+batch. Then Spark has committed the previous ones, and they are acked. If Spark, this process or the connection ends
+earlier, the broker redelivers them.
 """
 
 from __future__ import annotations
 
+import selectors
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -45,13 +46,47 @@ PARTITION_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass
 class QueuePartition(InputPartition):
-    """Rows as an Arrow stream, which Spark sends to a task."""
+    """Deliveries that Spark sends to a task, which makes rows of them: plain tuples are pickled fastest."""
 
-    packed: bytes
+    deliveries: list[tuple[Any, ...]]
+
+
+class Consumer:
+    """A connection with a consumer; without a tag it pauses."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.queue = options.queues[0]
+        self.heartbeat_s = options.address.heartbeat_s
+        self.connection = Connection(options.address, self.heartbeat_s)
+        self.tag: str | None = None
+        # By time.monotonic().
+        self.beat_at = time.monotonic()
+
+    def poll(self) -> list[Delivery]:
+        """Return the deliveries that have arrived; keep the connection alive. Raise BrokerError."""
+        now = time.monotonic()
+        if self.heartbeat_s and now - self.beat_at > self.heartbeat_s / 3:
+            self.connection.send_heartbeat()
+            self.beat_at = now
+        deliveries = self.connection.poll(0.0)
+        silence_s = now - self.connection.heard_at
+        if self.heartbeat_s and silence_s > 2 * self.heartbeat_s:
+            raise ConnectionLost(f"nothing was heard of {self.connection.host} for {silence_s:.0f} s")
+        return deliveries
+
+    def start(self, prefetch: int) -> None:
+        """Consume with this prefetch, instead of the former one."""
+        self.pause()
+        self.tag = self.connection.consume(self.queue, prefetch)
+
+    def pause(self) -> None:
+        if self.tag is not None:
+            self.connection.cancel(self.tag)
+            self.tag = None
 
 
 class HeldQueue:
-    """A consumer and its unacked deliveries, numbered from `start` in the order of arrival.
+    """Consumers and their unacked deliveries, numbered from `start` in the order of arrival.
 
     A thread reads the socket between calls, so that heartbeats continue during long batches. The deliveries are also
     bounded in octets: prefetch counts messages, so it is adapted to their size.
@@ -64,7 +99,7 @@ class HeldQueue:
         self.options = options
         self.queue = options.queues[0]
         self.start = start
-        self.held: deque[Delivery] = deque()
+        self.held: deque[tuple[Consumer, Delivery]] = deque()
         self.held_bytes = 0
         self.failure: BrokerError | None = None
         self._known = known or Counter()
@@ -72,16 +107,26 @@ class HeldQueue:
         self._lock = threading.Lock()
         self._is_closed = False
         self._seen_count = self._seen_bytes = 0
-        self._heartbeat_s = options.address.heartbeat_s
-        self._connection = Connection(options.address, self._heartbeat_s)
-        self._beat_at = time.monotonic()
-        self.ready_count: int = self._connection.check_no_stream(self.queue).message_count
-        self.prefetch = options.prefetch or min(SAMPLE, self._wanted())
-        self._tag: str | None = self._connection.consume(self.queue, self.prefetch)
+        self._consumers: list[Consumer] = []
+        self._selector = selectors.DefaultSelector()
+        try:
+            for _ in range(options.reader_count):
+                self._consumers.append(Consumer(options))
+                self._selector.register(self._consumers[-1].connection, selectors.EVENT_READ)
+            for consumer in self._consumers:
+                self.ready_count: int = consumer.connection.check_no_stream(self.queue).message_count
+            self.prefetch = options.prefetch or min(SAMPLE, self._wanted())
+            for consumer in self._consumers:
+                consumer.start(self.prefetch)
+        except BaseException:
+            self.close()
+            raise
         threading.Thread(target=self._keep_alive, name=f"amqp {self.queue}", daemon=True).start()
 
     def _wanted(self) -> int:
-        return min(2 * (self.options.offsets_per_trigger_max or 10_000), PREFETCH_MAX)
+        """Return the prefetch of each consumer for messages of any size: in all, twice as many as a batch has."""
+        count = 2 * (self.options.offsets_per_trigger_max or 10_000)
+        return min(-(-count // len(self._consumers)), PREFETCH_MAX)
 
     def _keep_alive(self) -> None:
         while not self._is_closed and self.failure is None:
@@ -93,27 +138,33 @@ class HeldQueue:
         """Read the socket; return whether there was data. Keep an error for the next call."""
         if self._is_closed or self.failure is not None:
             return False
+        deadline = time.monotonic() + timeout_s
         try:
-            if self._heartbeat_s and time.monotonic() - self._beat_at > self._heartbeat_s / 3:
-                self._connection.send_heartbeat()
-                self._beat_at = time.monotonic()
-            deliveries = self._connection.poll(timeout_s)
-            silence_s = time.monotonic() - self._connection.heard_at
-            if self._heartbeat_s and silence_s > 2 * self._heartbeat_s:
-                raise ConnectionLost(f"nothing was heard of {self._connection.host} for {silence_s:.0f} s")
-            if deliveries:
-                self._hold(deliveries)
-                self._adapt()
+            while not self._poll():
+                # A heartbeat ends it early.
+                if not self._selector.select(max(deadline - time.monotonic(), 0.0)):
+                    return False
         except BrokerError as failure:
             self.failure = failure
             return False
-        return bool(deliveries)
+        return True
 
-    def _hold(self, deliveries: list[Delivery]) -> None:
+    def _poll(self) -> bool:
+        """Take what has arrived; return whether there was something. Raise BrokerError."""
+        is_any = False
+        for consumer in self._consumers:
+            if deliveries := consumer.poll():
+                self._hold(consumer, deliveries)
+                is_any = True
+        if is_any:
+            self._adapt()
+        return is_any
+
+    def _hold(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
         if self._known:
             deliveries = [self._recognised(delivery) for delivery in deliveries]
         size = sum(_size(delivery) for delivery in deliveries)
-        self.held.extend(deliveries)
+        self.held.extend((consumer, delivery) for delivery in deliveries)
         self.held_bytes += size
         self._seen_count += len(deliveries)
         self._seen_bytes += size
@@ -128,21 +179,23 @@ class HeldQueue:
     def known(self) -> Counter[int]:
         """Return the marks of all deliveries that may come again if the connection is lost now."""
         with self._lock:
-            return +self._known + Counter(self._acked) + Counter(map(_mark, self.held))
+            return +self._known + Counter(self._acked) + Counter(_mark(delivery) for _, delivery in self.held)
 
     def _adapt(self) -> None:
         """Consume again with a prefetch that fits the size of the messages, or pause if too much is held."""
-        if self._tag is not None and self.held_bytes > 2 * self.options.bytes_per_trigger_max:
-            self._connection.cancel(self._tag)
-            self._tag = None
+        if self.held_bytes > 2 * self.options.bytes_per_trigger_max:
+            for consumer in self._consumers:
+                consumer.pause()
         if self.options.prefetch or self._seen_count < min(SAMPLE, self.prefetch):
             return
         average = max(self._seen_bytes // self._seen_count, 1)
-        fitting = max(1, min(self._wanted(), 2 * self.options.bytes_per_trigger_max // average))
-        if self._tag is not None and not self.prefetch // 2 <= fitting <= self.prefetch * 2:
-            self._connection.cancel(self._tag)
-            self._tag = self._connection.consume(self.queue, fitting)
+        all_fitting = 2 * self.options.bytes_per_trigger_max // average
+        fitting = max(1, min(self._wanted(), all_fitting // len(self._consumers)))
+        if not self.prefetch // 2 <= fitting <= self.prefetch * 2:
             self.prefetch = fitting
+            for consumer in self._consumers:
+                if consumer.tag is not None:
+                    consumer.start(fitting)
         if self._seen_count > 10 * SAMPLE:
             self._seen_count, self._seen_bytes = self._seen_count // 2, self._seen_bytes // 2
 
@@ -150,19 +203,26 @@ class HeldQueue:
         """Ack all deliveries before this number, which Spark has committed. Raise BrokerError."""
         with self._lock:
             self._check()
-            tag = 0
+            tags: dict[Consumer, int] = {}
             while self.held and self.start < start:
-                delivery = self.held.popleft()
+                consumer, delivery = self.held.popleft()
                 self.start += 1
                 self.held_bytes -= _size(delivery)
-                tag = delivery.tag
+                tags[consumer] = delivery.tag
                 self._acked.append(_mark(delivery))
-            if tag:
-                self._connection.ack(tag)
-            if self._tag is None and self.held_bytes <= self.options.bytes_per_trigger_max:
-                average = max(self._seen_bytes // max(self._seen_count, 1), 1)
-                self.prefetch = max(1, min(self.prefetch, self.options.bytes_per_trigger_max // average))
-                self._tag = self._connection.consume(self.queue, self.prefetch)
+            for consumer, tag in tags.items():
+                consumer.connection.ack(tag)
+            if self.held_bytes <= self.options.bytes_per_trigger_max:
+                self._resume()
+
+    def _resume(self) -> None:
+        paused = [consumer for consumer in self._consumers if consumer.tag is None]
+        if paused:
+            average = max(self._seen_bytes // max(self._seen_count, 1), 1)
+            fitting = self.options.bytes_per_trigger_max // average // len(self._consumers)
+            self.prefetch = max(1, min(self.prefetch, fitting))
+        for consumer in paused:
+            consumer.start(self.prefetch)
 
     def gather(self, count_max: int, wait_s: float) -> int:
         """Return the number of deliveries for a batch, after waiting for the first one. Raise BrokerError."""
@@ -181,7 +241,7 @@ class HeldQueue:
 
     def _fitting(self, count_max: int) -> int:
         size = count = 0
-        for delivery in self.held:
+        for _, delivery in self.held:
             size += _size(delivery)
             if count >= count_max or (count and size > self.options.bytes_per_trigger_max):
                 break
@@ -195,12 +255,27 @@ class HeldQueue:
     def deliveries(self, start: int, end: int) -> list[Delivery]:
         """Return the held deliveries with these numbers; others were requeued and will be redelivered."""
         with self._lock:
-            return list(islice(self.held, max(start - self.start, 0), max(end - self.start, 0)))
+            held = islice(self.held, max(start - self.start, 0), max(end - self.start, 0))
+            return [delivery for _, delivery in held]
+
+    def depth(self) -> dict[str, int] | None:
+        """Return the numbers of messages: ready in the queue, and unacked here; None if the connection is lost."""
+        with self._lock:
+            if self._is_closed or self.failure is not None:
+                return None
+            try:
+                ready_count = self._consumers[0].connection.check_queue(self.queue).message_count
+            except (BrokerError, OptionError):
+                # The next batch tells the reason.
+                return None
+            return {"ready": ready_count, "unacked": len(self.held)}
 
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
-            self._connection.close()
+            self._selector.close()
+            for consumer in self._consumers:
+                consumer.connection.close()
 
 
 def _size(delivery: Delivery) -> int:
@@ -284,15 +359,22 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._held = persist(self.options.address, lambda: HeldQueue(self.options, last))
             return []
         deliveries = self._held.deliveries(start.get(self.queue, 0), last)
-        return [
-            QueuePartition(packed)
-            for packed in _packed(Rows(self.schema, self.queue, self.options.allows_ms), deliveries)
-        ]
+        return [QueuePartition(part) for part in _parts(deliveries, self.options.reader_count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, QueuePartition)
-        with pa.ipc.open_stream(partition.packed) as stream:
-            yield from stream
+        rows = Rows(self.schema, self.queue, self.options.allows_ms)
+        for fields in partition.deliveries:
+            rows.add(Delivery(*fields), None)
+            if rows.is_full:
+                yield rows.take()
+        if rows.count:
+            yield rows.take()
+
+    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:
+        """Return the messages that are ready and unacked, which Spark shows as the source's `latestOffset`."""
+        depth = self._held.depth() if self._held is not None else None
+        return None if depth is None else {self.queue: depth}
 
     def commit(self, end: Offsets) -> None:
         """Do nothing: Spark calls it a batch late, and not for the last one, so `latestOffset` acks."""
@@ -303,21 +385,16 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._held.close()
 
 
-def _packed(rows: Rows, deliveries: list[Delivery]) -> Iterator[bytes]:
-    """Return the deliveries as Arrow streams of some megabytes each."""
-    batches: list[pa.RecordBatch] = []
+def _parts(deliveries: list[Delivery], count_min: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Return the deliveries of each task: some megabytes, and at least this number of tasks if possible."""
+    count_max = -(-len(deliveries) // count_min)
+    part: list[tuple[Any, ...]] = []
     size = 0
-    for index, delivery in enumerate(deliveries, 1):
-        rows.add(delivery, None)
-        if not rows.is_full and index < len(deliveries):
-            continue
-        size += rows.size
-        batches.append(rows.take())
-        if size < PARTITION_BYTES and index < len(deliveries):
-            continue
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batches[0].schema) as stream:
-            for batch in batches:
-                stream.write_batch(batch)
-        yield sink.getvalue().to_pybytes()
-        batches, size = [], 0
+    for delivery in deliveries:
+        part.append(tuple(delivery))
+        size += _size(delivery)
+        if len(part) >= count_max or size >= PARTITION_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -168,3 +168,30 @@ def test_an_idle_query_waits_for_the_next_message(amqp_broker: At) -> None:
     assert query.next() == []
     assert time.monotonic() - started >= module.WAIT_S
     query.reader.stop()
+
+
+def test_several_readers_share_a_queue(broker: At) -> None:
+    queue = broker.queue()
+    broker.publish(queue, numbers(600))
+    source = queue_source(broker, queue, numReaders=3, prefetch=100)
+    query = Query(source)
+    found = query.bodies(ReadMaxRows(300))
+    assert len(source.partitions(query.start, query.end)) == 3
+    assert sorted(found, key=int) == numbers(300)
+    assert broker.channel.queue_declare(queue, passive=True).method.consumer_count == 3
+    found += query.bodies(ReadMaxRows(300))
+    assert sorted(found, key=int) == numbers(600)
+    assert query.bodies(ReadMaxRows(1)) == []
+    assert unacked_after_closing(broker, query, queue) == 0
+
+
+def test_progress_has_the_depth_of_the_queue(broker: At) -> None:
+    queue = broker.queue()
+    broker.publish(queue, numbers(10))
+    source = queue_source(broker, queue, prefetch=4)
+    assert source.reportLatestOffset() is None
+    Query(source).next(ReadMaxRows(4))
+    assert source.reportLatestOffset() == {queue: {"ready": 6, "unacked": 4}}
+    broker.channel.queue_delete(queue)
+    assert source.reportLatestOffset() is None
+    source.stop()
