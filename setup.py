@@ -37,6 +37,7 @@ COMPILED = {
     "broker": "counters history peer portions timers",
     "broker/clients": "channel_counts client_channel client_connection",
     "broker/durability": "chunk damaged journal overflow_buffer paged_buffer stream_log",
+    "broker/observe": "recorder",
     "broker/queues": (
         "arrival_backlog backlog backlog_queue classic consumer consumer_rotation expiry length_limit memory_buffer "
         "octets priority priority_backlog queue quorum quorum_backlog quorum_order reply return_counts "

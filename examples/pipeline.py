@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pika
 
+from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.pipeline import report_page, report_tables
 from amqp_broker.pipeline.archive import Archive
 from amqp_broker.pipeline.lake import Lake
@@ -25,9 +26,8 @@ broker.start()
 connection = pika.BlockingConnection(pika.URLParameters(broker.url))
 channel = connection.channel()
 channel.queue_declare("trace", durable=True, arguments={"x-queue-type": "stream", "x-max-age": "7D"})
-channel.queue_bind("trace", "amq.rabbitmq.trace", "#")
 # The same as `amqp-broker trace on` with a broker in another process.
-broker.ask(lambda server: server.broker.vhosts["/"].tracing.start(extended=True))
+broker.ask(lambda server: (vhost := server.broker.vhosts["/"]).tracing.record(vhost.queues["trace"], Selection()))
 
 # %% Work: orders, some of which are refused, come again or end as dead letters.
 channel.queue_declare("dead")

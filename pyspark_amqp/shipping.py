@@ -6,14 +6,16 @@ a function that makes them importable where they are not installed.
 
 from __future__ import annotations
 
+import inspect
 import io
 import pickle
+import sys
 import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pika
 from pyspark import cloudpickle
@@ -54,15 +56,19 @@ def unpack(archive: bytes, content: bytes) -> object:
 
 
 @cache
-def archive() -> bytes:
-    """Return the sources of this package and of pika as a ZIP archive."""
+def archive(modules: tuple[str, ...] = ()) -> bytes:
+    """Return the sources of this package, of pika and of other modules as a ZIP archive."""
+    sources: dict[str, Path] = {}
+    for folder in (Path(__file__).parent, Path(pika.__file__).parent):
+        sources |= {path.relative_to(folder.parent).as_posix(): path for path in sorted(folder.rglob("*.py"))}
+    for name in modules:
+        path = Path(inspect.getfile(sys.modules[name]))
+        sources[name.replace(".", "/") + ("/__init__.py" if path.name == "__init__.py" else ".py")] = path
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as packed:
-        for folder in (Path(__file__).parent, Path(pika.__file__).parent):
-            for path in sorted(folder.rglob("*.py")):
-                # With a fixed time, so that equal sources are an equal archive.
-                entry = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix())
-                packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=1)
+        for place, path in sources.items():
+            # With a fixed time, so that equal sources are an equal archive.
+            packed.writestr(zipfile.ZipInfo(place), path.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=1)
     return made.getvalue()
 
 
@@ -77,7 +83,9 @@ class _Call:
 
 
 class Shipped:
-    """The base of a reader or a writer: when it is pickled, this package is in it."""
+    """The base of a reader or a writer: its pickle contains this package, and `modules` of other packages."""
+
+    modules: ClassVar[tuple[str, ...]] = ()
 
     def __reduce__(self) -> Any:
         content = pickle.dumps((type(self), self.__getstate__()))

@@ -328,7 +328,34 @@ class Message:
         return b"".join(frames)
 
 
-class SpecialMessage(Message):
+class NumberedMessage(Message):
+    """A message with a number in the trace; `is_recorded` says that a recorder has selected it."""
+
+    __slots__ = ("is_recorded", "number")
+
+    def __init__(self, address: Address, content: bytes, channel: int, is_persistent: bool, number: int) -> None:
+        # Without super(): one is made for each traced publish.
+        self.address = address
+        self.content = content
+        self.channel = channel
+        self.is_persistent = is_persistent
+        self.number = number
+        self.is_recorded = False
+
+    def with_properties(self, properties: Properties) -> Message:
+        return self._carried_to(super().with_properties(properties))
+
+    def with_delivery_mode(self) -> Message:
+        return self._carried_to(super().with_delivery_mode())
+
+    def _carried_to(self, message: Message) -> Message:
+        """Return a message that carries what this one does."""
+        special = SpecialMessage.of(message)
+        special.carry(self)
+        return special
+
+
+class SpecialMessage(NumberedMessage):
     """A message that carries more than its content.
 
     It has an expiration, the keys of a removed BCC header, and a number in the trace (0: not traced). `has_died` says
@@ -336,7 +363,7 @@ class SpecialMessage(Message):
     dead-letter routing key has replaced its keys and those of its header CC.
     """
 
-    __slots__ = ("blind_keys", "expiration_ms", "failures", "has_died", "is_rerouted", "number")
+    __slots__ = ("blind_keys", "expiration_ms", "failures", "has_died", "is_rerouted")
 
     def __init__(
         self,
@@ -362,13 +389,14 @@ class SpecialMessage(Message):
         self.failures = failures
         self.is_rerouted = is_rerouted
         self.number = 0
+        self.is_recorded = False
 
     @classmethod
     def of(cls, message: Message) -> Self:
         """Return a copy of a message that can carry more; what the message carries is copied."""
         special = cls(message.address, message.content, message.channel, message.is_persistent)
-        if isinstance(message, SpecialMessage):
-            special._carry(message)
+        if isinstance(message, NumberedMessage):
+            special.carry(message)
         return special
 
     @classmethod
@@ -381,25 +409,16 @@ class SpecialMessage(Message):
         special.expiration_ms = parse_expiration(properties.expiration)
         return special
 
-    def with_properties(self, properties: Properties) -> Message:
-        return self._carried_to(super().with_properties(properties))
-
-    def with_delivery_mode(self) -> Message:
-        return self._carried_to(super().with_delivery_mode())
-
-    def _carried_to(self, message: Message) -> Message:
-        """Return a message that carries what this one does."""
-        special = SpecialMessage.of(message)
-        special._carry(self)
-        return special
-
-    def _carry(self, other: SpecialMessage) -> None:
-        self.expiration_ms = other.expiration_ms
-        self.blind_keys = other.blind_keys
-        self.has_died = other.has_died
-        self.failures = other.failures
-        self.is_rerouted = other.is_rerouted
+    def carry(self, other: NumberedMessage) -> None:
+        """Take over what another message carries."""
         self.number = other.number
+        self.is_recorded = other.is_recorded
+        if isinstance(other, SpecialMessage):
+            self.expiration_ms = other.expiration_ms
+            self.blind_keys = other.blind_keys
+            self.has_died = other.has_died
+            self.failures = other.failures
+            self.is_rerouted = other.is_rerouted
 
 
 def failures_of(message: Message) -> int:

@@ -221,6 +221,7 @@ class Broker:
         self.faults.clear(name)
         vhost.forget()
         self.event_logs.stop(vhost)
+        vhost.tracing.stop_recording()
         self.advice.on_vhost_deleted(vhost)
         del self.vhosts[name]
         self.users.on_vhost_deleted(name)

@@ -17,7 +17,7 @@ from amqp_broker.broker.admin.limits import MAX_QUEUES
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectExchange, Exchange, ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
-from amqp_broker.broker.observe.trace import TRACE_EXCHANGE, Trace
+from amqp_broker.broker.observe.recorder import TRACE_EXCHANGE, MessageTrace
 from amqp_broker.broker.observe.tracing import Tracing
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues import arguments
@@ -70,7 +70,7 @@ class VHost:
         # Set while it has only a part of a snapshot.
         self.is_partial = False
         # Set while messages are traced or observed.
-        self.trace: Trace | None = None
+        self.trace: MessageTrace | None = None
         self.tracing = Tracing(self)
         self.default_exchange = DirectExchange(name, "")
         self.exchanges: dict[str, Exchange] = {"": self.default_exchange}

@@ -16,15 +16,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.pipeline.event_rows import TRACE_SCHEMA, events_of, parse, poisoned_of
+from amqp_broker.pipeline.event_rows import events_of, poisoned_of, timed
 from amqp_broker.pipeline.lake import TABLES, Lake, Piece
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Limit of events in a batch, which bounds memory and the repeated work after a crash.
-BATCH_EVENTS_MAX: Final = 250_000
+# Limit of records in a batch, which bounds memory and the repeated work after a crash; one has up to 4,096 events.
+BATCH_RECORDS_MAX: Final = 500
 POLL_S: Final = 0.5
 JOB_CHARACTERS: Final = 8
 
@@ -82,9 +82,14 @@ class Archive:
         options = {"queueType": "stream", **self.options}
         if self.is_stream:
             options.setdefault("startingOffsets", "earliest")
-            options.setdefault("maxOffsetsPerTrigger", str(BATCH_EVENTS_MAX))
+            options.setdefault("maxOffsetsPerTrigger", str(BATCH_RECORDS_MAX))
             options.setdefault("minPartitions", str(self.spark.sparkContext.defaultParallelism))
-        rows = self.spark.readStream.format("amqp").schema(TRACE_SCHEMA).options(**options).load()
+        # Spark's sources are imported only with Spark.
+        from amqp_broker.pipeline.trace_source import TraceSource
+
+        self.spark.dataSource.register(TraceSource)
+        options["bodies"] = str(self.with_bodies).lower()
+        rows = self.spark.readStream.format(TraceSource.name()).options(**options).load()
         writer = rows.writeStream.foreachBatch(self._write).queryName(f"archive {self.job}")
         writer = writer.option("checkpointLocation", self.lake.checkpoint(self.job))
         if follow:
@@ -104,7 +109,7 @@ class Archive:
             for table in TABLES:
                 self.lake.discard(table, piece)
         seen = Observation()
-        parsed = parse(batch, self.with_bodies)
+        parsed = timed(batch)
         counted = parsed.observe(seen, F.count("*").alias("rows"), F.count("poison").alias("poisoned"))
         self.lake.write("events", events_of(counted), "time", piece)
         found: dict[str, Any] = seen.get

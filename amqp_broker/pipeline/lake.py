@@ -175,7 +175,7 @@ class Lake:
         joined = Piece(pieces[0].job, pieces[0].first, pieces[-1].last)
         written = f"{self.path}/_compacting/{joined.job}/{uuid.uuid4().hex}"
         rows = self._parquet(table, paths).coalesce(1 + bytes_ // FILE_BYTES)
-        rows.sortWithinPartitions("trace_queue", "trace_offset").write.parquet(written)
+        rows.sortWithinPartitions("trace_queue", "trace_offset", "trace_index").write.parquet(written)
         # From here on the joined piece covers the others, even if they are not removed.
         if not self._files.rename(self._path(written), self._path(self._at(table, hour, joined))):
             raise OSError(f"cannot rename {written} to {self._at(table, hour, joined)}")

@@ -43,7 +43,7 @@ def messages(events: DataFrame, exchange: str | None = None, routing_key: str | 
     parsed = published.withColumn("parsed", F.from_json("properties", schema))
     columns = [F.col(f"parsed.{name}").alias(name) for name in PROPERTIES if name != "timestamp"]
     columns.append(F.timestamp_seconds("parsed.timestamp").alias("timestamp"))
-    ordered = parsed.repartition(1).sortWithinPartitions("time", "trace_offset")
+    ordered = parsed.repartition(1).sortWithinPartitions("time", "trace_offset", "trace_index")
     return ordered.select("body", F.coalesce("routing_key", F.lit("")).alias("routing_key"), *columns)
 
 

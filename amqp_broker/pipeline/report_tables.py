@@ -39,11 +39,11 @@ def _latencies(name: str) -> str:
 
 # All events of a message in a queue, including its arrival.
 STEPS: Final = f"""
-SELECT time, trace_offset, vhost, queue, {MESSAGE}, event, redelivered, no_ack, requeue, reason,
+SELECT time, trace_offset, trace_index, vhost, queue, {MESSAGE}, event, redelivered, no_ack, requeue, reason,
        connection, channel, user, CAST(NULL AS bigint) AS body_bytes
 FROM slice WHERE queue IS NOT NULL AND event <> 'dead_letter'
 UNION ALL
-SELECT time, trace_offset, vhost, explode(routed_queues), {MESSAGE}, 'arrive', NULL, NULL, NULL, NULL,
+SELECT time, trace_offset, trace_index, vhost, explode(routed_queues), {MESSAGE}, 'arrive', NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, body_bytes
 FROM slice WHERE event IN ('publish', 'dead_letter')
 """
@@ -59,9 +59,10 @@ WITH numbered AS (
          count(CASE WHEN event = 'ack' THEN 1 END) OVER in_queue AS acks,
          max(CASE WHEN event = 'deliver' THEN unix_micros(time) END) OVER on_channel AS delivered_us
   FROM steps WHERE message_number IS NOT NULL
-  WINDOW in_queue AS (PARTITION BY vhost, queue, {MESSAGE} ORDER BY time, trace_offset ROWS UNBOUNDED PRECEDING),
+  WINDOW in_queue AS (PARTITION BY vhost, queue, {MESSAGE}
+                      ORDER BY time, trace_offset, trace_index ROWS UNBOUNDED PRECEDING),
          on_channel AS (PARTITION BY vhost, queue, {MESSAGE}, connection, channel
-                        ORDER BY time, trace_offset ROWS UNBOUNDED PRECEDING)
+                        ORDER BY time, trace_offset, trace_index ROWS UNBOUNDED PRECEDING)
 )
 SELECT *,
        CASE WHEN event = 'deliver' AND deliveries = 1 THEN unix_micros(time) - arrived_us END AS wait_us,

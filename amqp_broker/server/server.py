@@ -414,6 +414,8 @@ class Server:
         await self.http.stop()
         self.shovels.stop()
         await self.disconnect()
+        for vhost in self.broker.vhosts.values():
+            vhost.tracing.stop_recording()
         self._cancel_timers()
         if self.store is not None:
             self.store.close()

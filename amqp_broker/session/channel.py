@@ -151,9 +151,9 @@ class Channel(ClientChannel[VHost]):
         self.confirmed_count = until
 
     def _trace_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
-        trace = self.vhost.trace
-        for number in [number for number in self.traced if number <= until]:
-            message = self.traced.pop(number)
+        trace, traced = self.vhost.trace, self.traced
+        while traced and (number := next(iter(traced))) <= until:
+            message = traced.pop(number)
             if trace is not None and number not in withheld:
                 trace.confirmed(self.session, self.number, message, number, number not in rejected)
 

@@ -22,7 +22,7 @@ import struct
 from typing import Final
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import Address, Message, SpecialMessage
+from amqp_broker.amqp.message import Address, Message, NumberedMessage, SpecialMessage
 from amqp_broker.broker.durability.journal import Death, Stored
 from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord
 
@@ -35,6 +35,8 @@ HAS_NUMBER: Final = 8
 HEAD: Final = struct.Struct(">BBHIQ")
 RUN_BYTES: Final = 8
 NUMBER: Final = struct.Struct(f">{RUN_BYTES}sQ")
+# A bit of the number, for messages that a recorder has selected. It means nothing to other runs, as the number.
+IS_RECORDED: Final = 1 << 63
 ADDRESSES_MAX: Final = 4096
 
 
@@ -53,9 +55,9 @@ def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
             flags |= HAS_DIED
         if message.blind_keys or message.failures or message.is_rerouted:
             table = {"": list(message.blind_keys), "failures": message.failures, "rerouted": message.is_rerouted}
-        if message.number:
-            flags |= HAS_NUMBER
-            number = NUMBER.pack(run, message.number)
+    if isinstance(message, NumberedMessage) and message.number:
+        flags |= HAS_NUMBER
+        number = NUMBER.pack(run, message.number | IS_RECORDED if message.is_recorded else message.number)
     if stored.is_rewritten:
         table |= _history(stored)
     encoded = b""
@@ -125,7 +127,8 @@ class Decoder:
         message.failures = table.get("failures", 0)
         message.is_rerouted = table.get("rerouted", False)
         message.has_died = bool(flags & HAS_DIED)
-        message.number = number
+        message.number = number & ~IS_RECORDED
+        message.is_recorded = number & IS_RECORDED != 0
         return Stored(message, deadline, returns, *history)
 
     def _number(self, record: bytes | memoryview, at: int) -> int:

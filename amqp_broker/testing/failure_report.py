@@ -27,7 +27,7 @@ MARKING: Final = frozenset({"confirm_nack", "confirm_drop", "confirm_delay", "re
 
 
 class ReportedEvent(NamedTuple):
-    """An event of the extended trace (broker/observe/trace.py), or a fault.
+    """An event of the trace (broker/observe/trace.py), or a fault.
 
     `number` counts the messages of the vhost from 1; 0 is no message, or one that is older than the report. `name` is
     that of the exchange or queue, or of the connection of a fault. `remark` explains the event.

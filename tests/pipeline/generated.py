@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from amqp_broker.pipeline.event_rows import FIELDS
+from amqp_broker.pipeline.event_rows import ARROW
 
 Event = dict[str, Any]
 
@@ -21,17 +21,6 @@ NODE = "rabbit@here"
 QUEUES = ("orders", "mail", "slow", "loop", "audit", "stream")
 # Mean handling time (µs) by queue.
 HANDLING_US = {"orders": 2_000, "mail": 8_000, "slow": 90_000, "loop": 5_000, "audit": 500, "stream": 1_000}
-
-_TYPES = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "array<string>": pa.list_(pa.string()),
-}
-ARROW = pa.schema([pa.field(field.name, _TYPES[field.type]) for field in FIELDS])
 
 
 class Log:

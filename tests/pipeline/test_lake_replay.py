@@ -72,8 +72,13 @@ def archived(spark: SparkSession, folder: Any, port: int, http_port: int, *, is_
 def test_trace_reports_its_state(traced: Traced) -> None:
     what, queue = ("trace", "stream") if traced.is_ours else ("firehose", "classic queue")
     on = f"The {what} of vhost '/' is on and goes to the {queue} 'trace'.\n"
-    assert traced.told[:3] == [on, on, "The trace of vhost '/' is off.\n"]
-    assert traced.told[3].startswith(f"The trace of vhost '/' is off.\n{queue.split()[0]} queue 'trace': ")
+    assert traced.told[:2] == [on, on]
+    is_off = "The trace of vhost '/' is off"
+    if traced.is_ours:
+        assert traced.told[2:] == [f"{is_off}: {4 * COUNT} events in the stream 'trace'.\n", f"{is_off}.\n"]
+    else:
+        assert traced.told[2] == f"{is_off}.\n"
+        assert traced.told[3].startswith(f"{is_off}.\nclassic queue 'trace': ")
 
 
 def test_the_events_are_those_of_the_brokers_trace(traced: Traced) -> None:

@@ -8,8 +8,11 @@ from contextlib import contextmanager
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
+from amqp_broker.broker.observe.selection import Selection
+from amqp_broker.server.server import Server
+from tests.running import RunningServer
+
 STREAM = {"x-queue-type": "stream"}
-TRACE_EXCHANGE = "amq.rabbitmq.trace"
 
 
 @contextmanager
@@ -18,9 +21,29 @@ def channel_at(url: str) -> Iterator[BlockingChannel]:
         yield connection.channel()
 
 
-def bind_trace(channel: BlockingChannel, queue: str = "trace") -> None:
-    channel.queue_declare(queue, durable=True, arguments=STREAM)
-    channel.queue_bind(queue, TRACE_EXCHANGE, "#")
+def trace_to(broker: RunningServer, queue: str = "trace") -> None:
+    """Declare a stream, and write the trace to it."""
+    with channel_at(broker.url) as channel:
+        channel.queue_declare(queue, durable=True, arguments=STREAM)
+
+    def start(server: Server) -> None:
+        vhost = server.broker.vhosts["/"]
+        vhost.tracing.record(vhost.queues[queue], Selection())
+
+    broker.ask(start)
+
+
+def written_events(broker: RunningServer) -> int:
+    """Return the number of events of the trace, which are all in the stream then."""
+
+    def flush(server: Server) -> int:
+        recorder = server.broker.vhosts["/"].tracing.recorder
+        assert recorder is not None
+        recorder.flush()
+        server.flush()
+        return recorder.events
+
+    return broker.ask(flush)
 
 
 def work(channel: BlockingChannel, count: int, queue: str = "q") -> None:

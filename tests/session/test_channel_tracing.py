@@ -1,4 +1,4 @@
-"""The trace as a client sees it. Events of the plain trace are those of RabbitMQ 3.10.8 for the same steps."""
+"""The firehose, which is that of RabbitMQ 3.10.8 for the same steps; and what observers hear."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
 
+from amqp_broker.amqp.message import Message
 from amqp_broker.broker.admin.access import Permission
 from tests.peer import Lab, Peer
 from tests.present import present
@@ -30,7 +31,7 @@ def peer(lab: Lab) -> Peer:
 
 
 class Watcher:
-    """A consumer of the trace."""
+    """A consumer of the firehose."""
 
     def __init__(self, lab: Lab, key: str = "#") -> None:
         self.peer = lab.connect()
@@ -48,6 +49,25 @@ class Watcher:
     def keys(self) -> list[str]:
         return [key for key, _, _ in self.events()]
 
+
+class Hearer:
+    """An observer; events have keys like those of the firehose."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.heard: list[tuple[str, dict[str, Any], bytes]] = []
+        lab.vhost.tracing.observe(self)
+
+    def __call__(self, event: str, name: str, headers: dict[str, Any], message: Message | None, body: bytes) -> None:
+        self.heard.append((f"{event}.{name}", headers, body))
+
+    def events(self) -> list[tuple[str, dict[str, Any], bytes]]:
+        """Return new events: key, headers, body."""
+        heard, self.heard = self.heard, []
+        return heard
+
+    def keys(self) -> list[str]:
+        return [key for key, _, _ in self.events()]
+
     def story(self) -> list[tuple[str, int]]:
         """Keys and message numbers."""
         return [(key, headers["message_number"]) for key, headers, _ in self.events()]
@@ -55,18 +75,15 @@ class Watcher:
 
 @pytest.fixture
 def watcher(lab: Lab) -> Watcher:
-    """Watches the plain trace."""
+    """Watches the firehose."""
     watcher = Watcher(lab)
     lab.vhost.tracing.start()
     return watcher
 
 
 @pytest.fixture
-def reader(lab: Lab) -> Watcher:
-    """Reads the extended trace."""
-    watcher = Watcher(lab)
-    lab.vhost.tracing.start(extended=True)
-    return watcher
+def hearer(lab: Lab) -> Hearer:
+    return Hearer(lab)
 
 
 def who(peer: Peer, channel: int = 1) -> dict[str, Any]:
@@ -124,7 +141,7 @@ def test_a_redelivery_is_marked_in_the_trace(peer: Peer, watcher: Watcher) -> No
     ]
 
 
-def test_the_plain_trace_has_only_publishes_and_deliveries(peer: Peer, watcher: Watcher) -> None:
+def test_the_firehose_has_only_publishes_and_deliveries(peer: Peer, watcher: Watcher) -> None:
     peer.call(Confirm.Select())
     peer.publish("q", b"1")
     peer.expect(Basic.Ack)
@@ -178,10 +195,9 @@ def test_a_message_published_to_the_trace_queue_is_traced_too(peer: Peer, watche
 
 def test_a_trace_covers_messages_published_before_it(lab: Lab, peer: Peer) -> None:
     peer.publish("q", b"1")
-    watcher = Watcher(lab)
-    lab.vhost.tracing.start(extended=True)
+    hearer = Hearer(lab)
     peer.get("q")
-    assert watcher.story() == [("deliver.q", 0)]
+    assert hearer.story() == [("deliver.q", 0)]
 
 
 def test_running_publishers_and_consumers_are_traced(lab: Lab, peer: Peer) -> None:
@@ -197,7 +213,7 @@ def test_running_publishers_and_consumers_are_traced(lab: Lab, peer: Peer) -> No
 
 
 def test_a_stopped_trace_leaves_no_state(lab: Lab, peer: Peer) -> None:
-    lab.vhost.tracing.start(extended=True)
+    lab.vhost.tracing.start()
     peer.publish("q", b"1")
     lab.vhost.tracing.stop()
     peer.publish("q", b"2")
@@ -228,13 +244,13 @@ def test_a_queue_may_receive_the_trace_of_its_own_messages(lab: Lab, peer: Peer)
 # Beyond RabbitMQ
 
 
-def test_one_message_has_one_number_from_publish_to_ack(peer: Peer, reader: Watcher) -> None:
+def test_one_message_has_one_number_from_publish_to_ack(peer: Peer, hearer: Hearer) -> None:
     peer.consume("q")
     peer.publish("q", b"1")
     peer.publish("q", b"2")
     peer.send(Basic.Nack(delivery_tag=1, requeue=True))
     peer.send(Basic.Ack(delivery_tag=3), Basic.Ack(delivery_tag=2))
-    assert reader.story() == [
+    assert hearer.story() == [
         ("publish.", 1),
         ("deliver.q", 1),
         ("publish.", 2),
@@ -246,37 +262,35 @@ def test_one_message_has_one_number_from_publish_to_ack(peer: Peer, reader: Watc
     ]
 
 
-def test_each_event_has_its_time(peer: Peer, reader: Watcher) -> None:
+def test_each_event_has_its_time(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1")
     peer.get("q")
     peer.publish("q", b"2")
-    events = [headers for _, headers, _ in reader.events()]
+    events = [headers for _, headers, _ in hearer.events()]
     assert [headers["time_us"] for headers in events] == [1_000_001, 1_000_002, 1_000_003]
-    # Of the first message, whichever the event is about.
-    assert {headers["numbered_since_us"] for headers in events} == {1_000_000}
 
 
-def test_the_extended_trace_names_only_queues_that_get_a_message(peer: Peer, reader: Watcher) -> None:
+def test_observers_hear_only_of_queues_that_get_a_message(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1", headers={"CC": ["nowhere"]})
     peer.publish("nowhere", b"2")
-    assert [headers["routed_queues"] for _, headers, _ in reader.events()] == [["q"], []]
+    assert [headers["routed_queues"] for _, headers, _ in hearer.events()] == [["q"], []]
 
 
-def test_a_message_has_one_number_in_all_its_queues(peer: Peer, reader: Watcher) -> None:
+def test_a_message_has_one_number_in_all_its_queues(peer: Peer, hearer: Hearer) -> None:
     peer.declare("r")
     for queue in ("q", "r"):
         peer.call(Queue.Bind(queue=queue, exchange="amq.fanout"))
     peer.publish("k", b"1", exchange="amq.fanout")
     peer.get("q")
     peer.get("r")
-    assert reader.story() == [("publish.amq.fanout", 1), ("deliver.q", 1), ("deliver.r", 1)]
+    assert hearer.story() == [("publish.amq.fanout", 1), ("deliver.q", 1), ("deliver.r", 1)]
 
 
-def test_a_traced_ack_names_connection_and_user(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_ack_names_connection_and_user(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.send(Basic.Ack(delivery_tag=0, multiple=True))
-    key, headers, body = reader.events()[-1]
+    key, headers, body = hearer.events()[-1]
     assert (key, body) == ("ack.q", b"")
     assert headers == {
         "exchange_name": "",
@@ -285,39 +299,38 @@ def test_a_traced_ack_names_connection_and_user(peer: Peer, reader: Watcher) -> 
         **who(peer),
         "message_number": 1,
         "time_us": 1_000_003,
-        "numbered_since_us": 1_000_000,
     }
 
 
-def test_a_traced_delivery_has_its_no_ack_flag(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_delivery_has_its_no_ack_flag(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1")
     peer.publish("q", b"2")
     peer.get("q", no_ack=True)
     peer.get("q", no_ack=False)
-    told = [headers["no_ack"] for key, headers, _ in reader.events() if key == "deliver.q"]
+    told = [headers["no_ack"] for key, headers, _ in hearer.events() if key == "deliver.q"]
     assert told == [True, False]
 
 
 @pytest.mark.parametrize("requeue", [True, False])
-def test_a_traced_nack_has_its_requeue_flag(peer: Peer, reader: Watcher, requeue: bool) -> None:
+def test_a_traced_nack_has_its_requeue_flag(peer: Peer, hearer: Hearer, requeue: bool) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.send(Basic.Reject(delivery_tag=1, requeue=requeue))
-    key, headers, _ = reader.events()[-1]
+    key, headers, _ = hearer.events()[-1]
     assert (key, headers["requeue"]) == ("nack.q", requeue)
 
 
-def test_settlements_of_a_transaction_are_traced_at_the_commit(peer: Peer, reader: Watcher) -> None:
+def test_settlements_of_a_transaction_are_traced_at_the_commit(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1")
     peer.call(Tx.Select())
     peer.get("q", no_ack=False)
     peer.send(Basic.Ack(delivery_tag=1))
-    assert reader.keys() == ["publish.", "deliver.q"]
+    assert hearer.keys() == ["publish.", "deliver.q"]
     peer.call(Tx.Commit())
-    assert reader.keys() == ["ack.q"]
+    assert hearer.keys() == ["ack.q"]
 
 
-def test_a_traced_confirm_has_its_publish_number(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_confirm_has_its_publish_number(peer: Peer, hearer: Hearer) -> None:
     peer.declare("short", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     peer.call(Confirm.Select())
     peer.publish("short", b"1")
@@ -326,7 +339,7 @@ def test_a_traced_confirm_has_its_publish_number(peer: Peer, reader: Watcher) ->
     peer.expect(Basic.Nack)
     told = [
         (key, headers["message_number"], headers["delivery_tag"], headers["ack"])
-        for key, headers, _ in reader.events()
+        for key, headers, _ in hearer.events()
         if key.startswith("confirm.")
     ]
     assert told == [("confirm.", 1, 1, True), ("confirm.", 2, 2, False)]
@@ -341,27 +354,27 @@ def test_starting_and_stopping_a_trace_keeps_confirm_numbers(lab: Lab, peer: Pee
         assert peer.expect(Basic.Ack).delivery_tag == number
 
 
-def test_a_traced_return_has_its_reason(peer: Peer, reader: Watcher) -> None:
+def test_a_traced_return_has_its_reason(peer: Peer, hearer: Hearer) -> None:
     peer.publish("nowhere", b"1", mandatory=True)
     peer.expect(Basic.Return)
-    (publish, _, _), (key, headers, _) = reader.events()
+    (publish, _, _), (key, headers, _) = hearer.events()
     assert publish == "publish."
     assert (key, headers["reply_code"], headers["reply_text"]) == ("return.", 312, "NO_ROUTE")
 
 
-def test_a_message_keeps_its_number_when_a_quorum_queue_adds_its_count(peer: Peer, reader: Watcher) -> None:
+def test_a_message_keeps_its_number_when_a_quorum_queue_adds_its_count(peer: Peer, hearer: Hearer) -> None:
     peer.declare("quorum", durable=True, arguments={"x-queue-type": "quorum"})
     peer.publish("quorum", b"1")
     for tag in (1, 2, 3):
         peer.get("quorum", no_ack=False)
         peer.send(Basic.Nack(delivery_tag=tag, requeue=True))
-    assert {number for _, number in reader.story()} == {1}
+    assert {number for _, number in hearer.story()} == {1}
 
 
-def test_messages_requeued_by_a_closed_channel_are_not_traced_as_nacks(peer: Peer, reader: Watcher) -> None:
+def test_messages_requeued_by_a_closed_channel_are_not_traced_as_nacks(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.call(Channel.Close(200, "", 0, 0))
     peer.open_channel(1)
     peer.get("q")
-    assert reader.story() == [("publish.", 1), ("deliver.q", 1), ("deliver.q", 1)]
+    assert hearer.story() == [("publish.", 1), ("deliver.q", 1), ("deliver.q", 1)]

@@ -64,7 +64,7 @@ LAYERS = {
     ),
     "broker/observe": Layer(
         {"amqp", "settings", "broker/admin", "broker/peer", "broker/exchanges", "broker/queues", "broker/clients"}
-        | {"broker/portions"},
+        | {"broker/portions", "broker/timers"},
         PURE,
     ),
     "broker/journal_entries": Layer(

@@ -11,7 +11,14 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import FRAME, FRAME_HEADER, HEADER_START_BYTES, Message, with_property_list
+from amqp_broker.amqp.message import (
+    FRAME,
+    FRAME_HEADER,
+    HEADER_START_BYTES,
+    Message,
+    NumberedMessage,
+    with_property_list,
+)
 
 OFFSET_HEADER: Final = "x-stream-offset"
 FILTER_HEADER: Final = "x-stream-filter-value"
@@ -112,6 +119,10 @@ def with_offset(message: Message, offset: int) -> Message:
         content = start + content[HEADER_START_BYTES + _FLAGS.size :]
     else:
         content = with_property_list(content, _with_entry(message, flags, offset))
+    if isinstance(message, NumberedMessage) and message.number:
+        numbered = NumberedMessage(message.address, content, message.channel, message.is_persistent, message.number)
+        numbered.is_recorded = message.is_recorded
+        return numbered
     return Message(message.address, content, message.channel, message.is_persistent)
 
 

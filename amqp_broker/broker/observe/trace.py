@@ -1,27 +1,23 @@
-"""The trace of a vhost: copies of published and delivered messages in the exchange `amq.rabbitmq.trace`.
+"""The events of a vhost's messages as values: for the firehose `amq.rabbitmq.trace`, and for observers.
 
-The plain trace is RabbitMQ's firehose: `publish.<exchange>` and `deliver.<queue>` with the body. The headers have the
-address and the properties of the message.
+The firehose is RabbitMQ's: copies of published and delivered messages, `publish.<exchange>` and `deliver.<queue>` with
+the body. The headers have the address and the properties of the message.
 
-The extended trace has more events. All have `message_number` and `time_us` (since the epoch) in their headers;
-`publish.` also has `mandatory`, and `deliver.` has `no_ack`. Numbers start again with each broker; `numbered_since_us`,
-the time of the first number, distinguishes the runs. `routed_queues` of a publish are the queues that receive it,
-which the firehose does not know for the default exchange. The other events have no body:
+Observers hear of all events (recorder.py lists them), at the same moment and without a queue. The headers are like
+those of the firehose. All have `message_number` and `time_us` (since the epoch); `publish` also has `mandatory`, and
+`deliver` has `no_ack`. `routed_queues` of a publish are the queues that receive it; the firehose does not know these of
+the default exchange. The others have no body:
 
-    ack.<queue>, nack.<queue>    a message was settled, or requeued by basic.recover; `requeue`
-    confirm.<exchange>           its publisher got a confirm; `ack`, and `delivery_tag`, its number on the channel
-    return.<exchange>            it was returned to its publisher; `reply_code` and `reply_text`
-    expire.<queue>               its TTL has expired
-    drop.<queue>                 the queue dropped it; `reason` is maxlen, delivery_limit, purged or queue_deleted
-    dead_letter.<queue>          it was dead-lettered with a new number; `from_message_number`, `reason`,
-                                 `routed_queues`, and `death_count`, its deaths in this queue for this reason
+    ack, nack      a message was settled, or requeued by basic.recover; `requeue`
+    confirm        its publisher got a confirm; `ack`, and `delivery_tag`, its number on the channel
+    return         it was returned to its publisher; `reply_code` and `reply_text`
+    expire         its TTL has expired
+    drop           the queue dropped it; `reason`
+    dead_letter    it was dead-lettered with a new number; `from_message_number`, `reason`, `routed_queues`, and
+                   `death_count`
 
-A message has one number in all its queues, or 0 if it is older than the trace. Messages of the trace itself are not
-traced, not even after they were dead-lettered, so that a trace cannot cause itself.
-
-Observers of a vhost receive everything the extended trace publishes, as values, at the same moment and without a queue.
-They do not affect RabbitMQ's firehose. They also receive what fault rules did, which is not published: `fault` of a
-queue, of an exchange, or (without a message) of a connection, with `action`, `rule_id`, `on` and `parameters`.
+Observers also receive what fault rules did: `fault` of a queue, of an exchange, or (without a message) of a connection,
+with `action`, `rule_id`, `on` and `parameters`.
 Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
 """
 
@@ -32,15 +28,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, routing_keys
+from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties, SpecialMessage, routing_keys
+from amqp_broker.broker.observe.recorder import (
+    TRACE_EXCHANGE,
+    MessageTrace,
+    Recorder,
+    RecordingBroker,
+    RecordingVHost,
+    TracedClient,
+    death_count,
+    is_own,
+    user_name,
+)
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.admin.access import User
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
 
-TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
 REPLY_TO_PREFIX: Final = "amq.rabbitmq.reply-to."
 SHORTSTR_BYTES_MAX: Final = 255
 # The events of RabbitMQ's firehose.
@@ -51,32 +56,12 @@ FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
 Observer: TypeAlias = "Callable[[str, str, fields.Table, Message | None, bytes], None]"
 
 
-class TracedBroker(Protocol):
+class TracedBroker(RecordingBroker, Protocol):
     """The broker of traced messages."""
 
-    node: str
-    numbered_since_us: int
-    now_us: Callable[[], int]
 
-    def next_message_number(self) -> int:
-        """Return a number for a traced message."""
-        ...
-
-
-class TracedClient(Protocol):
-    """The connection of a client that does something with a message."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def user(self) -> User | None: ...
-
-
-class TracedVHost(Protocol):
+class TracedVHost(RecordingVHost, Protocol):
     """The vhost of traced messages."""
-
-    name: str
 
     @property
     def broker(self) -> TracedBroker: ...
@@ -91,38 +76,38 @@ class TracedVHost(Protocol):
         ...
 
 
-class Trace:
-    """Reports the events of a vhost's messages to the trace exchange, to observers, or to both.
+class Trace(MessageTrace):
+    """Reports the events of a vhost's messages to the firehose, to observers, and to a recorder.
 
-    `is_published` and `is_extended` decide about the exchange. `is_full` is true if any receiver needs all events.
+    `is_published` turns the firehose on. `is_full` is true if any receiver needs all events.
     """
 
     def __init__(
-        self, vhost: TracedVHost, observers: tuple[Observer, ...], *, is_published: bool, is_extended: bool
+        self, vhost: TracedVHost, observers: tuple[Observer, ...], *, is_published: bool, recorder: Recorder | None
     ) -> None:
+        super().__init__()
         self.vhost = vhost
         self.observers = observers
         self.is_published = is_published
-        self.is_extended = is_extended
-        self.is_full = is_extended or bool(observers)
+        self.recorder = recorder
+        self.is_full = bool(observers)
         # Events to publish. Publishing delivers, which causes more events: they wait here instead of recursing.
         self._pending: deque[tuple[str, fields.Table, bytes]] = deque()
         self._is_publishing = False
 
-    # Events, in the order of a message's life
-
     def numbered(self, message: Message, origin: Message | None = None) -> Message:
-        """Return the message with a number if events need one; `origin` is the message it was dead-lettered from."""
-        if not self.is_full or (origin is not None and self._is_own(origin)):
+        if (not self.is_full and self.recorder is None) or (origin is not None and is_own(origin)):
             return message
         special = SpecialMessage.of(message)
         special.number = self.vhost.broker.next_message_number()
+        special.is_recorded = False
         return special
 
     def published(
         self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
     ) -> None:
-        """Report a message that is about to go to its queues."""
+        if self.recorder is not None:
+            self.recorder.published(connection, channel, message, queues, mandatory)
         properties = message.properties()
         keys = routing_keys(message, properties)
         headers = self._headers(message, keys, properties)
@@ -133,14 +118,16 @@ class Trace:
         self._report("publish", message.exchange, headers, message, message.body)
 
     def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
-        """Report a mandatory message without a queue."""
+        if self.recorder is not None:
+            self.recorder.returned(connection, channel, message, code, text)
         if self.is_full:
             headers = self._identity(message) | self._client(connection, channel)
             headers |= {"reply_code": code, "reply_text": text}
             self._report("return", message.exchange, headers, message)
 
     def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
-        """Report the confirm of a message, an ack or a nack."""
+        if self.recorder is not None:
+            self.recorder.confirmed(connection, channel, message, tag, is_ack)
         if self.is_full:
             headers = self._identity(message) | self._client(connection, channel)
             headers |= {"delivery_tag": fields.Long(tag), "ack": is_ack}
@@ -149,9 +136,10 @@ class Trace:
     def delivered(
         self, queue: Queue, message: Message, redelivered: bool, connection: TracedClient, channel: int, no_ack: bool
     ) -> None:
-        """Report a message that was sent to a consumer or in answer to basic.get."""
+        if self.recorder is not None:
+            self.recorder.delivered(queue, message, redelivered, connection, channel, no_ack)
         properties = message.properties()
-        if self._is_own(message, properties):
+        if is_own(message, properties):
             return
         headers = self._headers(message, routing_keys(message, properties), properties)
         headers["redelivered"] = int(redelivered)
@@ -161,26 +149,32 @@ class Trace:
         self._report("deliver", queue.name, headers, message, message.body)
 
     def acked(self, queue: Queue, message: Message, connection: TracedClient, channel: int) -> None:
+        if self.recorder is not None:
+            self.recorder.acked(queue, message, connection, channel)
         self._settled("ack", queue, message, self._client(connection, channel))
 
     def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
+        if self.recorder is not None:
+            self.recorder.nacked(queue, message, requeue, connection, channel)
         self._settled("nack", queue, message, self._client(connection, channel) | {"requeue": requeue})
 
     def given_up(self, queue: Queue, message: Message, reason: str) -> None:
-        """Report a message that a queue has expired or dropped."""
+        if self.recorder is not None:
+            self.recorder.given_up(queue, message, reason)
         if reason == EXPIRED:
             self._settled("expire", queue, message, {"vhost": self.vhost.name})
         elif reason != REJECTED:
             self._settled("drop", queue, message, {"vhost": self.vhost.name, "reason": reason})
 
     def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
-        """Report `message`, which is about to go to its next queues as `dead`."""
-        if not self.is_full or self._is_own(message):
+        if self.recorder is not None:
+            self.recorder.dead_lettered(queue, message, dead, reason, targets)
+        if not self.is_full or is_own(message):
             return
         headers = self._identity(dead) | {"vhost": self.vhost.name, "reason": reason}
         headers["routed_queues"] = sorted(target.name for target in targets)
         headers["from_message_number"] = fields.Long(_number(message))
-        headers["death_count"] = _death_count(dead)
+        headers["death_count"] = fields.Long(death_count(dead))
         self._report("dead_letter", queue.name, headers, dead)
 
     def faulted(self, connection: str, facts: fields.Table, message: Message | None, queue: str | None) -> None:
@@ -196,19 +190,10 @@ class Trace:
             observer("fault", name, facts, message, b"")
 
     def _settled(self, event: str, queue: Queue, message: Message, more: fields.Table) -> None:
-        if self.is_full and not self._is_own(message):
+        if self.is_full and not is_own(message):
             self._report(event, queue.name, self._identity(message) | more, message)
 
     # Publishing
-
-    def _is_own(self, message: Message, properties: Properties | None = None) -> bool:
-        """Return True for a message of the trace, dead-lettered ones included."""
-        if message.exchange == TRACE_EXCHANGE:
-            return True
-        if _number(message):
-            return False
-        headers = (properties or message.properties()).headers or {}
-        return headers.get("x-first-death-exchange") == TRACE_EXCHANGE
 
     def _headers(self, message: Message, keys: list[str], properties: Properties) -> fields.Table:
         # In RabbitMQ's order: properties last to first. Timestamps above 32 bits are kept, which RabbitMQ truncates.
@@ -226,8 +211,8 @@ class Trace:
         return {"exchange_name": message.exchange, "routing_keys": keys, "node": self.vhost.broker.node}
 
     def _client(self, connection: TracedClient, channel: int) -> fields.Table:
-        user = connection.user.name if connection.user is not None else ""
-        return {"vhost": self.vhost.name, "connection": connection.name, "channel": channel, "user": user}
+        name = self.vhost.name
+        return {"vhost": name, "connection": connection.name, "channel": channel, "user": user_name(connection)}
 
     def _report(self, event: str, name: str, headers: fields.Table, message: Message, body: bytes = b"") -> None:
         if self.is_full:
@@ -236,18 +221,15 @@ class Trace:
             full["time_us"] = fields.Long(self.vhost.broker.now_us())
             for observer in self.observers:
                 observer(event, name, full, message, body)
-            if self.is_extended:
-                headers = full
-                headers["numbered_since_us"] = fields.Long(self.vhost.broker.numbered_since_us)
-        if not self.is_extended:
-            headers.pop("no_ack", None)
-            headers.pop("mandatory", None)
-            if event == "publish" and not message.exchange:
-                # The firehose does not check whether the queues of the default exchange exist.
-                keys = {key for key in headers["routing_keys"] if not key.startswith(REPLY_TO_PREFIX)}
-                headers["routed_queues"] = sorted(keys)
-        if self.is_published and (self.is_extended or event in FIREHOSE_EVENTS):
-            self._copy(f"{event}.{name}", headers, body)
+        if not self.is_published or event not in FIREHOSE_EVENTS:
+            return
+        headers.pop("no_ack", None)
+        headers.pop("mandatory", None)
+        if event == "publish" and not message.exchange:
+            # The firehose does not check whether the queues of the default exchange exist.
+            keys = {key for key in headers["routing_keys"] if not key.startswith(REPLY_TO_PREFIX)}
+            headers["routed_queues"] = sorted(keys)
+        self._copy(f"{event}.{name}", headers, body)
 
     def _copy(self, key: str, headers: fields.Table, body: bytes) -> None:
         """Publish an event to the trace exchange."""
@@ -271,10 +253,4 @@ class Trace:
 
 
 def _number(message: Message) -> int:
-    return message.number if isinstance(message, SpecialMessage) else 0
-
-
-def _death_count(dead: Message) -> fields.Long:
-    """Return the number of deaths with the latest queue and reason, the first entry of x-death."""
-    deaths = (dead.properties().headers or {}).get("x-death")
-    return fields.Long(deaths[0]["count"] if isinstance(deaths, list) else 1)
+    return message.number if isinstance(message, NumberedMessage) else 0

@@ -1,10 +1,12 @@
-"""Switches the trace of a vhost on and off: the copies to `amq.rabbitmq.trace`, and the observers."""
+"""Switches the trace of a vhost on and off: the firehose `amq.rabbitmq.trace`, the recorder, and the observers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from amqp_broker.broker.observe.recorder import MessageTrace, Recorder
+from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.broker.observe.trace import Observer, Trace, TracedVHost
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 class TracingVHost(TracedVHost, Protocol):
     """The vhost whose messages are traced or not."""
 
-    trace: Trace | None
+    trace: MessageTrace | None
 
     @property
     def queues(self) -> Mapping[str, Queue]: ...
@@ -25,52 +27,62 @@ class TracingVHost(TracedVHost, Protocol):
 
 
 class Tracing:
-    """The tracing of a vhost: `vhost.trace` is set while messages are copied or observed."""
+    """The tracing of a vhost: `vhost.trace` is set while messages are copied, recorded or observed.
+
+    `is_on` says that the firehose copies messages to `amq.rabbitmq.trace`. `recorder` writes all events to a stream,
+    and `observers` hear of them.
+    """
 
     def __init__(self, vhost: TracingVHost) -> None:
         self._vhost = vhost
+        self.observers: tuple[Observer, ...] = ()
+        self.is_on = False
+        self.recorder: Recorder | None = None
 
-    @property
-    def is_on(self) -> bool:
-        """True while published and delivered messages are copied to `amq.rabbitmq.trace`."""
-        trace = self._vhost.trace
-        return trace is not None and trace.is_published
-
-    @property
-    def is_extended(self) -> bool:
-        """True while the extended trace is on."""
-        trace = self._vhost.trace
-        return trace is not None and trace.is_extended
-
-    def start(self, extended: bool = False) -> None:
-        """Copy published and delivered messages to `amq.rabbitmq.trace`; with `extended`, copy all events."""
-        self._apply(self._observers, is_published=True, is_extended=extended)
+    def start(self) -> None:
+        """Copy published and delivered messages to `amq.rabbitmq.trace`."""
+        self.is_on = True
+        self._apply()
 
     def stop(self) -> None:
-        """Stop copying messages; observers stay."""
-        self._apply(self._observers, is_published=False)
+        """Stop copying messages; the recorder and the observers stay."""
+        self.is_on = False
+        self._apply()
+
+    def record(self, queue: Queue, selection: Selection) -> None:
+        """Write all events of the selected messages to a stream queue, instead of a former one."""
+        self.stop_recording()
+        self.recorder = Recorder(self._vhost, queue, selection, self.stop_recording)
+        self._apply()
+
+    def stop_recording(self) -> None:
+        """Write the last events, and stop recording."""
+        recorder, self.recorder = self.recorder, None
+        if recorder is not None:
+            recorder.close()
+            self._apply()
 
     def observe(self, observer: Observer) -> None:
         """Report everything that happens to messages to `observer`."""
-        self._apply((*self._observers, observer), is_published=self.is_on, is_extended=self.is_extended)
+        self.observers = (*self.observers, observer)
+        self._apply()
 
     def stop_observing(self, observer: Observer) -> None:
         """Report nothing to `observer` any more."""
-        observers = tuple(other for other in self._observers if other != observer)
-        self._apply(observers, is_published=self.is_on, is_extended=self.is_extended)
+        self.observers = tuple(other for other in self.observers if other != observer)
+        self._apply()
 
-    @property
-    def _observers(self) -> tuple[Observer, ...]:
-        trace = self._vhost.trace
-        return trace.observers if trace is not None else ()
-
-    def _apply(self, observers: tuple[Observer, ...], *, is_published: bool, is_extended: bool = False) -> None:
+    def _apply(self) -> None:
         """Replace the trace. A traced vhost has no plain routes and queues, so that plain ones need not check."""
-        vhost, is_traced = self._vhost, is_published or bool(observers)
-        was_traced = vhost.trace is not None
-        vhost.trace = Trace(vhost, observers, is_published=is_published, is_extended=is_extended) if is_traced else None
-        if was_traced is is_traced:
-            return
-        for queue in vhost.queues.values():
-            queue.apply(queue.settings)
-        vhost.topology_changed()
+        vhost, former, trace = self._vhost, self._vhost.trace, self._new_trace()
+        vhost.trace = trace
+        if (former is None) is not (trace is None):
+            for queue in vhost.queues.values():
+                queue.apply(queue.settings)
+        if former is not None or trace is not None:
+            vhost.topology_changed()
+
+    def _new_trace(self) -> MessageTrace | None:
+        if self.is_on or self.observers:
+            return Trace(self._vhost, self.observers, is_published=self.is_on, recorder=self.recorder)
+        return self.recorder

@@ -29,6 +29,7 @@ def resetting_vhost(vhost: VHost) -> Steps[None]:
     broker.faults.clear(vhost.name)
     with vhost.down(REASON):
         vhost.tracing.stop()
+        vhost.tracing.stop_recording()
         yield from vhost.removing_queues()
         for name in [name for name in vhost.exchanges if name and not name.startswith("amq.")]:
             # An auto-delete exchange may have been deleted with another.

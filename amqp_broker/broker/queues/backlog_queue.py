@@ -165,11 +165,11 @@ class BacklogQueue(Queue, Generic[B]):
     def _deliver_at_once(self, message: Message, deadline_ms: int | None) -> bool:
         """Deliver a new message past the backlog, if a consumer takes it; return False if it has to wait.
 
-        Messages wait behind ready ones, and while a trace or a fault rule is to see them. No limit applies to a message
-        that is delivered, and it expires only if it is returned.
+        Messages wait behind ready ones, and while a fault rule is to see them. No limit applies to a message that is
+        delivered, and it expires only if it is returned.
         """
         ready_consumers, backlog = self.ready_consumers, self.backlog
-        if backlog or self.vhost.trace is not None or self.is_faulty:
+        if backlog or self.is_faulty:
             return False
         if ready_consumers[0].is_full and not self.rotation.skip_full():
             return False
@@ -181,6 +181,9 @@ class BacklogQueue(Queue, Generic[B]):
         consumer.deliver(message, position, False)
         if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
             self.rotation.end_turn()
+        trace = self.vhost.trace
+        if trace is not None:
+            trace.delivered(self, message, False, consumer.connection, consumer.number, consumer.no_ack)
         return True
 
     def _deadline(self, expiration_ms: int | None) -> int | None:

@@ -15,13 +15,20 @@ class Route:
 
     `is_plain` means that only the queues matter: no exchange needs more than the key, no publisher waits for a return
     if there are no queues, and no queue can refuse. `count` is the number of messages that `VHostCounts.collect` has
-    not counted yet. `only_queue` is the queue if there is only one.
+    not counted yet. `only_queue` is the queue if there is only one. `is_traced` means that the route would be plain
+    without the trace, which takes plain publishes.
     """
 
-    __slots__ = ("address", "count", "exchange", "is_plain", "mandatory", "only_queue", "queues")
+    __slots__ = ("address", "count", "exchange", "is_plain", "is_traced", "mandatory", "only_queue", "queues")
 
     def __init__(
-        self, address: Address, exchange: Exchange, mandatory: bool, queues: tuple[Queue, ...], is_plain: bool
+        self,
+        address: Address,
+        exchange: Exchange,
+        mandatory: bool,
+        queues: tuple[Queue, ...],
+        is_plain: bool,
+        is_traced: bool = False,
     ) -> None:
         self.address = address
         self.exchange = exchange
@@ -29,4 +36,5 @@ class Route:
         self.queues = queues
         self.only_queue = queues[0] if len(queues) == 1 else None
         self.is_plain = is_plain
+        self.is_traced = is_traced
         self.count = 0

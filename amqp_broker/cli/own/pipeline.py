@@ -108,20 +108,24 @@ def pipeline() -> None:
     help="Seconds between batches.",
 )
 @click.option(
-    "--max-events", "events_max", type=click.IntRange(1), default=None, help="Maximum number of events per batch."
+    "--max-records",
+    "records_max",
+    type=click.IntRange(1),
+    default=None,
+    help="Maximum number of the stream's messages per batch.",
 )
 @click.option("--no-bodies", is_flag=True, help="Leave out bodies; without them, messages cannot be replayed.")
 def archive(
     folder: str, master: str, conf: tuple[str, ...], url: str, queue: str, queue_type: str, job: str, follow: bool,
-    every_s: int, events_max: int | None, no_bodies: bool,
+    every_s: int, records_max: int | None, no_bodies: bool,
 ) -> None:  # fmt: skip
     """Append the events of a stream to the lake, each once; the next run continues after the last event.
 
     Events of a classic queue (RabbitMQ's firehose) are removed from it.
     """
     options = {"url": url, "queue": queue, "queueType": queue_type}
-    if events_max is not None:
-        options["maxOffsetsPerTrigger"] = str(events_max)
+    if records_max is not None:
+        options["maxOffsetsPerTrigger"] = str(records_max)
     with session("archive", master, conf, lambda: check_source(options)) as spark:
         from amqp_broker.pipeline.archive import Archive
         from amqp_broker.pipeline.lake import Lake

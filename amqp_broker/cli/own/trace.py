@@ -9,7 +9,7 @@ import click
 
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
 from amqp_broker.cli.own.command_error import CommandError
-from amqp_broker.exit_codes import EX_DATAERR
+from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
 
 EXCHANGE: Final = "amq.rabbitmq.trace"
 QUEUE: Final = "trace"
@@ -42,27 +42,36 @@ def trace() -> None:
     show_default=True,
     help="Maximum size of the queue; older events are dropped.",
 )
-@click.option("--plain", is_flag=True, help="Keep only the events of RabbitMQ's firehose.")
+@click.option("--exchange", "exchanges", multiple=True, help="Only messages published to this exchange; repeatable.")
+@click.option("--of-queue", "queues", multiple=True, help="Only messages routed to this queue; repeatable.")
+@click.option("--one-in", type=click.IntRange(1), default=1, help="Select one of this number of messages.")
 @of_a_running_broker
-def on(node: str, url: str, vhost: str, queue: str, age_max: str, bytes_max: int, plain: bool) -> None:
-    """Start tracing a vhost, and bind a stream to its trace.
+def on(
+    node: str, url: str, vhost: str, queue: str, age_max: str, bytes_max: int, exchanges: tuple[str, ...],
+    queues: tuple[str, ...], one_in: int,
+) -> None:  # fmt: skip
+    """Start tracing a vhost to a stream.
 
-    A restart of the broker ends the trace. RabbitMQ has only its firehose, which goes to a classic queue, because
-    streams receive nothing from it.
+    The options select messages, and the trace has all events of those, dead letters included. amq.default is the
+    default exchange. A restart of the broker ends the trace. RabbitMQ has only its firehose, which goes to a classic
+    queue and selects nothing.
     """
     place, name = quote(vhost, safe=""), quote(queue, safe="")
-    is_own = is_amqp_broker(node, url)
-    retention: dict[str, Any] = {"x-max-length-bytes": bytes_max}
-    if is_own:
-        retention |= {"x-queue-type": "stream", "x-max-age": age_max}
-    ask(node, url, "PUT", f"/api/queues/{place}/{name}", body={"durable": True, "arguments": retention})
+    if is_amqp_broker(node, url):
+        retention = {"x-queue-type": "stream", "x-max-age": age_max, "x-max-length-bytes": bytes_max}
+        ask(node, url, "PUT", f"/api/queues/{place}/{name}", body={"durable": True, "arguments": retention})
+        selected = ["" if exchange == "amq.default" else exchange for exchange in exchanges]
+        options = {"queue": queue, "exchanges": selected, "queues": list(queues), "one_in": one_in}
+        ask(node, url, "PUT", f"/_broker/trace/{place}", body=options)
+        click.echo(f"The trace of vhost '{vhost}' is on and goes to the stream '{queue}'.")
+        return
+    if exchanges or queues or one_in > 1:
+        raise CommandError("RabbitMQ's firehose cannot select messages", EX_UNAVAILABLE)
+    arguments = {"x-max-length-bytes": bytes_max}
+    ask(node, url, "PUT", f"/api/queues/{place}/{name}", body={"durable": True, "arguments": arguments})
     ask(node, url, "POST", f"/api/bindings/{place}/e/{EXCHANGE}/q/{name}", body={"routing_key": "#"})
-    if is_own:
-        ask(node, url, "PUT", f"/_broker/trace/{place}", body={"extended": not plain})
-    else:
-        ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": True})
-    what = "The trace" if is_own and not plain else "The firehose"
-    click.echo(f"{what} of vhost '{vhost}' is on and goes to the {'stream' if is_own else 'classic queue'} '{queue}'.")
+    ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": True})
+    click.echo(f"The firehose of vhost '{vhost}' is on and goes to the classic queue '{queue}'.")
 
 
 @trace.command()
@@ -70,37 +79,65 @@ def on(node: str, url: str, vhost: str, queue: str, age_max: str, bytes_max: int
 @of_a_running_broker
 def off(node: str, url: str, vhost: str) -> None:
     """Stop tracing; the stream keeps its events."""
-    place = quote(vhost, safe="")
+    place, written = quote(vhost, safe=""), ""
     if is_amqp_broker(node, url):
+        state = ask(node, url, "GET", f"/_broker/trace/{place}")
         ask(node, url, "DELETE", f"/_broker/trace/{place}")
+        if state["queue"] is not None:
+            written = f": {counted(state)}"
     else:
         ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": False})
-    click.echo(f"The trace of vhost '{vhost}' is off.")
+    click.echo(f"The trace of vhost '{vhost}' is off{written}.")
 
 
 @trace.command()
 @vhost_option
 @of_a_running_broker
 def status(node: str, url: str, vhost: str) -> None:
-    """Show whether the trace is on, and the bound queues."""
+    """Show whether the trace is on, its queue and its selection; of a firehose, the bound queues."""
     place = quote(vhost, safe="")
-    click.echo(f"The trace of vhost '{vhost}' is {state_of(node, url, place)}.")
+    if is_amqp_broker(node, url):
+        state = ask(node, url, "GET", f"/_broker/trace/{place}")
+        is_firehose, selection = state["is_on"], selected_by(state)
+        if state["queue"] is not None:
+            click.echo(f"The trace of vhost '{vhost}' is on: {counted(state)}.")
+            if selection:
+                click.echo(f"It has {selection}.")
+    else:
+        state = {"queue": None}
+        is_firehose = ask(node, url, "GET", f"/api/vhosts/{place}").get("tracing", False)
+    if is_firehose:
+        click.echo(f"The firehose of vhost '{vhost}' is on.")
+    elif state["queue"] is None:
+        click.echo(f"The trace of vhost '{vhost}' is off.")
     bindings = ask(node, url, "GET", f"/api/exchanges/{place}/{EXCHANGE}/bindings/source")
     for name in sorted({binding["destination"] for binding in bindings if binding["destination_type"] == "queue"}):
         click.echo(line_of(ask(node, url, "GET", f"/api/queues/{place}/{quote(name, safe='')}")))
-    if not bindings:
-        click.echo("No queue is bound to the trace.")
+    if is_firehose and not bindings:
+        click.echo("No queue is bound to the firehose.")
 
 
-def state_of(node: str, url: str, place: str) -> str:
-    if not is_amqp_broker(node, url):
-        return "on, as a firehose" if ask(node, url, "GET", f"/api/vhosts/{place}").get("tracing") else "off"
-    state = ask(node, url, "GET", f"/_broker/trace/{place}")
-    return ("on" if state["extended"] else "on, as RabbitMQ's firehose") if state["is_on"] else "off"
+def counted(state: dict[str, Any]) -> str:
+    """Return the number of events of a trace, and its stream."""
+    return f"{state['events']:,} events in the stream '{state['queue']}'"
+
+
+def selected_by(state: dict[str, Any]) -> str:
+    """Return which messages a trace has; an empty string if it has all."""
+    parts = []
+    if state.get("one_in", 1) > 1:
+        parts.append(f"one of {state['one_in']:,} messages")
+    if state.get("exchanges"):
+        parts.append(
+            "messages to the exchanges " + ", ".join(f"'{name or 'amq.default'}'" for name in state["exchanges"])
+        )
+    if state.get("queues"):
+        parts.append("messages for the queues " + ", ".join(f"'{name}'" for name in state["queues"]))
+    return ", ".join(parts)
 
 
 def line_of(queue: dict[str, Any]) -> str:
-    """Return a line about a bound queue: type, name and number of events."""
+    """Return a line about a queue that is bound to the firehose: type, name and number of messages."""
     return f"{queue.get('type', 'classic')} queue '{queue['name']}': {queue.get('messages', 0):,} events"
 
 

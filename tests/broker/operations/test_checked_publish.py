@@ -7,10 +7,9 @@ import pytest
 from amqp_broker.amqp.errors import AccessRefused, NotFound, PreconditionFailed
 from amqp_broker.amqp.message import Properties
 from amqp_broker.broker.admin.access import Permission
-from amqp_broker.broker.observe.trace import TRACE_EXCHANGE
 from amqp_broker.broker.operations.checked_publish import bad_expiration, publish
 from amqp_broker.broker.vhost import VHost
-from tests.broker_parts import CollectingConsumer, bind, new_broker, new_connection, new_queue
+from tests.broker_parts import CollectingConsumer, new_broker, new_connection, new_queue
 
 HELLO = b"hello"
 
@@ -44,13 +43,12 @@ def test_a_message_may_expire(vhost: VHost) -> None:
     assert queue.ready_count == 0
 
 
-def test_an_extended_trace_has_the_publish_and_its_confirm(vhost: VHost) -> None:
+def test_an_observer_hears_of_the_publish_and_its_confirm(vhost: VHost) -> None:
     new_queue(vhost)
-    traced = new_queue(vhost, "traced")
-    bind(vhost.exchanges[TRACE_EXCHANGE], traced, vhost, "#")
-    vhost.tracing.start(extended=True)
+    heard: list[str] = []
+    vhost.tracing.observe(lambda event, name, facts, message, body: heard.append(f"{event}.{name}"))
     send(vhost)
-    assert [message.routing_key for message in traced.messages()] == ["publish.", "confirm."]
+    assert heard == ["publish.", "confirm."]
 
 
 def test_a_body_that_is_too_large_is_refused(vhost: VHost) -> None:

@@ -20,28 +20,43 @@ def test_a_queue_is_shown_in_one_line(queue: dict[str, object], line: str) -> No
     assert line_of(queue) == line
 
 
-def test_a_plain_trace_is_a_firehose() -> None:
+def test_a_trace_is_started_and_shown_with_its_selection() -> None:
     answers = {
         "PUT /api/queues/v%2F/t": 201,
-        "POST /api/bindings/v%2F/e/amq.rabbitmq.trace/q/t": 201,
         "PUT /_broker/trace/v%2F": 204,
-        "GET /_broker/trace/v%2F": {"is_on": True, "extended": False},
+        "GET /_broker/trace/v%2F": {
+            "is_on": True,
+            "queue": "t",
+            "events": 1234,
+            "exchanges": ["", "x"],
+            "queues": ["q"],
+            "one_in": 5,
+        },
         "GET /api/exchanges/v%2F/amq.rabbitmq.trace/bindings/source": [],
     }
     with canned(answers) as api:
         url = f"http://guest:guest@127.0.0.1:{api.place.port}"
-        done = run("trace", "on", "--plain", "--vhost", "v/", "--queue", "t", "--max-length-bytes", "10", "--url", url)
-        assert done.stdout == "The firehose of vhost 'v/' is on and goes to the stream 't'.\n"
+        selection = ("--exchange", "amq.default", "--exchange", "x", "--of-queue", "q", "--one-in", "5")
+        place = ("--vhost", "v/", "--url", url)
+        done = run("trace", "on", *place, "--queue", "t", "--max-length-bytes", "10", *selection)
+        assert done.stdout == "The trace of vhost 'v/' is on and goes to the stream 't'.\n"
         retention = {"x-queue-type": "stream", "x-max-age": "7D", "x-max-length-bytes": 10}
         assert [body for _, body in api.changes()] == [
             {"durable": True, "arguments": retention},
-            {"routing_key": "#"},
-            {"extended": False},
+            {"queue": "t", "exchanges": ["", "x"], "queues": ["q"], "one_in": 5},
         ]
-        done = run("trace", "status", "--vhost", "v/", "--url", url)
-        assert (
-            done.stdout == "The trace of vhost 'v/' is on, as RabbitMQ's firehose.\nNo queue is bound to the trace.\n"
+        assert run("trace", "status", *place).stdout == (
+            "The trace of vhost 'v/' is on: 1,234 events in the stream 't'.\n"
+            "It has one of 5 messages, messages to the exchanges 'amq.default', 'x', messages for the queues 'q'.\n"
+            "The firehose of vhost 'v/' is on.\n"
+            "No queue is bound to the firehose.\n"
         )
+
+
+def test_the_firehose_of_rabbitmq_selects_nothing() -> None:
+    with canned({"GET /_broker/node": 404}) as api:
+        done = run("trace", "on", "--one-in", "2", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
+    assert (done.returncode, done.stderr) == (69, "amqp-broker: RabbitMQ's firehose cannot select messages.\n")
 
 
 def test_a_refusal_of_the_broker_is_a_sentence() -> None:

@@ -141,10 +141,10 @@ def test_observation_ends_with_the_last_listener(running: RunningServer) -> None
     read(response)
     second, other = listen(running, "streams=messages&vhost=/", **GUEST)
     read(other)
-    assert running.ask(lambda server: len(present(server.broker.vhosts["/"].trace).observers)) == 2
+    assert running.ask(lambda server: len(server.broker.vhosts["/"].tracing.observers)) == 2
     response.close()
     first.close()
-    running.until(lambda server: len(present(server.broker.vhosts["/"].trace).observers) == 1)
+    running.until(lambda server: len(server.broker.vhosts["/"].tracing.observers) == 1)
     other.close()
     second.close()
     running.until(lambda server: server.broker.vhosts["/"].trace is None)

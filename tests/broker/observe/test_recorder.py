@@ -1,0 +1,273 @@
+"""The octets that a recorder writes to its stream, and the messages that it selects."""
+
+from __future__ import annotations
+
+import json
+import struct
+from itertools import count
+from typing import Any
+
+import pytest
+from pamqp.commands import Basic, Confirm
+
+from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.observe.recorder import CONTENT_BYTES_MAX, RECORD_MS, ROWS_MAX, TRACE_EXCHANGE
+from amqp_broker.broker.observe.selection import Selection
+from amqp_broker.broker.peer import Peer
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.broker.vhost import VHost
+from amqp_broker.settings.settings import Settings
+from tests.peer import Lab
+
+EVERYTHING = Selection()
+
+
+@pytest.fixture
+def vhost() -> VHost:
+    """A vhost whose events go to the stream `trace`."""
+    broker = Broker(Settings(), bytes)
+    broker.now_us = count(1001).__next__
+    broker.add_defaults()
+    vhost = broker.vhosts["/"]
+    record(vhost)
+    return vhost
+
+
+@pytest.fixture
+def connection(vhost: VHost) -> Peer:
+    connection = Peer("127.0.0.1", 1, "127.0.0.1", 5672, 0)
+    connection.user = vhost.broker.users["guest"]
+    return connection
+
+
+def declare(vhost: VHost, name: str, **arguments: Any) -> Queue:
+    table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+    return vhost.declare_queue(QueueDeclaration(name, table, is_durable=True))
+
+
+def record(vhost: VHost, selection: Selection = EVERYTHING) -> None:
+    stream = vhost.queues.get("trace") or declare(vhost, "trace", queue_type="stream")
+    vhost.tracing.record(stream, selection)
+
+
+def publish(vhost: VHost, connection: Peer, queue: Queue, body: bytes = b"", exchange: str = "") -> Message:
+    message = Message.build(Address(exchange, queue.name), Properties(), body)
+    assert vhost.trace is not None
+    message = vhost.trace.numbered(message)
+    vhost.trace.published(connection, 1, message, [queue])
+    queue.accept(message)
+    return message
+
+
+def records(vhost: VHost) -> list[bytes]:
+    """Return the bodies of all records, the last one included."""
+    recorder = vhost.tracing.recorder
+    if recorder is not None:
+        recorder.flush()
+    return [message.body for message in vhost.queues["trace"].messages()]
+
+
+def events(vhost: VHost) -> list[tuple[str, int]]:
+    """Return kind and number of all events."""
+    found = []
+    for body in records(vhost):
+        _, head_bytes, rows = struct.unpack_from(">4sII", body)
+        places = json.loads(body[12 : 12 + head_bytes])["places"]
+        for row in range(rows):
+            _, number, place = struct.unpack_from(">qQI", body, 12 + head_bytes + 36 * row)
+            found.append((places[place]["event"], number))
+    return found
+
+
+def test_a_record_has_tables_rows_and_contents(vhost: VHost, connection: Peer) -> None:
+    queue = declare(vhost, "q")
+    message = publish(vhost, connection, queue, b"body")
+    queue.purge()
+    head = json.dumps(
+        {
+            "node": "rabbit@localhost",
+            "vhost": "/",
+            "numbered_since_us": 1001,
+            "places": [
+                {
+                    "event": "publish",
+                    "routed_queues": ["q"],
+                    "mandatory": False,
+                    "connection": connection.name,
+                    "channel": 1,
+                    "user": "guest",
+                },
+                {"event": "drop", "queue": "q", "reason": "purged"},
+            ],
+            "addresses": [["", "q"]],
+        },
+        separators=(",", ":"),
+    ).encode()
+    content = bytes.fromhex("02 0001 0000000e 003c 0000 0000000000000004 0000 ce 03 0001 00000004") + b"body\xce"
+    assert message.content == content
+    assert records(vhost) == [
+        b"ATR1"
+        + struct.pack(">II", len(head), 2)
+        + head
+        + struct.pack(">qQIIIQ", 1002, 1, 0, 0, len(content), 4)
+        + struct.pack(">qQIIIQ", 1003, 1, 1, 0, 0, 0)
+        + content
+    ]
+
+
+def test_a_record_is_written_after_a_while(vhost: VHost, connection: Peer) -> None:
+    publish(vhost, connection, declare(vhost, "q"))
+    vhost.broker.tick(RECORD_MS - 1)
+    assert vhost.queues["trace"].ready_count == 0
+    vhost.broker.tick(RECORD_MS)
+    assert vhost.queues["trace"].ready_count == 1
+    vhost.broker.tick(10 * RECORD_MS)
+    assert vhost.queues["trace"].ready_count == 1
+
+
+@pytest.mark.parametrize(("messages", "octets"), [(1, CONTENT_BYTES_MAX), (ROWS_MAX + 1, 0)])
+def test_a_large_record_is_written_at_the_end_of_the_read(
+    vhost: VHost, connection: Peer, messages: int, octets: int
+) -> None:
+    queue = declare(vhost, "q")
+    for _ in range(messages):
+        publish(vhost, connection, queue, bytes(octets))
+    assert vhost.queues["trace"].ready_count == 0
+    vhost.broker.drain_on()
+    assert vhost.queues["trace"].ready_count == 1
+
+
+def test_the_last_events_are_written_when_the_trace_stops(vhost: VHost, connection: Peer) -> None:
+    publish(vhost, connection, declare(vhost, "q"))
+    vhost.tracing.stop_recording()
+    assert vhost.trace is None
+    assert events(vhost) == [("publish", 1)]
+
+
+def test_a_trace_ends_with_its_queue(vhost: VHost, connection: Peer) -> None:
+    queue = declare(vhost, "q")
+    publish(vhost, connection, queue)
+    vhost.remove_queue(vhost.queues["trace"])
+    vhost.broker.tick(RECORD_MS)
+    assert (vhost.trace, vhost.tracing.recorder) == (None, None)
+
+
+def test_another_trace_replaces_the_first(vhost: VHost, connection: Peer) -> None:
+    queue = declare(vhost, "q")
+    publish(vhost, connection, queue)
+    vhost.tracing.record(declare(vhost, "second", queue_type="stream"), Selection())
+    publish(vhost, connection, queue)
+    assert events(vhost) == [("publish", 1)]
+    assert vhost.queues["second"].ready_count == 1
+
+
+# Selections
+
+
+def test_a_sample_has_all_events_of_its_messages(vhost: VHost, connection: Peer) -> None:
+    record(vhost, Selection(one_in=4))
+    queue = declare(vhost, "q", dead_letter_exchange="", dead_letter_routing_key="nowhere")
+    for _ in range(1000):
+        publish(vhost, connection, queue)
+    queue.purge()
+    kinds: dict[int, list[str]] = {}
+    for kind, number in events(vhost):
+        kinds.setdefault(number, []).append(kind)
+    assert set(map(tuple, kinds.values())) == {("publish", "drop")}
+    assert 230 <= len(kinds) <= 270
+
+
+def test_names_select_messages_by_exchange_and_queue(vhost: VHost, connection: Peer) -> None:
+    record(vhost, Selection(exchanges=frozenset({"amq.topic"}), queues=frozenset({"a", "b"})))
+    for exchange, queue in (("amq.topic", "a"), ("amq.topic", "c"), ("", "a"), ("amq.topic", "b")):
+        publish(vhost, connection, vhost.queues.get(queue) or declare(vhost, queue), exchange=exchange)
+    assert events(vhost) == [("publish", 1), ("publish", 4)]
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(), [("publish", 1), ("expire", 1), ("dead_letter", 2), ("drop", 2)]),
+        (Selection(queues=frozenset({"q"})), [("publish", 1), ("expire", 1), ("dead_letter", 2), ("drop", 2)]),
+        (Selection(queues=frozenset({"dead"})), [("dead_letter", 2), ("drop", 2)]),
+        (Selection(queues=frozenset({"other"})), []),
+    ],
+)
+def test_dead_letters_follow_their_message_or_are_selected_themselves(
+    vhost: VHost, connection: Peer, selection: Selection, expected: list[tuple[str, int]]
+) -> None:
+    record(vhost, selection)
+    dead = declare(vhost, "dead")
+    queue = declare(vhost, "q", message_ttl=100, dead_letter_exchange="", dead_letter_routing_key="dead")
+    publish(vhost, connection, queue)
+    vhost.broker.tick(100)
+    dead.purge()
+    assert events(vhost) == expected
+
+
+def test_older_messages_have_the_number_0_and_no_selection_takes_them(vhost: VHost) -> None:
+    queue = declare(vhost, "q")
+    for selection in (Selection(), Selection(queues=frozenset({"q"}))):
+        record(vhost, selection)
+        queue.accept(Message.build(Address("", "q"), Properties(), b""))
+        queue.purge()
+    assert events(vhost) == [("drop", 0)]
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_messages_of_a_trace_are_not_traced(vhost: VHost, connection: Peer, is_dead: bool) -> None:
+    vhost.tracing.start()
+    small = declare(vhost, "small", max_length=1, dead_letter_exchange="", dead_letter_routing_key="dead")
+    vhost.bind(vhost.exchanges[TRACE_EXCHANGE], small, "#", {})
+    dead = declare(vhost, "dead")
+    queue = declare(vhost, "q")
+    for _ in range(2):
+        publish(vhost, connection, queue)
+    (dead if is_dead else small).purge()
+    assert events(vhost) == [("publish", 1), ("publish", 2)]
+
+
+def test_a_recorded_message_keeps_what_it_carries(vhost: VHost) -> None:
+    assert vhost.trace is not None
+    message = SpecialMessage.of(Message.build(Address("", "q"), Properties(expiration="5"), b"body"))
+    message.expiration_ms = 5
+    numbered = vhost.trace.numbered(message)
+    assert isinstance(numbered, SpecialMessage)
+    assert (numbered.expiration_ms, numbered.number, message.number) == (5, 1, 0)
+
+
+# With clients
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+def test_a_plain_publish_is_recorded_from_its_publish_to_its_ack(lab: Lab) -> None:
+    client = lab.connect()
+    client.declare("q")
+    client.consume("q")
+    client.call(Confirm.Select())
+    record(lab.vhost)
+    life = ["publish", "deliver", "confirm", "ack"]
+    for tag, observer in enumerate((None, lambda *event: None), 1):
+        if observer is not None:
+            # With an observer, publishes are not plain.
+            lab.vhost.tracing.observe(observer)
+        client.publish("q", b"1")
+        client.send(Basic.Ack(delivery_tag=tag))
+        assert events(lab.vhost)[4 * tag - 4 :] == [(kind, tag) for kind in life]
+
+
+def test_the_routes_of_a_trace_end_with_it(lab: Lab) -> None:
+    client = lab.connect()
+    client.declare("q")
+    record(lab.vhost)
+    client.publish("q", b"1")
+    assert [route.is_traced for route in client.session.routes.values()] == [True]
+    lab.vhost.tracing.stop_recording()
+    client.publish("q", b"2")
+    assert [(route.is_plain, route.is_traced) for route in client.session.routes.values()] == [(True, False)]
+    assert not lab.vhost.queues["q"].has_extras
