@@ -39,6 +39,7 @@ from amqp_broker.management.api import (
     resetting,
     shovels,
     snapshots,
+    topology,
     trace,
     users,
     vhosts,
@@ -67,7 +68,9 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
         overview.endpoints, cluster.endpoints, nodes.endpoints, memory.endpoints, feature_flags.endpoints
     ),
     "Connections and channels": _joined(connections.endpoints, channels.endpoints, consumers.endpoints),
-    "Exchanges, queues, bindings": _joined(exchanges.endpoints, queues.endpoints, quorum.endpoints, bindings.endpoints),
+    "Exchanges, queues, bindings": _joined(
+        exchanges.endpoints, queues.endpoints, quorum.endpoints, bindings.endpoints, topology.endpoints
+    ),
     "Messages": _joined(messages.endpoints, peeking.endpoints, moving.endpoints),
     "Users and permissions": _joined(users.endpoints, permissions.endpoints, logins.endpoints),
     "Vhosts and limits": _joined(vhosts.endpoints, limits.endpoints),

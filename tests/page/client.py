@@ -12,7 +12,10 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 @contextmanager
 def channel(port: int, name: str = "test", vhost: str = "/") -> Iterator[BlockingChannel]:
-    parameters = pika.ConnectionParameters("127.0.0.1", port, vhost, client_properties={"connection_name": name})
+    # It sends nothing for minutes.
+    parameters = pika.ConnectionParameters(
+        "127.0.0.1", port, vhost, client_properties={"connection_name": name}, heartbeat=0
+    )
     connection = pika.BlockingConnection(parameters)
     try:
         yield connection.channel()

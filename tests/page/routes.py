@@ -16,7 +16,7 @@ LISTS = (
         "advice",
         "shovels",
     ),
-    *("", "messages", "clock", "definitions", "demo", "features"),
+    *("", "messages", "clock", "definitions", "demo", "features", "topology"),
 )
 OBJECTS = (
     *("connections/{connection}", "channels/{channel}"),

@@ -23,6 +23,7 @@ import * as policies from "./pages/policies.js";
 import * as queue from "./pages/queue.js";
 import * as queues from "./pages/queues.js";
 import * as shovels from "./pages/shovels.js";
+import * as topology from "./pages/topology.js";
 import * as users from "./pages/users.js";
 import * as vhosts from "./pages/vhosts.js";
 
@@ -36,6 +37,7 @@ const NAVIGATION = [
       ["channels", "Channels", "M2 4.5h12M2 8h12M2 11.5h12", "h"],
       ["exchanges", "Exchanges", "M2 8h4l6-4.5M6 8l6 4.5M6 8h7", "e"],
       ["queues", "Queues and Streams", "M2 4h3v8H2zM6.5 4h3v8h-3zM11 4h3v8h-3z", "q"],
+      ["topology", "Topology", "M2 6.500h4v3H2zM10 2h4v3h-4zM10 11h4v3h-4zM6 8h2M10 3.500H8v9h2", "t"],
     ],
   ],
   [
@@ -72,6 +74,7 @@ const ROUTES = [
   [/^exchanges\/([^/]+)\/([^/]+)$/, exchanges.one],
   [/^queues$/, queues.list],
   [/^queues\/([^/]+)\/([^/]+)$/, queue.one],
+  [/^topology$/, topology.page],
   [/^messages$/, flow.page],
   [/^users$/, users.list],
   [/^users\/([^/]+)$/, users.one],

@@ -1,0 +1,106 @@
+// The map of a virtual host, which lights up where messages flow.
+
+import { get } from "../api.js";
+import { announce, h, text } from "../dom.js";
+import { number, path, rate, toExchange, toQueue } from "../format.js";
+import { part } from "../list.js";
+import { follow, Rates } from "../live.js";
+import { state } from "../state.js";
+import { cell, link, Table } from "../table.js";
+import { keysOf, nameOf, TopologyDrawing, wayKey } from "../topology_drawing.js";
+
+const TYPING_MS = 200;
+// The same order whenever the map is asked for.
+const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+
+export function page() {
+  const vhost = state.newVhost;
+  const counters = new Rates();
+  const drawing = new TopologyDrawing();
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const count = h("span", { class: "count" });
+  const left = h("p", { class: "note", hidden: true });
+  const empty = h("div", { class: "empty", hidden: true });
+  const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter by the name of a queue or an exchange", spellcheck: "false", title: "/", oninput: typed });
+  let typing = null;
+  let shown = new Map();
+  const end = (kind, name) => link(nameOf(kind, name), kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name));
+  const table = new Table({
+    label: "Ways",
+    columns: [
+      { title: "From", isKept: true, isHead: true, value: (one) => end(one.source_kind, one.source) },
+      { title: "Routing keys", wide: true, value: (one) => cell(keysOf(one), () => h("code", null, keysOf(one))) },
+      { title: "To", isKept: true, value: (one) => end(one.destination_kind, one.destination) },
+      { title: "Messages", isKept: true, numeric: true, value: (one) => rate(shown.get(wayKey(one)) ?? 0) },
+    ],
+    key: wayKey,
+    empty: "No bindings.",
+  });
+
+  function typed() {
+    clearTimeout(typing);
+    typing = setTimeout(async () => {
+      await following.run();
+      announce(count.textContent);
+    }, TYPING_MS);
+  }
+
+  async function load() {
+    try {
+      const answer = await get(`/_broker/topology/${path(vhost)}?${new URLSearchParams({ name: search.value })}`);
+      problem.hidden = true;
+      draw(answer);
+    } catch (error) {
+      problem.hidden = false;
+      text(problem, error.message);
+    }
+  }
+
+  function draw(answer) {
+    answer.exchanges.sort((one, other) => compare(one.name, other.name));
+    answer.queues.sort((one, other) => compare(one.name, other.name));
+    answer.ways.sort((one, other) => compare(wayKey(one), wayKey(other)));
+    const now = performance.now();
+    const known = new Set();
+    const grown = (key, messages) => {
+      known.add(key);
+      return counters.of(key, { messages }, now).messages ?? 0;
+    };
+    const rates = {
+      exchange: (one) => grown(`in ${one.name}`, one.messages),
+      queue: (one) => grown(`out ${one.name}`, one.delivered),
+      way: (one) => grown(wayKey(one), one.messages),
+    };
+    shown = new Map(answer.ways.map((one) => [wayKey(one), rates.way(one)]));
+    const isEmpty = !answer.exchanges.length && !answer.queues.length;
+    empty.hidden = !isEmpty;
+    drawing.frame.hidden = isEmpty;
+    text(empty, search.value ? "No queue or exchange matches." : "This virtual host has no queues yet.");
+    drawing.update(answer, vhost, rates);
+    counters.keep(known);
+    table.update(answer.ways);
+    const { queues, matching_queues: matching } = answer.totals;
+    text(count, search.value ? `${number(matching)} of ${number(queues)} queues` : `${number(queues)} queues`);
+    const rest = matching - answer.queues.length;
+    left.hidden = rest <= 0;
+    text(left, `The ${number(answer.queues.length)} queues with the most messages are drawn; ${number(rest)} more are left out. Filter by a name to see others.`);
+  }
+
+  const following = follow(["exchange", "queue", "binding", "vhost", "policy"], load);
+  const element = h(
+    "section",
+    { class: "stack map-page" },
+    h(
+      "div",
+      null,
+      h("div", { class: "title" }, h("h1", null, "Topology"), h("code", { class: "tag" }, vhost), count, h("div", { class: "actions" }, h("div", { class: "filter" }, search))),
+      problem,
+      left,
+      empty,
+      drawing.frame,
+      h("p", { class: "note" }, "Exchanges are round, queues are not. A way is lit while messages take it, and thicker from 10, 100 and 1 000 per second; dead letters take dashed ways."),
+    ),
+    part("The same as a table", table.element),
+  );
+  return { title: "Topology", element, refresh: following.run, leave: () => (following.leave(), clearTimeout(typing)) };
+}

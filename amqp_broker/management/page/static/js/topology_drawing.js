@@ -1,0 +1,168 @@
+// The map of a virtual host: exchanges in columns, queues at the right, and the ways of messages between them.
+
+import { h, svg, text } from "./dom.js";
+import { exchangeName, number, rate, toExchange, toQueue } from "./format.js";
+
+const BOX = { width: 220, height: 36 };
+const ROW = 48;
+const STEP_MAX = 3 * ROW;
+const GAP = 120;
+const MARGIN = 46;
+const CHARACTERS = 26;
+// Columns of exchanges: those that are bound to others are left of these.
+const DEPTH_MAX = 3;
+// Messages per second from which a way is drawn thicker.
+const LEVELS = [0, 10, 100, 1000];
+
+/** Return the class of a way with this many messages per second. */
+const glow = (perSecond) => (perSecond > 0 ? `lit lit-${LEVELS.filter((one) => perSecond >= one).length}` : "");
+
+export class TopologyDrawing {
+  constructor() {
+    this.frame = h("div", { class: "drawing map-frame", tabindex: "0", role: "group", "aria-label": "Map as a picture" });
+    this.shape = "";
+  }
+
+  /**
+   * Draw anew what has been created or deleted; otherwise change numbers and light alone. The lists are always in the
+   * same order; `rates` are per second.
+   */
+  update({ exchanges, queues, ways }, vhost, rates) {
+    const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type]), ways.map(({ messages, ...way }) => way)]);
+    if (shape !== this.shape) this.build(exchanges, queues, ways, vhost);
+    this.shape = shape;
+    const arrived = new Map();
+    for (const one of ways) {
+      const perSecond = rates.way(one);
+      this.light(wayKey(one), perSecond);
+      if (one.destination_kind === "exchange") arrived.set(one.destination, (arrived.get(one.destination) ?? 0) + perSecond);
+    }
+    for (const one of exchanges) this.exchange(one, rates.exchange(one), arrived.get(one.name) ?? 0);
+    for (const one of queues) this.queue(one, rates.queue(one));
+  }
+
+  exchange(one, published, arrived) {
+    text(this.nodes.get(`exchange ${one.name}`).detail, `${one.type} · ${rate(published + arrived)} in`);
+    this.light(`in ${one.name}`, published, one.messages > 0);
+  }
+
+  queue(one, delivered) {
+    const consumers = one.consumers ? ` · ${number(one.consumers)} ${one.consumers === 1 ? "consumer" : "consumers"}` : "";
+    text(this.nodes.get(`queue ${one.name}`).detail, `${number(one.ready)} ready${consumers}`);
+    this.light(`out ${one.name}`, delivered, one.consumers > 0 || delivered > 0);
+  }
+
+  light(key, perSecond, isThere = true) {
+    const line = this.lines.get(key);
+    for (const one of [line.way, line.tip]) one.toggleAttribute("hidden", !isThere);
+    line.way.setAttribute("class", `${line.kind} ${glow(perSecond)}`);
+    text(line.title, `${line.label}, ${rate(perSecond)}`);
+  }
+
+  build(exchanges, queues, ways, vhost) {
+    this.nodes = new Map();
+    this.lines = new Map();
+    const columns = [...inColumns(exchanges, ways), queues.map((one) => ({ ...one, kind: "queue" }))];
+    arrange(columns, ways);
+    const rows = Math.max(1, ...columns.map((column) => column.length));
+    const width = 2 * MARGIN + columns.length * BOX.width + (columns.length - 1) * GAP;
+    const height = rows * ROW + 8;
+    columns.forEach((column, at) => {
+      // A few exchanges beside many queues stay together at the top.
+      const step = Math.min(height / column.length, STEP_MAX);
+      column.forEach((one, index) => this.place(one, MARGIN + at * (BOX.width + GAP), (index + 0.5) * step));
+    });
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "diagram map", role: "group", "aria-label": `Map of ${vhost}` });
+    drawing.style.setProperty("--natural", `${width}px`);
+    for (const way of ways) drawing.append(...this.way(way));
+    for (const { kind, name, x, y } of this.nodes.values()) {
+      if (kind === "exchange") drawing.append(...this.line(`in ${name}`, "edge", [x - MARGIN + 4, y], [x, y], `Published to ${exchangeName(name)}`));
+      else drawing.append(...this.line(`out ${name}`, "edge", [x + BOX.width, y], [x + BOX.width + MARGIN - 4, y], `Delivered from ${name}`));
+    }
+    for (const node of this.nodes.values()) drawing.append(box(node, vhost));
+    this.frame.replaceChildren(drawing);
+  }
+
+  place(one, x, y) {
+    const detail = svg("text", { x: x + BOX.width / 2, y: y + 12, "text-anchor": "middle", class: "detail" });
+    this.nodes.set(`${one.kind} ${one.name}`, { ...one, x, y, detail });
+  }
+
+  way(way) {
+    const from = this.nodes.get(`${way.source_kind} ${way.source}`);
+    const to = this.nodes.get(`${way.destination_kind} ${way.destination}`);
+    const isForward = to.x > from.x;
+    // Within a column a way bends around the boxes.
+    const bulge = to.x === from.x ? -70 : null;
+    const start = [from.x + (isForward ? BOX.width : 0), from.y];
+    const end = [to.x + (isForward || bulge ? 0 : BOX.width), to.y];
+    return this.line(wayKey(way), `edge ${way.reason === "binding" ? "" : "letters"}`, start, end, `${wayLabel(way)}: ${keysOf(way)}`, bulge);
+  }
+
+  line(key, kind, [x1, y1], [x2, y2], label, bulge = null) {
+    const bend = (x2 - x1) / 2;
+    const curve = bulge === null ? `${x1 + bend} ${y1} ${x2 - bend} ${y2}` : `${x1 + bulge} ${y1} ${x2 + bulge} ${y2}`;
+    const back = bulge === null && x2 < x1 ? -1 : 1;
+    const title = svg("title", null, label);
+    const way = svg("path", { d: `M${x1} ${y1}C${curve} ${x2 - 5 * back} ${y2}`, class: kind }, title);
+    const tip = svg("path", { d: `M${x2 - 7 * back} ${y2 - 4}L${x2} ${y2}L${x2 - 7 * back} ${y2 + 4}`, class: "tip" });
+    this.lines.set(key, { way, tip, title, kind, label });
+    return [way, tip];
+  }
+}
+
+export const wayKey = (way) => JSON.stringify([way.source_kind, way.source, way.destination_kind, way.destination, way.reason]);
+export const nameOf = (kind, name) => (kind === "exchange" ? exchangeName(name) : name);
+const wayLabel = (way) => `${nameOf(way.source_kind, way.source)} to ${nameOf(way.destination_kind, way.destination)}`;
+
+/** Return the routing keys of a way in words. */
+export function keysOf({ keys, more_keys: more, reason }) {
+  const shown = keys.map((key) => (key === "" ? "(empty key)" : key)).join(", ") + (more ? ` and ${number(more)} more keys` : "");
+  return reason === "binding" ? shown : `dead letters${keys.join("") ? `, ${shown}` : ""}`;
+}
+
+/** Return columns of exchanges: an exchange is right of one that leads to it. */
+function inColumns(exchanges, ways) {
+  const depths = new Map(exchanges.map((one) => [one.name, 0]));
+  const between = ways.filter((one) => one.source_kind === "exchange" && one.destination_kind === "exchange" && one.source !== one.destination);
+  for (let pass = 1; pass < DEPTH_MAX; pass += 1) {
+    for (const { source, destination } of between) depths.set(destination, Math.min(DEPTH_MAX - 1, Math.max(depths.get(destination), depths.get(source) + 1)));
+  }
+  const used = [...new Set(depths.values())].sort();
+  return used.map((depth) => exchanges.filter((one) => depths.get(one.name) === depth).map((one) => ({ ...one, kind: "exchange" })));
+}
+
+/** Sort each column so that ways cross seldom: an object is near the middle of what it is connected with. */
+function arrange(columns, ways) {
+  const key = (one) => `${one.kind} ${one.name}`;
+  for (const column of columns) column.sort((one, other) => one.name.localeCompare(other.name));
+  for (const at of [...columns.keys(), ...[...columns.keys()].reverse()]) {
+    const places = new Map(columns.flatMap((column) => column.map((one, index) => [key(one), (index + 0.5) / column.length])));
+    const sums = new Map();
+    const note = (from, to) => {
+      const sum = sums.get(from) ?? [0, 0];
+      sums.set(from, [sum[0] + places.get(to), sum[1] + 1]);
+    };
+    for (const one of ways) {
+      const [from, to] = [`${one.source_kind} ${one.source}`, `${one.destination_kind} ${one.destination}`];
+      note(from, to);
+      note(to, from);
+    }
+    const middle = (one) => (sums.has(key(one)) ? sums.get(key(one))[0] / sums.get(key(one))[1] : places.get(key(one)));
+    columns[at].sort((one, other) => middle(one) - middle(other));
+  }
+}
+
+function box({ kind, name, type, x, y, detail }, vhost) {
+  const label = nameOf(kind, name);
+  return svg(
+    "a",
+    { class: `node ${kind}`, href: kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name) },
+    svg("title", null, `${type} ${kind} ${label}`),
+    svg("rect", { x: x + 0.5, y: y - BOX.height / 2 + 0.5, width: BOX.width - 1, height: BOX.height - 1, rx: kind === "exchange" ? 17 : 4 }),
+    svg("text", { x: x + BOX.width / 2, y: y - 2, "text-anchor": "middle" }, cut(label)),
+    detail,
+  );
+}
+
+const cut = (label) => (label.length > CHARACTERS ? `${label.slice(0, CHARACTERS - 1)}…` : label);
