@@ -1,23 +1,27 @@
 """Archiving: a streaming query that writes each event of the trace's stream to the lake once.
 
-The checkpoint stores the offsets of each batch, so a repeated batch has the same rows, and `Lake.write` replaces its
-earlier files. Events and poisoned messages are two tables; a batch is read again for the second one only if it has
+The checkpoint stores the offsets of each batch, so a repeated batch has the same rows; if the table has it already, it
+is left out. Events and poisoned messages are two tables; a batch is read again for the second one only if it has
 poisoned messages.
 
 RabbitMQ's firehose does not reach streams (as of 3.10.8), so a classic queue takes its place. The messages of a failed
-batch return in a later one, and its files are discarded. Only a process that dies between the end of a batch and its
+batch return in a later one, and its rows are discarded. Only a process that dies between the end of a batch and its
 acks writes that batch twice.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.pipeline.archive_lock import locked
 from amqp_broker.pipeline.event_rows import events_of, poisoned_of, timed
-from amqp_broker.pipeline.lake import TABLES, Lake, Piece
+from amqp_broker.pipeline.lake import Lake
+from amqp_broker.pipeline.lake_table import LakeRefused, Owner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +30,8 @@ if TYPE_CHECKING:
 # Limit of records in a batch, which bounds memory and the repeated work after a crash; one has up to 4,096 events.
 BATCH_RECORDS_MAX: Final = 500
 POLL_S: Final = 0.5
-JOB_CHARACTERS: Final = 8
+# Batches between two looks for small files: a look reads the log of the tables.
+COMPACT_EVERY: Final = 16
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,7 @@ class Progress:
 class Archive:
     """A job; `events` and `poisoned` count the rows written so far.
 
-    `options` are those of the source (pyspark_amqp), including `queue`. Two jobs with the same `job` must not run at
-    the same time.
+    `options` are those of the source (pyspark_amqp), including `queue`.
     """
 
     spark: SparkSession
@@ -54,7 +58,13 @@ class Archive:
     events: int = 0
     poisoned: int = 0
     compacted: int = 0
-    _query_id: str = field(default="", repr=False)
+    _is_begun: bool = field(default=False, repr=False)
+    _refusal: LakeRefused | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of this archive for others: its job and its process."""
+        return f"the archive '{self.job}' (process {os.getpid()} of {platform.node()})"
 
     @property
     def is_stream(self) -> bool:
@@ -65,18 +75,30 @@ class Archive:
     ) -> None:
         """Archive all events, or with `follow` new ones as well until this thread is interrupted.
 
-        Raise pyspark's StreamingQueryException when a batch fails; the next run repeats that batch.
+        Raise LakeRefused if the lake is another archive's, or newer than this program, and pyspark's
+        StreamingQueryException when a batch fails; the next run repeats that batch.
         """
-        query = self._start(follow, every_s)
-        try:
-            while not query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # its stub says int
-                if on_progress is not None and (progress := progress_of(query)) is not None:
-                    on_progress(Progress(self.events + self.poisoned, *progress))
-        finally:
-            query.stop()
-        if not follow:
-            for table in TABLES:
-                self.compacted += self.lake.compact(table, self._query_id, 1 << 62, is_over=True)
+        with locked(self.lake.path, self.job, self.name):
+            self.lake.create()
+            owner = Owner(self.job, self.lake.query_of(self.job))
+            for queue in self._queues():
+                self.lake.tables["events"].check_owner(queue, owner)
+            query = self._start(follow, every_s)
+            try:
+                while not query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # its stub says int
+                    if on_progress is not None and (progress := progress_of(query)) is not None:
+                        on_progress(Progress(self.events + self.poisoned, *progress))
+            except Exception:
+                if self._refusal is not None:
+                    raise self._refusal from None
+                raise
+            finally:
+                query.stop()
+            if not follow:
+                self.compacted += self.lake.compact()
+
+    def _queues(self) -> list[str]:
+        return [name.strip() for name in self.options["queue"].split(",")]
 
     def _start(self, follow: bool, every_s: int) -> StreamingQuery:
         options = {"queueType": "stream", **self.options}
@@ -97,29 +119,47 @@ class Archive:
         return writer.trigger(availableNow=True).start()
 
     def _write(self, batch: DataFrame, number: int) -> None:
+        # The checkpoint stores Spark's id of the query, so it is unique to this job and survives a restart.
+        query = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert query is not None
+        try:
+            if not self._is_begun:
+                self._begin(query, number)
+            self._append(batch, query, number)
+        except LakeRefused as error:
+            # Spark surrounds the sentence with its own.
+            self._refusal = error
+            raise
+
+    def _begin(self, query: str, number: int) -> None:
+        for queue in self._queues():
+            self.lake.tables["events"].claim(queue, Owner(self.job, query))
+        if not self.is_stream:
+            for table in self.lake.tables.values():
+                table.discard(query, number)
+        self._is_begun = True
+
+    def _append(self, batch: DataFrame, query: str, number: int) -> None:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        # The checkpoint stores Spark's id of the query, so it is unique to this job and survives a restart.
-        query_id = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert query_id is not None
-        is_first, self._query_id = not self._query_id, query_id.replace("-", "")[:JOB_CHARACTERS]
-        piece = Piece(self._query_id, number, number)
-        if is_first and not self.is_stream:
-            for table in TABLES:
-                self.lake.discard(table, piece)
+        # Spark plans a batch after it has committed the one before, so earlier batches are never repeated.
+        if number % COMPACT_EVERY == 0:
+            self.compacted += self.lake.compact()
         seen = Observation()
         parsed = timed(batch)
-        counted = parsed.observe(seen, F.count("*").alias("rows"), F.count("poison").alias("poisoned"))
-        self.lake.write("events", events_of(counted), "time", piece)
-        found: dict[str, Any] = seen.get
-        if found["poisoned"]:
-            self.lake.write("poisoned", poisoned_of(parsed), "archived_at", piece)
-        self.events += found["rows"] - found["poisoned"]
-        self.poisoned += found["poisoned"]
-        # Spark plans a batch after it has committed the one before, so earlier batches are never repeated.
-        for table in TABLES:
-            self.compacted += self.lake.compact(table, self._query_id, number)
+        if not self._has("events", query, number):
+            counted = parsed.observe(seen, F.count("poison").alias("poisoned"))
+            self.events += self.lake.append("events", events_of(counted), query, number, self.name)
+            if not seen.get["poisoned"]:
+                return
+        if not self._has("poisoned", query, number):
+            self.poisoned += self.lake.append("poisoned", poisoned_of(parsed), query, number, self.name)
+
+    def _has(self, table: str, query: str, number: int) -> bool:
+        """Return whether a table has a batch. A repeated batch of a classic queue has other messages."""
+        last = self.lake.tables[table].last_batch(query)
+        return self.is_stream and last is not None and last >= number
 
 
 def progress_of(query: StreamingQuery) -> tuple[float, int] | None:

@@ -43,6 +43,8 @@ def master_of(master: str, conf: Mapping[str, str]) -> str:
 def require_spark(master: str) -> None:
     """Prepare the environment for Spark with this master. Raise NoSpark if Spark or Java is missing."""
     try:
+        import deltalake  # noqa: F401
+
         import pyspark_amqp  # noqa: F401
         from pyspark_amqp.java import NoJava, ensure_java
     except ImportError as error:

@@ -30,3 +30,7 @@ def test_the_example_ends_with_a_report(
     assert counts[0] >= 1200
     assert "Dead letters" in (tmp_path / "trace" / "report.html").read_text("utf-8")
     assert {path.name for path in (tmp_path / "trace" / "report").iterdir()} == set(TABLES)
+    runpy.run_path(str(EXAMPLE.with_name("lake.py")))
+    told = dict(line.split() for line in capsys.readouterr().out.splitlines() if len(line.split()) == 2)
+    assert sum(map(int, told.values())) == counts[0]
+    assert told["publish"] == "300"

@@ -17,7 +17,7 @@ from tests.docs.terminal import Terminal
 NOT_RUN = {
     "README.md": ["builds .venv and takes the well-known ports"],
     "docs/container.md": ["needs Docker"],
-    "docs/pipeline.md": ["installs packages"],
+    "docs/pipeline.md": ["installs packages", "needs an object store"],
     "docs/quick-start.md": ["builds .venv and takes the well-known ports", "installs packages"],
     "docs/spark.md": ["installs packages"],
 }

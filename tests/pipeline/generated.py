@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amqp_broker.pipeline.event_rows import ARROW
+from amqp_broker.pipeline.lake import tables_of
+from amqp_broker.pipeline.lake_table import LakeTable
 
 Event = dict[str, Any]
 
@@ -145,14 +147,23 @@ def log(count: int, seed: int = 1) -> Iterator[Event]:
         yield {**event, "time_us": at_us, "trace_queue": "trace", "trace_offset": offset}
 
 
-def write(events: list[Event], lake: Path) -> None:
-    """Write events into the lake at that path, each into its hour."""
-    by_hour: dict[datetime, list[Event]] = {}
+def write(events: list[Event], folder: Path) -> None:
+    """Write events into the lake at that path, as one batch."""
+    table = tables_of(str(folder))["events"]
+    table.create()
+    append(table, events, "made", 0)
+
+
+def append(table: LakeTable, events: list[Event], query: str, batch: int) -> None:
+    """Append events to a table as an archive does, but without Spark."""
+    by_date: dict[str, list[Event]] = {}
     for event in events:
-        hour = datetime.fromtimestamp(event["time_us"] // 3_600_000_000 * 3600, UTC)
-        by_hour.setdefault(hour, []).append(event)
-    for hour, told in by_hour.items():
-        folder = lake / "events" / f"date={hour.date()}" / f"hour={hour.hour}" / "piece=made-0-0"
+        date = datetime.fromtimestamp(event["time_us"] // 1_000_000, UTC).date().isoformat()
+        by_date.setdefault(date, []).append(event)
+    name = table.new_folder(query, batch)
+    for date, told in by_date.items():
+        folder = Path(table.place, name, f"date={date}")
         folder.mkdir(parents=True)
         columns = {name: [event.get("time_us" if name == "time" else name) for event in told] for name in ARROW.names}
         pq.write_table(pa.table(columns, schema=ARROW), folder / "part-0.parquet")
+    table.commit(name, {query: batch}, "the generator")

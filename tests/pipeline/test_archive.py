@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ import pytest
 
 from amqp_broker.pipeline.archive import Archive, Progress
 from amqp_broker.pipeline.event_rows import FIELDS
-from amqp_broker.pipeline.lake import Lake, Piece
+from amqp_broker.pipeline.lake import Lake
+from amqp_broker.pipeline.lake_table import LakeRefused
+from tests.pipeline import delta_log
 from tests.pipeline.traced_broker import channel_at, trace_to, work, written_events
 from tests.running import RunningServer
 
@@ -27,12 +30,13 @@ def broker() -> Iterator[RunningServer]:
 
 
 class Failing(Lake):
-    """Fails after the write of a batch, before Spark commits it."""
+    """Fails after the second batch of a table, before Spark commits it."""
 
-    def write(self, table: str, rows: DataFrame, time: str, piece: Piece) -> None:
-        super().write(table, rows, time, piece)
-        if piece.first == 1:
+    def append(self, table: str, rows: DataFrame, query: str, batch: int, writer: str) -> int:
+        count = super().append(table, rows, query, batch, writer)
+        if batch == 1:
             raise OSError("the disk is gone")
+        return count
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +75,22 @@ def test_a_poisoned_message_is_kept_with_its_reason(archived: Lake) -> None:
     assert (row.routing_key, bytes(row.body), row.trace_queue) == ("publish.x", b"poison", "trace")
 
 
-def test_an_hour_has_one_piece_after_a_run(archived: Lake) -> None:
-    for hour in archived.hours("events"):
-        assert len(archived.pieces("events", hour)) == 1
+def test_other_readers_see_the_same_events(archived: Lake) -> None:
+    found = sorted(row.trace_offset for row in archived.read().select("trace_offset").collect())
+    assert delta_log.offsets(Path(archived.path, "events")) == found
+
+
+@pytest.mark.parametrize("job", ["trace", "second"])
+def test_a_second_archive_of_a_queue_is_refused(archived: Lake, broker: RunningServer, job: str) -> None:
+    """By another job, or by the same from another checkpoint."""
+    folder = Path(archived.path)
+    (folder / "checkpoints").rename(folder / "kept")
+    try:
+        with pytest.raises(LakeRefused, match=r"^'trace' is archived in '.*' by the job 'trace'.*would store its"):
+            Archive(archived.spark, archived, {"url": broker.url, "queue": "trace"}, job).run()
+    finally:
+        shutil.rmtree(folder / "checkpoints")
+        (folder / "kept").rename(folder / "checkpoints")
 
 
 def test_an_event_has_the_data_of_the_trace(archived: Lake, broker: RunningServer) -> None:
@@ -94,7 +111,8 @@ def test_an_event_has_the_data_of_the_trace(archived: Lake, broker: RunningServe
 
 
 def test_a_lake_has_its_schema(archived: Lake) -> None:
-    columns = archived.spark.read.parquet(f"{archived.path}/events").drop("date", "hour", "piece").dtypes
+    files = [f"{archived.path}/events/{file.path}" for file in archived.tables["events"].files()]
+    columns = archived.spark.read.parquet(*files).dtypes
     assert columns == [(field.name, field.type) for field in FIELDS]
 
 

@@ -1,21 +1,22 @@
-"""Pieces cover each other, and no crash loses or duplicates rows."""
+"""Other engines read a lake as Spark wrote it, and Spark reads a snapshot."""
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
-from amqp_broker.pipeline.event_rows import SCHEMA
-from amqp_broker.pipeline.lake import PIECES_MAX, Hour, Lake, Piece, uncovered
+from amqp_broker.pipeline.event_rows import FIELDS, POISONED, POISONED_SCHEMA, SCHEMA
+from amqp_broker.pipeline.lake import Lake, export, place_of
+from tests.pipeline import delta_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 def rows(spark: SparkSession, offsets: range, time: datetime = NOON) -> DataFrame:
@@ -25,69 +26,56 @@ def rows(spark: SparkSession, offsets: range, time: datetime = NOON) -> DataFram
     return spark.createDataFrame([tuple(row[name] for name in names) for row in told], SCHEMA)
 
 
-def offsets_in(lake: Lake, since: datetime | None = None, until: datetime | None = None) -> list[int]:
-    found = lake.read("events", since, until).select("trace_offset").collect()
-    return sorted(row.trace_offset for row in found)
+def offsets_in(events: DataFrame) -> list[int]:
+    return sorted(row.trace_offset for row in events.select("trace_offset").collect())
 
 
-@pytest.mark.parametrize(
-    ("pieces", "expected"),
-    [
-        (["a-0-0", "a-1-1"], ["a-0-0", "a-1-1"]),
-        (["a-0-0", "a-0-3", "a-2-2", "a-4-4"], ["a-0-3", "a-4-4"]),
-        (["a-0-3", "a-0-9", "a-5-9"], ["a-0-9"]),
-        (["a-0-3", "b-0-0"], ["a-0-3", "b-0-0"]),
-    ],
-)
-def test_a_covered_piece_does_not_count(pieces: list[str], expected: list[str]) -> None:
-    def piece(text: str) -> Piece:
-        job, first, last = text.split("-")
-        return Piece(job, int(first), int(last))
-
-    assert uncovered(map(piece, pieces)) == [piece(text) for text in expected]
+def test_a_snapshot_stays_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, str(tmp_path / "a lake"))
+    assert (lake.exists(), offsets_in(lake.read())) == (False, [])
+    lake.create()
+    tomorrow = rows(spark, range(5, 8), NOON + timedelta(days=1))
+    assert lake.append("events", rows(spark, range(5)).union(tomorrow), "job", 0, "me") == 8
+    planned = lake.read()
+    lake.append("events", rows(spark, range(8, 10)), "job", 1, "me")
+    assert lake.tables["events"].compact() > 1
+    assert offsets_in(planned) == list(range(8))
+    assert offsets_in(lake.read()) == delta_log.offsets(Path(lake.path, "events")) == list(range(10))
+    assert offsets_in(lake.read(since=NOON + timedelta(hours=13))) == [5, 6, 7]
+    assert offsets_in(lake.read(until=NOON + timedelta(hours=1))) == [0, 1, 2, 3, 4, 8, 9]
 
 
-def test_a_repeated_batch_replaces_only_itself(spark: SparkSession, tmp_path: Path) -> None:
+def test_others_read_every_type_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
-    assert offsets_in(lake) == []
-    lake.write("events", rows(spark, range(5)), "time", Piece("job", 0, 0))
-    lake.write("events", rows(spark, range(50, 52)), "time", Piece("other", 1, 1))
-    for _ in range(2):
-        later = rows(spark, range(8, 10), NOON + timedelta(hours=1))
-        lake.write("events", rows(spark, range(5, 8)).union(later), "time", Piece("job", 1, 1))
-    assert offsets_in(lake) == [*range(10), 50, 51]
-    assert lake.hours("events") == [Hour("2026-11-21", 12), Hour("2026-11-21", 13)]
-    assert offsets_in(lake, since=NOON + timedelta(minutes=61)) == [8, 9]
-    assert offsets_in(lake, until=NOON + timedelta(minutes=59)) == [*range(8), 50, 51]
+    lake.create()
+    names = ["time", "routed_queues", "body", "redelivered", "channel"]
+    values = (NOON, ["q", "ü"], b"\0\xff", True, 7)
+    given = dict(zip(names, values, strict=True))
+    schema = spark.createDataFrame([], SCHEMA).schema
+    row = tuple(given.get(field.name) for field in schema)
+    lake.append("events", spark.createDataFrame([row], schema), "job", 0, "me")
+    poisoned = spark.createDataFrame([("why", NOON, "t", 1, "k", {"a": "b"}, b"")], POISONED_SCHEMA)
+    lake.append("poisoned", poisoned, "job", 0, "me")
+    [found] = DeltaTable(f"{lake.path}/events").to_pyarrow_table().to_pylist()
+    assert list(found) == [*(field.name for field in FIELDS), "date"]
+    assert tuple(found[name] for name in names) == values
+    [found] = DeltaTable(f"{lake.path}/poisoned").to_pyarrow_table(columns=[f.name for f in POISONED]).to_pylist()
+    assert (found["headers"], found["archived_at"]) == ([("a", "b")], NOON)
 
 
-def test_compacting_keeps_each_row_once_even_if_interrupted(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, str(tmp_path))
-    hour = Hour.of(NOON)
-    for number in range(3):
-        lake.write("events", rows(spark, range(number * 2, number * 2 + 2)), "time", Piece("job", number, number))
-    folder = tmp_path / "events" / hour.path
-    kept = tmp_path / "kept"
-    shutil.copytree(folder / "piece=job-1-1", kept)
-    assert lake.compact("events", "job", 2, is_over=True) == 1
-    assert sorted(lake.pieces("events", hour)) == [Piece("job", 0, 1), Piece("job", 2, 2)]
-    assert offsets_in(lake) == list(range(6))
-    # As if the process had been killed before it removed the joined pieces.
-    shutil.copytree(kept, folder / "piece=job-1-1")
-    assert offsets_in(lake) == list(range(6))
-    lake.compact("events", "job", 2)
-    assert sorted(lake.pieces("events", hour)) == [Piece("job", 0, 1), Piece("job", 2, 2)]
+def test_an_export_is_plain_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    tomorrow = rows(spark, range(3, 5), NOON + timedelta(days=1))
+    assert export(rows(spark, range(3)).union(tomorrow), str(tmp_path / "plain")) == 5
+    files = {
+        date: list((tmp_path / "plain" / f"date={date}").glob("*.parquet")) for date in ("2026-11-21", "2026-11-22")
+    }
+    assert {date: sum(pq.read_metadata(file).num_rows for file in found) for date, found in files.items()} == {
+        "2026-11-21": 3,
+        "2026-11-22": 2,
+    }
 
 
-def test_the_newest_hour_is_compacted_only_if_it_has_many_pieces(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, str(tmp_path))
-    hour = Hour.of(NOON)
-    lake.write("events", rows(spark, range(1)), "time", Piece("job", 0, 0))
-    folder = tmp_path / "events" / hour.path
-    for number in range(1, PIECES_MAX):
-        shutil.copytree(folder / "piece=job-0-0", folder / f"piece=job-{number}-{number}")
-    assert lake.compact("events", "job", PIECES_MAX) == 0
-    shutil.copytree(folder / "piece=job-0-0", folder / f"piece=job-{PIECES_MAX}-{PIECES_MAX}")
-    assert lake.compact("events", "job", PIECES_MAX + 1) == 1
-    assert lake.pieces("events", hour) == [Piece("job", 0, PIECES_MAX)]
-    assert len(offsets_in(lake)) == PIECES_MAX + 1
+def test_a_place_is_absolute_and_s3_is_s3a() -> None:
+    assert place_of("lake/") == str(Path.cwd() / "lake")
+    assert place_of("s3://bucket/lake/") == "s3a://bucket/lake"
+    assert place_of("hdfs://host/lake") == "hdfs://host/lake"
