@@ -37,6 +37,7 @@ VERIFY = (
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py::test_examples_of_a_page_work[pipeline]",
     "tests/docs/test_pages.py::test_examples_of_a_page_work[spark]",
+    "tests/docs/test_pages.py::test_examples_of_a_page_work[spark-recipes]",
     "tests/pipeline/test_report_page.py",
     "tests/pipeline/test_spark_session.py",
     "tests/pyspark_amqp/test_shipping_cluster.py",

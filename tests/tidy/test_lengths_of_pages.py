@@ -11,7 +11,6 @@ WORDS_MAX = 900
 # Longer pages, each with the reason.
 REASONS = {
     "settings.md": "generated: a paragraph for each setting",
-    "spark.md": "to be split: on 2026-11-23 it had 1 076 words, and grew",
 }
 
 
