@@ -74,18 +74,24 @@ WATCH: Final = """
     for (const { initiatorType, name } of list.getEntries())
       if (initiatorType !== "fetch" && name.includes("attack")) tell(`${initiatorType} requested ${name}`);
   }).observe({ type: "resource", buffered: true });
-  const turns = (value) => /\\p{Bidi_Control}/u.test(value);
+  // Parts between characters that isolate them turn nothing around.
+  const outside = (value) => value.replace(/\\u2068[^\\p{Bidi_Control}]*\\u2069/gu, "");
+  const turns = (value) => /\\p{Bidi_Control}/u.test(outside(value));
+  const isFree = (value) => /[\\u0590-\\u08ff]/.test(outside(value));
   const lookAtDirections = () => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const { data, parentNode } = walker.currentNode;
-      const isFree = !["bdi", "option"].includes(parentNode.localName) && !parentNode.closest("svg");
       if (turns(data)) tell(`a text of ${parentNode.localName} turns the direction`);
-      if (/[\\u0590-\\u08ff]/.test(data) && isFree) tell(`a text of ${parentNode.localName} is not isolated`);
+      const isIsolated = getComputedStyle(parentNode).unicodeBidi === "isolate" && parentNode.matches("bdi, tspan");
+      if (isFree(data) && !isIsolated) tell(`a text of ${parentNode.localName} is not isolated`);
     }
-    for (const one of document.querySelectorAll("[title], [aria-label]"))
-      if (turns(one.title + one.ariaLabel)) tell(`a title of ${one.localName} turns the direction`);
-    if (turns(document.title)) tell("the title turns the direction");
+    for (const one of document.querySelectorAll("[title], [aria-label]")) {
+      const titles = one.getAttribute("title") + one.ariaLabel;
+      if (turns(titles)) tell(`a title of ${one.localName} turns the direction`);
+      if (isFree(titles)) tell(`a title of ${one.localName} is not isolated`);
+    }
+    if (turns(document.title) || isFree(document.title)) tell("the title turns the direction");
   };
   window.findAttacks = () => {
     lookAt(document.documentElement);

@@ -57,7 +57,11 @@ def go(browser: Browser, route: str, text: str = "") -> None:
     """Open a page, and return when it shows the text, plain or in JSON, and nothing has run."""
     browser.go(route)
     found = "return [text, JSON.stringify(text).slice(1, -1)].some((one) => shown.includes(one))"
-    contents = "const [text] = arguments; const shown = document.querySelector('main').textContent;"
+    # Titles of pictures have characters that isolate parts.
+    contents = (
+        "const [text] = arguments;"
+        "const shown = document.querySelector('main').textContent.replaceAll(/[\\u2068\\u2069]/g, '');"
+    )
     browser.until(lambda: browser.script(contents + found, shown(text)))
     assert findings(browser) == []
 
@@ -243,7 +247,15 @@ def test_the_watch_notices_an_attack_that_succeeds(page: Browser, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "markup", ["<p>\u202e</p>", "<p>\u05d0 1</p>", "<p title='\u2066'></p>", "<p aria-label='\u200f'></p>"]
+    "markup",
+    [
+        "<p>\u202e</p>",
+        "<p>\u05d0 1</p>",
+        "<p title='\u2066'></p>",
+        "<p aria-label='\u200f'></p>",
+        "<p title='\u05d0'></p>",
+        "<svg><text>\u05d0</text></svg>",
+    ],
 )
 def test_the_watch_notices_a_text_that_changes_the_direction(page: Browser, markup: str) -> None:
     page.script("document.body.insertAdjacentHTML('beforeend', arguments[0])", markup)

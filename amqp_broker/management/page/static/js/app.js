@@ -2,7 +2,7 @@
 
 import { isLoggedIn, logIn, logOut, get, whenLoggedOut } from "./api.js";
 import { compatible, mark, NAME } from "./brand.js";
-import { announce, escaped, h, icon, put, show, text, toast } from "./dom.js";
+import { announce, h, icon, marked, put, show, text, toast } from "./dom.js";
 import { form } from "./form.js";
 import { install, shortcuts } from "./keys.js";
 import { live } from "./live.js";
@@ -241,7 +241,7 @@ function route() {
       break;
     }
     current = build(...parts);
-    document.title = escaped(`${current.title} – ${NAME}`);
+    document.title = marked(`${current.title} – ${NAME}`);
     put(main, current.element);
     scrollTo(0, 0);
     enter();

@@ -9,8 +9,17 @@ const RUNS = new RegExp(`(${RIGHT_TO_LEFT}(?:\\s+${RIGHT_TO_LEFT})*)`, "u");
 /** Return a text with escapes for the characters that change the direction of what follows them. */
 export const escaped = (value) => String(value).replace(/\p{Bidi_Control}/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** Return the parts of a text. Those that are written from right to left must not change the order of the others. */
-const isolated = (value) => value.split(RUNS).map((part, index) => (index % 2 ? h("bdi", null, new Text(part)) : part));
+/**
+ * Return a text where no element can be: a hint, a title. Parts that are written from right to left are between
+ * characters that keep them from changing the order of the others.
+ */
+export const marked = (value) => escaped(value).split(RUNS).map((part, index) => (index % 2 ? `\u2068${part}\u2069` : part)).join("");
+
+/** Return the parts of a text. Those that are written from right to left are in elements that isolate them. */
+const isolated = (value, wrap) => escaped(value).split(RUNS).map((part, index) => (index % 2 ? wrap(new Text(part)) : part));
+const inBdi = (part) => h("bdi", null, part);
+const inSpan = (part) => svg("tspan", { class: "bdi" }, part);
+const wrapperOf = (element) => (element instanceof HTMLElement ? (element.localName === "option" ? null : inBdi) : element.localName === "text" ? inSpan : null);
 
 function fill(element, properties, children) {
   for (const [name, value] of Object.entries(properties ?? {})) {
@@ -26,7 +35,7 @@ function fill(element, properties, children) {
     } else if (name === "checked" || name === "disabled" || name === "open" || name === "selected") {
       element[name] = Boolean(value);
     } else {
-      element.setAttribute(name, value === true ? "" : SHOWN.has(name) ? escaped(value) : String(value));
+      element.setAttribute(name, value === true ? "" : SHOWN.has(name) ? marked(value) : String(value));
     }
   }
   append(element, children);
@@ -36,9 +45,10 @@ function fill(element, properties, children) {
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
+    const wrap = wrapperOf(element);
     if (child instanceof Node) element.append(child);
-    else if (element instanceof HTMLElement && element.localName !== "option") element.append(...isolated(escaped(child)));
-    else element.append(escaped(child));
+    else if (wrap) element.append(...isolated(child, wrap));
+    else element.append(marked(child));
   }
 }
 
@@ -61,7 +71,7 @@ export function show(element, shown, build) {
 }
 
 export function text(element, value) {
-  if (element.textContent !== escaped(value)) put(element, value);
+  if (element.textContent !== (wrapperOf(element) ? escaped(value) : marked(value))) put(element, value);
 }
 
 /** Show a short message to the user. */

@@ -1,6 +1,6 @@
 // Tables whose cells change in place. A row is identified by its key; unchanged cells are not touched.
 
-import { escaped, h, put, text, unseen } from "./dom.js";
+import { marked, h, put, text, unseen } from "./dom.js";
 import { Fitting } from "./fitting.js";
 import { help } from "./help.js";
 import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
@@ -176,7 +176,7 @@ function change(place, value) {
     place.shown = null;
     const shown = value === null || value === undefined ? "" : String(value);
     text(place, shown);
-    if (whole(shown)) place.title = escaped(shown);
+    if (whole(shown)) place.title = marked(shown);
     else place.removeAttribute("title");
   }
 }
