@@ -176,6 +176,7 @@ class Recorder(MessageTrace):
         self.written = 0
         self._on_gone = on_gone
         self._takes_all = selection.takes_all
+        self._is_by_name = selection.is_by_name
         self._now_us = vhost.broker.now_us
         self._timer: Timer | None = None
         self._is_due = False
@@ -272,7 +273,7 @@ class Recorder(MessageTrace):
         if not isinstance(dead, NumberedMessage) or not dead.number:
             return
         origin = self._number(message)
-        if origin == _UNRECORDED and not (self.selection.is_by_name and self._selects(dead, targets)):
+        if origin == _UNRECORDED and not (self._is_by_name and self._selects(dead, targets)):
             return
         dead.is_recorded = True
         deaths = death_count(dead)
@@ -284,7 +285,10 @@ class Recorder(MessageTrace):
     # The record
 
     def _selects(self, message: NumberedMessage, queues: Iterable[Queue]) -> bool:
-        return self.selection.takes(message.exchange, [queue.name for queue in queues], message.number)
+        selection = self.selection
+        if self._is_by_name and not selection.matches(message.exchange, [queue.name for queue in queues]):
+            return False
+        return selection.samples(message.number)
 
     def _number(self, message: Message) -> int:
         """Return the number of a message, 0 for one that is older than the trace, or `_UNRECORDED`."""

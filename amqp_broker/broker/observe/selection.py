@@ -30,10 +30,12 @@ class Selection(NamedTuple):
         """True if names decide, and not chance alone."""
         return bool(self.exchanges or self.queues)
 
-    def takes(self, exchange: str, queues: Collection[str], number: int) -> bool:
-        """Return whether a message is selected that was published to an exchange and is routed to queues."""
+    def matches(self, exchange: str, queues: Collection[str]) -> bool:
+        """Return whether names select a message that was published to an exchange and is routed to queues."""
         if self.exchanges and exchange not in self.exchanges:
             return False
-        if self.queues and self.queues.isdisjoint(queues):
-            return False
+        return not self.queues or not self.queues.isdisjoint(queues)
+
+    def samples(self, number: int) -> bool:
+        """Return whether chance selects the message with this number."""
         return (number * _GOLDEN & _MASK) * self.one_in <= _MASK

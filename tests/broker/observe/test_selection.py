@@ -19,7 +19,7 @@ from amqp_broker.broker.observe.selection import Selection
     ],
 )
 def test_names_select_messages(selection: Selection, is_taken: bool) -> None:
-    assert selection.takes("x", ["a", "b"], 1) is is_taken
+    assert selection.matches("x", ["a", "b"]) is is_taken
 
 
 @pytest.mark.parametrize("one_in", [1, 2, 10, 100])
@@ -27,7 +27,7 @@ def test_a_sample_is_spread_evenly(one_in: int) -> None:
     selection = Selection(one_in=one_in)
     numbers = range(1, 20_001)
     for step in (1, 2, 3):
-        taken = [number for number in numbers[::step] if selection.takes("", [], number)]
+        taken = [number for number in numbers[::step] if selection.samples(number)]
         assert abs(len(taken) - 20_000 / step / one_in) <= 0.05 * 20_000 / step / one_in + 1
 
 
