@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.pipeline.plots import Chart, shown
+from amqp_broker.pipeline.report_tables import PERCENTILES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 NOTHING: Final = "-"
+# Times of a message in a queue, by their columns.
+WAYS: Final = {"wait": "to delivery", "handling": "to ack", "total": "in all"}
 # Limits per vhost: lines of a chart (the busiest queues or exchanges), and rows of a table.
 LINES_MAX: Final = 8
 ROWS_MAX: Final = 50
@@ -31,21 +34,41 @@ body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid var(--faint) }
 h3 { font-size: 1rem; margin: 1.5rem 0 .3rem }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1rem }
+.charts { margin-top: 1.5rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1rem }
 figure { margin: 0 } figcaption { font-weight: 600 } small, .none, .note { opacity: .7; font-weight: 400 }
 svg { width: 100%; height: auto } svg text { font-size: 11px; fill: var(--ink); opacity: .75 }
 .grid { stroke: var(--faint) } path { fill: none; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round }
 .legend span { margin-right: 1rem; font-size: .85rem } .legend span::before { content: "— "; font-weight: 700 }
 .table { overflow-x: auto } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap }
-th { text-align: right; font-weight: 600 } td.text, th.text { text-align: left }
+th { text-align: right; font-weight: 600; white-space: normal; vertical-align: bottom }
+td.text, th.text { text-align: left }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .6rem; margin: 1rem 0 }
+dl div { border: 1px solid var(--faint); border-radius: 6px; padding: .4rem .7rem }
+dt, dd small { font-size: .8rem; opacity: .8 } dd { margin: 0; font-size: 1.3rem; overflow-wrap: anywhere }
+dd small { display: block }
 """ + "\n".join(
     f"path.c{number} {{ stroke: var(--c{number}) }} .legend .c{number}::before {{ color: var(--c{number}) }}"
     for number in range(8)
 )
 
-# Tables below the charts: title, columns with their heads, and a note.
+# The table above the charts and those below: title, columns with their heads, and a note.
 SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
+    "totals": (
+        "Queues",
+        {
+            "queue": "queue",
+            "arrived": "arrivals",
+            "arrived_per_s": "a second",
+            "delivered": "deliveries",
+            "redelivered": "redeliveries",
+            "acked": "acks",
+            **{f"{name}_ms_{label}": f"{head} {label}" for name, head in WAYS.items() for label in PERCENTILES},
+        },
+        "Times in ms: from publish to first delivery, from delivery to ack, and from publish to ack. A delivery is the "
+        "moment at which the broker gives the message to the consumer's connection. The time in sockets and networks "
+        "until the consumer has it counts as handling, with the way back of its ack.",
+    ),
     "dead_letters": (
         "Dead letters",
         {
@@ -89,6 +112,18 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
         },
         "Time from a delivery to its ack.",
     ),
+    "publishers": (
+        "Busiest publishers",
+        {
+            "connection": "connection",
+            "user": "user",
+            "published": "publishes",
+            "share_percent": "% of all",
+            "body_bytes": "bytes",
+            "unrouted": "routed nowhere",
+        },
+        "",
+    ),
     "open": (
         "Still open",
         {
@@ -118,12 +153,11 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
         parts.append('<p class="none">There are no events in this part of the lake.</p>')
     for summary in summaries:
         vhost = summary["vhost"]
-        parts += _head(summary)
+        parts += _head(summary, {name: small[name][vhost] for name in SHOWN})
+        parts.append(_section("totals", small["totals"][vhost]))
         charts = _charts(_lines(queues[vhost], "queue"), _lines(exchanges[vhost], "exchange"))
         parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
-        for name, (heading, heads, note) in SHOWN.items():
-            if rows := small[name][vhost][:ROWS_MAX]:
-                parts.append(f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{_table(rows, heads)}')
+        parts += [_section(name, small[name][vhost]) for name in SHOWN if name != "totals"]
     return "\n".join([*parts, "</html>", ""])
 
 
@@ -146,16 +180,24 @@ def _busiest(table: DataFrame, by: str, *counts: str) -> DataFrame:
     return table.join(F.broadcast(ranked), ["vhost", by]).orderBy("vhost", "rank", "minute")
 
 
-def _head(summary: Row) -> list[str]:
+def _section(name: str, rows: list[Row]) -> str:
+    heading, heads, note = SHOWN[name]
+    if not rows:
+        return ""
+    return f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{_table(rows[:ROWS_MAX], heads)}'
+
+
+def _head(summary: Row, tables: dict[str, list[Row]]) -> list[str]:
+    """Return the headline of a vhost: its most important figures, and what they do not contain."""
     span = f"{_text(summary['first_at'])} to {_text(summary['last_at'])} UTC"
-    counts = ", ".join(
-        f"{summary[name]:,} {label}"
-        for name, label in (
-            *(("events", "events"), ("published", "publishes"), ("delivered", "deliveries"), ("acked", "acks")),
-            ("dead_lettered", "dead letters"),
-        )
+    if summary["traced_s"]:
+        span += f" ({shown(summary['traced_s'])} s)"
+    parts = [f"<h2>vhost {escape(summary['vhost'])}</h2><p>{escape(span)}: {summary['events']:,} events.</p>"]
+    tiles = "".join(
+        f"<div><dt>{label}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
+        for label, value, note in figures(summary, tables)
     )
-    parts = [f"<h2>vhost {escape(summary['vhost'])}</h2><p>{escape(span)}: {counts}.</p>"]
+    parts.append(f"<dl>{tiles}</dl>")
     if summary["unnumbered"]:
         parts.append(
             f'<p class="note">{summary["unnumbered"]:,} events have no message number (as in a firehose): they '
@@ -164,6 +206,27 @@ def _head(summary: Row) -> list[str]:
     if summary["untimed"]:
         parts.append(f'<p class="note">{summary["untimed"]:,} events have the time at which they were archived.</p>')
     return parts
+
+
+def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, str, str]]:
+    """Return label, value and note of the figures of a headline; rates are over the time of the trace."""
+    for name, label in (("published", "Publishes"), ("delivered", "Deliveries"), ("acked", "Acks")):
+        seconds = summary["traced_s"]
+        yield label, _text(summary[name]), f"{shown(summary[name] / seconds)} a second" if seconds else ""
+    again = 100 * summary["redelivered"] / max(1, summary["delivered"])
+    yield "Redeliveries", _text(summary["redelivered"]), f"{shown(again)} % of the deliveries"
+    yield "Dead letters", _text(summary["dead_lettered"]), f"{summary['in_loops']:,} in loops"
+    yield "Routed nowhere", _text(summary["unrouted"]), "of the publishes"
+    if summary["unnumbered"] < summary["events"]:
+        oldest = max((row["oldest_age_s"] for row in tables["open"]), default=None)
+        note = "" if oldest is None else f"the oldest for {shown(oldest)} s"
+        yield "Still open", _text(sum(row["open"] for row in tables["open"])), note
+    for row in tables["consumers"][:1]:
+        if row["handling_ms_p95"] is not None:
+            note = f"{row['connection']}, queue {row['queue']}"
+            yield "Slowest consumer, p95", f"{shown(row['handling_ms_p95'])} ms", note
+    for row in tables["publishers"][:1]:
+        yield "Busiest publisher", f"{shown(row['share_percent'])} %", row["connection"]
 
 
 def _charts(queues: dict[str, list[Row]], exchanges: dict[str, list[Row]]) -> Iterable[Chart]:

@@ -84,6 +84,27 @@ SELECT vhost, queue, date_trunc('minute', time) AS minute,
 FROM timed GROUP BY vhost, queue, minute ORDER BY vhost, queue, minute
 """
 
+# The same queues over the whole time, the busiest first, with their arrivals over the time that the trace was on.
+TOTALS: Final = f"""
+WITH spans AS (
+  SELECT vhost, nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6D AS traced_s FROM slice GROUP BY vhost
+)
+SELECT vhost, queue,
+       count_if(event = 'arrive') AS arrived, count_if(event = 'arrive') / first(traced_s) AS arrived_per_s,
+       count_if(event = 'deliver') AS delivered, count_if(event = 'deliver' AND redelivered) AS redelivered,
+       count_if(event = 'ack') AS acked, {_latencies("wait")}, {_latencies("handling")}, {_latencies("total")}
+FROM timed JOIN spans USING (vhost) GROUP BY vhost, queue ORDER BY arrived + delivered DESC, vhost, queue
+"""
+
+# Connections that publish, the busiest first.
+PUBLISHERS: Final = """
+SELECT vhost, connection, first(user) AS user, count(*) AS published, sum(body_bytes) AS body_bytes,
+       count_if(size(routed_queues) = 0) AS unrouted,
+       100 * count(*) / sum(count(*)) OVER (PARTITION BY vhost) AS share_percent
+FROM slice WHERE event = 'publish' AND connection IS NOT NULL
+GROUP BY vhost, connection ORDER BY published DESC, vhost, connection
+"""
+
 EXCHANGES: Final = f"""
 WITH published AS (
   SELECT {MESSAGE}, min(unix_micros(time)) AS published_us FROM slice
@@ -159,7 +180,11 @@ GROUP BY vhost, queue ORDER BY open DESC, vhost, queue
 SUMMARY: Final = """
 SELECT vhost, count(*) AS events, min(time) AS first_at, max(time) AS last_at,
        count_if(event = 'publish') AS published, count_if(event = 'deliver') AS delivered,
-       count_if(event = 'ack') AS acked, count_if(event = 'dead_letter') AS dead_lettered,
+       count_if(event = 'ack') AS acked, count_if(event = 'deliver' AND redelivered) AS redelivered,
+       count_if(event = 'dead_letter') AS dead_lettered,
+       count_if(event = 'dead_letter' AND death_count > 1) AS in_loops,
+       count_if(event = 'publish' AND size(routed_queues) = 0) AS unrouted,
+       nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6D AS traced_s,
        count_if(message_number IS NULL) AS unnumbered, count_if(time_source = 'archive') AS untimed
 FROM slice GROUP BY vhost ORDER BY vhost
 """
@@ -167,11 +192,13 @@ FROM slice GROUP BY vhost ORDER BY vhost
 # Queries by name, over the views `slice` (events), `steps` and `timed`.
 TABLES: Final = {
     "summary": SUMMARY,
+    "totals": TOTALS,
     "queues": QUEUES,
     "exchanges": EXCHANGES,
     "redelivery": REDELIVERY,
     "dead_letters": DEAD_LETTERS,
     "consumers": CONSUMERS,
+    "publishers": PUBLISHERS,
     "open": OPEN,
 }
 

@@ -35,6 +35,7 @@ class Reference:
         self.queues: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
         self.exchanges: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
         self.consumers: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
+        self.publishers: dict[Any, list[Event]] = defaultdict(list)
         self.dead: dict[Any, list[Event]] = defaultdict(list)
         self.deliveries: dict[Any, list[Event]] = defaultdict(list)
         self.published: dict[Any, int] = {}
@@ -69,6 +70,8 @@ class Reference:
         cell = self.exchanges[event["vhost"], event["exchange"], at // MINUTE_US]
         if kind == "publish":
             cell["published"].append(event["body_bytes"])
+            if "connection" in event:
+                self.publishers[event["vhost"], event["connection"]].append(event)
             if not event["routed_queues"]:
                 cell["unrouted"].append(event)
             if message[2] is not None:
@@ -127,6 +130,29 @@ class Reference:
                 row |= latencies(name, cell[f"{name}_us"])
             table[key] = row
         return table
+
+    def table_of_totals(self) -> dict[Any, Row]:
+        merged: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
+        for (vhost, queue, _), cell in self.queues.items():
+            for name, values in cell.items():
+                merged[vhost, queue][name] += values
+        table = {}
+        for key, cell in merged.items():
+            row: Row = {name: len(cell[name]) for name in ("arrived", "delivered", "redelivered", "acked")}
+            for name in ("wait", "handling", "total"):
+                row |= latencies(name, cell[f"{name}_us"])
+            table[key] = row
+        return table
+
+    def table_of_publishers(self) -> dict[Any, Row]:
+        return {
+            key: {
+                "published": len(events),
+                "body_bytes": sum(event["body_bytes"] for event in events),
+                "unrouted": sum(not event["routed_queues"] for event in events),
+            }
+            for key, events in self.publishers.items()
+        }
 
     def table_of_exchanges(self) -> dict[Any, Row]:
         table = {}

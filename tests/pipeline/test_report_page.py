@@ -4,7 +4,9 @@ import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-from amqp_broker.pipeline.report_page import page
+import pytest
+
+from amqp_broker.pipeline.report_page import figures, page
 from tests.page.hostile import ATTACKS
 
 if TYPE_CHECKING:
@@ -38,11 +40,35 @@ def test_a_page_is_self_contained_and_shows_every_part(written: dict[str, DataFr
     assert not re.search(r"https?://|@import|url\(|<script", text)
     # Two vhosts, with and without message numbers, and nine charts each, even if they are empty.
     assert (reader.counts["h2"], reader.counts["figure"]) == (2, 18)
-    assert {"Dead letters", "Redelivery", "Slowest consumers", "Still open"} <= set(reader.texts)
-    assert reader.texts.count("Dead letters") == 1
+    assert {"Queues", "Redelivery", "Slowest consumers", "Busiest publishers", "Still open"} <= set(reader.texts)
+    # The vhost without message numbers has no dead letters, and no table of them.
+    assert reader.texts.count("Dead letters") == 3
     assert "A <report>" in reader.texts
     assert any("have no message number" in told for told in reader.texts)
     assert len(text) < 200_000
+
+
+def test_a_vhost_begins_with_its_most_important_figures(written: dict[str, DataFrame]) -> None:
+    reader = Reader()
+    reader.feed(page(written))
+    texts = reader.texts
+    summary = next(row for row in written["summary"].collect() if row["vhost"] == "/")
+    assert texts[texts.index("Publishes") + 1] == f"{summary['published']:,}"
+    rate = texts[texts.index("Publishes") + 2]
+    assert float(rate.removesuffix(" a second")) == pytest.approx(summary["published"] / summary["traced_s"], rel=1e-3)
+    opened = sum(row["open"] for row in written["open"].collect() if row["vhost"] == "/")
+    assert texts[texts.index("Still open") + 1] == f"{opened:,}"
+    assert texts[texts.index("Slowest consumer, p95") + 2].endswith("queue slow")
+    assert texts[texts.index("Busiest publisher") + 2].startswith("publisher ")
+
+
+def test_a_trace_of_one_moment_has_no_rates() -> None:
+    counts = ("events", "published", "delivered", "acked", "redelivered", "dead_lettered", "in_loops", "unrouted")
+    summary = dict.fromkeys(counts, 1) | {"unnumbered": 1, "traced_s": None}
+    shown = list(figures(summary, {"open": [], "consumers": [], "publishers": []}))
+    assert shown[0] == ("Publishes", "1", "")
+    # Without message numbers, no report can count open messages.
+    assert "Still open" not in {label for label, _, _ in shown}
 
 
 def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:

@@ -60,6 +60,34 @@ def test_queues_per_minute(tables: dict[str, Table], reference: Reference) -> No
     compare(table, [(row["vhost"], row["queue"], minute_of(row)) for row in table], expected)
 
 
+def test_totals_of_queues_with_the_busiest_first(tables: dict[str, Table], reference: Reference) -> None:
+    table = tables["totals"]
+    compare(table, [(row["vhost"], row["queue"]) for row in table], reference.table_of_totals())
+    work = [row["arrived"] + row["delivered"] for row in table]
+    assert work == sorted(work, reverse=True)
+    traced_s = {row["vhost"]: row["traced_s"] for row in tables["summary"]}
+    for row in table:
+        assert row["arrived_per_s"] == pytest.approx(row["arrived"] / traced_s[row["vhost"]])
+
+
+def test_publishers_with_the_busiest_first(tables: dict[str, Table], reference: Reference) -> None:
+    table = tables["publishers"]
+    compare(table, [(row["vhost"], row["connection"]) for row in table], reference.table_of_publishers())
+    assert [row["published"] for row in table] == sorted((row["published"] for row in table), reverse=True)
+    assert sum(row["share_percent"] for row in table) == pytest.approx(100)
+
+
+def test_the_summary_has_the_figures_of_the_headline(tables: dict[str, Table], events: list[Event]) -> None:
+    [row] = [row for row in tables["summary"] if row["vhost"] == "/"]
+    of_vhost = [event for event in events if event["vhost"] == "/"]
+    deaths = [event["death_count"] for event in of_vhost if event["event"] == "dead_letter"]
+    published = [event for event in of_vhost if event["event"] == "publish"]
+    assert row["redelivered"] == sum(event.get("redelivered", False) for event in of_vhost)
+    assert (row["dead_lettered"], row["in_loops"]) == (len(deaths), sum(count > 1 for count in deaths))
+    assert row["unrouted"] == sum(not event["routed_queues"] for event in published)
+    assert row["traced_s"] == pytest.approx((of_vhost[-1]["time_us"] - of_vhost[0]["time_us"]) / 1e6)
+
+
 def test_exchanges_per_minute_with_confirms(tables: dict[str, Table], reference: Reference) -> None:
     table = tables["exchanges"]
     keys = [(row["vhost"], row["exchange"], minute_of(row)) for row in table]
