@@ -15,6 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 26
 POINTS_MAX: Final = 360
 # Number of classes in the page's style sheet, which has colours for light and dark mode.
 COLOURS: Final = 8
+RADIUS: Final = 4
 MINUTE_S: Final = 60
 
 # Value by minute (in seconds since the epoch).
@@ -66,8 +67,14 @@ class Chart:
     def _lines(self, lines: Mapping[str, Sequence[float | None]], top: float) -> list[str]:
         parts = []
         for number, (name, values) in enumerate(lines.items()):
-            path = path_of(values, top)
-            parts.append(f'<path class="c{number % COLOURS}" d="{path}"><title>{escape(name)}</title></path>')
+            colour, title = f"c{number % COLOURS}", f"<title>{escape(name)}</title>"
+            if path := path_of(values, top):
+                parts.append(f'<path class="{colour}" d="{path}">{title}</path>')
+            parts += [
+                f'<circle class="{colour}" cx="{x_of(index, len(values)):.1f}" cy="{y_of(value, top):.1f}" '
+                f'r="{RADIUS}"><title>{escape(name)}: {shown(value)}</title></circle>'
+                for index, value in lone(values)
+            ]
         return parts
 
 
@@ -82,17 +89,28 @@ def thinned(line: Series, places: range, step: int, fills: bool) -> list[float |
 
 
 def path_of(values: Sequence[float | None], top: float) -> str:
-    """Return a line through all values, with gaps for None; a value between gaps is a dot."""
+    """Return a line through all values, with gaps for None; a value between gaps has no line."""
     parts: list[str] = []
+    alone = {index for index, _ in lone(values)}
     is_drawing = False
     for index, value in enumerate(values):
-        if value is None:
+        if value is None or index in alone:
             is_drawing = False
             continue
         place = f"{x_of(index, len(values)):.1f},{y_of(value, top):.1f}"
-        parts.append(f"L{place}" if is_drawing else f"M{place}h.1")
+        parts.append(f"{'L' if is_drawing else 'M'}{place}")
         is_drawing = True
     return "".join(parts)
+
+
+def lone(values: Sequence[float | None]) -> list[tuple[int, float]]:
+    """Return the values between gaps, with their places: no line leads to them."""
+    around = [None, *values, None]
+    return [
+        (index, value)
+        for index, value in enumerate(values)
+        if value is not None and around[index] is None and around[index + 2] is None
+    ]
 
 
 def x_of(index: int, count: int) -> float:

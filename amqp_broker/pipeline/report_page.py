@@ -27,7 +27,7 @@ ROWS_READ_MAX: Final = 10_000
 STYLE: Final = """
 :root { color-scheme: light dark; --ink: #222; --faint: #8883; --back: #fff;
   --c0: #1f77b4; --c1: #d95f02; --c2: #2a9d4a; --c3: #c0392b; --c4: #8e5bb5; --c5: #8c6d46; --c6: #d6519c; --c7: #667; }
-@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --back: #16181c;
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #ddd; --back: #16181c;
   --c0: #6db3e8; --c1: #ff9f4a; --c2: #6fd08c; --c3: #ff7a6b; --c4: #c39be8; --c5: #c9a878;
   --c6: #f08cc4; --c7: #aab; } }
 body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 1120px;
@@ -43,12 +43,17 @@ svg { width: 100%; height: auto } svg text { font-size: 11px; fill: var(--ink); 
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap }
 th { text-align: right; font-weight: 600; white-space: normal; vertical-align: bottom }
 td.text, th.text { text-align: left }
+@media print { :root { color-scheme: light }
+  body { max-width: none; margin: 0; font-size: 12px } .charts { grid-template-columns: 1fr 1fr }
+  figure, tr, dl div { break-inside: avoid } h2, h3, .note { break-after: avoid }
+  .table { overflow: visible } table { font-size: 9px } th, td { padding: .15rem .3rem; white-space: normal } }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .6rem; margin: 1rem 0 }
 dl div { border: 1px solid var(--faint); border-radius: 6px; padding: .4rem .7rem }
 dt, dd small { font-size: .8rem; opacity: .8 } dd { margin: 0; font-size: 1.3rem; overflow-wrap: anywhere }
 dd small { display: block }
 """ + "\n".join(
-    f"path.c{number} {{ stroke: var(--c{number}) }} .legend .c{number}::before {{ color: var(--c{number}) }}"
+    f"path.c{number} {{ stroke: var(--c{number}) }} circle.c{number} {{ fill: var(--c{number}) }} "
+    f".legend .c{number}::before {{ color: var(--c{number}) }}"
     for number in range(8)
 )
 

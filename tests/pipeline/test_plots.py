@@ -15,7 +15,8 @@ def test_a_chart_is_well_formed_and_names_its_lines() -> None:
     figure = ElementTree.fromstring(svg)
     assert figure.findtext("figcaption") == "Title & more "
     assert [span.text for span in figure.iter("span")] == ["a <b>", "c"]
-    assert len(figure.findall("svg/path")) == 2
+    assert len(figure.findall("svg/path")) == 1
+    assert len(figure.findall("svg/circle")) == 1
 
 
 def test_an_empty_chart_says_so() -> None:
@@ -27,8 +28,17 @@ def test_a_minute_without_a_value_is_a_gap_or_a_zero() -> None:
     places = range(MINUTE, MINUTE + 121, 60)
     assert thinned(line, places, 60, fills=False) == [1.0, None, 2.0]
     assert thinned(line, places, 60, fills=True) == [1.0, 0.0, 2.0]
-    assert path_of([1.0, None, 2.0], 2.0).count("M") == 2
+    assert path_of([1.0, 1.0, None, 2.0, 2.0], 2.0).count("M") == 2
     assert path_of([1.0, 0.0, 2.0], 2.0).count("M") == 1
+
+
+def test_a_value_between_gaps_is_a_point() -> None:
+    assert path_of([1.0, None, 2.0], 2.0) == ""
+    figure = ElementTree.fromstring(Chart("t", "ms", {"one": {MINUTE: 7.0}, "two": {MINUTE: 3.0}}).svg())
+    assert figure.findall("svg/path") == []
+    points = figure.findall("svg/circle")
+    assert [point.findtext("title") for point in points] == ["one: 7", "two: 3"]
+    assert float(points[0].get("cy", "0")) < float(points[1].get("cy", "0")) < HEIGHT
 
 
 def test_a_long_time_span_keeps_the_largest_values() -> None:
