@@ -188,9 +188,13 @@ class Environment:
         return pages * int(found["psize"])
 
     def enlarge(self) -> None:
-        """Enlarge the full map. Call this only while there is no transaction."""
-        self.map_bytes *= 2
-        self.lmdb.set_mapsize(self.map_bytes)
+        """Enlarge the full map. Call this only while there is no transaction but the checkpoint's. Raise OSError."""
+        with self.writing if self.checkpoint is None else self.checkpoint.pause():
+            self.map_bytes *= 2
+            # This ends all transactions.
+            self.lmdb.set_mapsize(self.map_bytes)
+            if self.checkpoint is not None:
+                self.checkpoint.pin(self.lmdb)
 
     def close(self, *, is_orderly: bool = True) -> None:
         """Release the folder; if that is not orderly, the next process checks all pages."""

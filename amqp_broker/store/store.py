@@ -73,7 +73,11 @@ class Store:
         """Enlarge the map if a commit failed because it is full (deleting needs space); return whether it was."""
         if not isinstance(error, lmdb.MapFullError):
             return False
-        self.environment.enlarge()
+        try:
+            self.environment.enlarge()
+        except OSError as failed:
+            logger.error("the store cannot be flushed to the disk: %s", failed)
+            return True
         self._mapping = Mapping(self.environment.folder / DATA_FILE)
         return True
 

@@ -10,6 +10,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.server.server import WAITING_BYTES_MAX
+from amqp_broker.settings.settings import FULL, OS
 from amqp_broker.store import store
 from amqp_broker.store.writer import Writer
 from tests.client import Client
@@ -79,9 +80,15 @@ def assert_goes_on(running: RunningServer, publisher: Client, confirmed: int) ->
     assert is_unblocked
 
 
-def test_a_full_map_is_drained_and_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("store_sync", [FULL, OS])
+def test_a_full_map_is_drained_and_filled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_sync: str
+) -> None:
     monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
-    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running, open_publisher(running) as publisher:
+    with (
+        RunningServer(ephemeral=False, data_dir=str(tmp_path), store_sync=store_sync) as running,
+        open_publisher(running) as publisher,
+    ):
         confirmed = publish_until_blocked(publisher)
         assert confirmed > 300
         drain(running, confirmed)

@@ -128,6 +128,15 @@ def test_reopened_files_keep_their_checkpoint(work: Work, tmp_path: Path) -> Non
         assert bodies_in(dead) == work.states[-1]
 
 
+def test_an_enlarged_map_keeps_its_checkpoint(work: Work, tmp_path: Path) -> None:
+    work.environment.enlarge()
+    dead = copy(work)
+    with another_start(tmp_path):
+        assert bodies_in(dead) == work.states[-1]
+    work.step()
+    present(work.environment.checkpoint).sync()
+
+
 def test_tools_that_change_nothing_ask_for_a_broker_after_a_power_loss(work: Work, tmp_path: Path) -> None:
     dead = copy(work)
     with another_start(tmp_path), pytest.raises(StoreError, match=r"has lost power; start a broker on it once$"):
