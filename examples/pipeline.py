@@ -60,7 +60,7 @@ events.where("event = 'dead_letter'").select("time", "queue", "reason", "message
 # %% The report: tables of Parquet, and a page.
 with report_tables.computed(spark, events) as tables:
     written = report_tables.write(tables, str(folder / "report"))
-written["queues"].select("queue", "minute", "arrived", "acked", "wait_ms_p95", "handling_ms_p95").show()
+written["queues"].select("queue", "interval_start", "arrived", "acked", "wait_ms_p95", "handling_ms_p95").show()
 (folder / "report.html").write_text(report_page.page(written), "utf-8")
 print(f"open {folder / 'report.html'}")
 

@@ -8,38 +8,37 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
+from amqp_broker.pipeline.intervals import DAY_MS, MINUTE_MS, SECOND_MS
+
 WIDTH: Final = 720
 HEIGHT: Final = 220
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 26
-# Limit of points in a line; beyond it, several minutes become one point, their largest value.
-POINTS_MAX: Final = 360
 # Number of classes in the page's style sheet, which has colours for light and dark mode.
 COLOURS: Final = 8
 RADIUS: Final = 4
-MINUTE_S: Final = 60
 
-# Value by minute (in seconds since the epoch).
+# Value by the start of its interval (in ms since the epoch).
 Series = Mapping[int, float]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines by name over the same minutes; a minute without a value is a gap, or zero with `fills`."""
+    """Lines by name over the same intervals; one without a value is a gap, or zero with `fills`."""
 
     title: str
     unit: str
+    step_ms: int
     lines: Mapping[str, Series]
     fills: bool = False
 
     def svg(self) -> str:
         """Return the chart, or a sentence if there are no values."""
-        minutes = sorted({minute for line in self.lines.values() for minute in line})
-        if not minutes:
+        starts = {start_ms for line in self.lines.values() for start_ms in line}
+        if not starts:
             return f'<figure><figcaption>{escape(self.title)}</figcaption><p class="none">nothing</p></figure>'
-        first, last = minutes[0], minutes[-1]
-        step = MINUTE_S * (1 + (last - first) // MINUTE_S // POINTS_MAX)
-        places = range(first, last + 1, step)
-        lines = {name: thinned(line, places, step, self.fills) for name, line in self.lines.items()}
+        places = range(min(starts), max(starts) + 1, self.step_ms)
+        missing = 0.0 if self.fills else None
+        lines = {name: [line.get(place, missing) for place in places] for name, line in self.lines.items()}
         top = nice(max((value for line in lines.values() for value in line if value is not None), default=1.0))
         parts = [self._grid(top, places), *self._lines(lines, top)]
         legend = "".join(f'<span class="c{index % COLOURS}">{escape(name)}</span>' for index, name in enumerate(lines))
@@ -56,9 +55,8 @@ class Chart:
             height = y_of(value, top)
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{height:.1f}" y2="{height:.1f}"/>')
             parts.append(f'<text x="{LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{shown(value)}</text>')
-        day = "%m-%d %H:%M" if places[-1] - places[0] >= 86_400 else "%H:%M"
         for index in sorted({0, len(places) // 3, 2 * len(places) // 3, len(places) - 1}):
-            at = datetime.fromtimestamp(places[index], UTC).strftime(day)
+            at = time_text(places[index], self.step_ms, places[-1] - places[0])
             place = x_of(index, len(places))
             anchor = "end" if place > WIDTH - 40 else "middle"
             parts.append(f'<text x="{place:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{at}</text>')
@@ -78,14 +76,16 @@ class Chart:
         return parts
 
 
-def thinned(line: Series, places: range, step: int, fills: bool) -> list[float | None]:
-    """Return a value for each place: the largest of its minutes."""
-    values: list[float | None] = [0.0 if fills else None] * len(places)
-    for minute, value in line.items():
-        index = (minute - places[0]) // step
-        known = values[index]
-        values[index] = value if known is None else max(known, value)
-    return values
+def time_text(at_ms: int, step_ms: int, span_ms: int) -> str:
+    """Return a time (UTC) as exactly as an axis of this step and span needs it."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    if step_ms >= DAY_MS:
+        return at.strftime("%Y-%m-%d")
+    if span_ms >= DAY_MS:
+        return at.strftime("%m-%d %H:%M")
+    if step_ms >= MINUTE_MS:
+        return at.strftime("%H:%M")
+    return at.strftime("%H:%M:%S") + (f".{at_ms % SECOND_MS // 100}" if step_ms < SECOND_MS else "")
 
 
 def path_of(values: Sequence[float | None], top: float) -> str:

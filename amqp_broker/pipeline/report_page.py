@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.pipeline.intervals import covered_s, interval_text
 from amqp_broker.pipeline.plots import Chart, shown
 from amqp_broker.pipeline.report_tables import PERCENTILES
 
@@ -160,7 +161,9 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
         vhost = summary["vhost"]
         parts += _head(summary, {name: small[name][vhost] for name in SHOWN})
         parts.append(_section("totals", small["totals"][vhost]))
-        charts = _charts(_lines(queues[vhost], "queue"), _lines(exchanges[vhost], "exchange"))
+        charts = _charts(summary, _lines(queues[vhost], "queue"), _lines(exchanges[vhost], "exchange"))
+        interval = interval_text(summary["interval_ms"])
+        parts.append(f'<p class="note">Each point of a plot is an interval of {interval}.</p>')
         parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
         parts += [_section(name, small[name][vhost]) for name in SHOWN if name != "totals"]
     return "\n".join([*parts, "</html>", ""])
@@ -182,7 +185,7 @@ def _busiest(table: DataFrame, by: str, *counts: str) -> DataFrame:
     order = Window.partitionBy("vhost").orderBy(F.desc("weight"), by)
     weights = table.groupBy("vhost", by).agg(weight.alias("weight"))
     ranked = weights.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= LINES_MAX)
-    return table.join(F.broadcast(ranked), ["vhost", by]).orderBy("vhost", "rank", "minute")
+    return table.join(F.broadcast(ranked), ["vhost", by]).orderBy("vhost", "rank", "interval_start")
 
 
 def _section(name: str, rows: list[Row]) -> str:
@@ -234,18 +237,23 @@ def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, s
         yield "Busiest publisher", f"{shown(row['share_percent'])} %", row["connection"]
 
 
-def _charts(queues: dict[str, list[Row]], exchanges: dict[str, list[Row]]) -> Iterable[Chart]:
-    for title, column in (("Arrivals", "arrived"), ("Deliveries", "delivered"), ("Acks", "acked")):
-        yield Chart(title, "messages a second", _series(queues, column, 60), fills=True)
-    yield Chart("Publishes", "messages a second, by exchange", _series(exchanges, "published", 60), fills=True)
-    for title, column in (
-        ("Publish to delivery", "wait_ms_p95"),
-        ("Delivery to ack", "handling_ms_p95"),
-        ("Publish to ack", "total_ms_p95"),
-    ):
-        yield Chart(title, "ms, 95 of 100 are faster", _series(queues, column))
-    yield Chart("Publish to confirm", "ms, 95 of 100 are faster, by exchange", _series(exchanges, "confirm_ms_p95"))
-    yield Chart("Redeliveries", "messages a second", _series(queues, "redelivered", 60), fills=True)
+def _charts(summary: Row, queues: dict[str, list[Row]], exchanges: dict[str, list[Row]]) -> Iterable[Chart]:
+    def rates(title: str, lines: dict[str, list[Row]], column: str, note: str = "") -> Chart:
+        return Chart(title, f"messages a second{note}", step_ms, rates_of(lines, column, summary), fills=True)
+
+    def slowest(title: str, lines: dict[str, list[Row]], column: str, note: str = "") -> Chart:
+        return Chart(title, f"ms, 95 of 100 are faster{note}", step_ms, _series(lines, column))
+
+    step_ms = summary["interval_ms"]
+    yield rates("Arrivals", queues, "arrived")
+    yield rates("Deliveries", queues, "delivered")
+    yield rates("Acks", queues, "acked")
+    yield rates("Publishes", exchanges, "published", ", by exchange")
+    yield slowest("Publish to delivery", queues, "wait_ms_p95")
+    yield slowest("Delivery to ack", queues, "handling_ms_p95")
+    yield slowest("Publish to ack", queues, "total_ms_p95")
+    yield slowest("Publish to confirm", exchanges, "confirm_ms_p95", ", by exchange")
+    yield rates("Redeliveries", queues, "redelivered")
 
 
 def _lines(rows: list[Row], by: str) -> dict[str, list[Row]]:
@@ -255,14 +263,27 @@ def _lines(rows: list[Row], by: str) -> dict[str, list[Row]]:
     return found
 
 
-def _series(lines: dict[str, list[Row]], column: str, divisor: int = 1) -> dict[str, dict[int, float]]:
+def _series(lines: dict[str, list[Row]], column: str) -> dict[str, dict[int, float]]:
+    """Return the values of a column by line and by the start of their interval in ms."""
     series: dict[str, dict[int, float]] = defaultdict(dict)
     for name, rows in lines.items():
         for row in rows:
             if row[column] is not None:
-                minute = int(row["minute"].replace(tzinfo=UTC).timestamp())
-                series[name or "(default)"][minute] = row[column] / divisor
+                series[name or "(default)"][round(_ms(row["interval_start"]))] = row[column]
     return dict(series)
+
+
+def rates_of(lines: dict[str, list[Row]], column: str, summary: Row) -> dict[str, dict[int, float]]:
+    """Return counts as rates per second, over the part of each interval in which the vhost's trace was on."""
+    trace = (summary["interval_ms"], _ms(summary["first_at"]), _ms(summary["last_at"]))
+    return {
+        name: {start_ms: count / covered_s(start_ms, *trace) for start_ms, count in counts.items()}
+        for name, counts in _series(lines, column).items()
+    }
+
+
+def _ms(time: datetime) -> float:
+    return time.replace(tzinfo=UTC).timestamp() * 1000
 
 
 def _table(rows: list[Row], heads: dict[str, str]) -> str:

@@ -5,7 +5,7 @@ dead-lettering that routed it there. RabbitMQ's firehose has no message numbers,
 publishes, deliveries and redeliveries, with the times of publishers or of the archive.
 
 Latencies are milliseconds. A percentile is exact, with linear interpolation between two values (Spark's `percentile`,
-numpy's default). A latency belongs to the minute in which it ended.
+numpy's default). A latency belongs to the interval in which it ended.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.pipeline.intervals import interval_ms_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from amqp_broker.pipeline.lake import Lake
 
 MESSAGE: Final = "node, numbered_since_us, message_number"
+# `interval_ms` is a parameter of all queries.
+INTERVAL_START: Final = "timestamp_micros(unix_micros(time) - pmod(unix_micros(time), 1000L * :interval_ms))"
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -74,14 +78,14 @@ SELECT *, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM steps WHERE message_numb
 """
 
 QUEUES: Final = f"""
-SELECT vhost, queue, date_trunc('minute', time) AS minute,
+SELECT vhost, queue, {INTERVAL_START} AS interval_start,
        count_if(event = 'arrive') AS arrived, sum(body_bytes) AS body_bytes,
        count_if(event = 'deliver') AS delivered, count_if(event = 'deliver' AND redelivered) AS redelivered,
        count_if(event = 'ack') AS acked, count_if(event = 'nack' AND requeue) AS requeued,
        count_if(event = 'nack' AND NOT requeue) AS rejected, count_if(event = 'expire') AS expired,
        count_if(event = 'drop') AS dropped,
        {_latencies("wait")}, {_latencies("handling")}, {_latencies("total")}
-FROM timed GROUP BY vhost, queue, minute ORDER BY vhost, queue, minute
+FROM timed GROUP BY vhost, queue, interval_start ORDER BY vhost, queue, interval_start
 """
 
 # The same queues over the whole time, the busiest first, with their arrivals over the time that the trace was on.
@@ -114,12 +118,12 @@ WITH published AS (
          CASE WHEN event = 'confirm' THEN unix_micros(time) - published_us END AS confirm_us
   FROM slice LEFT JOIN published USING ({MESSAGE}) WHERE event IN ('publish', 'confirm', 'return')
 )
-SELECT vhost, exchange, date_trunc('minute', time) AS minute,
+SELECT vhost, exchange, {INTERVAL_START} AS interval_start,
        count_if(event = 'publish') AS published, sum(CASE WHEN event = 'publish' THEN body_bytes END) AS body_bytes,
        count_if(event = 'publish' AND size(routed_queues) = 0) AS unrouted, count_if(event = 'return') AS returned,
        count_if(event = 'confirm' AND is_ack) AS confirmed, count_if(event = 'confirm' AND NOT is_ack) AS nacked,
        {_latencies("confirm")}
-FROM steps_of_exchanges GROUP BY vhost, exchange, minute ORDER BY vhost, exchange, minute
+FROM steps_of_exchanges GROUP BY vhost, exchange, interval_start ORDER BY vhost, exchange, interval_start
 """
 
 # In a plain firehose, messages cannot be identified; then only deliveries are counted.
@@ -185,7 +189,8 @@ SELECT vhost, count(*) AS events, min(time) AS first_at, max(time) AS last_at,
        count_if(event = 'dead_letter' AND death_count > 1) AS in_loops,
        count_if(event = 'publish' AND size(routed_queues) = 0) AS unrouted,
        nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6D AS traced_s,
-       count_if(message_number IS NULL) AS unnumbered, count_if(time_source = 'archive') AS untimed
+       count_if(message_number IS NULL) AS unnumbered, count_if(time_source = 'archive') AS untimed,
+       CAST(:interval_ms AS bigint) AS interval_ms
 FROM slice GROUP BY vhost ORDER BY vhost
 """
 
@@ -225,7 +230,9 @@ def computed(spark: SparkSession, events: DataFrame) -> Iterator[dict[str, DataF
     timed = spark.sql(TIMED).persist(StorageLevel.MEMORY_AND_DISK)
     timed.createOrReplaceTempView("timed")
     try:
-        yield {name: spark.sql(query) for name, query in TABLES.items()}
+        [[traced_us]] = spark.sql("SELECT unix_micros(max(time)) - unix_micros(min(time)) FROM slice").collect()
+        interval_ms = interval_ms_of(traced_us or 0)
+        yield {name: spark.sql(query, {"interval_ms": interval_ms}) for name, query in TABLES.items()}
     finally:
         timed.unpersist()
         for view in ("timed", "steps", "slice"):

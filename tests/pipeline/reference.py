@@ -8,7 +8,6 @@ from typing import Any
 from tests.pipeline.generated import Event
 
 Row = dict[str, Any]
-MINUTE_US = 60_000_000
 
 
 def percentile(values: list[int], quantile: float) -> float:
@@ -31,7 +30,8 @@ def latencies(name: str, values: list[int]) -> Row:
 class Reference:
     """Reads events once, in order, and keeps the figures for the tables."""
 
-    def __init__(self, events: list[Event]) -> None:
+    def __init__(self, events: list[Event], interval_ms: int) -> None:
+        self.interval_us = interval_ms * 1000
         self.queues: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
         self.exchanges: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
         self.consumers: dict[Any, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
@@ -54,7 +54,7 @@ class Reference:
         message = (event["vhost"], event["numbered_since_us"], number)
         if kind in ("publish", "dead_letter"):
             for queue in event["routed_queues"]:
-                cell = self.queues[event["vhost"], queue, at // MINUTE_US]
+                cell = self.queues[event["vhost"], queue, at // self.interval_us]
                 cell["arrived"].append(event.get("body_bytes"))
                 if number is not None:
                     self.arrived.setdefault((message, queue), at)
@@ -67,7 +67,7 @@ class Reference:
 
     def read_of_exchange(self, event: Event, message: Any) -> None:
         kind, at = event["event"], event["time_us"]
-        cell = self.exchanges[event["vhost"], event["exchange"], at // MINUTE_US]
+        cell = self.exchanges[event["vhost"], event["exchange"], at // self.interval_us]
         if kind == "publish":
             cell["published"].append(event["body_bytes"])
             if "connection" in event:
@@ -86,7 +86,7 @@ class Reference:
         kind, at, queue = event["event"], event["time_us"], event["queue"]
         key = (message, queue)
         is_known = message[2] is not None
-        cell = self.queues[event["vhost"], queue, at // MINUTE_US]
+        cell = self.queues[event["vhost"], queue, at // self.interval_us]
         consumer = (event["vhost"], queue, event.get("connection"), event.get("channel"))
         if kind == "deliver":
             cell["delivered"].append(event)

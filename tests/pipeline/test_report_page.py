@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
 
-from amqp_broker.pipeline.report_page import figures, page
+from amqp_broker.pipeline.report_page import figures, page, rates_of
 from tests.page.hostile import ATTACKS
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def test_a_page_is_self_contained_and_shows_every_part(written: dict[str, DataFr
     # The vhost without message numbers has no dead letters, and no table of them.
     assert reader.texts.count("Dead letters") == 3
     assert "A <report>" in reader.texts
+    assert "Each point of a plot is an interval of 5 s." in reader.texts
     assert any("have no message number" in told for told in reader.texts)
     assert len(text) < 200_000
 
@@ -69,6 +71,19 @@ def test_a_trace_of_one_moment_has_no_rates() -> None:
     assert shown[0] == ("Publishes", "1", "")
     # Without message numbers, no report can count open messages.
     assert "Still open" not in {label for label, _, _ in shown}
+
+
+def test_an_even_rate_does_not_sag_at_the_ends_of_a_trace() -> None:
+    # 100 messages a second from 0.3 s to 2.6 s, in intervals of a second.
+    first, last = (datetime(2026, 9, 1, 12, 0, 0, 300_000), datetime(2026, 9, 1, 12, 0, 2, 600_000))
+    rows = [
+        {"interval_start": datetime(2026, 9, 1, 12, 0, second), "published": count}
+        for second, count in enumerate((70, 100, 60))
+    ]
+    [rates] = rates_of(
+        {"events": rows}, "published", {"interval_ms": 1000, "first_at": first, "last_at": last}
+    ).values()
+    assert list(rates.values()) == pytest.approx([100, 100, 100])
 
 
 def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amqp_broker.pipeline import report_tables
+from amqp_broker.pipeline.intervals import POINTS_MAX
 from amqp_broker.pipeline.lake import Lake
 from tests.pipeline.generated import EVENTS, START_US, Event
 from tests.pipeline.reference import Reference, Row
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
 
 Table = list[dict[str, Any]]
 
+# The generated log is some minutes long.
+INTERVAL_MS = 5000
+
 
 @pytest.fixture(scope="module")
 def reference(events: list[Event]) -> Reference:
-    return Reference(events)
+    return Reference(events, INTERVAL_MS)
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +33,9 @@ def tables(written: dict[str, DataFrame]) -> dict[str, Table]:
     return {name: report_tables.rows_of(table, 1_000_000) for name, table in written.items()}
 
 
-def minute_of(row: Row) -> int:
-    return int(row["minute"].replace(tzinfo=UTC).timestamp()) // 60
+def interval_of(row: Row) -> float:
+    """Return the number of a row's interval since the epoch."""
+    return float(row["interval_start"].replace(tzinfo=UTC).timestamp() * 1000 / INTERVAL_MS)
 
 
 def compare(table: Table, keys: list[Any], expected: dict[Any, Row]) -> None:
@@ -54,10 +59,11 @@ def test_the_generated_log_has_every_kind_of_event(events: list[Event]) -> None:
     assert told == {"publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter"}
 
 
-def test_queues_per_minute(tables: dict[str, Table], reference: Reference) -> None:
+def test_queues_per_interval(tables: dict[str, Table], reference: Reference) -> None:
     table, expected = tables["queues"], reference.table_of_queues()
-    assert len({minute for _, _, minute in expected}) > 5
-    compare(table, [(row["vhost"], row["queue"], minute_of(row)) for row in table], expected)
+    assert POINTS_MAX / 3 < len({interval for _, _, interval in expected}) <= POINTS_MAX + 1
+    assert {row["interval_ms"] for row in tables["summary"]} == {INTERVAL_MS}
+    compare(table, [(row["vhost"], row["queue"], interval_of(row)) for row in table], expected)
 
 
 def test_totals_of_queues_with_the_busiest_first(tables: dict[str, Table], reference: Reference) -> None:
@@ -88,9 +94,9 @@ def test_the_summary_has_the_figures_of_the_headline(tables: dict[str, Table], e
     assert row["traced_s"] == pytest.approx((of_vhost[-1]["time_us"] - of_vhost[0]["time_us"]) / 1e6)
 
 
-def test_exchanges_per_minute_with_confirms(tables: dict[str, Table], reference: Reference) -> None:
+def test_exchanges_per_interval_with_confirms(tables: dict[str, Table], reference: Reference) -> None:
     table = tables["exchanges"]
-    keys = [(row["vhost"], row["exchange"], minute_of(row)) for row in table]
+    keys = [(row["vhost"], row["exchange"], interval_of(row)) for row in table]
     compare(table, keys, reference.table_of_exchanges())
 
 
