@@ -23,7 +23,8 @@ from amqp_broker.testing import EmbeddedBroker
 folder = Path("trace").absolute()
 broker = EmbeddedBroker()
 broker.start()
-connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+# Without heartbeats: on a slow machine, a cell may take longer than they allow.
+connection = pika.BlockingConnection(pika.URLParameters(f"{broker.url}?heartbeat=0"))
 channel = connection.channel()
 channel.queue_declare("trace", durable=True, arguments={"x-queue-type": "stream", "x-max-age": "7D"})
 # The same as `amqp-broker trace on` with a broker in another process.
@@ -42,7 +43,6 @@ for number in range(300):
     else:
         time.sleep(chance.expovariate(2000))
         channel.basic_ack(method.delivery_tag)
-# An idle connection would miss its heartbeats while Spark works.
 connection.close()
 
 # %% The archive: a Structured Streaming job, each event once. Run it again, and it goes on where it was.

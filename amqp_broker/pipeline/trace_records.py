@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_amqp.content_header import FLAGS, HEADERS, NAMES, Malformed, as_text, decode, decode_table
+from pyspark_amqp.content_header import FLAGS, HEADERS, NAMES, TIMESTAMP, Malformed, as_text, decode, decode_table
 
 # The last microsecond of the year 9999, Spark's last date.
 TIME_US_MAX: Final = 253_402_300_799_999_999
@@ -187,6 +187,9 @@ def properties_text(property_list: bytes) -> str:
                     value = decode_table(value)[0]
                 except Malformed:
                     value = None
+            if value is not None and index == TIMESTAMP:
+                # Seconds, as they were published.
+                value //= 1000
             if value is not None:
                 table[NAMES[index]] = value
         text = as_text(table)

@@ -18,7 +18,7 @@ from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.pipeline.event_rows import ARROW
-from amqp_broker.pipeline.trace_records import POISON, Poison, decoded, events_of_record
+from amqp_broker.pipeline.trace_records import POISON, Poison, decoded, events_of_record, properties_text
 from amqp_broker.settings.settings import Settings
 
 SCHEMA = pa.schema([*ARROW, *POISON])
@@ -176,3 +176,8 @@ def test_no_octet_of_a_record_makes_the_decoder_fail(data: st.DataObject) -> Non
     batch = pa.RecordBatch.from_pydict({**columns, "headers": [None], "error": [None]})
     for rows in decoded(iter([batch]), ARROW):
         rows.validate(full=True)
+
+
+def test_a_timestamp_remains_in_seconds() -> None:
+    timestamp_flag = 1 << 6
+    assert properties_text(timestamp_flag.to_bytes(2) + (7).to_bytes(8)) == '{"timestamp": 7}'
