@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -17,6 +18,8 @@ from amqp_broker.management.documents.python_source import source, with_argument
 BODY_BYTES_MAX: Final = 10_000
 EVENTS_MAX: Final = 300
 FILLERS_MAX: Final = 1000
+# Advances of the clock are multiples: an event may be recorded some ms later than its time for the queue.
+ADVANCE_MS: Final = 100
 # A test does not wait longer for a late confirm.
 DELAY_MAX_MS: Final = 100
 # Properties that a test must not set: the broker checks the user, and replies need a consumer.
@@ -230,13 +233,14 @@ class _Clock:
         self._births[event.number] = event.time_us, self._advanced
 
     def advance_to(self, event: Event) -> Iterator[str]:
-        """Let as much time pass as the message had in its queue."""
+        """Let at least as much time pass as the message had in its queue."""
         time_us, advanced = self._births.get(event.number, (event.time_us, self._advanced))
-        waited_ms = (event.time_us - time_us) // 1000 + 1 - (self._advanced - advanced)
-        if waited_ms > 0:
-            self._advanced += waited_ms
+        missing_ms = (event.time_us - time_us) / 1000 + ADVANCE_MS / 2 - (self._advanced - advanced)
+        if missing_ms > 0:
+            advance_ms = math.ceil(missing_ms / ADVANCE_MS) * ADVANCE_MS
+            self._advanced += advance_ms
             yield SYNC
-            yield f"amqp_vhost.broker.clock.advance({waited_ms})"
+            yield f"amqp_vhost.broker.clock.advance({advance_ms})"
 
 
 def _fault(event: Event) -> Iterator[str]:
