@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 POINTS_MAX: Final = 120
@@ -26,13 +27,35 @@ def interval_ms_of(traced_us: int) -> int:
     return next((length for length in LENGTHS_MS if length * 1000 * POINTS_MAX >= traced_us), LENGTHS_MS[-1])
 
 
-def covered_s(start_ms: int, interval_ms: int, first_ms: float, last_ms: float) -> float:
-    """Return the seconds of an interval in which the trace was on, from its first to its last event.
+@dataclass(frozen=True)
+class TracedTime:
+    """The time from the first to the last event of a vhost, in intervals."""
 
-    It is at least half of the interval: a few events at the very beginning or end are no high rate.
-    """
-    covered_ms = min(start_ms + interval_ms, last_ms) - max(start_ms, first_ms)
-    return max(covered_ms, interval_ms / 2) / 1000
+    interval_ms: int
+    first_ms: float
+    last_ms: float
+
+    def counted_in(self, start_ms: int) -> int:
+        """Return the start of the interval in whose rate the events of an interval count.
+
+        The first and last interval count in their neighbour if less than half of them was traced: some events in
+        a moment are no high rate, and over a whole interval they would be too low a one.
+        """
+        first, last = (round(at_ms // self.interval_ms * self.interval_ms) for at_ms in (self.first_ms, self.last_ms))
+        if start_ms == first < last and self._traced_ms(first) < self.interval_ms / 2:
+            return first + self.interval_ms
+        if start_ms == last > first and self._traced_ms(last) < self.interval_ms / 2:
+            before = last - self.interval_ms
+            return before if self.counted_in(before) == before else last
+        return start_ms
+
+    def counted_s(self, start_ms: int) -> float:
+        """Return the seconds over which the rate of an interval is."""
+        around = (start_ms - self.interval_ms, start_ms, start_ms + self.interval_ms)
+        return sum(self._traced_ms(part) for part in around if self.counted_in(part) == start_ms) / 1000
+
+    def _traced_ms(self, start_ms: int) -> float:
+        return max(0, min(start_ms + self.interval_ms, self.last_ms) - max(start_ms, self.first_ms))
 
 
 def interval_text(interval_ms: int) -> str:

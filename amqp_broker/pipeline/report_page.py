@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.pipeline.intervals import covered_s, interval_text
+from amqp_broker.pipeline.intervals import TracedTime, interval_text
 from amqp_broker.pipeline.plots import Chart, shown
 from amqp_broker.pipeline.report_tables import PERCENTILES
 
@@ -275,11 +275,15 @@ def _series(lines: dict[str, list[Row]], column: str) -> dict[str, dict[int, flo
 
 def rates_of(lines: dict[str, list[Row]], column: str, summary: Row) -> dict[str, dict[int, float]]:
     """Return counts as rates per second, over the part of each interval in which the vhost's trace was on."""
-    trace = (summary["interval_ms"], _ms(summary["first_at"]), _ms(summary["last_at"]))
-    return {
-        name: {start_ms: count / covered_s(start_ms, *trace) for start_ms, count in counts.items()}
-        for name, counts in _series(lines, column).items()
-    }
+    traced = TracedTime(summary["interval_ms"], _ms(summary["first_at"]), _ms(summary["last_at"]))
+    rates: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for name, counts in _series(lines, column).items():
+        for start_ms, count in counts.items():
+            place = traced.counted_in(start_ms)
+            # A trace of a single moment has no rates.
+            if seconds := traced.counted_s(place):
+                rates[name][place] += count / seconds
+    return rates
 
 
 def _ms(time: datetime) -> float:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.pipeline.intervals import LENGTHS_MS, POINTS_MAX, covered_s, interval_ms_of, interval_text
+from amqp_broker.pipeline.intervals import LENGTHS_MS, POINTS_MAX, TracedTime, interval_ms_of, interval_text
 
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
@@ -35,13 +35,21 @@ def test_intervals_begin_at_round_times_of_day() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start_ms", "seconds"),
-    # A trace from 1.3 s to 3.9 s.
-    [(1000, 0.7), (2000, 1.0), (3000, 0.9)],
+    ("first_ms", "last_ms", "seconds"),
+    [
+        (1300, 3900, {1000: 0.7, 2000: 1.0, 3000: 0.9}),
+        # Less than half of the first and last interval was traced: their events count in the neighbours.
+        (1900, 5100, {2000: 1.1, 3000: 1.0, 4000: 1.1}),
+        (1900, 3100, {2000: 1.2}),
+        (1900, 2100, {2000: 0.2}),
+        (1900, 2700, {2000: 0.8}),
+        (1200, 2100, {1000: 0.9}),
+        # A trace within an interval.
+        (1100, 1200, {1000: 0.1}),
+        (1100, 1100, {1000: 0.0}),
+    ],
 )
-def test_the_first_and_last_interval_count_as_far_as_the_trace_covers_them(start_ms: int, seconds: float) -> None:
-    assert covered_s(start_ms, 1000, 1300, 3900) == pytest.approx(seconds)
-
-
-def test_an_interval_counts_at_least_half() -> None:
-    assert covered_s(1000, 1000, 1990, 1990) == 0.5
+def test_rates_are_over_the_time_that_was_traced(first_ms: int, last_ms: int, seconds: dict[int, float]) -> None:
+    traced = TracedTime(1000, first_ms, last_ms)
+    places = {traced.counted_in(start_ms) for start_ms in range(first_ms // 1000 * 1000, last_ms + 1, 1000)}
+    assert {place: traced.counted_s(place) for place in places} == pytest.approx(seconds)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -73,17 +73,28 @@ def test_a_trace_of_one_moment_has_no_rates() -> None:
     assert "Still open" not in {label for label, _, _ in shown}
 
 
-def test_an_even_rate_does_not_sag_at_the_ends_of_a_trace() -> None:
-    # 100 messages a second from 0.3 s to 2.6 s, in intervals of a second.
-    first, last = (datetime(2026, 9, 1, 12, 0, 0, 300_000), datetime(2026, 9, 1, 12, 0, 2, 600_000))
+@pytest.mark.parametrize(
+    ("first_us", "last_us", "counts", "rates"),
+    # 100 messages a second in intervals of a second.
+    [
+        (300_000, 2_600_000, (70, 100, 60), [100, 100, 100]),
+        (900_000, 3_200_000, (10, 100, 100, 20), [100, 100]),
+        (900_000, 1_100_000, (10, 10), [100]),
+        (900_000, 900_000, (1,), []),
+    ],
+)
+def test_an_even_rate_does_not_sag_at_the_ends_of_a_trace(
+    first_us: int, last_us: int, counts: tuple[int, ...], rates: list[float]
+) -> None:
+    start = datetime(2026, 9, 1, 12, 0, 0)
+    summary = {"interval_ms": 1000} | {
+        name: start + timedelta(microseconds=at) for name, at in (("first_at", first_us), ("last_at", last_us))
+    }
     rows = [
-        {"interval_start": datetime(2026, 9, 1, 12, 0, second), "published": count}
-        for second, count in enumerate((70, 100, 60))
+        {"interval_start": start + timedelta(seconds=second), "published": count} for second, count in enumerate(counts)
     ]
-    [rates] = rates_of(
-        {"events": rows}, "published", {"interval_ms": 1000, "first_at": first, "last_at": last}
-    ).values()
-    assert list(rates.values()) == pytest.approx([100, 100, 100])
+    lines = rates_of({"events": rows}, "published", summary)
+    assert [rate for line in lines.values() for rate in line.values()] == pytest.approx(rates)
 
 
 def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:
