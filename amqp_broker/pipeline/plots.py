@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from html import escape
 from typing import Final
 
@@ -21,15 +22,23 @@ RADIUS: Final = 4
 Series = Mapping[int, float]
 
 
+class Without(Enum):
+    """The look of an interval without a value."""
+
+    GAP = "a gap"
+    ZERO = "zero"
+    LAST = "the value before, or zero"
+
+
 @dataclass(frozen=True)
 class Chart:
-    """Lines by name over the same intervals; one without a value is a gap, or zero with `fills`."""
+    """Lines by name over the same intervals, and what is shown where one has no value."""
 
     title: str
     unit: str
     step_ms: int
     lines: Mapping[str, Series]
-    fills: bool = False
+    without: Without = Without.GAP
 
     def svg(self) -> str:
         """Return the chart, or a sentence if there are no values."""
@@ -37,8 +46,7 @@ class Chart:
         if not starts:
             return f'<figure><figcaption>{escape(self.title)}</figcaption><p class="none">nothing</p></figure>'
         places = range(min(starts), max(starts) + 1, self.step_ms)
-        missing = 0.0 if self.fills else None
-        lines = {name: [line.get(place, missing) for place in places] for name, line in self.lines.items()}
+        lines = {name: values_of(line, places, self.without) for name, line in self.lines.items()}
         top = nice(max((value for line in lines.values() for value in line if value is not None), default=1.0))
         parts = [self._grid(top, places), *self._lines(lines, top)]
         legend = "".join(f'<span class="c{index % COLOURS}">{escape(name)}</span>' for index, name in enumerate(lines))
@@ -74,6 +82,18 @@ class Chart:
                 for index, value in lone(values)
             ]
         return parts
+
+
+def values_of(line: Series, places: Iterable[int], without: Without) -> list[float | None]:
+    """Return the values at all places."""
+    values: list[float | None] = []
+    last = None if without is Without.GAP else 0.0
+    for place in places:
+        value = line.get(place, last)
+        if without is Without.LAST:
+            last = value
+        values.append(value)
+    return values
 
 
 def time_text(at_ms: int, step_ms: int, span_ms: int) -> str:

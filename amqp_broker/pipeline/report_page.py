@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.pipeline.intervals import TracedTime, interval_text
-from amqp_broker.pipeline.plots import Chart, shown
+from amqp_broker.pipeline.plots import Chart, Without, shown
 from amqp_broker.pipeline.report_tables import PERCENTILES
 
 if TYPE_CHECKING:
@@ -148,8 +148,11 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
     """Return the page for the tables of a report (report_tables.TABLES)."""
     summaries = [row.asDict() for row in tables["summary"].collect()]
     small = {name: _by_vhost(tables[name].limit(ROWS_READ_MAX)) for name in SHOWN}
-    queues = _by_vhost(_busiest(tables["queues"], "queue", "arrived", "delivered"))
-    exchanges = _by_vhost(_busiest(tables["exchanges"], "exchange", "published"))
+    of_plots = [
+        (_by_vhost(_first(tables["queues"], "queue", "sum(arrived) + sum(delivered)")), "queue"),
+        (_by_vhost(_first(tables["queues"].where("depth IS NOT NULL"), "queue", "max(depth)")), "queue"),
+        (_by_vhost(_first(tables["exchanges"], "exchange", "sum(published)")), "exchange"),
+    ]
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
         '<meta name="viewport" content="width=device-width">',
@@ -161,9 +164,14 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
         vhost = summary["vhost"]
         parts += _head(summary, {name: small[name][vhost] for name in SHOWN})
         parts.append(_section("totals", small["totals"][vhost]))
-        charts = _charts(summary, _lines(queues[vhost], "queue"), _lines(exchanges[vhost], "exchange"))
+        lines = [_lines(found[vhost], by) for found, by in of_plots]
         interval = interval_text(summary["interval_ms"])
-        parts.append(f'<p class="note">Each point of a plot is an interval of {interval}.</p>')
+        parts.append(
+            f'<p class="note">Each point of a plot is an interval of {interval}. A plot shows {LINES_MAX} queues or '
+            "exchanges at most: the busiest ones, or the deepest queues. A depth is the number of messages that were "
+            "in the queue at the end of an interval, of those that arrived during the trace.</p>"
+        )
+        charts = _charts(summary, *lines)
         parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
         parts += [_section(name, small[name][vhost]) for name in SHOWN if name != "totals"]
     return "\n".join([*parts, "</html>", ""])
@@ -176,14 +184,13 @@ def _by_vhost(table: DataFrame) -> dict[str, list[Row]]:
     return found
 
 
-def _busiest(table: DataFrame, by: str, *counts: str) -> DataFrame:
-    """Return the rows of the busiest queues (or exchanges) of each vhost, the busiest first."""
+def _first(table: DataFrame, by: str, weight: str) -> DataFrame:
+    """Return the rows of the queues (or exchanges) of each vhost with the greatest weight, in this order."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    weight = sum((F.sum(name) for name in counts), F.lit(0))
     order = Window.partitionBy("vhost").orderBy(F.desc("weight"), by)
-    weights = table.groupBy("vhost", by).agg(weight.alias("weight"))
+    weights = table.groupBy("vhost", by).agg(F.expr(weight).alias("weight"))
     ranked = weights.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= LINES_MAX)
     return table.join(F.broadcast(ranked), ["vhost", by]).orderBy("vhost", "rank", "interval_start")
 
@@ -237,9 +244,11 @@ def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, s
         yield "Busiest publisher", f"{shown(row['share_percent'])} %", row["connection"]
 
 
-def _charts(summary: Row, queues: dict[str, list[Row]], exchanges: dict[str, list[Row]]) -> Iterable[Chart]:
+def _charts(
+    summary: Row, queues: dict[str, list[Row]], deepest: dict[str, list[Row]], exchanges: dict[str, list[Row]]
+) -> Iterable[Chart]:
     def rates(title: str, lines: dict[str, list[Row]], column: str, note: str = "") -> Chart:
-        return Chart(title, f"messages a second{note}", step_ms, rates_of(lines, column, summary), fills=True)
+        return Chart(title, f"messages a second{note}", step_ms, rates_of(lines, column, summary), Without.ZERO)
 
     def slowest(title: str, lines: dict[str, list[Row]], column: str, note: str = "") -> Chart:
         return Chart(title, f"ms, 95 of 100 are faster{note}", step_ms, _series(lines, column))
@@ -249,6 +258,7 @@ def _charts(summary: Row, queues: dict[str, list[Row]], exchanges: dict[str, lis
     yield rates("Deliveries", queues, "delivered")
     yield rates("Acks", queues, "acked")
     yield rates("Publishes", exchanges, "published", ", by exchange")
+    yield Chart("Depth", "messages, ready and unacked", step_ms, _series(deepest, "depth"), Without.LAST)
     yield slowest("Publish to delivery", queues, "wait_ms_p95")
     yield slowest("Delivery to ack", queues, "handling_ms_p95")
     yield slowest("Publish to ack", queues, "total_ms_p95")

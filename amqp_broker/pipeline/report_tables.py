@@ -52,15 +52,22 @@ SELECT time, trace_offset, trace_index, vhost, explode(routed_queues), {MESSAGE}
 FROM slice WHERE event IN ('publish', 'dead_letter')
 """
 
+# The events that end a message in its queue: in a stream, the first ack.
+ENDS: Final = (
+    """event IN ('ack', 'expire', 'drop') OR (event = 'nack' AND NOT requeue) OR (event = 'deliver' AND no_ack)"""
+)
+
 # The same with the duration that a step ends: the wait for the first delivery, the handling of a delivery, and the
-# total time in the queue. A stream delivers a message to many consumers; an ack belongs to the delivery on the same
-# channel.
+# total time in the queue; and with the change of the number of messages in the queue. A stream delivers a message to
+# many consumers; an ack belongs to the delivery on the same channel.
 TIMED: Final = f"""
 WITH numbered AS (
   SELECT *,
          max(CASE WHEN event = 'arrive' THEN unix_micros(time) END) OVER in_queue AS arrived_us,
          count(CASE WHEN event = 'deliver' THEN 1 END) OVER in_queue AS deliveries,
          count(CASE WHEN event = 'ack' THEN 1 END) OVER in_queue AS acks,
+         count(CASE WHEN event = 'arrive' THEN 1 END) OVER in_queue AS arrivals,
+         count(CASE WHEN {ENDS} THEN 1 END) OVER in_queue AS ends,
          max(CASE WHEN event = 'deliver' THEN unix_micros(time) END) OVER on_channel AS delivered_us
   FROM steps WHERE message_number IS NOT NULL
   WINDOW in_queue AS (PARTITION BY vhost, queue, {MESSAGE}
@@ -71,10 +78,12 @@ WITH numbered AS (
 SELECT *,
        CASE WHEN event = 'deliver' AND deliveries = 1 THEN unix_micros(time) - arrived_us END AS wait_us,
        CASE WHEN event = 'ack' THEN unix_micros(time) - delivered_us END AS handling_us,
-       CASE WHEN event = 'ack' AND acks = 1 THEN unix_micros(time) - arrived_us END AS total_us
+       CASE WHEN event = 'ack' AND acks = 1 THEN unix_micros(time) - arrived_us END AS total_us,
+       CASE WHEN event = 'arrive' AND arrivals = 1 AND ends = 0 THEN 1
+            WHEN ({ENDS}) AND ends = 1 AND arrivals > 0 THEN -1 ELSE 0 END AS change
 FROM numbered
 UNION ALL
-SELECT *, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM steps WHERE message_number IS NULL
+SELECT *, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM steps WHERE message_number IS NULL
 """
 
 QUEUES: Final = f"""
@@ -84,8 +93,9 @@ SELECT vhost, queue, {INTERVAL_START} AS interval_start,
        count_if(event = 'ack') AS acked, count_if(event = 'nack' AND requeue) AS requeued,
        count_if(event = 'nack' AND NOT requeue) AS rejected, count_if(event = 'expire') AS expired,
        count_if(event = 'drop') AS dropped,
+       sum(sum(change)) OVER (PARTITION BY vhost, queue ORDER BY {INTERVAL_START}) AS depth,
        {_latencies("wait")}, {_latencies("handling")}, {_latencies("total")}
-FROM timed GROUP BY vhost, queue, interval_start ORDER BY vhost, queue, interval_start
+FROM timed GROUP BY vhost, queue, {INTERVAL_START} ORDER BY vhost, queue, interval_start
 """
 
 # The same queues over the whole time, the busiest first, with their arrivals over the time that the trace was on.
@@ -166,12 +176,11 @@ GROUP BY vhost, queue, connection, channel
 ORDER BY handling_ms_p95 DESC NULLS LAST, vhost, queue, connection, channel
 """
 
-# Messages that have arrived and not ended. In a stream, the first ack ends a message.
+# Messages that have arrived and not ended.
 OPEN: Final = f"""
 WITH messages AS (
   SELECT vhost, queue, {MESSAGE}, min(CASE WHEN event = 'arrive' THEN time END) AS arrived_at,
-         count_if(event IN ('ack', 'expire', 'drop') OR (event = 'nack' AND NOT requeue)
-                  OR (event = 'deliver' AND no_ack)) AS ends,
+         count_if({ENDS}) AS ends,
          count_if(event = 'deliver') - count_if(event = 'nack' AND requeue) AS held
   FROM timed WHERE message_number IS NOT NULL GROUP BY vhost, queue, {MESSAGE}
 )

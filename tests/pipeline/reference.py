@@ -58,6 +58,7 @@ class Reference:
                 cell["arrived"].append(event.get("body_bytes"))
                 if number is not None:
                     self.arrived.setdefault((message, queue), at)
+                    cell["change"].append(1)
         if kind == "dead_letter":
             self.dead[event["vhost"], event["queue"], event["reason"]].append(event)
         elif kind in ("publish", "confirm", "return"):
@@ -111,6 +112,8 @@ class Reference:
             cell["expired" if kind == "expire" else "dropped"].append(event)
         is_end = kind in ("ack", "expire", "drop") or event.get("no_ack") or event.get("requeue") is False
         if is_end:
+            if is_known and key not in self.ended:
+                cell["change"].append(-1)
             self.ended.add(key)
         if kind in ("deliver", "ack", "nack") and consumer[2] is not None:
             counts = self.consumers[consumer]
@@ -129,6 +132,10 @@ class Reference:
             for name in ("wait", "handling", "total"):
                 row |= latencies(name, cell[f"{name}_us"])
             table[key] = row
+        depths: dict[Any, int] = defaultdict(int)
+        for vhost, queue, interval in sorted(table):
+            depths[vhost, queue] += sum(self.queues[vhost, queue, interval]["change"])
+            table[vhost, queue, interval]["depth"] = depths[vhost, queue] if vhost == "/" else None
         return table
 
     def table_of_totals(self) -> dict[Any, Row]:

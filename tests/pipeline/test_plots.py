@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from amqp_broker.pipeline.plots import HEIGHT, Chart, nice, path_of, shown, time_text
+from amqp_broker.pipeline.plots import HEIGHT, Chart, Without, nice, path_of, shown, time_text, values_of
 
 START = 1_790_000_040_000
 STEP = 5000
@@ -27,10 +27,16 @@ def test_an_empty_chart_says_so() -> None:
 def test_an_interval_without_a_value_is_a_gap_or_a_zero() -> None:
     line = {START + STEP * number: 1.0 for number in (0, 1, 4, 5)}
     [gap] = ElementTree.fromstring(Chart("t", "ms", STEP, {"a": line}).svg()).findall("svg/path")
-    [zero] = ElementTree.fromstring(Chart("t", "ms", STEP, {"a": line}, fills=True).svg()).findall("svg/path")
+    [zero] = ElementTree.fromstring(Chart("t", "ms", STEP, {"a": line}, without=Without.ZERO).svg()).findall("svg/path")
     assert (gap.get("d", "").count("M"), gap.get("d", "").count("L")) == (2, 2)
     assert (zero.get("d", "").count("M"), zero.get("d", "").count("L")) == (1, 5)
     assert path_of([1.0, 0.0, 2.0], 2.0).count("M") == 1
+
+
+def test_a_depth_remains_until_the_next_one() -> None:
+    line = {START + STEP: 3.0, START + 3 * STEP: 1.0}
+    places = range(START, START + 5 * STEP, STEP)
+    assert values_of(line, places, Without.LAST) == [0, 3, 3, 1, 1]
 
 
 def test_a_value_between_gaps_is_a_point() -> None:

@@ -66,6 +66,13 @@ def test_queues_per_interval(tables: dict[str, Table], reference: Reference) -> 
     compare(table, [(row["vhost"], row["queue"], interval_of(row)) for row in table], expected)
 
 
+def test_the_last_depth_of_a_queue_is_its_open_messages(tables: dict[str, Table]) -> None:
+    depths = {row["queue"]: row["depth"] for row in tables["queues"] if row["vhost"] == "/"}
+    assert {queue: depth for queue, depth in depths.items() if depth} == {
+        row["queue"]: row["open"] for row in tables["open"]
+    }
+
+
 def test_totals_of_queues_with_the_busiest_first(tables: dict[str, Table], reference: Reference) -> None:
     table = tables["totals"]
     compare(table, [(row["vhost"], row["queue"]) for row in table], reference.table_of_totals())
