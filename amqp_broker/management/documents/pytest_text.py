@@ -13,7 +13,7 @@ from amqp_broker.broker.observe.message_fate import READY, fate
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab.fault_rules import REPLIES
 from amqp_broker.management.documents.pytest_topology import declared_name, topology
-from amqp_broker.management.documents.python_source import source, with_arguments
+from amqp_broker.management.documents.python_source import IMPORTS, source, with_arguments
 
 BODY_BYTES_MAX: Final = 10_000
 EVENTS_MAX: Final = 300
@@ -70,11 +70,13 @@ class _Test:
         inner += self._assertions()
         others = sorted({str(one.more["action"]) for one in self.events if one.kind == "fault"} - REPEATED)
         raises = any("pytest.raises" in line for line in inner)
+        standard = [line for words, line in IMPORTS.items() if any(words in line for line in inner)]
         numbers = [int(life[0].number) for life in self.lives]
         what = f"message {numbers[0]}" if self.is_alone else f"messages {numbers[0]} to {numbers[-1]}"
         lines = [
             f"# What happened to {what} of the virtual host {source(self.vhost.name)}.",
             "",
+            *([*standard, ""] if standard else []),
             "import pika",
             *(["import pika.exceptions", "import pytest"] if raises else []),
             "",

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.fields import Decimal, Timestamp
 
+# Imports of a module, by the words that need them.
+IMPORTS: Final = {
+    "datetime.fromtimestamp(": "from datetime import UTC, datetime",
+    "Decimal(": "from decimal import Decimal",
+}
+# The last second that Python has a datetime for: the end of the year 9999.
+TIMESTAMP_MAX: Final = 253_402_300_799
+
 
 def source(value: Any) -> str:
     """Return a value of a field table as Python's source. Raise InvalidParameter for one that a client cannot send."""
-    if isinstance(value, Timestamp | Decimal):
-        raise InvalidParameter("headers and arguments with times and decimals cannot be repeated by a test")
+    if isinstance(value, Timestamp):
+        if value > TIMESTAMP_MAX:
+            raise InvalidParameter(f"pika cannot send the time {int(value)}")
+        return f"datetime.fromtimestamp({int(value)}, UTC)"
+    if isinstance(value, Decimal):
+        return f"Decimal('{value.unscaled}E-{value.scale}')"
     if isinstance(value, bool) or value is None:
         return repr(value)
     if isinstance(value, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -83,6 +84,18 @@ def rejected(channel: BlockingChannel) -> None:
     channel.basic_reject(method.delivery_tag, requeue=False)
 
 
+def parked(channel: BlockingChannel) -> None:
+    """Publish a dead letter once more as it is: its header x-death has a time."""
+    declare_work(channel)
+    channel.queue_declare("parked", durable=True)
+    channel.basic_publish("jobs", "job.p", b"p", pika.BasicProperties(headers={"price": decimal.Decimal("1.50")}))
+    method, _, _ = channel.basic_get("work")
+    channel.basic_reject(method.delivery_tag, requeue=False)
+    method, properties, body = channel.basic_get("failed")
+    channel.basic_publish("", "parked", present(body), properties)
+    channel.basic_ack(method.delivery_tag)
+
+
 def dropped(channel: BlockingChannel) -> None:
     declare_work(channel, **{"x-max-length": 2})
     for body in (b"1st", b"2nd", b"3rd"):
@@ -113,7 +126,9 @@ def run(pytester: pytest.Pytester, text: str) -> pytest.RunResult:
     return pytester.runpytest("-p", "no:cacheprovider")
 
 
-@pytest.mark.parametrize("client", [acked, rejected, dropped, through_exchanges, hostile], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "client", [acked, rejected, parked, dropped, through_exchanges, hostile], ids=lambda one: one.__name__
+)
 def test_the_test_of_what_clients_did_passes(
     client: Client, vhost: EmbeddedVHost, channel: BlockingChannel, pytester: pytest.Pytester
 ) -> None:

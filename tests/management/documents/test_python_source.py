@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import decimal
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -25,7 +27,17 @@ def test_integers_of_the_wire_are_plain() -> None:
     assert with_arguments({"times": Long(1)}) == ", times=1"
 
 
-@pytest.mark.parametrize("value", [Timestamp(1), Decimal(1, 2), "\udcff", {1, 2}], ids=repr)
+def test_times_and_decimals_are_values_of_the_client() -> None:
+    names = {"datetime": datetime, "UTC": UTC, "Decimal": decimal.Decimal}
+    given = {"time": Timestamp(1_795_477_888), "price": Decimal(2, -150), "last": Timestamp(253_402_300_799)}
+    assert eval(source(given), names) == {
+        "time": datetime(2026, 11, 23, 23, 51, 28, tzinfo=UTC),
+        "price": decimal.Decimal("-1.50"),
+        "last": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+    }
+
+
+@pytest.mark.parametrize("value", [Timestamp(2**63), "\udcff", {1, 2}], ids=repr)
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(InvalidParameter):
         source([value])
