@@ -54,9 +54,10 @@ SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_br
 
 # The tests that use the Spark of the session.
 SPARK = ("tests/pyspark_amqp/", "tests/pipeline/", "tests/docs/test_examples.py")
-# An interrupted call to Spark leaves its answer to the next call, and all later tests fail. So only a call that hangs
-# may be interrupted, not a slow one.
-SPARK_TIMEOUT_S = 900
+# Limit of tests with Spark, and of those that `make verify` runs, unless they have their own. An interrupted call to
+# Spark leaves its answer to the next call, and all later tests fail. So only a call that hangs may be interrupted, not
+# one that is slow because other programs use the machine.
+LONG_TIMEOUT_S = 900
 # Files that take many minutes and whose tests share nothing expensive: each test is a unit.
 APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/simulation/")
 # Tests that start first, in this order, because they take longest.
@@ -104,10 +105,11 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         needs_spark = "spark" in getattr(item, "fixturenames", ())
-        if needs_spark:
-            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
         if item.nodeid.startswith(VERIFY) or (needs_spark and item.nodeid != SMOKE):
             item.add_marker("verify")
+        is_long = needs_spark or item.get_closest_marker("verify") is not None
+        if is_long and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
     seed = config.getoption("shuffle")
     if seed is not None:
         shuffle(items, seed)

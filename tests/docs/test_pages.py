@@ -91,7 +91,7 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
     return [pytest.mark.verify] if needs(RABBITMQ_MACHINE, page) or needs("curl ", page) else []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=marks(page)) for page in PAGES],
