@@ -128,6 +128,8 @@ def convert(spark: SparkSession, old: str, new: str) -> int:
         folder = tables[table].new_folder("convert", 0)
         if found:
             rows = spark.read.schema(TABLES[table]).parquet(*[path for path, _ in found])
+            # Without a place in a record, an event is from a message of its own.
+            rows = rows.fillna(0, ["trace_index"]) if table == "events" else rows
             lake.write_files(table, rows, folder)
         batches = {name: 0}
         for _, piece in found:

@@ -41,11 +41,13 @@ def test_a_covered_piece_does_not_count(pieces: list[str], expected: list[str]) 
 
 
 def write_piece(lake: Path, hour: int, piece: str, offsets: range) -> None:
+    """Write events as they were when each was a message, without a place in a record."""
+    schema = pa.schema([column for column in ARROW if column.name != "trace_index"])
     time = datetime(2026, 11, 21, hour, tzinfo=UTC)
     folder = lake / "events" / "date=2026-11-21" / f"hour={hour}" / f"piece={piece}"
     folder.mkdir(parents=True)
     told = [{"time": time, "trace_queue": "trace", "trace_offset": offset} for offset in offsets]
-    pq.write_table(pa.Table.from_pylist(told, ARROW), folder / "part-0.parquet")
+    pq.write_table(pa.Table.from_pylist(told, schema), folder / "part-0.parquet")
 
 
 @pytest.fixture
@@ -65,8 +67,9 @@ def test_an_old_lake_is_converted_once(spark: SparkSession, old: Path, tmp_path:
     assert convert(spark, str(old), str(tmp_path / "new")) == 10
     assert convert(spark, str(old), str(tmp_path / "new")) == 0
     lake = Lake(spark, str(tmp_path / "new"))
-    offsets = sorted(row.trace_offset for row in lake.read().select("trace_offset").collect())
-    assert offsets == delta_log.offsets(tmp_path / "new" / "events") == list(range(10))
+    places = sorted(tuple(row) for row in lake.read().select("trace_offset", "trace_index").collect())
+    assert places == [(offset, 0) for offset in range(10)]
+    assert delta_log.offsets(tmp_path / "new" / "events") == list(range(10))
     # A repeated batch is recognized.
     assert (lake.query_of("trace"), lake.tables["events"].last_batch(QUERY)) == (QUERY, 2)
 
