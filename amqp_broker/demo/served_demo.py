@@ -1,7 +1,8 @@
 """The demo at a running broker, which the web page starts and stops.
 
 A thread runs the publisher. It connects like any client, as a user of its own in a virtual host of its own, and its
-faults concern that virtual host alone. At the end user and virtual host are removed.
+faults concern that virtual host alone. At the end user and virtual host are removed. Each broker has this module, so
+it imports the rest of the demo when its page is opened.
 """
 
 from __future__ import annotations
@@ -15,13 +16,11 @@ from urllib.parse import quote
 
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
-from amqp_broker.demo.demo_choices import DemoChoices, offered
-from amqp_broker.demo.fault_plan import fault_plan
-from amqp_broker.demo.figures import result
 from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.management.node import Demo
 
 if TYPE_CHECKING:
+    from amqp_broker.demo.demo_choices import DemoChoices
     from amqp_broker.demo.strategies import Strategy
     from amqp_broker.demo.strategy_run import StrategyRun
     from amqp_broker.server.server import Server
@@ -52,9 +51,13 @@ class ServedDemo(Demo):
         self._run: StrategyRun | None = None
 
     def status(self) -> dict[str, Any]:
+        from amqp_broker.demo.demo_choices import offered
+
         return {"state": self.state, "reason": self.reason, "choices": offered(), "figures": self._figures}
 
     def start(self, given: Mapping[str, Any]) -> None:
+        from amqp_broker.demo.demo_choices import DemoChoices
+
         choices = DemoChoices.from_mapping(given)
         if self.state in ("running", "stopping"):
             raise RuntimeError("a demo is running already")
@@ -101,6 +104,8 @@ class ServedDemo(Demo):
         self, broker: ServedBroker, choices: DemoChoices, strategy: Strategy, results: list[dict[str, Any]]
     ) -> dict[str, Any]:
         """Run a strategy to its end, and return its result. Raise Stopped."""
+        from amqp_broker.demo.fault_plan import fault_plan
+        from amqp_broker.demo.figures import result
         from amqp_broker.demo.strategy_run import Stopped, StrategyRun
 
         def show(figures: dict[str, Any]) -> None:

@@ -42,7 +42,9 @@ def addresses_of(host: str) -> list[Address]:
         # This address accepts IPv4 as well, unless the system separates the two or has no IPv6.
         return [IPV6_ANY] if socket.has_dualstack_ipv6() else [IPV6_ANY, IPV4_ANY]
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # For text, Python would import the codec of international names, and its tables.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except UnicodeError:
         raise socket.gaierror(socket.EAI_NONAME, "Not a host name") from None
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import socket
 import ssl
 import sys
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.control import control_folder
 from amqp_broker.management.node import Listener, Node, ShovelStatus
 from amqp_broker.management.rates import Rates
-from amqp_broker.server import log_output, memory, tls
+from amqp_broker.server import disk_space, log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen
 from amqp_broker.settings.readers import octets
@@ -92,7 +91,7 @@ class ServerNode(Node):
 
     def disk_free(self) -> int:
         store = self.server.store
-        return shutil.disk_usage(Path.cwd() if store is None else store.environment.folder).free
+        return disk_space.free_bytes(Path.cwd() if store is None else store.environment.folder)
 
     def disk_free_limit(self) -> int:
         return self.server.alarms.limits.disk_free_min or 0

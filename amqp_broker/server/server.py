@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import mmap
 import os
-import platform
-import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.broker.timers import Timers
-from amqp_broker.server import administration_log, advice_log, memory, tls
+from amqp_broker.server import administration_log, advice_log, disk_space, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
@@ -92,7 +91,7 @@ class Server:
         self.broker = Broker(settings, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
         self.broker.real_timers, self.broker.real_now = Timers(), self.clock.real_now
-        self.broker.node = settings.node_name or f"rabbit@{platform.node()}"
+        self.broker.node = settings.node_name or f"rabbit@{socket.gethostname()}"
         self.broker.now = self.clock.now()
         is_blank = self.store is None or not self.store.recover(self.broker)
         self.broker.events.listen(administration_log.log)
@@ -113,8 +112,8 @@ class Server:
         self.broker.journal.on_broken = self._on_broken
         self.dirty: list[Session] = []
         self.transports: dict[Session, SessionTransport] = {}
-        # Buffer for the reads of all sockets; a session keeps the bytes that it does not use at once.
-        self.read_view = memoryview(bytearray(READ_BYTES_MAX + PARTIAL_FRAME_BYTES_MAX))
+        # Buffer for all reads, of which only the used pages take memory; a session copies the bytes that it keeps.
+        self.read_view = memoryview(mmap.mmap(-1, READ_BYTES_MAX + PARTIAL_FRAME_BYTES_MAX))
         self._listeners: list[asyncio.AbstractServer] = []
         # Certificates of AMQP over TLS; None if it is not served.
         self.secure: tls.Listener | None = None
@@ -153,7 +152,7 @@ class Server:
         limits.memory_max = octets(settings.vm_memory_high_watermark, total)
         if store is not None:
             limits.disk_free_min = octets(settings.disk_free_limit, total)
-            readings.disk_free = lambda: shutil.disk_usage(store.environment.folder).free
+            readings.disk_free = lambda: disk_space.free_bytes(store.environment.folder)
             store_max = octets(settings.store_bytes_max, total)
             limits.store_max = min(store_max or store.environment.map_bytes, store.environment.map_bytes)
             readings.store_used = store.environment.used_bytes

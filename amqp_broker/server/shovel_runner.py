@@ -1,4 +1,7 @@
-"""The shovels of a server: started and stopped as the parameters of component `shovel` change."""
+"""The shovels of a server: started and stopped as the parameters of component `shovel` change.
+
+The first one imports the code that runs them: most brokers have none.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.admin.access import InternalUser, User
 from amqp_broker.broker.runtime_parameters import Component
-from amqp_broker.server.shovel_links import Link, LocalLink, RemoteLink
-from amqp_broker.shovel.amqp_client import Client
-from amqp_broker.shovel.shovel import RUNNING, Shovel
-from amqp_broker.shovel.shovel_definition import Uri, parse
 
 if TYPE_CHECKING:
     from amqp_broker.broker.timers import Timer
     from amqp_broker.server.server import Server
+    from amqp_broker.server.shovel_links import Link
+    from amqp_broker.shovel.amqp_client import Client
+    from amqp_broker.shovel.shovel import Shovel
+    from amqp_broker.shovel.shovel_definition import Uri
 
 logger = logging.getLogger("amqp_broker.shovel")
 
@@ -66,6 +69,8 @@ class ShovelRunner(Component):
 
     def check(self, name: str, value: Any, user: User | None) -> None:
         """Raise InvalidParameter for an invalid definition, or for a vhost of this broker that `user` cannot open."""
+        from amqp_broker.shovel.shovel_definition import parse
+
         definition = parse(value)
         for uri in (*definition.source.uris, *definition.destination.uris):
             # Local links do not log in, so the permissions of the owner apply.
@@ -74,6 +79,9 @@ class ShovelRunner(Component):
 
     def on_set(self, vhost: str, name: str, value: Any) -> None:
         """Start a shovel, which replaces the one of that name. Raise InvalidParameter."""
+        from amqp_broker.shovel.shovel import Shovel
+        from amqp_broker.shovel.shovel_definition import parse
+
         self.on_cleared(vhost, name)
         server = self.server
         shovel = Shovel(name, vhost, parse(value), self, server.broker.node, self._on_done, server.clock.real_now())
@@ -133,6 +141,8 @@ class ShovelRunner(Component):
 
     def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link[Shovel]:
         """Connect one end of a shovel."""
+        from amqp_broker.server.shovel_links import LocalLink, RemoteLink
+
         link: Link[Shovel]
         if uri.is_local:
             link = LocalLink(self, client, shovel, self.server, self.user)
@@ -143,6 +153,8 @@ class ShovelRunner(Component):
 
     def lost(self, client: Client, shovel: Shovel, reason: str) -> None:
         """Handle the loss of a link: log the reason, and reconnect later."""
+        from amqp_broker.shovel.shovel import RUNNING
+
         was_running = shovel.state == RUNNING
         before = shovel.reason
         shovel.on_lost(client, reason, self.server.clock.real_now())

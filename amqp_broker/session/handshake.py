@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import base, commands
 
+from amqp_broker import __version__
 from amqp_broker.amqp import fields
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.errors import (
@@ -49,17 +49,14 @@ CAPABILITIES: Final = {
 
 @cache
 def server_properties(version: str, cluster_name: str) -> fields.Table:
-    """Return the properties of connection.start, keys sorted. Clients choose code paths by product and version.
-
-    Looking up the version of this package costs as much as the rest of a login, so it is done once.
-    """
-    from importlib import metadata
+    """Return the properties of connection.start, keys sorted. Clients choose code paths by product and version."""
+    import platform
 
     return {
         "capabilities": CAPABILITIES,
         "cluster_name": cluster_name,
         "copyright": "Copyright (c) the authors of amqp-broker",
-        "information": f"Licensed under Apache-2.0. amqp-broker {metadata.version('amqp-minibroker')}",
+        "information": f"Licensed under Apache-2.0. amqp-broker {__version__}",
         "platform": f"{platform.python_implementation()} {platform.python_version()}",
         "product": PRODUCT,
         "version": version,

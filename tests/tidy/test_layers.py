@@ -318,8 +318,8 @@ def package_of(path: str) -> str:
 
 
 def packages_of(package: str, source: str) -> set[str]:
-    """Return the other packages that a module of this package imports."""
-    dotted = [name.partition(".")[2] for name in imported(source) if name.partition(".")[0] == "amqp_broker"]
+    """Return the other packages that a module of this package imports. The version, above all, does not count."""
+    dotted = [name.partition(".")[2] for name in imported(source) if name.startswith("amqp_broker.")]
     return {package_of(name.replace(".", "/")) for name in dotted} - {package}
 
 

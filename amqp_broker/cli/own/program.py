@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from amqp_broker import __version__
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from amqp_broker.cli.standard_streams import finish_output, not_text, output_lost
 from amqp_broker.exit_codes import EX_CONFIG, EX_USAGE
@@ -71,11 +72,9 @@ def tool_as_group(name: str) -> click.Group:
 def show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Print version and kind of build, and exit, if that was asked for."""
     if value:
-        from importlib import metadata
-
         from amqp_broker.implementation import implementation
 
-        click.echo(f"amqp-broker, version {metadata.version('amqp-minibroker')} ({implementation()})")
+        click.echo(f"amqp-broker, version {__version__} ({implementation()})")
         context.exit()
 
 

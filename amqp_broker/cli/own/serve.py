@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import click
 
-from amqp_broker.cli.own.check_config import show
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.setting_options import settings_as_options
 from amqp_broker.demo import served_demo
@@ -49,6 +48,8 @@ def serve(check_config: bool, **given: Any) -> None:
     """
     loaded = load(given, os.environ)
     if check_config:
+        from amqp_broker.cli.own.check_config import show
+
         show(loaded)
         return
     loaded.check_strict()

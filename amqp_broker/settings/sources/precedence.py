@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -132,6 +131,8 @@ def _verify(variable: str, text: str, environment: Mapping[str, str]) -> str:
 
 def _node_folder(variable: str, text: str, environment: Mapping[str, str]) -> str:
     """Return the folder of this node, one of several in the given one."""
+    import platform
+
     node = environment.get("RABBITMQ_NODENAME") or f"rabbit@{platform.node()}"
     return str(Path(text) / node)
 
