@@ -25,6 +25,15 @@ SCROLLED = (
     "return [...document.querySelectorAll('main .table')].filter((one) => one.checkVisibility()"
     " && one.scrollWidth > one.clientWidth).map((one) => `${one.ariaLabel} ${one.scrollWidth} ${one.clientWidth}`)"
 )
+# The titles of the columns of all tables.
+HEADS = "return [...document.querySelectorAll('main th')].filter((one) => one.offsetWidth).map((one) => one.innerText)"
+# The controls of a page that lie above each other.
+COVERED = (
+    "const all = [...document.querySelectorAll('main .title :is(button, input, label)')]"
+    "  .filter((one) => one.offsetWidth).map((one) => [one, one.getBoundingClientRect()]);"
+    "return all.filter(([one, a]) => all.some(([other, b]) => !one.contains(other) && !other.contains(one)"
+    "   && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)).map(([one]) => one.outerHTML)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +43,25 @@ def routes(running: RunningServer) -> Iterator[list[str]]:
 
 
 def test_a_narrow_table_of_queues_keeps_its_important_columns(browser: Browser, routes: list[str]) -> None:
-    heads = (
-        "return [...document.querySelectorAll('main th')].filter((one) => one.offsetWidth).map((one) => one.innerText)"
-    )
     with browser.wide(360):
         browser.start("queues")
         browser.visit("queues")
-        assert browser.script(heads) == ["Name", "Ready", "Unacked"]
+        assert browser.script(HEADS)[-3:] == ["Name", "Ready", "Unacked"]
+        assert browser.script(COVERED) == []
     # They come back with the room.
     with browser.wide(2560):
-        browser.until(lambda: len(browser.script(heads)) == 12)
+        browser.until(lambda: len(browser.script(HEADS)) == 12)
+        # A short page cannot be scrolled.
+        assert browser.script("return document.documentElement.scrollHeight - innerHeight") == 0
+
+
+def test_other_narrow_tables_keep_what_they_are_about(browser: Browser, routes: list[str]) -> None:
+    wanted = {"exchanges": "To", "advice": "Effect and remedy"}
+    with browser.wide(360):
+        browser.start()
+        for start, title in wanted.items():
+            browser.visit([route for route in routes if route.startswith(start)][-1])
+            assert title in browser.script(HEADS)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

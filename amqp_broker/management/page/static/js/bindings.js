@@ -10,14 +10,16 @@ import { cell, link, Table } from "./table.js";
 const letter = (kind) => (kind === "exchange" ? "e" : "q");
 
 export function bindingsPart(centre) {
+  // The end that is the same in all rows gives way first.
+  const isQueue = centre.kind === "queue";
   const drawing = h("div");
   const table = new Table({
     label: "Bindings",
     columns: [
-      { title: "From", value: (one) => link(exchangeName(one.source), toExchange(one.vhost, one.source)) },
-      { title: "Routing key", wide: true, value: (one) => cell(`k${one.routing_key}`, () => (one.routing_key === "" ? h("span", { class: "muted" }, "(empty)") : h("code", null, one.routing_key))) },
+      { title: "From", minor: !isQueue, isHead: isQueue, value: (one) => link(exchangeName(one.source), toExchange(one.vhost, one.source)) },
+      { title: "Routing key", wide: true, isKept: true, value: (one) => cell(`k${one.routing_key}`, () => (one.routing_key === "" ? h("span", { class: "muted" }, "(empty)") : h("code", null, one.routing_key))) },
       { title: "Arguments", value: (one) => (Object.keys(one.arguments).length ? cell(one.arguments, () => h("code", null, plain(one.arguments))) : "") },
-      { title: "To", value: (one) => link(one.destination, one.destination_type === "exchange" ? toExchange(one.vhost, one.destination) : toQueue(one.vhost, one.destination)) },
+      { title: "To", minor: isQueue, isHead: !isQueue, value: (one) => link(one.destination, one.destination_type === "exchange" ? toExchange(one.vhost, one.destination) : toQueue(one.vhost, one.destination)) },
       { title: "Kind", minor: true, value: (one) => one.destination_type },
       {
         title: "",

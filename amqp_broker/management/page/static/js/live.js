@@ -222,11 +222,13 @@ class Live {
 export const live = new Live();
 
 // Fetch repeatedly while a page is open: at once after a change of these kinds, each second while messages flow, and
-// seldom otherwise. An answer that takes long is requested less often.
+// seldom otherwise. An answer that takes long is requested less often; the first one takes long because the page is
+// being opened.
 export function follow(kinds, fetch) {
   let isRunning = false;
   let isWanted = false;
   let isLeft = false;
+  let isFirst = true;
   let nextAt = 0;
   let seen = -1;
   async function run() {
@@ -243,7 +245,9 @@ export function follow(kinds, fetch) {
       await fetch();
     } finally {
       isRunning = false;
-      nextAt = performance.now() + Math.min(10000, Math.max(900, 40 * (performance.now() - began)));
+      const took = isFirst ? 0 : performance.now() - began;
+      isFirst = false;
+      nextAt = performance.now() + Math.min(10000, Math.max(900, 40 * took));
     }
     if (isWanted) setTimeout(run, 200);
   }

@@ -25,7 +25,7 @@ export class TopologyDrawing {
 
   /**
    * Draw anew what has been created or deleted; otherwise change numbers and light alone. The lists are always in the
-   * same order; `rates` are per second.
+   * same order; `rates` are per second, and undefined if they are not known yet.
    */
   update({ exchanges, queues, ways }, vhost, rates) {
     const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type]), ways.map(({ messages, ...way }) => way)]);

@@ -58,11 +58,11 @@ export function list() {
     sort: "id",
     key: (rule) => rule.id,
     columns: [
-      { title: "Id", sort: "id", numeric: true, value: (rule) => rule.id },
+      { title: "Id", minor: true, sort: "id", numeric: true, value: (rule) => rule.id },
       { title: "Action", isKept: true, sort: "action", value: (rule) => rule.action },
       { title: "On", sort: "on", value: (rule) => rule.on },
       { title: "Virtual host", sort: "vhost", value: (rule) => rule.vhost ?? "all" },
-      { title: "Rule", wide: true, value: (rule) => cell(said(rule), () => h("code", null, plain(said(rule)))) },
+      { title: "Rule", wide: true, isKept: true, value: (rule) => cell(said(rule), () => said(rule).map(([name, value]) => h("div", null, h("code", null, `${name} ${plain(value)}`)))) },
       { title: "Matched", sort: "matched", numeric: true, value: (rule) => rule.matched },
       { title: "Hits", isKept: true, sort: "hits", numeric: true, value: (rule) => (rule.is_spent ? `${rule.hits} (spent)` : rule.hits) },
       { title: "", numeric: true, value: (rule) => cell(rule.id, () => h("button", { type: "button", class: "quiet small", onclick: () => end(rule) }, "Remove")) },
@@ -160,4 +160,4 @@ export function list() {
   };
 }
 
-const said = (rule) => Object.fromEntries(Object.entries(rule).filter(([name]) => !COUNTS.includes(name)));
+const said = (rule) => Object.entries(rule).filter(([name]) => !COUNTS.includes(name));

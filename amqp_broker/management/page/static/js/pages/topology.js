@@ -31,7 +31,7 @@ export function page() {
       { title: "From", isKept: true, isHead: true, value: (one) => end(one.source_kind, one.source) },
       { title: "Routing keys", wide: true, value: (one) => cell(keysOf(one), () => h("code", null, keysOf(one))) },
       { title: "To", isKept: true, value: (one) => end(one.destination_kind, one.destination) },
-      { title: "Messages", isKept: true, numeric: true, value: (one) => rate(shown.get(wayKey(one)) ?? 0) },
+      { title: "Messages", isKept: true, numeric: true, value: (one) => rate(shown.get(wayKey(one))) },
     ],
     key: wayKey,
     empty: "No bindings.",
@@ -62,9 +62,10 @@ export function page() {
     answer.ways.sort((one, other) => compare(wayKey(one), wayKey(other)));
     const now = performance.now();
     const known = new Set();
+    // Unknown until the second look.
     const grown = (key, messages) => {
       known.add(key);
-      return counters.of(key, { messages }, now).messages ?? 0;
+      return counters.of(key, { messages }, now).messages;
     };
     const rates = {
       exchange: (one) => grown(`in ${one.name}`, one.messages),
@@ -98,7 +99,7 @@ export function page() {
       left,
       empty,
       drawing.frame,
-      h("p", { class: "note" }, "Exchanges are round, queues are not. A way is lit while messages take it, and thicker from 10, 100 and 1 000 per second; dead letters take dashed ways."),
+      h("p", { class: "note" }, "Exchanges are round, queues are not. A way is lit while messages take it, and thicker from 10, 100 and 1 000 per second; dead letters take dashed ways, violet when lit."),
     ),
     part("The same as a table", table.element),
   );
