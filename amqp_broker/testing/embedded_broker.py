@@ -19,7 +19,7 @@ from amqp_broker.broker.observe.closest_keys import did_you_mean
 from amqp_broker.broker.operations.resetting import reset, reset_vhost
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.server.server import Server
-from amqp_broker.settings.settings import Settings
+from amqp_broker.settings.settings import SETTINGS, Settings, SettingsError
 from amqp_broker.testing.embedded_vhost import EmbeddedVHost, HeldMessage, QueueState, lent_vhost
 from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedClock, EmbeddedFaults
 from amqp_broker.testing.server_thread import ServerThread, call
@@ -37,6 +37,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     # The memory of this process belongs to the test: it must not block publishers.
     "vm_memory_high_watermark": "1.0",
 }
+NAMES: Final = tuple(declared.name for declared in SETTINGS)
 
 
 class EmbeddedBroker:
@@ -47,13 +48,16 @@ class EmbeddedBroker:
     first use of `management_url` on. The broker has its own event loop, so asyncio tests can use it as well. It stops
     when the program ends or the object is deleted.
 
-    Raise SettingsError and TypeError for invalid settings; `start` raises CannotListen, StoreError and
+    Raise SettingsError for invalid settings; `start` raises CannotListen, StoreError and
     DefinitionsError.
     """
 
     def __init__(
         self, *, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop, **settings: Any
     ) -> None:
+        for name in settings:
+            if name not in NAMES:
+                raise SettingsError(f"there is no setting '{name}'; {did_you_mean(name, NAMES)}".rstrip("; "))
         is_kept = bool(settings.get("data_dir"))
         chosen = Settings(**{**DEFAULTS, "ephemeral": not is_kept, **settings})
         chosen.check()

@@ -74,11 +74,12 @@ class EmbeddedFaults:
     def add(self, action: str, **fields: Any) -> Rule:
         """Add a fault rule and return it; its `hits` keep counting.
 
-        Raise InvalidParameter for an invalid rule and TypeError for an unknown field.
+        Raise InvalidParameter for an invalid rule or an unknown field.
         """
         if self._vhost is not None:
             fields.setdefault("vhost", self._vhost)
-        return self._broker.ask(lambda server: server.broker.faults.add(Rule(action, **fields)))
+        rule = Rule.from_mapping({"action": action, **fields})
+        return self._broker.ask(lambda server: server.broker.faults.add(rule))
 
     def remove(self, rule: Rule) -> None:
         """Remove a rule and undo its effect on connections."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -119,8 +120,9 @@ def amqp_vhost(request: pytest.FixtureRequest, _amqp_brokers: dict[str, AnyBroke
     broker = _broker_for(request, _amqp_brokers)
     with broker.vhost(warns=False) as vhost:
         request.node.stash[VHOST] = vhost
-        for apply in MARKS.values():
-            apply(request.node, vhost)
+        for line, apply in MARKS.items():
+            with _explained(line):
+                apply(request.node, vhost)
         yield vhost
     _report_advice(request.node, vhost)
     _report_leaks(request.config, vhost.leaks)
@@ -183,6 +185,15 @@ def _report_leaks(config: pytest.Config, leaks: list[str]) -> None:
 # Markers
 
 
+@contextmanager
+def _explained(line: str) -> Iterator[None]:
+    """Fail the test with a sentence for a mistake in a marker: a traceback would show the plugin alone."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        pytest.fail(f"@pytest.mark.{line.partition('(')[0]}: {error}", pytrace=False)
+
+
 def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -> AnyBroker:
     """Return the broker of the session, or one of the version that the marker `amqp_compat` names."""
     mark = request.node.get_closest_marker("amqp_compat")
@@ -196,7 +207,8 @@ def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -
             pytest.skip(f"the broker is {outside.version}, not {version}")
         return outside
     if version not in brokers:
-        brokers[version] = request.getfixturevalue("amqp_broker_factory")(compat=version)
+        with _explained(COMPAT_MARK):
+            brokers[version] = request.getfixturevalue("amqp_broker_factory")(compat=version)
     return brokers[version]
 
 

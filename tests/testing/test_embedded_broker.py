@@ -220,7 +220,7 @@ def test_the_program_decides_about_the_log(caplog: pytest.LogCaptureFixture) -> 
 def test_invalid_settings_are_refused() -> None:
     with pytest.raises(SettingsError, match="compat"):
         EmbeddedBroker(compat="1.0")
-    with pytest.raises(TypeError):
+    with pytest.raises(SettingsError, match="there is no setting 'colour'"):
         EmbeddedBroker(colour="red")
 
 

@@ -111,7 +111,7 @@ def test_missing(amqp_vhost):
 """
     result = suite.run(tests, "--strict-markers")
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*FileNotFoundError*missing.json*"])
+    result.stdout.fnmatch_lines(["@pytest.mark.amqp_definitions: *No such file*missing.json*"])
 
 
 def test_the_marker_for_faults_applies_to_its_test_only(suite: Suite) -> None:
@@ -138,7 +138,13 @@ def test_taken(amqp_url):
 def test_nonsense(amqp_url):
     pass
 """
-    suite.run(tests, "--strict-markers").assert_outcomes(passed=2, errors=1)
+    result = suite.run(tests, "--strict-markers")
+    result.assert_outcomes(passed=2, errors=1)
+    # A mistake is a sentence without a traceback.
+    result.stdout.fnmatch_lines(
+        ["*ERROR at setup of test_nonsense*", "@pytest.mark.amqp_fault: unknown action 'explode'*"]
+    )
+    assert "plugin.py" not in result.stdout.str()
 
 
 def test_the_marker_for_compat_selects_the_version(suite: Suite) -> None:
@@ -207,6 +213,12 @@ def test_missing(amqp_url, amqp_vhost):
         connection.channel().queue_declare("orders")
         amqp_vhost.depth("ordres")
 
+def test_of_a_field(amqp_vhost):
+    amqp_vhost.faults.add("confirm_nack", routingkey="orders")
+
+def test_of_a_setting(amqp_vhost, amqp_broker_factory):
+    amqp_broker_factory(prot=5)
+
 def test_of_a_question(amqp_broker, amqp_vhost):
     def question(server):
         assert server is None
@@ -232,6 +244,8 @@ def test_the_traceback_of_a_failure_ends_in_the_test(suite: Suite) -> None:
             "E  *1 wanted, 0 found: event publish, queue 'orders'",
             "*#1 publish * -> no queue (did you mean 'orders'?): b''",
             "E  *no queue 'ordres' in vhost *: did you mean 'orders'?",
+            "E  *a fault has no field 'routingkey', but *",
+            "E  *there is no setting 'prot'; did you mean 'port'?",
             ">  *assert server is None",
         ]
     )
