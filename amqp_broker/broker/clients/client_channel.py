@@ -6,7 +6,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
 from amqp_broker.broker.queues.refused_publishers import Publisher
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
 
+
+# Number of cancelled consumers of a channel for which it is not worth while to look who has settled all.
+LEAVERS_UNCHECKED: Final = 16
 
 V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
 
@@ -44,8 +47,9 @@ class ClientChannel(Generic[V_co]):
         self.prefetch = 0
         self.prefetch_total = 0
         self.consumers: dict[str, Consumer] = {}
-        # Cancelled consumers that have unsettled deliveries.
+        # Cancelled consumers that had unsettled deliveries at the last check, which is due at that number of them.
         self.leavers: list[Consumer] = []
+        self.leavers_check = LEAVERS_UNCHECKED
         # Number of publishes, from confirm.select on if that was used; so it is the last publish number.
         self.publish_count = 0
         self.run_start = 0
@@ -186,11 +190,19 @@ class ClientChannel(Generic[V_co]):
         """Remove a consumer from the channel; its deliveries stay with the channel until they are settled."""
         consumer = self.consumers.pop(tag, None)
         if consumer is not None:
-            self.leavers.append(consumer)
-            for leaver in self.leavers:
-                leaver.collect()
-            self.leavers = [leaver for leaver in self.leavers if leaver.in_flight]
+            consumer.collect()
+            if consumer.in_flight:
+                self.leavers.append(consumer)
+                if len(self.leavers) >= self.leavers_check:
+                    self._check_leavers()
         return consumer
+
+    def _check_leavers(self) -> None:
+        """Forget cancelled consumers whose deliveries are settled. Checked for each, many would take long to leave."""
+        for leaver in self.leavers:
+            leaver.collect()
+        self.leavers = [leaver for leaver in self.leavers if leaver.in_flight]
+        self.leavers_check = LEAVERS_UNCHECKED + 2 * len(self.leavers)
 
 
 # A channel in any vhost.

@@ -57,7 +57,10 @@ class ConsumerRotation:
 
     def activate_next(self) -> Consumer | None:
         """Make the longest subscribed consumer of the highest priority the active one, and return it."""
-        self.active_consumer = max(self.consumers, key=lambda consumer: consumer.priority, default=None)
+        if self.has_priorities:
+            self.active_consumer = max(self.consumers, key=lambda consumer: consumer.priority, default=None)
+        else:
+            self.active_consumer = self.consumers[0] if self.consumers else None
         return self.active_consumer
 
     @property
