@@ -13,7 +13,7 @@ DAY_MS: Final = 24 * HOUR_MS
 UNITS_MS: Final = {"d": DAY_MS, "h": HOUR_MS, "min": MINUTE_MS, "s": SECOND_MS, "ms": 1}
 # Intervals begin at round times of day. A message may have any time up to the year 9999.
 LENGTHS_MS: Final = (
-    *(100, 200, 500),
+    *(10, 20, 50, 100, 200, 500),
     *(count * SECOND_MS for count in (1, 2, 5, 10, 20, 30)),
     *(count * MINUTE_MS for count in (1, 2, 5, 10, 20, 30)),
     *(count * HOUR_MS for count in (1, 2, 6, 12)),
@@ -35,13 +35,26 @@ class TracedTime:
     first_ms: float
     last_ms: float
 
+    @property
+    def starts(self) -> range:
+        """The starts of the intervals."""
+        first, last = (round(at_ms // self.interval_ms * self.interval_ms) for at_ms in (self.first_ms, self.last_ms))
+        return range(first, last + self.interval_ms, self.interval_ms)
+
+    @property
+    def starts_of_rates(self) -> range:
+        """The starts of the intervals that have rates of their own."""
+        return range(
+            self.counted_in(self.starts[0]), self.counted_in(self.starts[-1]) + self.interval_ms, self.interval_ms
+        )
+
     def counted_in(self, start_ms: int) -> int:
         """Return the start of the interval in whose rate the events of an interval count.
 
         The first and last interval count in their neighbour if less than half of them was traced: some events in
         a moment are no high rate, and over a whole interval they would be too low a one.
         """
-        first, last = (round(at_ms // self.interval_ms * self.interval_ms) for at_ms in (self.first_ms, self.last_ms))
+        first, last = self.starts[0], self.starts[-1]
         if start_ms == first < last and self._traced_ms(first) < self.interval_ms / 2:
             return first + self.interval_ms
         if start_ms == last > first and self._traced_ms(last) < self.interval_ms / 2:

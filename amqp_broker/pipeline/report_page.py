@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.pipeline.intervals import TracedTime, interval_text
+from amqp_broker.pipeline.page_document import document
 from amqp_broker.pipeline.plots import Chart, Without, shown
 from amqp_broker.pipeline.report_tables import PERCENTILES
 
@@ -25,39 +26,6 @@ LINES_MAX: Final = 8
 ROWS_MAX: Final = 50
 # Limit of rows read for all vhosts together: the number of connections is unbounded.
 ROWS_READ_MAX: Final = 10_000
-STYLE: Final = """
-:root { color-scheme: light dark; --ink: #222; --faint: #8883; --back: #fff;
-  --c0: #1f77b4; --c1: #d95f02; --c2: #2a9d4a; --c3: #c0392b; --c4: #8e5bb5; --c5: #8c6d46; --c6: #d6519c; --c7: #667; }
-@media screen and (prefers-color-scheme: dark) { :root { --ink: #ddd; --back: #16181c;
-  --c0: #6db3e8; --c1: #ff9f4a; --c2: #6fd08c; --c3: #ff7a6b; --c4: #c39be8; --c5: #c9a878;
-  --c6: #f08cc4; --c7: #aab; } }
-body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 1120px;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid var(--faint) }
-h3 { font-size: 1rem; margin: 1.5rem 0 .3rem }
-.charts { margin-top: 1.5rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1rem }
-figure { margin: 0 } figcaption { font-weight: 600 } small, .none, .note { opacity: .7; font-weight: 400 }
-svg { width: 100%; height: auto } svg text { font-size: 11px; fill: var(--ink); opacity: .75 }
-.grid { stroke: var(--faint) } path { fill: none; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round }
-.legend span { margin-right: 1rem; font-size: .85rem } .legend span::before { content: "— "; font-weight: 700 }
-.table { overflow-x: auto } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
-th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap }
-th { text-align: right; font-weight: 600; white-space: normal; vertical-align: bottom }
-td.text, th.text { text-align: left }
-@media print { :root { color-scheme: light }
-  body { max-width: none; margin: 0; font-size: 12px } .charts { grid-template-columns: 1fr 1fr }
-  figure, tr, dl div { break-inside: avoid } h2, h3, .note { break-after: avoid }
-  .table { overflow: visible } table { font-size: 9px } th, td { padding: .15rem .3rem; white-space: normal } }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .6rem; margin: 1rem 0 }
-dl div { border: 1px solid var(--faint); border-radius: 6px; padding: .4rem .7rem }
-dt, dd small { font-size: .8rem; opacity: .8 } dd { margin: 0; font-size: 1.3rem; overflow-wrap: anywhere }
-dd small { display: block }
-""" + "\n".join(
-    f"path.c{number} {{ stroke: var(--c{number}) }} circle.c{number} {{ fill: var(--c{number}) }} "
-    f".legend .c{number}::before {{ color: var(--c{number}) }}"
-    for number in range(8)
-)
-
 # The table above the charts and those below: title, columns with their heads, and a note.
 SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
     "totals": (
@@ -153,14 +121,10 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
         (_by_vhost(_first(tables["queues"].where("depth IS NOT NULL"), "queue", "max(depth)")), "queue"),
         (_by_vhost(_first(tables["exchanges"], "exchange", "sum(published)")), "exchange"),
     ]
-    parts = [
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
-        '<meta name="viewport" content="width=device-width">',
-        f"<style>{STYLE}</style><h1>{escape(title)}</h1>",
-    ]
+    parts = [f"<h1>{escape(title)}</h1>"]
     if not summaries:
         parts.append('<p class="none">There are no events in this part of the lake.</p>')
-    for summary in summaries:
+    for number, summary in enumerate(summaries):
         vhost = summary["vhost"]
         parts += _head(summary, {name: small[name][vhost] for name in SHOWN})
         parts.append(_section("totals", small["totals"][vhost]))
@@ -172,9 +136,9 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
             "in the queue at the end of an interval, of those that arrived during the trace.</p>"
         )
         charts = _charts(summary, *lines)
-        parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
+        parts.append(f'<div class="charts" id="charts{number}">{"".join(chart.html() for chart in charts)}</div>')
         parts += [_section(name, small[name][vhost]) for name in SHOWN if name != "totals"]
-    return "\n".join([*parts, "</html>", ""])
+    return document(title, "\n".join(parts), ["uplot.js", "plots.js"], ["uplot.css", "report.css"])
 
 
 def _by_vhost(table: DataFrame) -> dict[str, list[Row]]:
@@ -247,18 +211,20 @@ def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, s
 def _charts(
     summary: Row, queues: dict[str, list[Row]], deepest: dict[str, list[Row]], exchanges: dict[str, list[Row]]
 ) -> Iterable[Chart]:
+    traced = traced_time(summary)
+
     def rates(title: str, lines: dict[str, list[Row]], column: str, note: str = "") -> Chart:
-        return Chart(title, f"messages a second{note}", step_ms, rates_of(lines, column, summary), Without.ZERO)
+        found = rates_of(lines, column, traced)
+        return Chart(title, f"messages a second{note}", traced.starts_of_rates, found, Without.ZERO)
 
     def slowest(title: str, lines: dict[str, list[Row]], column: str, note: str = "") -> Chart:
-        return Chart(title, f"ms, 95 of 100 are faster{note}", step_ms, _series(lines, column))
+        return Chart(title, f"ms, 95 of 100 are faster{note}", traced.starts, _series(lines, column))
 
-    step_ms = summary["interval_ms"]
     yield rates("Arrivals", queues, "arrived")
     yield rates("Deliveries", queues, "delivered")
     yield rates("Acks", queues, "acked")
     yield rates("Publishes", exchanges, "published", ", by exchange")
-    yield Chart("Depth", "messages, ready and unacked", step_ms, _series(deepest, "depth"), Without.LAST)
+    yield Chart("Depth", "messages, ready and unacked", traced.starts, _series(deepest, "depth"), Without.LAST)
     yield slowest("Publish to delivery", queues, "wait_ms_p95")
     yield slowest("Delivery to ack", queues, "handling_ms_p95")
     yield slowest("Publish to ack", queues, "total_ms_p95")
@@ -283,9 +249,8 @@ def _series(lines: dict[str, list[Row]], column: str) -> dict[str, dict[int, flo
     return dict(series)
 
 
-def rates_of(lines: dict[str, list[Row]], column: str, summary: Row) -> dict[str, dict[int, float]]:
+def rates_of(lines: dict[str, list[Row]], column: str, traced: TracedTime) -> dict[str, dict[int, float]]:
     """Return counts as rates per second, over the part of each interval in which the vhost's trace was on."""
-    traced = TracedTime(summary["interval_ms"], _ms(summary["first_at"]), _ms(summary["last_at"]))
     rates: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for name, counts in _series(lines, column).items():
         for start_ms, count in counts.items():
@@ -294,6 +259,11 @@ def rates_of(lines: dict[str, list[Row]], column: str, summary: Row) -> dict[str
             if seconds := traced.counted_s(place):
                 rates[name][place] += count / seconds
     return rates
+
+
+def traced_time(summary: Row) -> TracedTime:
+    """Return the time of a vhost's trace."""
+    return TracedTime(summary["interval_ms"], _ms(summary["first_at"]), _ms(summary["last_at"]))
 
 
 def _ms(time: datetime) -> float:

@@ -11,8 +11,8 @@ DAY_US = 86_400 * SECOND_US
 @pytest.mark.parametrize(
     ("traced_us", "interval"),
     [
-        (0, "100 ms"),
-        (340_000, "100 ms"),
+        (0, "10 ms"),
+        (340_000, "10 ms"),
         (12 * SECOND_US, "100 ms"),
         (12 * SECOND_US + 1, "200 ms"),
         (60 * SECOND_US, "500 ms"),
@@ -51,5 +51,6 @@ def test_intervals_begin_at_round_times_of_day() -> None:
 )
 def test_rates_are_over_the_time_that_was_traced(first_ms: int, last_ms: int, seconds: dict[int, float]) -> None:
     traced = TracedTime(1000, first_ms, last_ms)
-    places = {traced.counted_in(start_ms) for start_ms in range(first_ms // 1000 * 1000, last_ms + 1, 1000)}
+    places = {traced.counted_in(start_ms) for start_ms in traced.starts}
+    assert set(traced.starts_of_rates) == places
     assert {place: traced.counted_s(place) for place in places} == pytest.approx(seconds)
