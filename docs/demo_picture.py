@@ -12,6 +12,7 @@ import argparse
 import io
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,10 +47,11 @@ def play(seed: int) -> dict[str, Any]:
             moments.append(figures)
 
     with tempfile.TemporaryDirectory() as folder, broker(folder, None) as running:
+        restart = partial(running.restart, kill=True)
         for name in (*ENDED, SHOWN):
             moments.clear()
             plan = fault_plan(MESSAGES, seed)
-            run = StrategyRun(running, STRATEGIES[name], plan, MESSAGES, WINDOW, RATE, on_tick, lambda: None)
+            run = StrategyRun(running, STRATEGIES[name], plan, MESSAGES, WINDOW, RATE, on_tick, restart)
             proof = run.run()
             results.append(result(run.figures(), proof.as_dict()))
     moment = moments[len(moments) // 2]

@@ -66,6 +66,11 @@ def figures(
     }
 
 
+def for_page(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures without those that only a terminal draws."""
+    return {name: value for name, value in run.items() if name not in ("pulse", "grid")}
+
+
 def result(run: dict[str, Any], proof: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a finished run."""
     return {

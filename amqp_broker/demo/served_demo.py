@@ -105,17 +105,17 @@ class ServedDemo(Demo):
     ) -> dict[str, Any]:
         """Run a strategy to its end, and return its result. Raise Stopped."""
         from amqp_broker.demo.fault_plan import fault_plan
-        from amqp_broker.demo.figures import result
+        from amqp_broker.demo.figures import for_page, result
         from amqp_broker.demo.strategy_run import Stopped, StrategyRun
 
         def show(figures: dict[str, Any]) -> None:
-            self._figures = {**figures, "results": list(results)}
+            self._figures = {**for_page(figures), "results": list(results)}
             if not broker.is_running:
                 broker.problem = f"the virtual host {NAME} is gone"
                 run.stop()
 
         plan = fault_plan(choices.messages, choices.seed, choices.faults)
-        run = StrategyRun(broker, strategy, plan, choices.messages, choices.window, choices.rate, show, lambda: None)
+        run = StrategyRun(broker, strategy, plan, choices.messages, choices.window, choices.rate, show)
         self._run = run
         if self.state == "stopping":
             raise Stopped
@@ -198,7 +198,3 @@ class ServedBroker:
     def clear(self) -> None:
         """Remove the fault rules of the demo."""
         self.ask(lambda: self._server.broker.faults.clear(NAME))
-
-    def restart(self, *, kill: bool) -> None:
-        """Raise NotImplementedError: the page of the broker would end with it."""
-        raise NotImplementedError("the demo on the page does not restart its broker")

@@ -46,7 +46,7 @@ class DemoFaults(Protocol):
 
 
 class DemoBroker(Protocol):
-    """The broker that a publisher meets; `restart` may be called from any thread."""
+    """The broker that a publisher meets."""
 
     @property
     def url(self) -> str: ...
@@ -56,8 +56,6 @@ class DemoBroker(Protocol):
 
     @property
     def faults(self) -> DemoFaults: ...
-
-    def restart(self, *, kill: bool) -> None: ...
 
 
 def now_ms() -> float:
@@ -87,7 +85,8 @@ class StrategyRun:
     """The publisher of a strategy and its plan of faults. `run` returns at the end; `figures` has the progress.
 
     `rate` limits the publishes per second (0: unlimited). `on_tick` is called with the figures at intervals and at each
-    event; `on_restart` after each restart of the broker.
+    event. `restart` kills and starts the broker, in a thread of its own; a plan without restarts needs none.
+    Raise ValueError if one is missing.
     """
 
     def __init__(
@@ -99,8 +98,10 @@ class StrategyRun:
         window: int,
         rate: int,
         on_tick: Callable[[dict[str, Any]], None],
-        on_restart: Callable[[], None],
+        restart: Callable[[], None] | None = None,
     ) -> None:
+        if restart is None and any(event.rule is None for event in events):
+            raise ValueError("the plan restarts the broker, so it needs a function that does")
         self.broker = broker
         self.strategy = strategy
         self.events = events
@@ -113,7 +114,8 @@ class StrategyRun:
         self.queue = f"demo.{strategy.name}"
         # A restart keeps the address.
         self._url = broker.url
-        self._on_tick, self._on_restart = on_tick, on_restart
+        self._on_tick = on_tick
+        self._kill_and_start = restart
         self._connection: pika.SelectConnection | None = None
         self._channel: Any = None
         self._is_ready = self._is_pumping = self._is_pump_due = False
@@ -300,21 +302,17 @@ class StrategyRun:
         if not all(one.is_over for one in self.started[-1:]):
             # The last messages may not have reached the broker; if they have, the fault needs more of them.
             return now_ms() - self._sent_ms > HEARD_MS
-        if event.rule is None:
-            self._restart = self._restarts.submit(self._kill_and_start)
-            self.started.append(StartedEvent(event, self._restart, self.elapsed_ms))
-        else:
+        if event.rule is not None:
             rule = self.broker.faults.add(**event.rule)
             self.started.append(StartedEvent(event, rule, self.elapsed_ms))
+        elif self._kill_and_start is not None:
+            self._restart = self._restarts.submit(self._kill_and_start)
+            self.started.append(StartedEvent(event, self._restart, self.elapsed_ms))
         self._on_tick(self.figures())
         return True
 
     def _is_restarting(self) -> bool:
         return self._restart is not None and not self._restart.done()
-
-    def _kill_and_start(self) -> None:
-        self.broker.restart(kill=True)
-        self._on_restart()
 
     # Time
 

@@ -8,12 +8,8 @@ from rich.console import Console, RenderableType
 
 from amqp_broker.demo import coloured_screen
 from amqp_broker.demo.ledger import CONFIRMED, IN_FLIGHT, LOST, NOT_SENT, RETRIED
+from tests.demo.shown_figures import EVENTS, RESULT
 
-EVENTS = [
-    {"at": 10, "sentence": "is killed", "hits": 1, "times": 1, "state": "over", "began_ms": 50.0},
-    {"at": 20, "sentence": "nacks 6 messages", "hits": 2, "times": 6, "state": "now", "began_ms": 310.0},
-    {"at": 30, "sentence": "loses 3 confirms", "hits": 0, "times": 3, "state": "to come", "began_ms": None},
-]
 FIGURES: dict[str, Any] = {
     "strategy": "async",
     "sentence": "publishes on",
@@ -32,23 +28,6 @@ FIGURES: dict[str, Any] = {
     "grid": CONFIRMED * 3 + RETRIED * 2 + LOST + IN_FLIGHT * 2 + NOT_SENT * 2,
     "plan": EVENTS,
     "results": [],
-}
-RESULT: dict[str, Any] = {
-    "strategy": "naive",
-    "promise": "at most once",
-    "messages": 10,
-    "sent": 10,
-    "confirmed": 7,
-    "queued": 8,
-    "distinct": 8,
-    "duplicates": 0,
-    "lost": {"nacked": 2},
-    "breaches": (),
-    "is_held": True,
-    "retries": 0,
-    "median_ms": 1.0,
-    "p99_ms": None,
-    "elapsed_ms": 4200.0,
 }
 
 

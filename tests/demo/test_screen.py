@@ -5,12 +5,8 @@ from typing import Any
 import pytest
 
 from amqp_broker.demo import screen
+from tests.demo.shown_figures import EVENTS, RESULT
 
-EVENTS = [
-    {"at": 10, "sentence": "is killed", "hits": 1, "times": 1, "state": "over"},
-    {"at": 20, "sentence": "nacks 6 messages", "hits": 2, "times": 6, "state": "now"},
-    {"at": 30, "sentence": "loses 3 confirms", "hits": 0, "times": 3, "state": "to come"},
-]
 TOLD: dict[str, Any] = {
     "strategy": "async",
     "sentence": "publishes on",
@@ -24,23 +20,6 @@ TOLD: dict[str, Any] = {
     "connection": "open",
     "connects": 2,
     "plan": EVENTS,
-}
-RESULT: dict[str, Any] = {
-    "strategy": "naive",
-    "promise": "at most once",
-    "messages": 10,
-    "sent": 10,
-    "confirmed": 7,
-    "queued": 8,
-    "distinct": 8,
-    "duplicates": 0,
-    "lost": {"nacked": 2},
-    "breaches": (),
-    "is_held": True,
-    "retries": 0,
-    "median_ms": 1.0,
-    "p99_ms": None,
-    "elapsed_ms": 4200.0,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ def event(at: int, action: str, times: int = 1, **fields: Any) -> FaultEvent:
 def a_run(
     broker: EmbeddedBroker, name: str, events: list[FaultEvent], messages: int = 200, rate: int = 0
 ) -> StrategyRun:
-    return StrategyRun(broker, STRATEGIES[name], events, messages, 20, rate, lambda shown: None, lambda: None)
+    return StrategyRun(
+        broker, STRATEGIES[name], events, messages, 20, rate, lambda shown: None, partial(broker.restart, kill=True)
+    )
 
 
 def assert_all_are_there_by_message_id(proof: Proof, messages: int = 200) -> None:
@@ -120,13 +123,10 @@ def test_a_blocked_publisher_publishes_nothing_twice(broker: EmbeddedBroker) -> 
 
 
 def test_a_restart_keeps_confirmed_messages(broker: EmbeddedBroker) -> None:
-    restarted: list[int] = []
-    run = StrategyRun(
-        broker, STRATEGIES["async"], [RESTART], 200, 20, 0, lambda shown: None, lambda: restarted.append(broker.port)
-    )
+    run = a_run(broker, "async", [RESTART])
     port = broker.port
     assert_all_are_there_by_message_id(run.run())
-    assert restarted == [port]
+    assert (broker.port, run.connects) == (port, 2)
 
 
 def test_a_missing_message_breaks_the_promise(broker: EmbeddedBroker) -> None:
@@ -138,7 +138,7 @@ def test_a_missing_message_breaks_the_promise(broker: EmbeddedBroker) -> None:
                 stolen.append(connection.channel().basic_get("demo.async", auto_ack=True))
 
     stolen: list[Any] = []
-    run = StrategyRun(broker, STRATEGIES["async"], [], 20, 20, 0, steal, lambda: None)
+    run = StrategyRun(broker, STRATEGIES["async"], [], 20, 20, 0, steal)
     proof = run.run()
     assert len(stolen) == 1
     assert not proof.is_held

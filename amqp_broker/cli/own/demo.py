@@ -18,7 +18,7 @@ import click
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.demo import screen
 from amqp_broker.demo.fault_plan import SEED_MAX, fault_plan
-from amqp_broker.demo.figures import result
+from amqp_broker.demo.figures import for_page, result
 from amqp_broker.demo.strategies import STRATEGIES, Strategy
 from amqp_broker.exit_codes import EX_UNAVAILABLE
 from amqp_broker.management.node import Demo
@@ -154,7 +154,7 @@ class Display:
         from amqp_broker.demo.strategy_run import StrategyRun
 
         run = StrategyRun(
-            self._broker, strategy, fault_plan(messages, seed), messages, window, rate, self._show, self._publish
+            self._broker, strategy, fault_plan(messages, seed), messages, window, rate, self._show, self._restart
         )
         try:
             self._show(run.figures())
@@ -180,6 +180,10 @@ class Display:
         self._figures = {**figures, "results": list(self.results)}
         self._view.show(self._figures)
 
+    def _restart(self) -> None:
+        self._broker.restart(kill=True)
+        self._publish()
+
     def _publish(self) -> None:
         """Give the figures to the current broker, for its web page."""
 
@@ -197,7 +201,7 @@ class ShownDemo(Demo):
         self._display = display
 
     def status(self) -> dict[str, Any]:
-        return {"state": "running", "reason": "", "choices": None, "figures": self._display.figures}
+        return {"state": "running", "reason": "", "choices": None, "figures": for_page(self._display.figures)}
 
     def start(self, given: Mapping[str, Any]) -> None:
         raise RuntimeError("the demo of the command line is running")
