@@ -6,13 +6,12 @@ import { number } from "./format.js";
 import { sheet } from "./form.js";
 import { explained, help } from "./help.js";
 import { follow } from "./live.js";
+import { NearRows } from "./near_rows.js";
 import { Table } from "./table.js";
 import { ALL, View } from "./view.js";
 
 // The settings of a list are kept while the page is open.
 const SETTINGS = new Map();
-// Rows in one request, if all rows are on one page.
-const CHUNK = 200;
 
 // { title, path() → address, columns, key, kinds (of events), sort, isPaged, actions (elements), empty,
 //   prepare(items, now) }
@@ -63,40 +62,17 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
     return get(`${path()}?${query}`);
   }
 
-  // All rows on one page: the rows that were near the screen since the list was asked for.
-  const known = { rows: [], first: 0, last: 1, asked: "" };
-
-  /** Fetch the rows near the screen, by pages of the API. */
-  async function loadNear() {
-    const asked = JSON.stringify([path(), set.name, set.isRegex, set.sort, set.isReversed]);
-    const isOther = asked !== known.asked;
-    const first = isOther ? 0 : Math.floor(known.first / CHUNK);
-    const last = isOther ? 0 : Math.floor((Math.max(known.last, known.first + 1) - 1) / CHUNK);
-    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index + 1);
-    const answers = await Promise.all(numbers.map((number) => page(number, CHUNK)));
-    if (isOther) known.rows = [];
-    known.asked = asked;
-    const [{ total_count, filtered_count }] = answers;
-    known.rows.length = filtered_count;
-    for (const answer of answers) {
-      prepare?.(answer.items, performance.now());
-      answer.items.forEach((item, index) => (known.rows[(answer.page - 1) * CHUNK + index] = item));
-    }
-    known.rows.length = filtered_count;
-    return { items: known.rows, total_count, filtered_count, page_count: 1, page: 1 };
-  }
+  // If all rows are on one page.
+  const near = new NearRows(page);
 
   table.onRange = (first, last) => {
-    if (!isPaged || view.size !== ALL) return;
-    [known.first, known.last] = [first, last];
-    const isMissing = Array.from({ length: last - first }, (_, index) => first + index).some((place) => !(place in known.rows));
-    if (isMissing) following.run();
+    if (isPaged && view.size === ALL && near.move(first, last)) following.run();
   };
 
   async function load() {
     try {
       if (isPaged && view.size === ALL) {
-        update(await loadNear());
+        update(await near.load(JSON.stringify([path(), set.name, set.isRegex, set.sort, set.isReversed]), prepare));
         return undefined;
       }
       const asked = set.page;
@@ -107,8 +83,8 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
       prepare?.(shown.items, performance.now());
       update(shown);
     } catch (error) {
-      if (error.status === 400 && (set.page > 1 || known.first > 0)) {
-        [known.first, known.last] = [0, 1];
+      if (error.status === 400 && (set.page > 1 || near.first > 0)) {
+        near.move(0, 1);
         return turn(1);
       }
       problem.hidden = false;
