@@ -23,9 +23,15 @@ NOTHING: Final = "-"
 WAYS: Final = {"wait": "to delivery", "handling": "to ack", "total": "in all"}
 # Limits per vhost: lines of a chart (the busiest queues or exchanges), and rows of a table.
 LINES_MAX: Final = 8
-ROWS_MAX: Final = 50
-# Limit of rows read for all vhosts together: the number of connections is unbounded.
-ROWS_READ_MAX: Final = 10_000
+ROWS_MAX: Final = 20_000
+SCRIPTS: Final = ("uplot.js", "plots.js", "search.js")
+
+# Shown by its script.
+SEARCH: Final = (
+    '<p class="search" hidden><label>Search all tables '
+    '<input type="search" placeholder="queue, connection or user" autocomplete="off"></label></p>'
+)
+
 # The table above the charts and those below: title, columns with their heads, and a note.
 SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
     "totals": (
@@ -115,18 +121,21 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
 def page(tables: dict[str, DataFrame], title: str = "Report of a message trace") -> str:
     """Return the page for the tables of a report (report_tables.TABLES)."""
     summaries = [row.asDict() for row in tables["summary"].collect()]
-    small = {name: _by_vhost(tables[name].limit(ROWS_READ_MAX)) for name in SHOWN}
+    small = {name: _by_vhost(_limited(tables[name])) for name in SHOWN}
+    opened = _by_vhost(tables["open"].groupBy("vhost").agg({"open": "sum", "oldest_age_s": "max"}))
     of_plots = [
         (_by_vhost(_first(tables["queues"], "queue", "sum(arrived) + sum(delivered)")), "queue"),
         (_by_vhost(_first(tables["queues"].where("depth IS NOT NULL"), "queue", "max(depth)")), "queue"),
         (_by_vhost(_first(tables["exchanges"], "exchange", "sum(published)")), "exchange"),
     ]
     parts = [f"<h1>{escape(title)}</h1>"]
-    if not summaries:
+    if summaries:
+        parts.append(SEARCH)
+    else:
         parts.append('<p class="none">There are no events in this part of the lake.</p>')
     for number, summary in enumerate(summaries):
         vhost = summary["vhost"]
-        parts += _head(summary, {name: small[name][vhost] for name in SHOWN})
+        parts += _head(summary, {name: small[name][vhost] for name in SHOWN}, opened[vhost])
         parts.append(_section("totals", small["totals"][vhost]))
         lines = [_lines(found[vhost], by) for found, by in of_plots]
         interval = interval_text(summary["interval_ms"])
@@ -138,7 +147,7 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
         charts = _charts(summary, *lines)
         parts.append(f'<div class="charts" id="charts{number}">{"".join(chart.html() for chart in charts)}</div>')
         parts += [_section(name, small[name][vhost]) for name in SHOWN if name != "totals"]
-    return document(title, "\n".join(parts), ["uplot.js", "plots.js"], ["uplot.css", "report.css"])
+    return document(title, "\n".join(parts), SCRIPTS, ["uplot.css", "report.css"])
 
 
 def _by_vhost(table: DataFrame) -> dict[str, list[Row]]:
@@ -146,6 +155,18 @@ def _by_vhost(table: DataFrame) -> dict[str, list[Row]]:
     for row in table.collect():
         found[row["vhost"]].append(row.asDict())
     return found
+
+
+def _limited(table: DataFrame) -> DataFrame:
+    """Return the first rows of each vhost, each with the number of all rows of its vhost."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    of_vhost = Window.partitionBy("vhost")
+    placed = table.withColumn("place", F.monotonically_increasing_id())
+    ranked = placed.withColumn("rank", F.row_number().over(of_vhost.orderBy("place")))
+    counted = ranked.withColumn("rows", F.count("*").over(of_vhost))
+    return counted.where(F.col("rank") <= ROWS_MAX).orderBy("place")
 
 
 def _first(table: DataFrame, by: str, weight: str) -> DataFrame:
@@ -163,10 +184,14 @@ def _section(name: str, rows: list[Row]) -> str:
     heading, heads, note = SHOWN[name]
     if not rows:
         return ""
-    return f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{_table(rows[:ROWS_MAX], heads)}'
+    if rows[0]["rows"] > len(rows):
+        note += (
+            f" These are the first {len(rows):,} of {rows[0]['rows']:,} rows; the table {name} of the report has all."
+        )
+    return f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{table(rows, heads)}'
 
 
-def _head(summary: Row, tables: dict[str, list[Row]]) -> list[str]:
+def _head(summary: Row, tables: dict[str, list[Row]], opened: list[Row]) -> list[str]:
     """Return the headline of a vhost: its most important figures, and what they do not contain."""
     span = f"{_text(summary['first_at'])} to {_text(summary['last_at'])} UTC"
     if summary["traced_s"]:
@@ -174,7 +199,7 @@ def _head(summary: Row, tables: dict[str, list[Row]]) -> list[str]:
     parts = [f"<h2>vhost {escape(summary['vhost'])}</h2><p>{escape(span)}: {summary['events']:,} events.</p>"]
     tiles = "".join(
         f"<div><dt>{label}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for label, value, note in figures(summary, tables)
+        for label, value, note in figures(summary, tables, opened)
     )
     parts.append(f"<dl>{tiles}</dl>")
     if summary["unnumbered"]:
@@ -187,8 +212,11 @@ def _head(summary: Row, tables: dict[str, list[Row]]) -> list[str]:
     return parts
 
 
-def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, str, str]]:
-    """Return label, value and note of the figures of a headline; rates are over the time of the trace."""
+def figures(summary: Row, tables: dict[str, list[Row]], opened: list[Row]) -> Iterable[tuple[str, str, str]]:
+    """Return label, value and note of the figures of a headline; rates are over the time of the trace.
+
+    `opened` is a row with the open messages of all queues, or empty.
+    """
     for name, label in (("published", "Publishes"), ("delivered", "Deliveries"), ("acked", "Acks")):
         seconds = summary["traced_s"]
         yield label, _text(summary[name]), f"{shown(summary[name] / seconds)} a second" if seconds else ""
@@ -197,9 +225,8 @@ def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, s
     yield "Dead letters", _text(summary["dead_lettered"]), f"{summary['in_loops']:,} in loops"
     yield "Routed nowhere", _text(summary["unrouted"]), "of the publishes"
     if summary["unnumbered"] < summary["events"]:
-        oldest = max((row["oldest_age_s"] for row in tables["open"]), default=None)
-        note = "" if oldest is None else f"the oldest for {shown(oldest)} s"
-        yield "Still open", _text(sum(row["open"] for row in tables["open"])), note
+        note = "".join(f"the oldest for {shown(row['max(oldest_age_s)'])} s" for row in opened)
+        yield "Still open", _text(sum(row["sum(open)"] for row in opened)), note
     for row in tables["consumers"][:1]:
         if row["handling_ms_p95"] is not None:
             note = f"{row['connection']}, queue {row['queue']}"
@@ -270,13 +297,12 @@ def _ms(time: datetime) -> float:
     return time.replace(tzinfo=UTC).timestamp() * 1000
 
 
-def _table(rows: list[Row], heads: dict[str, str]) -> str:
-    kinds = {name: "" if isinstance(rows[0][name], (int, float)) else ' class="text"' for name in heads}
-    head = "".join(f"<th{kinds[name]}>{escape(label)}</th>" for name, label in heads.items())
-    body = "".join(
-        f"<tr>{''.join(f'<td{kinds[name]}>{escape(_text(row[name]))}</td>' for name in heads)}</tr>" for row in rows
-    )
-    return f'<div class="table"><table><tr>{head}</tr>{body}</table></div>'
+def table(rows: list[Row], heads: dict[str, str]) -> str:
+    """Return a table. Its rows and cells have no end tags: a table of all queues is half as large."""
+    kinds = {name: "" if isinstance(rows[0][name], (int, float)) else " class=text" for name in heads}
+    head = "".join(f"<th{kinds[name]}>{escape(label)}" for name, label in heads.items())
+    body = "\n".join(f"<tr>{''.join(f'<td{kinds[name]}>{escape(_text(row[name]))}' for name in heads)}" for row in rows)
+    return f'<div class="table"><table><thead><tr>{head}<tbody>{body}</table></div>'
 
 
 def _text(value: Any) -> str:

@@ -11,6 +11,7 @@ from selenium.webdriver.common.by import By
 
 from amqp_broker.pipeline.page_document import document
 from amqp_broker.pipeline.plots import Chart, Without
+from amqp_broker.pipeline.report_page import SCRIPTS, SEARCH, table
 from tests.page.browser import Browser
 from tests.page.hostile import ATTACKS, WATCH, findings
 
@@ -18,7 +19,6 @@ START = 1_790_000_040_000
 STARTS = range(START, START + 3000, 1000)
 # The attacks without characters that turn the direction of a text.
 MARKUP = [one for one in ATTACKS if one.isascii()]
-SCRIPTS = ["uplot.js", "plots.js"]
 
 
 @pytest.fixture
@@ -56,3 +56,22 @@ def test_names_are_text_in_plots(browser: Browser, tmp_path: Path) -> None:
         assert findings(browser) == []
     finally:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", watch)
+
+
+def test_a_search_finds_rows_in_all_tables(browser: Browser, tmp_path: Path) -> None:
+    queues = [{"queue": f"Queue {number}", "open": number} for number in range(120)]
+    heads = {"queue": "queue", "open": "messages"}
+    show(browser, tmp_path, f"{SEARCH}{table(queues, heads)}{table(queues[:10], heads)}")
+    assert (len(browser.all("tbody tr")), browser.texts(".note")) == (60, ["50 of 120 rows. Show all"])
+    field = browser.find("input")
+    field.send_keys("queue 11")
+    assert [one.text for one in browser.all("tbody tr")] == [
+        "Queue 11 11",
+        *(f"Queue {n} {n}" for n in range(110, 120)),
+    ]
+    assert browser.texts(".note") == ["11 of 11 matching rows.", "0 of 0 matching rows."]
+    field.clear()
+    field.send_keys(" ")
+    browser.click("button", "Show all")
+    assert len(browser.all("tbody tr")) == 130
+    assert browser.complaints() == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amqp_broker.pipeline import report_page
 from amqp_broker.pipeline.report_page import figures, page, rates_of, traced_time
 from tests.page.hostile import ATTACKS
 
@@ -68,7 +69,7 @@ def test_a_vhost_begins_with_its_most_important_figures(written: dict[str, DataF
 def test_a_trace_of_one_moment_has_no_rates() -> None:
     counts = ("events", "published", "delivered", "acked", "redelivered", "dead_lettered", "in_loops", "unrouted")
     summary = dict.fromkeys(counts, 1) | {"unnumbered": 1, "traced_s": None}
-    shown = list(figures(summary, {"open": [], "consumers": [], "publishers": []}))
+    shown = list(figures(summary, {"consumers": [], "publishers": []}, []))
     assert shown[0] == ("Publishes", "1", "")
     # Without message numbers, no report can count open messages.
     assert "Still open" not in {label for label, _, _ in shown}
@@ -96,6 +97,19 @@ def test_an_even_rate_does_not_sag_at_the_ends_of_a_trace(
     ]
     lines = rates_of({"events": rows}, "published", traced_time(summary))
     assert [rate for line in lines.values() for rate in line.values()] == pytest.approx(rates)
+
+
+def test_a_cut_table_says_so_and_sums_are_of_all_rows(
+    written: dict[str, DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_page, "ROWS_MAX", 2)
+    reader = Reader()
+    reader.feed(page(written))
+    opened = [row["open"] for row in written["open"].collect() if row["vhost"] == "/"]
+    assert len(opened) > 2
+    assert reader.texts[reader.texts.index("Still open") + 1] == f"{sum(opened):,}"
+    cut = f"These are the first 2 of {len(opened)} rows; the table open of the report has all."
+    assert any(cut in told for told in reader.texts)
 
 
 def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:
