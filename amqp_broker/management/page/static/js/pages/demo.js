@@ -32,7 +32,7 @@ export function page() {
     label: "Fault plan",
     columns: [
       { title: "At message", numeric: true, value: (event) => number(event.at) },
-      { title: "The broker", value: (event) => event.sentence },
+      { title: "The broker", wide: true, value: (event) => event.sentence },
       { title: "State", value: (event) => cell(event.state, () => tag(...EVENTS[event.state])) },
       { title: "Faults so far", numeric: true, value: (event) => `${event.hits} of ${event.times}` },
     ],
@@ -66,7 +66,7 @@ export function page() {
   const reason = h("p", { class: "problem", role: "alert", hidden: true });
   const stop = h("button", { type: "button", class: "danger", hidden: true, onclick: end }, "Stop");
   const chooser = h("div", { class: "card demo-choices", hidden: true });
-  const element = h("section", null, h("div", { class: "title" }, h("h1", null, "Confirm Demo"), condition, h("div", { class: "actions" }, stop)), reason, none, chooser, shown);
+  const element = h("section", null, h("div", { class: "title" }, h("h1", null, "Confirm Demo"), condition, h("div", { class: "actions" }, stop)), reason, none, shown, chooser);
   let timer = null;
   let isLeft = false;
 
