@@ -106,6 +106,8 @@ def through_exchanges(channel: BlockingChannel) -> None:
     channel.exchange_declare("in", "fanout")
     channel.exchange_declare("side", "headers")
     channel.exchange_bind("side", "in")
+    channel.queue_declare("history", durable=True, arguments={"x-queue-type": "stream"})
+    channel.queue_bind("history", "in")
     name = channel.queue_declare("", exclusive=True).method.queue
     channel.queue_bind(name, "side", arguments={"x-match": "all", "kind": "x"})
     channel.basic_publish("in", "", b"d", pika.BasicProperties(headers={"kind": "x"}))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pamqp.commands import Exchange, Queue
+from pamqp.commands import Basic, Exchange, Queue
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.observe.event_log import EventLog
@@ -60,9 +60,13 @@ def test_messages_of_a_deleted_exchange_are_refused(lab: Lab, log: EventLog, pee
         lines(lab, log, "q")
 
 
-def test_streams_are_refused(lab: Lab, log: EventLog, peer: Peer) -> None:
+def test_a_stream_is_refused_once_it_is_consumed(lab: Lab, log: EventLog, peer: Peer) -> None:
     peer.call(Queue.Declare(queue="s", durable=True, arguments={"x-queue-type": "stream"}))
-    with pytest.raises(InvalidParameter, match="streams"):
+    peer.publish("s", b"x")
+    assert lines(lab, log, "s")[-1].startswith("channel.queue_declare(queue='s', durable=True, ")
+    peer.call(Basic.Qos(prefetch_count=1))
+    peer.consume("s", arguments={"x-stream-offset": "first"})
+    with pytest.raises(InvalidParameter, match="consumers of a stream"):
         lines(lab, log, "s")
 
 
