@@ -62,9 +62,9 @@ def matches(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--vhost", help="Only in this vhost.")(command)
 
 
-@faults.command()
+@faults.command(epilog=f"Actions: {', '.join(ACTIONS)}.")
 @of_a_running_broker
-@click.argument("action", type=click.Choice(list(ACTIONS)), required=False)
+@click.argument("action", type=click.Choice(list(ACTIONS)), required=False, metavar="[ACTION]")
 @click.option(
     "--confirm",
     type=click.Choice(["nack", "drop", "delay"]),

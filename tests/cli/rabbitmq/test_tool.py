@@ -45,8 +45,9 @@ def test_a_node_that_is_down_is_reported_in_rabbitmqs_words() -> None:
     assert "other nodes there: [rabbit@other]" in done.complaint
 
 
-def test_one_of_several_nodes_must_be_chosen() -> None:
-    done = run_without_node("rabbitmqctl trace_on", others=("rabbit@here", "hare@here"))
+@pytest.mark.parametrize("line", ["rabbitmqctl trace_on", "rabbitmq-diagnostics ping"])
+def test_one_of_several_nodes_must_be_chosen(line: str) -> None:
+    done = run_without_node(line, others=("rabbit@here", "hare@here"))
     expected = "Error: several brokers run here: choose one with --node: rabbit@here, hare@here\n"
     assert done == ("", expected, 64)
 
