@@ -64,7 +64,7 @@ def matches(command: Callable[..., None]) -> Callable[..., None]:
 
 @faults.command(epilog=f"Actions: {', '.join(ACTIONS)}.")
 @of_a_running_broker
-@click.argument("action", type=click.Choice(list(ACTIONS)), required=False, metavar="[ACTION]")
+@click.argument("action", type=click.Choice(list(ACTIONS)), required=False, metavar="ACTION")
 @click.option(
     "--confirm",
     type=click.Choice(["nack", "drop", "delay"]),
