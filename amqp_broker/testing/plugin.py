@@ -271,7 +271,8 @@ def _hide_internal_frames(error: BaseException) -> None:
 
     Others keep all frames, because they may be errors of the broker itself.
     """
-    if not isinstance(error, AssertionError) and not type(error).__module__.startswith("amqp_broker."):
+    is_explained = isinstance(error, AssertionError | FileNotFoundError)
+    if not is_explained and not type(error).__module__.startswith("amqp_broker."):
         return
     kept, at, is_hidden = None, error.__traceback__, False
     while at is not None:

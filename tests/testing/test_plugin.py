@@ -213,6 +213,9 @@ def test_missing(amqp_url, amqp_vhost):
         connection.channel().queue_declare("orders")
         amqp_vhost.depth("ordres")
 
+def test_of_a_file(amqp_vhost):
+    amqp_vhost.replay("missing.jsonl")
+
 def test_of_a_field(amqp_vhost):
     amqp_vhost.faults.add("confirm_nack", routingkey="orders")
 
@@ -244,6 +247,7 @@ def test_the_traceback_of_a_failure_ends_in_the_test(suite: Suite) -> None:
             "E  *1 wanted, 0 found: event publish, queue 'orders'",
             "*#1 publish * -> no queue (did you mean 'orders'?): b''",
             "E  *no queue 'ordres' in vhost *: did you mean 'orders'?",
+            "E  *No such file or directory: 'missing.jsonl'",
             "E  *a fault has no field 'routingkey', but *",
             "E  *there is no setting 'prot'; did you mean 'port'?",
             ">  *assert server is None",
