@@ -24,7 +24,8 @@ WAYS: Final = {"wait": "to delivery", "handling": "to ack", "total": "in all"}
 # Limits per vhost: lines of a chart (the busiest queues or exchanges), and rows of a table.
 LINES_MAX: Final = 8
 ROWS_MAX: Final = 20_000
-SCRIPTS: Final = ("uplot.js", "plots.js", "search.js")
+# The search hides most rows before a plot asks for its width.
+SCRIPTS: Final = ("search.js", "uplot.js", "plots.js")
 
 # Shown by its script.
 SEARCH: Final = (
@@ -299,7 +300,8 @@ def _ms(time: datetime) -> float:
 
 def table(rows: list[Row], heads: dict[str, str]) -> str:
     """Return a table. Its rows and cells have no end tags: a table of all queues is half as large."""
-    kinds = {name: "" if isinstance(rows[0][name], (int, float)) else " class=text" for name in heads}
+    texts = {name for name in heads for row in rows if isinstance(row[name], (str, list, datetime))}
+    kinds = {name: " class=text" if name in texts else "" for name in heads}
     head = "".join(f"<th{kinds[name]}>{escape(label)}" for name, label in heads.items())
     body = "\n".join(f"<tr>{''.join(f'<td{kinds[name]}>{escape(_text(row[name]))}' for name in heads)}" for row in rows)
     return f'<div class="table"><table><thead><tr>{head}<tbody>{body}</table></div>'
