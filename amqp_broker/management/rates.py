@@ -7,6 +7,7 @@ Source: rabbit_mgmt_stats.erl, rabbit_mgmt_format.erl, and what version 3.10.8 a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 INTERVAL_MS: Final = 5_000
 SAMPLES_MAX: Final = 1_000
+# A whole number of seconds that Python reads, whatever its limit of digits.
+_SECONDS: Final = re.compile(r"[0-9]{1,15}")
 # The rate of a counter that does not change; it is shared and must not be modified.
 RATE: Final = {"rate": 0.0}
 # The history of an object whose counts were 0 at all samples.
@@ -58,7 +61,7 @@ class Range(NamedTuple):
         age, step = query.get(f"{group}_age"), query.get(f"{group}_incr")
         if age is None or step is None:
             return None
-        if not (age.isascii() and age.isdigit() and step.isascii() and step.isdigit() and int(step)):
+        if not (_SECONDS.fullmatch(age) and _SECONDS.fullmatch(step) and int(step)):
             raise InvalidParameter(f"invalid range: {group}_age={age}, {group}_incr={step}")
         if int(age) // int(step) > SAMPLES_MAX:
             raise InvalidParameter(f"more than {SAMPLES_MAX} samples: {group}_age={age}, {group}_incr={step}")

@@ -16,6 +16,7 @@ from amqp_broker.broker.admin.access import SALT_BYTES, encode_hash, hash_passwo
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, not_found, unauthenticated
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login
 from amqp_broker.management.http.endpoint import Endpoints
+from amqp_broker.management.http.names import octets_of
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import String
 
@@ -64,20 +65,20 @@ def log_out(request: Request) -> Answer:
     return NO_CONTENT
 
 
-def _hashed(request: Request, password: str) -> dict[str, str]:
-    return {"ok": encode_hash(hash_password(password.encode(), request.broker.entropy(SALT_BYTES)))}
+def _hashed(request: Request, password: bytes) -> dict[str, str]:
+    return {"ok": encode_hash(hash_password(password, request.broker.entropy(SALT_BYTES)))}
 
 
 @endpoints.on("GET /api/auth/hash_password/{password}", tag=ADMINISTRATOR)
 def hash_in_path(request: Request) -> dict[str, str]:
     """Return the hash of the password in the path."""
-    return _hashed(request, request.path["password"])
+    return _hashed(request, octets_of(request.path["password"]))
 
 
 @endpoints.on("POST /api/auth/hash_password", tag=ADMINISTRATOR, body=PasswordToHash, statuses=(200,))
 def hash_in_body(request: Request) -> dict[str, str]:
     """Return the hash of the password in the body; unlike a path, a body does not appear in logs."""
-    return _hashed(request, request.read(PasswordToHash).password)
+    return _hashed(request, request.read(PasswordToHash).password.encode())
 
 
 @endpoints.on("GET /api/auth/attempts/{node}", tag=MONITORING)

@@ -6,7 +6,6 @@ Source: RabbitMQ, "Management Plugin", "Access and Permissions"; rabbit_web_disp
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import BadCredentials
@@ -96,7 +95,7 @@ def _credentials(authorization: str | None) -> tuple[str, bytes]:
         raise unauthenticated("Login failed")
     try:
         name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-    except binascii.Error:
+    except ValueError:
         raise unauthenticated("Login failed") from None
     if not colon:
         raise unauthenticated("Login failed")

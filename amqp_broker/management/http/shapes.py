@@ -162,7 +162,8 @@ def _value(field: Field, value: Any, is_query: bool) -> Any:
     try:
         # A query has numbers as text.
         return msgspec.convert(value, field.type, strict=not is_query)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        # The text of a query may be any octets.
         raise bad_request(f"{field.name} must be {field.description or error}") from None
 
 

@@ -32,6 +32,12 @@ def test_a_returned_hash_accepts_its_password(desk: Desk) -> None:
     assert desk.ask("POST", "/api/auth/hash_password", {"password": 5}) == (400, "password must be a string")
 
 
+def test_a_password_in_a_path_may_be_any_octets(desk: Desk) -> None:
+    status, value = desk.get("/api/auth/hash_password/%FF")
+    assert status == 200
+    assert User("u", base64.b64decode(value["ok"])).accepts(b"\xff")
+
+
 def test_the_form_of_a_login_is_checked(desk: Desk) -> None:
     assert desk.ask("POST", "/api/login", b"username=guest&password=guest") == (200, "ok")
     for form in (b"username=guest&password=x", b"username=guest"):

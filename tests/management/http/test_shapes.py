@@ -56,7 +56,7 @@ def test_the_values_of_a_query_are_text() -> None:
     assert read(Query, {"clear": "yes"}, is_query=True).clear is False
 
 
-@pytest.mark.parametrize("value", ["x", "", "-1", "1.5", "1" * 19, "٣"])
+@pytest.mark.parametrize("value", ["x", "", "-1", "1.5", "1" * 19, "٣", "\udcff"])
 def test_the_refusal_of_a_number_names_the_valid_ones(value: str) -> None:
     assert refusal(Query, {"count": value}, is_query=True) == "count must be a non-negative whole number"
 
