@@ -135,10 +135,10 @@ class LmdbJournal(Journal):
                 if position < start:
                     raise lmdb.CorruptedError(f"position {position} of range {range_id} is behind {start - 1}")
                 start = position + 1
-                if garbage and position >= garbage[0][0]:
-                    _, end = garbage.pop(0)
-                    if position < end:
-                        is_there = cursor.set_range(POSITION.pack(range_id, end))
+                while garbage and garbage[0][1] <= position:
+                    garbage.pop(0)
+                if garbage and garbage[0][0] <= position:
+                    is_there = cursor.set_range(POSITION.pack(range_id, garbage[0][1]))
                     continue
                 key, record = cursor.item()
                 bytes_max -= len(record) + ENTRY_BYTES

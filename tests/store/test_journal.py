@@ -185,6 +185,22 @@ def test_only_the_range_that_was_discarded_goes(disk: Disk) -> None:
     assert [position for position, _ in journal.read(buffer.id, 0, 10_000)] == [0, 1, 2, 6, 7, 8, 9]
 
 
+def test_messages_behind_a_discarded_range_are_read_while_that_is_not_deleted_yet(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "GARBAGE_BATCH", 2)
+    journal = disk.open()
+    buffer = new_buffer(journal)
+    fill(buffer, *[b"x"] * 10)
+    disk.commit(journal)
+    journal.discard(buffer.id, 0, 4)
+    journal.discard(buffer.id, 5, 7)
+    disk.commit(journal)
+    assert disk.entries("garbage") == 2
+    for start, found in ((0, [4, 7, 8, 9]), (5, [7, 8, 9]), (7, [7, 8, 9]), (8, [8, 9])):
+        assert [position for position, _ in journal.read(buffer.id, start, 10_000)] == found
+
+
 def test_a_batch_that_was_not_committed_is_written_with_the_next(disk: Disk) -> None:
     journal = disk.open()
     buffer = new_buffer(journal)
