@@ -138,5 +138,5 @@ def effective_acks(channel: SessionChannel, deliveries: list[tuple[int, Delivery
         rules = [] if queue.is_deleted else injector.hits_of_ack(channel.session, message, queue)
         (dropped if rules else effective).append((tag, delivery))
     if dropped:
-        channel.unacked = dict(sorted([*channel.unacked.items(), *dropped], key=lambda item: item[0]))
+        channel.put_back(dropped)
     return effective

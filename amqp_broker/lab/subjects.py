@@ -5,7 +5,7 @@ The objects themselves are declared in packages above this one; here is only wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -211,3 +211,4 @@ class SessionChannel(Channel, Protocol):
     def publish_counts(self) -> tuple[PublishCounts, ...]: ...
     @property
     def is_confirming(self) -> bool: ...
+    def put_back(self, deliveries: Iterable[tuple[int, Delivery]]) -> None: ...

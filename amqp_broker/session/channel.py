@@ -18,6 +18,7 @@ from amqp_broker.session.late_deliveries import settle_late
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
     from amqp_broker.amqp.message import Traits
+    from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
     from amqp_broker.session.session import Session
     from amqp_broker.session.transactions import Transaction
-
-# A delivery to settle: its queue, its consumer (None for basic.get), its position and its message.
-# It is a tuple, because one is made per delivery.
-Delivery: TypeAlias = "tuple[Queue, Consumer | None, int, Message]"
 
 # Queue and message of a duplicate.
 Duplicate: TypeAlias = "tuple[Queue, Message]"

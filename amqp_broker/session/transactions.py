@@ -12,9 +12,10 @@ from amqp_broker.session import channel as channels
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.session.channel import Channel, Delivery, Duplicate
+    from amqp_broker.session.channel import Channel, Duplicate
 
 
 class Transaction:
@@ -36,8 +37,7 @@ class Transaction:
 
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
-        restored = [*channel.unacked.items(), *self.acks, *[delivery for _, delivery in self.rejects]]
-        channel.unacked = dict(sorted(restored, key=lambda item: item[0]))
+        channel.put_back([*self.acks, *[delivery for _, delivery in self.rejects]])
         if self.duplicates:
             channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))
         self.publishes.clear()

@@ -303,3 +303,20 @@ def test_a_rollback_does_not_restart_the_timeout_of_a_delivery(lab: Lab, peer: P
     peer.call(commands.Tx.Rollback())
     lab.advance(12 * MINUTE_MS)
     peer.expect_channel_close(406)
+
+
+def test_a_delivery_that_was_settled_after_a_rollback_does_not_time_out(late_lab: Lab) -> None:
+    peer = late_lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 700})
+    other = late_lab.connect()
+    for body in (b"1", b"2"):
+        other.publish("q", body)
+    peer.call(commands.Tx.Select())
+    peer.consume("q")
+    assert peer.bodies() == [b"1", b"2"]
+    peer.send(commands.Basic.Ack(1))
+    peer.call(commands.Tx.Rollback())
+    peer.send(commands.Basic.Ack(2, multiple=True))
+    peer.call(commands.Tx.Commit())
+    late_lab.advance(700)
+    peer.expect_nothing()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # Number of cancelled consumers of a channel for which it is not worth while to look who has settled all.
 LEAVERS_UNCHECKED: Final = 16
 
+# Queue, consumer (None: basic.get), position in the queue, and message. A tuple, because one is made per delivery.
+Delivery: TypeAlias = "tuple[Queue, Consumer | None, int, Message]"
+
 V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
 
 
@@ -38,8 +41,8 @@ class ClientChannel(Generic[V_co]):
     count when another route follows (`take_route`), or when counts are collected.
     """
 
-    # By delivery tag: queue, consumer (None: basic.get), position in the queue, and message.
-    unacked: dict[int, tuple[Queue, Consumer | None, int, Message]]
+    # By delivery tag, in ascending order.
+    unacked: dict[int, Delivery]
 
     def __init__(self, vhost: V_co, number: int) -> None:
         self.vhost = vhost
@@ -62,6 +65,13 @@ class ClientChannel(Generic[V_co]):
         self.exchange_marks: deque[tuple[int, tuple[PublishCounts, ...]]] = deque()
         self.counts = ChannelCounts(vhost)
         self.publisher = Publisher()
+
+    def put_back(self, deliveries: Iterable[tuple[int, Delivery]]) -> None:
+        """Make settled deliveries unacked again, under their tags."""
+        in_order = sorted([*self.unacked.items(), *deliveries], key=lambda item: item[0])
+        # The dict stays the same: their deadlines refer to it.
+        self.unacked.clear()
+        self.unacked.update(in_order)
 
     # State
 
