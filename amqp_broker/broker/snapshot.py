@@ -146,9 +146,7 @@ class FrozenVHost:
             else:
                 self._queues[queue] = FrozenQueue(queue, held, journal)
         self._deliveries = [
-            list(channel.unacked.values())
-            for connection in vhost.connections
-            for channel in connection.channels.values()
+            channel.deliveries() for connection in vhost.connections for channel in connection.channels.values()
         ]
 
     def queues(self) -> Steps[list[FrozenQueue]]:

@@ -365,12 +365,12 @@ class Channel(ClientChannel[VHost]):
 
     # The seam
 
+    def deliveries(self) -> list[Delivery]:
+        settled = [] if self.transaction is None else self.transaction.settled()
+        return [*self.unacked.values(), *[delivery for _, delivery in settled]]
+
     def unacked_messages(self) -> Iterator[tuple[Queue, Message]]:
-        deliveries = list(self.unacked.values())
-        if self.transaction is not None:
-            deliveries += [delivery for _, delivery in self.transaction.acks]
-            deliveries += [delivery for _, (_, delivery) in self.transaction.rejects]
-        for queue, _, position, message in deliveries:
+        for queue, _, position, message in self.deliveries():
             yield queue, queue.as_kept(message, position)
         yield from (self.duplicates or {}).values()
         if self.transaction is not None:

@@ -31,13 +31,17 @@ class Transaction:
         # Settled duplicates, by tag.
         self.duplicates: dict[int, Duplicate] = {}
 
+    def settled(self) -> list[tuple[int, Delivery]]:
+        """Return the deliveries that the commit will settle, with their tags."""
+        return [*self.acks, *[delivery for _, delivery in self.rejects]]
+
     def tags(self) -> list[int]:
-        """Return the delivery tags that the commit will settle."""
-        return [tag for tag, _ in [*self.acks, *[delivery for _, delivery in self.rejects]]] + list(self.duplicates)
+        """Return the delivery tags that the commit will settle, those of duplicates among them."""
+        return [*[tag for tag, _ in self.settled()], *self.duplicates]
 
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
-        channel.put_back([*self.acks, *[delivery for _, delivery in self.rejects]])
+        channel.put_back(self.settled())
         if self.duplicates:
             channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))
         self.publishes.clear()

@@ -32,6 +32,18 @@ def test_unsettled_messages_count_as_returned_to_their_positions() -> None:
     assert (bodies(returned), bodies(others)) == ([b"1"], [b"2", b"3"])
 
 
+def test_messages_whose_settling_is_not_committed_count_as_returned() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q")
+    for body in (b"1", b"2", b"3"):
+        peer.publish("q", body)
+    peer.call(commands.Tx.Select())
+    peer.consume("q")
+    peer.send(commands.Basic.Ack(1), commands.Basic.Reject(2, requeue=False))
+    assert bodies(kept(lab).returned) == [b"1", b"2", b"3"]
+
+
 def test_delayed_messages_count_as_returned() -> None:
     lab = Lab(compat="4.3")
     peer = lab.connect()

@@ -116,6 +116,10 @@ class ClientChannel(Generic[V_co]):
         """Number of deliveries whose settling waits for tx.commit."""
 
     @abstractmethod
+    def deliveries(self) -> list[Delivery]:
+        """Return the deliveries that are not settled, or whose settling is not committed."""
+
+    @abstractmethod
     def unacked_messages(self) -> Iterator[tuple[Queue, Message]]:
         """Yield the messages that `messages_unacknowledged` counts, as their queues have them, with these queues."""
 
