@@ -11,9 +11,9 @@ import hashlib
 import logging
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import lmdb
 from mypy_extensions import mypyc_attr
@@ -33,6 +33,8 @@ from amqp_broker.broker.durability.paged_buffer import END, ENTRY_BYTES
 from amqp_broker.store import chunks, codec
 from amqp_broker.store.environment import NUMBER, POSITION, Environment
 from amqp_broker.store.seal import DamagedRecord, seal, unseal
+
+T = TypeVar("T")
 
 logger = logging.getLogger("amqp_broker.store")
 
@@ -98,16 +100,7 @@ class LmdbJournal(Journal):
         return first
 
     def read(self, range_id: int, start: int, bytes_max: int) -> list[tuple[int, Stored]]:
-        try:
-            return self._read(range_id, start, bytes_max)
-        except lmdb.PanicError:
-            if self._frozen_at is not None:
-                raise
-            # The failed commit will be reported soon; readers go on meanwhile.
-            self.reopen()
-            return self._read(range_id, start, bytes_max)
-        except PAGE_ERRORS as error:
-            raise self.broken(str(error)) from None
+        return self._found(lambda: self._read(range_id, start, bytes_max))
 
     @contextmanager
     def frozen(self) -> Iterator[Journal]:
@@ -150,16 +143,24 @@ class LmdbJournal(Journal):
                 is_there = cursor.next()
         return found
 
-    @contextmanager
-    def _watching_pages(self) -> Iterator[None]:
-        """Report damaged pages. Raise JournalBroken."""
+    def _found(self, look: Callable[[], T]) -> T:
+        """Return what `look` reads. Raise JournalBroken at damaged pages."""
         try:
-            yield
+            return look()
+        except lmdb.PanicError:
+            if self._frozen_at is not None:
+                raise
+            # The failed commit will be reported soon; readers go on meanwhile.
+            self.reopen()
+            return look()
         except PAGE_ERRORS as error:
             raise self.broken(str(error)) from None
 
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
-        with self._watching_pages(), self._reading() as txn, txn.cursor(self._chunks) as cursor:
+        return self._found(lambda: self._chunk_at(range_id, offset))
+
+    def _chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+        with self._reading() as txn, txn.cursor(self._chunks) as cursor:
             head = self._find_chunk(cursor, range_id, offset)
             if head is None:
                 return None
@@ -169,11 +170,10 @@ class LmdbJournal(Journal):
                 return Chunk(head, [])
 
     def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
-        with (
-            self._watching_pages(),
-            self._environment.lmdb.begin(buffers=True) as txn,
-            txn.cursor(self._chunks) as cursor,
-        ):
+        return self._found(lambda: self._chunk_head_at(range_id, offset))
+
+    def _chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:
+        with self._reading() as txn, txn.cursor(self._chunks) as cursor:
             return self._find_chunk(cursor, range_id, offset)
 
     def _find_chunk(self, cursor: lmdb.Cursor, range_id: int, offset: int) -> ChunkHead | None:

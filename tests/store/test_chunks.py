@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 from amqp_broker.amqp.message import Address, Message, Properties
@@ -17,6 +19,7 @@ from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.seal import DamagedRecord
 from amqp_broker.store.store import Store
 from tests.broker_parts import new_message, new_queue
+from tests.store.failing import full_disk
 
 STREAM = {"x-queue-type": "stream"}
 
@@ -123,6 +126,19 @@ def test_two_streams_do_not_find_chunks_of_each_other(tmp_path: Path) -> None:
     commit(store.journal, store.environment)
     assert (bodies(one), bodies(two)) == ([b"one"], [b"two"])
     assert store.journal.chunk_at(one.range_id, 1) is None
+    store.close()
+
+
+def test_after_a_panic_chunks_can_be_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    stream = stream_of(open_broker(store))
+    stream.push(new_message(b"a"))
+    commit(store.journal, store.environment)
+    stream.push(new_message(b"b"))
+    with full_disk(tmp_path, os.O_WRONLY), pytest.raises(lmdb.Error):
+        commit(store.journal, store.environment)
+    assert [message.body for message in stream.log.read(0)] == [b"a"]
+    store.journal.take_back()
     store.close()
 
 
