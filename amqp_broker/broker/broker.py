@@ -391,7 +391,11 @@ class Broker:
 
     def drain_on(self) -> bool:
         """Handle the next batch of each backlog; return whether any is left."""
-        undrained, self.undrained = self.undrained, []
-        for drain_next_batch in undrained:
-            drain_next_batch()
+        undrained, self.undrained = iter(self.undrained), []
+        try:
+            for drain_next_batch in undrained:
+                drain_next_batch()
+        finally:
+            # After an error the others wait for the next call.
+            self.undrained += undrained
         return bool(self.undrained)

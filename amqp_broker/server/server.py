@@ -395,11 +395,13 @@ class Server:
 
     def _drain_next_batch(self) -> None:
         self._is_draining = False
-        # The process is about to end.
-        with contextlib.suppress(JournalBroken):
-            self.broker.drain_on()
-        self.flush()
-        self.end_throttle()
+        try:
+            # Where the journal is broken, the process is about to end.
+            with contextlib.suppress(JournalBroken):
+                self.broker.drain_on()
+        finally:
+            self.flush()
+            self.end_throttle()
 
     def forget(self, session: Session) -> None:
         """Forget a session whose socket is closed."""

@@ -192,6 +192,19 @@ def test_a_backlog_of_a_deleted_queue_is_forgotten() -> None:
     assert len(collector.taken) == DRAIN_MESSAGES_MAX
 
 
+def test_an_error_in_one_backlog_keeps_no_other_from_being_drained() -> None:
+    broker, drained = new_broker(), list[int]()
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    broker.undrained += [lambda: drained.append(1), fail, lambda: drained.append(2)]
+    with pytest.raises(ZeroDivisionError):
+        broker.drain_on()
+    assert not broker.drain_on()
+    assert drained == [1, 2]
+
+
 def test_without_backlogs_there_is_nothing_to_drain() -> None:
     assert not new_broker().drain_on()
 
