@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from amqp_broker.broker.admin.access import TopicPermission
+from amqp_broker.server.server import Server
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer
@@ -32,8 +34,10 @@ def test_a_user_a_virtual_host_and_permissions_are_added(browser: Browser, runni
     browser.start("vhosts")
     browser.press("Add virtual host")
     browser.fill("Name", "shop", "dialog")
+    browser.fill("Default queue type", "Classic", "dialog")
     browser.press("Add virtual host", "dialog")
     browser.find("tbody a", "shop")
+    assert running.server.broker.vhosts["shop"].metadata.default_queue_type == "classic"
     browser.go("users")
     browser.press("Add user")
     browser.fill("Name", "anna", "dialog")
@@ -54,6 +58,23 @@ def test_a_user_a_virtual_host_and_permissions_are_added(browser: Browser, runni
     browser.press("Delete")
     browser.press("Delete user", "dialog")
     browser.until(lambda: "anna" not in running.server.broker.users)
+
+
+def test_a_change_of_a_user_keeps_what_it_is_not_about(browser: Browser, running: RunningServer) -> None:
+    def add(server: Server) -> None:
+        users = server.broker.users
+        user = users.add("otto", "otto", tags=("team-a", "management"))
+        for exchange in ("amq.topic", "orders"):
+            users.set_topic_permission(user, "/", exchange, TopicPermission())
+
+    running.ask(add)
+    browser.start("users/otto")
+    browser.press("Change")
+    browser.field("monitoring", "dialog").click()
+    browser.press("Change user", "dialog")
+    browser.until(lambda: running.server.broker.users["otto"].tags == ("monitoring", "management", "team-a"))
+    browser.press("Clear")
+    browser.until(lambda: list(running.server.broker.users["otto"].topic_permissions) == [("/", "amq.topic")])
 
 
 def test_lists_show_the_selected_virtual_host_only(browser: Browser, running: RunningServer) -> None:

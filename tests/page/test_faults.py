@@ -3,6 +3,7 @@ from __future__ import annotations
 import pika.exceptions
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from amqp_broker.lab.fault_rules import ACTIONS
 from tests.page.browser import Browser
@@ -26,6 +27,17 @@ def test_a_fault_is_added_counts_hits_and_is_removed(browser: Browser, running: 
     browser.press("Remove")
     browser.toast("Fault 1 was removed")
     browser.until(lambda: len(running.server.broker.faults) == 0)
+
+
+def test_the_filter_finds_faults_by_their_action_and_fields(browser: Browser, running: RunningServer) -> None:
+    running.faults.add("confirm_nack", routing_key="orders.*")
+    running.faults.add("return", routing_key="bills")
+    browser.start("faults")
+    browser.find("input[type=search]").send_keys("NACK")
+    browser.until(lambda: [one.text for one in browser.all("tbody td:nth-child(2)")] == ["confirm_nack"])
+    browser.find("input[type=search]").send_keys(Keys.CONTROL, "a", Keys.NULL, "bills")
+    browser.until(lambda: [one.text for one in browser.all("tbody td:nth-child(2)")] == ["return"])
+    running.faults.clear()
 
 
 def test_a_refused_fault_is_explained_in_the_dialog(browser: Browser, running: RunningServer) -> None:

@@ -49,7 +49,7 @@ const NAVIGATION = [
       ["limits", "Limits", "M2.500 12a5.500 5.500 0 1111 0M8 12l2.500-4", "l"],
       ["shovels", "Shovels", "M2 5h7M6.500 2.500L9 5 6.500 7.500M14 11H7M9.500 8.500L7 11l2.500 2.500", "w", "monitoring"],
       ["features", "Feature Flags", "M4 14V2.500h8l-2 3 2 3H4", "f"],
-      ["definitions", "Definitions", "M8 2v7M5 6.500l3 3 3-3M2.500 11v2.500h11V11", "d"],
+      ["definitions", "Definitions", "M8 2v7M5 6.500l3 3 3-3M2.500 11v2.500h11V11", "d", "administrator"],
     ],
   ],
   [

@@ -29,25 +29,20 @@ export function field(given) {
     const pairs = new Pairs(given);
     return { element: labelled(given, null, pairs.element, help, "group"), read: () => pairs.read(), name: given.name };
   } else {
-    const list = given.suggestions ? h("datalist", { id: `${id}-list` }, given.suggestions.map((value) => h("option", { value }))) : null;
     control = h("input", {
       ...shared,
       type: given.type ?? "text",
       value: given.type === "file" ? undefined : (given.value ?? ""),
       placeholder: given.placeholder,
-      list: list ? list.id : null,
       autocomplete: given.type === "password" ? "new-password" : "off",
       autocapitalize: "off",
       spellcheck: "false",
       min: given.min,
-      pattern: given.pattern,
       onchange: given.onchange,
     });
     read = () => (given.type === "number" ? (control.value === "" ? undefined : Number(control.value)) : control.value);
-    if (list) help?.append(list) ?? (control.suggestions = list);
   }
   const element = labelled(given, id, control, help);
-  if (control.suggestions) element.append(control.suggestions);
   return { element, read, control, name: given.name };
 }
 
@@ -118,7 +113,6 @@ export function form({ fields, action, submit, isDangerous = false, cancel = nul
   const element = h(
     "form",
     {
-      novalidate: false,
       onsubmit: async (event) => {
         event.preventDefault();
         button.disabled = true;

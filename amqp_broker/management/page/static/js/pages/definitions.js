@@ -8,7 +8,7 @@ import { state } from "../state.js";
 const KINDS = ["vhosts", "users", "permissions", "topic_permissions", "policies", "parameters", "global_parameters", "exchanges", "queues", "bindings"];
 
 const address = (vhost) => (vhost === "" ? "/api/definitions" : `/api/definitions/${path(vhost)}`);
-const choice = () => ({ name: "vhost", label: "From", type: "select", options: [...(state.is("administrator") ? [["", "The whole broker"]] : []), ...state.vhosts.map((name) => [name, `Virtual host ${name}`])], value: state.vhost });
+const choice = () => ({ name: "vhost", label: "From", type: "select", options: [["", "The whole broker"], ...state.vhosts.map((name) => [name, `Virtual host ${name}`])], value: state.vhost });
 
 /** Return the numbers of objects in definitions, by kind. */
 function counts(definitions) {

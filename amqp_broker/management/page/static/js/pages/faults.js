@@ -56,7 +56,8 @@ export function list() {
     kinds: [],
     isPaged: false,
     sort: "id",
-    key: (rule) => rule.id,
+    // The filter looks for its text in the keys.
+    key: (rule) => JSON.stringify([rule.id, rule.action, rule.vhost ?? "all", said(rule)]),
     columns: [
       { title: "Id", minor: true, sort: "id", numeric: true, value: (rule) => rule.id },
       { title: "Action", isKept: true, sort: "action", value: (rule) => rule.action },

@@ -38,7 +38,9 @@ function edit(user) {
       ...TAGS.map((name) => ({ name: `tag-${name}`, label: name, type: "check", value: listed(user?.tags).includes(name) })),
     ],
     submit: async ({ name = user?.name, password, ...rest }) => {
-      const tags = TAGS.filter((tag) => rest[`tag-${tag}`]).join(",");
+      // Other tags, which have no box here, stay.
+      const others = listed(user?.tags).filter((tag) => !TAGS.includes(tag));
+      const tags = [...TAGS.filter((tag) => rest[`tag-${tag}`]), ...others];
       const proof = password || !user ? { password } : { password_hash: user.password_hash, hashing_algorithm: user.hashing_algorithm };
       await set(`/api/users/${path(name)}`, { ...proof, tags });
     },
@@ -117,7 +119,7 @@ function clearButton(address) {
 }
 
 /** Return the form that sets permissions of this user or in this virtual host. */
-export function permissionForm({ user = null, vhost = null, users = [], done }) {
+export function permissionForm({ user = null, vhost = null, done }) {
   return h(
     "details",
     { class: "more" },
@@ -125,7 +127,7 @@ export function permissionForm({ user = null, vhost = null, users = [], done }) 
     form({
       action: "Set permissions",
       fields: [
-        user === null ? { name: "user", label: "User", required: true, suggestions: users } : state.vhostField(),
+        user === null ? { name: "user", label: "User", required: true } : state.vhostField(),
         ...["configure", "write", "read"].map((name) => ({ name, label: `${name[0].toUpperCase()}${name.slice(1)}`, value: ".*", help: name === "configure" ? "A regular expression for names" : null })),
       ],
       submit: async (values) => {
@@ -145,7 +147,7 @@ function topicTable() {
       { title: "Virtual host", value: (one) => one.vhost },
       { title: "Exchange", value: (one) => one.exchange || "(AMQP default)" },
       ...["write", "read"].map((kind) => ({ title: kind, value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind])) })),
-      { title: "", numeric: true, value: (one) => cell(`${one.vhost}\n${one.user}`, () => clearButton(`/api/topic-permissions/${path(one.vhost, one.user)}`)) },
+      { title: "", numeric: true, value: (one) => cell(`${one.vhost}\n${one.exchange}`, () => clearButton(`/api/topic-permissions/${path(one.vhost, one.user, one.exchange)}`)) },
     ],
     key: (one) => `${one.vhost} ${one.exchange}`,
     empty: "No topic permissions: all routing keys are allowed.",

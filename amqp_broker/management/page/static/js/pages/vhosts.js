@@ -40,7 +40,7 @@ function add() {
       { name: "name", label: "Name", required: true },
       { name: "description", label: "Description" },
       { name: "tags", label: "Tags", help: "Separated by commas" },
-      { name: "default_queue_type", label: "Default queue type", type: "select", options: [["", "Classic"], ["quorum", "Quorum"], ["stream", "Stream"]] },
+      { name: "default_queue_type", label: "Default queue type", type: "select", options: [["", "Default of the broker"], ["classic", "Classic"], ["quorum", "Quorum"], ["stream", "Stream"]] },
     ],
     submit: ({ name, default_queue_type: kind, ...rest }) => set(`/api/vhosts/${path(name)}`, kind ? { ...rest, default_queue_type: kind } : rest),
     done: ({ name }) => `Virtual host ${name} was added`,
