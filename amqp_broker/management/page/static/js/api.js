@@ -3,7 +3,7 @@
 
 const KEY = "authorization";
 
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(status, reason) {
     super(reason);
     this.status = status;
@@ -14,7 +14,7 @@ let onLoggedOut = () => {};
 export const whenLoggedOut = (listener) => (onLoggedOut = listener);
 export const isLoggedIn = () => sessionStorage.getItem(KEY) !== null;
 
-export function authorization(name, password) {
+function authorization(name, password) {
   const octets = new TextEncoder().encode(`${name}:${password}`);
   return "Basic " + btoa(String.fromCharCode(...octets));
 }
@@ -39,12 +39,11 @@ export function ask(path, signal, given = sessionStorage.getItem(KEY), method = 
   return fetch(path, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
 }
 
-async function request(method, path, body, given, signal) {
+async function request(method, path, body, given) {
   let response;
   try {
-    response = await ask(path, signal, given, method, body);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
+    response = await ask(path, undefined, given, method, body);
+  } catch {
     throw new ApiError(0, "The broker does not answer");
   }
   const content = await response.text();
@@ -63,7 +62,7 @@ async function request(method, path, body, given, signal) {
   return value;
 }
 
-export const get = (path, signal) => request("GET", path, undefined, undefined, signal);
+export const get = (path) => request("GET", path);
 export const post = (path, body = {}) => request("POST", path, body);
 export const set = (path, body = {}) => request("PUT", path, body);
 export const remove = (path) => request("DELETE", path);

@@ -7,7 +7,7 @@ const RIGHT_TO_LEFT = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-
 const RUNS = new RegExp(`(${RIGHT_TO_LEFT}(?:\\s+${RIGHT_TO_LEFT})*)`, "u");
 
 /** Return a text with escapes for the characters that change the direction of what follows them. */
-export const escaped = (value) => String(value).replace(/\p{Bidi_Control}/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const escaped = (value) => String(value).replace(/\p{Bidi_Control}/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /**
  * Return a text where no element can be: a hint, a title. Parts that are written from right to left are between

@@ -167,7 +167,7 @@ function cut(rows, set, key) {
 }
 
 /** The page of one object: `load()` fetches and shows it. A deleted object is reported. */
-export function detail({ title, kind, back, kinds, load, content, actions = [], badges = null }) {
+export function detail({ title, kind, back, kinds, load, content, actions = [] }) {
   const problem = h("div", { class: "empty", hidden: true });
   const body = h("div", { class: "parts" }, content);
   const following = follow(kinds, async () => {
@@ -185,7 +185,7 @@ export function detail({ title, kind, back, kinds, load, content, actions = [], 
     "section",
     { class: "detail" },
     h("p", { class: "trail" }, h("a", { href: back[1] }, back[0]), " / "),
-    h("div", { class: "title" }, h("h1", null, title), badges, h("div", { class: "actions" }, actions)),
+    h("div", { class: "title" }, h("h1", null, title), h("div", { class: "actions" }, actions)),
     problem,
     body,
   );

@@ -3,7 +3,7 @@
 import { ask, get, logOut } from "./api.js";
 
 const RECONNECT_MS = 1000;
-export const SAMPLES_MAX = 720;
+const SAMPLES_MAX = 720;
 const HISTORY_S = 600;
 
 /** Calls `on(event, value)` for each event, and reconnects until it is closed. `onState(isOpen, reason, status)`. */

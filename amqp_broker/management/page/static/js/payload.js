@@ -7,7 +7,7 @@ const JSON_MAX = 200000;
 const HEX_MAX = 4096;
 
 /** Return the text of a payload, or null if it is not text. */
-export function textOf({ payload, payload_encoding: encoding }) {
+function textOf({ payload, payload_encoding: encoding }) {
   if (encoding !== "base64") return payload ?? "";
   return null;
 }
@@ -88,7 +88,7 @@ function hex(base64) {
 }
 
 /** Return a list of the names and values of properties or headers. */
-export function pairsView(pairs) {
+function pairsView(pairs) {
   const entries = Object.entries(Array.isArray(pairs) ? {} : (pairs ?? {}));
   if (!entries.length) return null;
   return h("dl", { class: "pairs-view" }, entries.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, plain(value)))));

@@ -30,7 +30,7 @@ export function page() {
     try {
       show(await get("/_broker/clock"));
     } catch (error) {
-      if (error.name !== "AbortError") text(runs, error.message);
+      text(runs, error.message);
     }
   }
 

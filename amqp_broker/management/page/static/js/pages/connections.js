@@ -9,7 +9,7 @@ import { Facts, link, tags } from "../table.js";
 import { channelTable } from "./channels.js";
 
 const to = (name) => `#/connections/${path(name)}`;
-export const statusKind = (status) => (status === "running" ? "good" : status === "idle" ? "" : "bad");
+const statusKind = (status) => (status === "running" ? "good" : status === "idle" ? "" : "bad");
 export const status = (value) => tags(value && [value, "", statusKind(value)]);
 const product = (one) => [one.client_properties?.product, one.client_properties?.version].filter((part) => typeof part === "string").join(" ");
 

@@ -114,20 +114,20 @@ function gauges(node) {
   return h(
     "div",
     { class: "gauges" },
-    gauge("Memory", node.mem_used, node.mem_limit, octets, node.mem_alarm, "of"),
-    gauge("File descriptors", node.fd_used, node.fd_total, number, false, "of"),
+    gauge("Memory", node.mem_used, node.mem_limit, octets, node.mem_alarm),
+    gauge("File descriptors", node.fd_used, node.fd_total, number, false),
     h("div", { class: "gauge" }, h("span", null, "Disk free"), h("b", null, octets(node.disk_free)), h("small", null, node.disk_free_alarm ? "Alarm: below " : "alarm below ", octets(node.disk_free_limit))),
     h("div", { class: "gauge" }, h("span", null, "Uptime"), h("b", null, duration(node.uptime)), h("small", null, node.name)),
   );
 }
 
-function gauge(label, used, limit, format, isAlarm, word) {
+function gauge(label, used, limit, format, isAlarm) {
   return h(
     "div",
     { class: `gauge ${isAlarm ? "alarmed" : ""}` },
     h("span", null, label),
     h("b", null, format(used)),
     limit ? h("meter", { min: 0, max: limit, value: used, high: limit * 0.8 }) : null,
-    h("small", null, limit ? `${word} ${format(limit)}` : ""),
+    h("small", null, limit ? `of ${format(limit)}` : ""),
   );
 }

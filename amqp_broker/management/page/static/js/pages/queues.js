@@ -6,8 +6,9 @@ import { list as listPage } from "../list.js";
 import { Rates } from "../live.js";
 import { state } from "../state.js";
 import { link, tags } from "../table.js";
+import { status } from "./connections.js";
 
-export const ARGUMENTS = [
+const ARGUMENTS = [
   ["x-message-ttl", "number", "Time to live of messages (ms)"],
   ["x-expires", "number", "Time until an unused queue is deleted (ms)"],
   ["x-max-length", "number", "Maximum number of messages"],
@@ -70,7 +71,7 @@ export function list() {
       { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, toQueue(one.vhost, one.name)) },
       { title: "Type", sort: "type", value: type },
       { title: "Features", value: features },
-      { title: "State", sort: "state", minor: true, value: (one) => tags(one.state && [one.state, "", one.state === "running" ? "good" : one.state === "idle" ? "" : "bad"]) },
+      { title: "State", sort: "state", minor: true, value: (one) => status(one.state) },
       { title: "Ready", isKept: true, sort: "messages_ready", numeric: true, value: (one) => number(one.messages_ready ?? 0) },
       { title: "Unacked", isKept: true, sort: "messages_unacknowledged", numeric: true, value: (one) => number(one.messages_unacknowledged ?? 0) },
       { title: "Total", sort: "messages", numeric: true, value: (one) => number(one.messages ?? 0) },
