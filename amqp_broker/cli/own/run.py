@@ -14,12 +14,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from amqp_broker.exit_codes import EX_UNAVAILABLE, EX_USAGE
+
+if TYPE_CHECKING:
+    from amqp_broker.settings.settings import Settings
 
 HELP: Final = """Run a command with a broker of its own, which ends with the command.
 
@@ -53,11 +56,12 @@ def main(words: list[str]) -> int:
         folder = Path(name)
         broker = start_broker(options, folder)
         try:
+            settings = settings_of(options)
             ports = wait_for_ports(broker, folder)
-            if ports is None:
+            if ports is None or settings is None:
                 sys.stderr.write((folder / "log").read_text("utf-8", errors="replace"))
                 return broker.returncode or EX_UNAVAILABLE
-            return run_command(command, {**os.environ, **variables(ports, os.environ)})
+            return run_command(command, {**os.environ, **variables(ports, settings)})
         finally:
             stop_broker(broker)
 
@@ -107,14 +111,32 @@ def wait_for_ports(broker: subprocess.Popen[bytes], folder: Path) -> dict[str, i
     return ports
 
 
-def variables(ports: Mapping[str, int], environment: Mapping[str, str]) -> dict[str, str]:
+def settings_of(options: Sequence[str]) -> Settings | None:
+    """Return the settings of a broker with these options; None if it ends with an error about them.
+
+    The imports take no time of their own: the broker is starting.
+    """
+    import click
+
+    from amqp_broker.cli.own.setting_options import settings_as_options
+    from amqp_broker.settings.settings import SettingsError
+    from amqp_broker.settings.sources.precedence import load
+
+    @click.command(add_help_option=False)
+    @settings_as_options
+    def read(**given: Any) -> Settings:
+        return load(given, os.environ).settings
+
+    try:
+        settings: Settings = read.main([*options], standalone_mode=False)
+    except (click.ClickException, SettingsError):
+        return None
+    return settings
+
+
+def variables(ports: Mapping[str, int], settings: Settings) -> dict[str, str]:
     """Return the environment variables by which a command finds the broker."""
-
-    def given(what: str, default: str) -> str:
-        names = (f"AMQP_BROKER_DEFAULT_{what}", f"RABBITMQ_DEFAULT_{what}")
-        return next((environment[name] for name in names if name in environment), default)
-
-    user, password, vhost = given("USER", "guest"), given("PASS", "guest"), given("VHOST", "/")
+    user, password, vhost = settings.default_user, settings.default_pass, settings.default_vhost
     host, port = "127.0.0.1", ports["amqp"]
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
     url = f"amqp://{login}@{host}:{port}/{quote(vhost, safe='')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -12,7 +12,7 @@ from amqp_broker.settings.settings import SETTINGS
 _TYPES: Final[dict[str, type]] = {"str": str, "int": int, "int | None": int}
 
 
-def settings_as_options(command: Callable[..., None]) -> Callable[..., None]:
+def settings_as_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command an option for each setting that has one."""
     for setting in reversed(SETTINGS):
         if not setting.options:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.cli.own.run import split, variables
+from amqp_broker.settings.settings import Settings
 from compat.waiting import wait_until
 from tests.cli.program import MODULE, TIMEOUT_S, environment, program, run
 
@@ -29,6 +31,15 @@ print("done")
 def test_a_command_finds_its_broker_and_its_output_is_unchanged() -> None:
     done = run("run", "--", sys.executable, "-c", PUBLISH)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+def test_the_command_gets_the_user_and_the_vhost_of_a_configuration_file(tmp_path: Path) -> None:
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("default_user = anna\ndefault_pass = secret\ndefault_vhost = shop\n", "utf-8")
+    script = "echo $AMQP_URL $RABBITMQ_VHOST"
+    for words, more in (((), {"RABBITMQ_CONFIG_FILE": str(file)}), (("--config", str(file)), {})):
+        done = run("run", *words, "--", "sh", "-c", script, **more)
+        assert re.fullmatch(r"amqp://anna:secret@127.0.0.1:\d+/shop shop\n", done.stdout), done.stderr
 
 
 def test_the_command_can_run_ctl_commands_at_its_broker(tmp_path: Path) -> None:
@@ -95,6 +106,6 @@ def test_options_end_where_the_command_begins(words: list[str], parts: tuple[lis
 
 
 def test_names_and_passwords_are_quoted_in_urls() -> None:
-    found = variables({"amqp": 1}, {"RABBITMQ_DEFAULT_USER": "a@b", "RABBITMQ_DEFAULT_PASS": "x/y"})
+    found = variables({"amqp": 1}, Settings(default_user="a@b", default_pass="x/y"))
     assert found["AMQP_URL"] == found["CELERY_BROKER_URL"] == "amqp://a%40b:x%2Fy@127.0.0.1:1/%2F"
     assert "RABBITMQ_MANAGEMENT_URL" not in found
