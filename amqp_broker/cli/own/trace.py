@@ -15,6 +15,7 @@ EXCHANGE: Final = "amq.rabbitmq.trace"
 QUEUE: Final = "trace"
 AGE_MAX: Final = "7D"
 BYTES_MAX: Final = 10_000_000_000
+METADATA: Final = ("description", "tags", "default_queue_type", "protected_from_deletion")
 
 vhost_option = click.option("--vhost", "-p", default="/", show_default=True, help="Vhost to trace.")
 
@@ -70,7 +71,7 @@ def on(
     arguments = {"x-max-length-bytes": bytes_max}
     ask(node, url, "PUT", f"/api/queues/{place}/{name}", body={"durable": True, "arguments": arguments})
     ask(node, url, "POST", f"/api/bindings/{place}/e/{EXCHANGE}/q/{name}", body={"routing_key": "#"})
-    ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": True})
+    _switch_firehose(node, url, place, is_on=True)
     click.echo(f"The firehose of vhost '{vhost}' is on and goes to the classic queue '{queue}'.")
 
 
@@ -86,7 +87,7 @@ def off(node: str, url: str, vhost: str) -> None:
         if state["queue"] is not None:
             written = f": {counted(state)}"
     else:
-        ask(node, url, "PUT", f"/api/vhosts/{place}", body={"tracing": False})
+        _switch_firehose(node, url, place, is_on=False)
     click.echo(f"The trace of vhost '{vhost}' is off{written}.")
 
 
@@ -115,6 +116,13 @@ def status(node: str, url: str, vhost: str) -> None:
         click.echo(line_of(ask(node, url, "GET", f"/api/queues/{place}/{quote(name, safe='')}")))
     if is_firehose and not bindings:
         click.echo("No queue is bound to the firehose.")
+
+
+def _switch_firehose(node: str, url: str, place: str, *, is_on: bool) -> None:
+    """Start or stop the firehose of a vhost of RabbitMQ, which resets the metadata that a request lacks."""
+    vhost = ask(node, url, "GET", f"/api/vhosts/{place}")
+    kept = {name: vhost[name] for name in METADATA if vhost.get(name) not in (None, "undefined")}
+    ask(node, url, "PUT", f"/api/vhosts/{place}", body={**kept, "tracing": is_on})
 
 
 def counted(state: dict[str, Any]) -> str:

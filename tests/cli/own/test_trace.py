@@ -59,6 +59,23 @@ def test_the_firehose_of_rabbitmq_selects_nothing() -> None:
     assert (done.returncode, done.stderr) == (69, "amqp-broker: RabbitMQ's firehose cannot select messages.\n")
 
 
+def test_the_firehose_of_rabbitmq_is_switched_without_a_loss_of_metadata() -> None:
+    vhost = {"name": "/", "description": "shop", "tags": ["a"], "default_queue_type": "quorum", "tracing": False}
+    answers = {
+        "GET /_broker/node": 404,
+        "PUT /api/queues/%2F/trace": 201,
+        "POST /api/bindings/%2F/e/amq.rabbitmq.trace/q/trace": 201,
+        "GET /api/vhosts/%2F": {**vhost, "cluster_state": {}},
+        "PUT /api/vhosts/%2F": 204,
+    }
+    with canned(answers) as api:
+        url = f"http://guest:guest@127.0.0.1:{api.place.port}"
+        for word, is_on in (("on", True), ("off", False)):
+            assert run("trace", word, "--url", url).returncode == 0
+            kept = {"description": "shop", "tags": ["a"], "default_queue_type": "quorum"}
+            assert api.changes()[-1] == ("PUT /api/vhosts/%2F", {**kept, "tracing": is_on})
+
+
 def test_a_refusal_of_the_broker_is_a_sentence() -> None:
     with canned({"PUT /api/queues/%2F/trace": (400, {"reason": "inequivalent arg"})}) as api:
         done = run("trace", "on", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
