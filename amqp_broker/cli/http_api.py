@@ -89,7 +89,7 @@ class Api:
         octets = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         try:
             with self._connect() as stream:
-                stream.sendall(self._head(method, target, octets, headers) + octets)
+                stream.sendall(self.head(method, target, octets, headers) + octets)
                 received = b"".join(iter(lambda: stream.recv(CHUNK_BYTES), b""))
         except TimeoutError as error:
             raise TimedOut(str(error)) from None
@@ -101,7 +101,7 @@ class Api:
         """Yield the complete lines of an endless answer as they arrive. Raises Refused for an error."""
         try:
             with self._connect() as stream:
-                stream.sendall(self._head("GET", target, b"", {}))
+                stream.sendall(self.head("GET", target, b"", {}))
                 received = b""
                 while b"\r\n\r\n" not in received:
                     received += (chunk := stream.recv(CHUNK_BYTES))
@@ -118,8 +118,10 @@ class Api:
         except OSError as error:
             raise Unreachable(error.strerror or str(error)) from None
 
-    def _head(self, method: str, target: str, octets: bytes, headers: Mapping[str, str]) -> bytes:
-        head = [f"{method} {target} HTTP/1.0", f"Host: {self.place.host or 'localhost'}"]
+    def head(self, method: str, target: str, octets: bytes, headers: Mapping[str, str]) -> bytes:
+        """Return the head of a request with these octets as its body."""
+        host = f"[{self.place.host}]" if ":" in self.place.host else self.place.host or "localhost"
+        head = [f"{method} {target} HTTP/1.0", f"Host: {host}"]
         head += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         if self.place.authorization:
             head.append(f"Authorization: {self.place.authorization}")

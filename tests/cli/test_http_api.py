@@ -42,6 +42,13 @@ def test_a_body_is_sent_as_json_and_the_reason_of_a_refusal_is_read() -> None:
     assert (answer.is_ok, answer.reason) == (False, "no")
 
 
+@pytest.mark.parametrize(
+    ("place", "host"), [(Place("a.sock"), "localhost"), (Place(host="a.b"), "a.b"), (Place(host="::1"), "[::1]")]
+)
+def test_the_host_is_named_as_in_a_url(place: Place, host: str) -> None:
+    assert f"\r\nHost: {host}\r\n".encode() in Api(place).head("GET", "/", b"", {})
+
+
 def test_a_missing_socket_is_unreachable(tmp_path: object) -> None:
     with pytest.raises(Unreachable, match="No such file"):
         Api(Place(path=f"{tmp_path}/none.sock")).get("/")
