@@ -65,8 +65,9 @@ class PriorityBacklog(Backlog):
             for level, position, message in returned:
                 if -level == priority:
                     yield position, message, True
-            for position, message in self._buffers[priority].items():
-                yield position, message, False
+            buffer = self._buffers[priority]
+            for position, message in buffer.items():
+                yield position, message, position < buffer.redelivered_before
 
     def frozen(self, journal: Journal) -> Self:
         frozen = copy.copy(self)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
 from tests.broker_parts import new_message
+from tests.memory_journal import MemoryJournal
 
 
 def filled(*priorities: int | None) -> PriorityBacklog:
@@ -25,6 +26,20 @@ def test_a_returned_message_waits_for_those_of_higher_priority() -> None:
     backlog.put_back(position, message)
     assert [redelivered for _, _, redelivered in backlog.items()] == [False, True, False]
     assert [backlog.pop_head()[2] for _ in range(3)] == [False, True, False]
+
+
+def test_after_a_restart_messages_that_were_delivered_before_are_shown_so() -> None:
+    journal = MemoryJournal()
+    backlog = PriorityBacklog({}, 3)
+    backlog.keep(journal, journal.new_ranges(4))
+    for body in (b"1", b"2"):
+        backlog.append(new_message(body, delivery_mode=2), None)
+    backlog.pop_head()
+    journal.commit()
+    after_crash = PriorityBacklog({}, 3)
+    after_crash.keep(MemoryJournal(journal.disk), 1)
+    assert [redelivered for _, _, redelivered in after_crash.items()] == [True, False]
+    assert [after_crash.pop_head()[2] for _ in range(2)] == [True, False]
 
 
 def test_the_remainder_of_a_position_encodes_the_priority() -> None:
