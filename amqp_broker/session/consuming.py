@@ -338,5 +338,9 @@ def _check_requeue(requeue: bool) -> None:
 
 
 def _recover(channel: Channel) -> None:
-    if channel.unacked or channel.duplicates:
-        channel.reject(0, multiple=True, requeue=True)
+    """Requeue all that is unacked. In RabbitMQ that is no part of a transaction (rabbit_channel.erl)."""
+    deliveries, duplicates = list(channel.unacked.items()), channel.duplicates or {}
+    channel.unacked.clear()
+    channel.duplicates = None
+    channel.release_duplicates(duplicates)
+    channel.settle_rejected(deliveries, requeue=True)

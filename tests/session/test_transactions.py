@@ -162,6 +162,18 @@ def test_after_a_rollback_a_tag_can_be_settled_again_and_in_order(lab: Lab, work
     assert bodies(other) == [b"3"]
 
 
+def test_recover_takes_effect_at_once_except_for_what_the_commit_settles(lab: Lab, worker: Peer, other: Peer) -> None:
+    pull(worker, other, b"1", b"2", b"3")
+    worker.send(Basic.Ack(1))
+    worker.call(Basic.Recover(requeue=True))
+    assert counts(lab) == (2, 1)
+    worker.call(Tx.Rollback())
+    assert counts(lab) == (2, 1)
+    worker.send(Basic.Ack(1))
+    worker.call(Tx.Commit())
+    assert (counts(lab), bodies(other)) == ((2, 0), [b"2", b"3"])
+
+
 def test_an_unknown_tag_is_reported_at_once(worker: Peer) -> None:
     worker.send(Basic.Ack(99))
     assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - unknown delivery tag 99"
