@@ -7,8 +7,9 @@
     InvalidParameter, DoesNotExist
                          for administrators; no AMQP client causes one
 
-The core and the session raise; only `FrameReader._run` turns an error into a close. The code is on the class, the
-explanation is RabbitMQ's text.
+The core and the session raise, and `FrameReader._run` turns the error into a close. A timer or a fault has no frame to
+answer: it passes its error to `Session.close_channel` or `Session.close`. The code is on the class, the explanation is
+RabbitMQ's text.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | Decimal | list[Any] | dic
 Table: TypeAlias = "dict[str, Any]"
 Block: TypeAlias = "dict[str, Any] | list[Any]"
 
-# letter -> (Python type, struct format, RabbitMQ's name)
+# letter -> (Python type, format)
 _NUMBERS: Final[dict[int, tuple[Any, struct.Struct]]] = {
     ord("I"): (int, struct.Struct(">i")),
     ord("b"): (Byte, struct.Struct(">b")),

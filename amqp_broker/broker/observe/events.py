@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 EVENT_EXCHANGE: Final = "amq.rabbitmq.event"
 LOG_EXCHANGE: Final = "amq.rabbitmq.log"
 # The user of changes without a request: expiry, and deletion together with another object.
+INTERNAL_USER: Final = INTERNAL_CREATOR
+_PROTOCOL: Final = "{0,9,1}"
 # Sent as arrays of Erlang's terms, which is how RabbitMQ holds them.
 _AMQP_TABLES: Final = ("arguments", "client_properties")
-_PROTOCOL: Final = "{0,9,1}"
-INTERNAL_USER: Final = INTERNAL_CREATOR
 _CERTIFICATE: Final = ("peer_cert_validity", "peer_cert_subject", "peer_cert_issuer")
 _TLS: Final = ("ssl_hash", "ssl_cipher", "ssl_key_exchange", "ssl_protocol")
 

@@ -41,12 +41,12 @@ from amqp_broker.broker.observe.recorder import (
     user_name,
 )
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
+from amqp_broker.broker.queues.reply import REPLY_PREFIX
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
 
-REPLY_TO_PREFIX: Final = "amq.rabbitmq.reply-to."
 SHORTSTR_BYTES_MAX: Final = 255
 # The events of RabbitMQ's firehose.
 FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
@@ -227,7 +227,7 @@ class Trace(MessageTrace):
         headers.pop("mandatory", None)
         if event == "publish" and not message.exchange:
             # The firehose does not check whether the queues of the default exchange exist.
-            keys = {key for key in headers["routing_keys"] if not key.startswith(REPLY_TO_PREFIX)}
+            keys = {key for key in headers["routing_keys"] if not key.startswith(REPLY_PREFIX)}
             headers["routed_queues"] = sorted(keys)
         self._copy(f"{event}.{name}", headers, body)
 

@@ -215,7 +215,7 @@ def _known(since: Mapping[Release, Known], queue_type: str, release: Release) ->
 def _foreign(queue_type: str, release: Release, *, is_consumer: bool) -> frozenset[str]:
     """Return the arguments that other types know, and this one does not."""
     since = _KNOWN_BY_CONSUMERS if is_consumer else _KNOWN_BY_QUEUES
-    by_any = {name for each in ("classic", "quorum", "stream") for name in _known(since, each, release)}
+    by_any = {name for each in QUEUE_TYPES for name in _known(since, each, release)}
     return frozenset(by_any.difference(_known(since, queue_type, release)))
 
 
