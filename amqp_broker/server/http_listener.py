@@ -59,6 +59,15 @@ class HttpListener:
             self._loop.remove_reader(listener.fileno())
 
     async def _serve(self) -> None:
+        try:
+            await self._start()
+        except Exception:
+            # The broker serves AMQP, and has a store to close.
+            logger.exception("HTTP cannot be served")
+            for listener in self._sockets[len(self._servers) :]:
+                listener.close()
+
+    async def _start(self) -> None:
         # In a thread, so that other clients are served meanwhile.
         await self._loop.run_in_executor(None, self._import)
         from aiohttp import web
@@ -85,8 +94,8 @@ class HttpListener:
         await self._starting
         for server in self._servers:
             server.close()
-        assert self._runner is not None, "it was started"
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
 
 def quiet_logger() -> logging.Logger:

@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 from aiohttp.http_exceptions import BadHttpMessage
 
-from amqp_broker.server.http_listener import quiet_logger
+from amqp_broker.server.http_listener import HttpListener, quiet_logger
+from amqp_broker.server.listening import listen
 from amqp_broker.server.server import Server
 from amqp_broker.settings.settings import Settings
 from tests.running import RunningServer
@@ -111,6 +112,24 @@ def test_a_listener_is_closed(clients: int) -> None:
         connection.close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+def test_a_listener_that_cannot_serve_says_so_and_can_be_closed(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> NoReturn:
+        raise ZeroDivisionError
+
+    async def serve() -> None:
+        sockets = listen("127.0.0.1", 0)
+        listener = HttpListener(sockets, fail)
+        client = await asyncio.get_running_loop().run_in_executor(
+            None, socket.create_connection, sockets[0].getsockname()
+        )
+        with client, pytest.raises(ConnectionResetError):
+            await asyncio.get_running_loop().run_in_executor(None, client.recv, 1)
+        await listener.close()
+
+    asyncio.run(serve())
+    assert [record.getMessage() for record in caplog.records] == ["HTTP cannot be served"]
 
 
 def test_errors_of_invalid_requests_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
