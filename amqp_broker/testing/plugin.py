@@ -164,7 +164,8 @@ def _report_advice(item: pytest.Item, vhost: AnyVHost) -> None:
         return
     from amqp_broker.lab.habits import named
 
-    allowed = named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))
+    with _explained(ADVICE_MARK):
+        allowed = named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))
     failing = _habits(item.config) - allowed
     reported = [str(advice) for advice in vhost.advised if advice.habit.name in failing]
     if reported:
@@ -194,13 +195,21 @@ def _explained(line: str) -> Iterator[None]:
         pytest.fail(f"@pytest.mark.{line.partition('(')[0]}: {error}", pytrace=False)
 
 
+def _argument(mark: pytest.Mark) -> Any:
+    """Return the one argument of a marker. Raise TypeError."""
+    if len(mark.args) != 1 or mark.kwargs:
+        raise TypeError("it takes one argument")
+    return mark.args[0]
+
+
 def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -> AnyBroker:
     """Return the broker of the session, or one of the version that the marker `amqp_compat` names."""
     mark = request.node.get_closest_marker("amqp_compat")
     if mark is None:
         found: AnyBroker = request.getfixturevalue("amqp_broker")
         return found
-    (version,) = mark.args
+    with _explained(COMPAT_MARK):
+        version = _argument(mark)
     if _option(request.config, "amqp-broker-url"):
         outside: AnyBroker = request.getfixturevalue("amqp_broker")
         if not outside.version.startswith(f"{version}."):
@@ -217,7 +226,7 @@ def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
 
     # Markers of outer scopes are applied first.
     for mark in reversed(list(item.iter_markers("amqp_definitions"))):
-        (given,) = mark.args
+        given = _argument(mark)
         if not isinstance(given, dict):
             path = next(
                 (folder / given for folder in (item.path.parent, item.config.rootpath) if (folder / given).exists()),
@@ -244,7 +253,7 @@ MARKS: Final[dict[str, Callable[[pytest.Item, Any], None]]] = {
 # The exceptions of `amqp-fail-on-advice` (`_report_advice`).
 ADVICE_MARK: Final = "amqp_allow_advice(*habits): do not fail the test on advice about these habits, or about any"
 # Chooses the broker (`_broker_for`).
-COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ: '3.13', '4.2' or '4.3'"
+COMPAT_MARK: Final = "amqp_compat(version): run against this version of RabbitMQ: '3.13', '4.0', '4.2' or '4.3'"
 
 
 # The report

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from amqp_broker.settings.profiles import PROFILES
 from amqp_broker.testing import EmbeddedBroker
+from amqp_broker.testing.plugin import COMPAT_MARK
 from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
@@ -134,17 +136,43 @@ def test_nacked(amqp_url):
 def test_taken(amqp_url):
     publish(amqp_url)
 
+"""
+    suite.run(tests, "--strict-markers").assert_outcomes(passed=2)
+
+
+def test_a_mistake_in_a_marker_is_a_sentence_without_a_traceback(suite: Suite) -> None:
+    tests = """
 @pytest.mark.amqp_fault("explode")
-def test_nonsense(amqp_url):
+def test_fault(amqp_url):
+    pass
+
+@pytest.mark.amqp_definitions
+def test_definitions(amqp_url):
+    pass
+
+@pytest.mark.amqp_compat()
+def test_compat(amqp_url):
+    pass
+
+@pytest.mark.amqp_allow_advice("poling")
+def test_advice(amqp_url):
     pass
 """
-    result = suite.run(tests, "--strict-markers")
-    result.assert_outcomes(passed=2, errors=1)
-    # A mistake is a sentence without a traceback.
+    result = suite.run(tests, "--amqp-fail-on-advice=all")
+    result.assert_outcomes(passed=1, errors=4)
     result.stdout.fnmatch_lines(
-        ["*ERROR at setup of test_nonsense*", "@pytest.mark.amqp_fault: unknown action 'explode'*"]
+        [
+            "@pytest.mark.amqp_fault: unknown action 'explode'*",
+            "@pytest.mark.amqp_definitions: it takes one argument",
+            "@pytest.mark.amqp_compat: it takes one argument",
+            "@pytest.mark.amqp_allow_advice: *unknown habit 'poling'*",
+        ]
     )
     assert "plugin.py" not in result.stdout.str()
+
+
+def test_the_marker_for_compat_names_all_versions() -> None:
+    assert all(f"'{name}'" in COMPAT_MARK for name in PROFILES)
 
 
 def test_the_marker_for_compat_selects_the_version(suite: Suite) -> None:
