@@ -9,15 +9,48 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NoReturn
 from urllib.parse import quote, unquote, urlsplit
 
 MANAGEMENT_PORT: Final = 15672
 TIMEOUT_S: Final = 30.0
 
 
-class ExternalBroker:
+class _External:
+    """Skips a test that uses what only an embedded broker has, as markers and fixtures do."""
+
+    _only_embedded: ClassVar[frozenset[str]]
+    _variable: ClassVar[str]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name not in self._only_embedded:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        import pytest
+
+        pytest.skip(f"{self._variable}.{name} needs the embedded broker")
+
+
+class ExternalBroker(_External):
     """The broker at an amqp:// URL, whose user must be an administrator. Raise ValueError for an invalid URL."""
+
+    _variable = "amqp_broker"
+    _only_embedded = frozenset(
+        {
+            *(
+                "advice",
+                "ask",
+                "clock",
+                "depth",
+                "faults",
+                "has_management",
+                "is_running",
+                "lent",
+                "messages",
+                "queues",
+            ),
+            *("reset", "restart", "restore", "run", "run_in_loop", "server", "settings", "snapshot", "start", "stop"),
+        }
+    )
 
     def __init__(self, url: str, management_url: str = "") -> None:
         parts = urlsplit(url)
@@ -94,8 +127,16 @@ class ExternalBroker:
         return json.loads(text) if text else None
 
 
-class ExternalVHost:
+class ExternalVHost(_External):
     """A vhost of an external broker; `str` returns its name."""
+
+    _variable = "amqp_vhost"
+    _only_embedded = frozenset(
+        {
+            *("advice", "advised", "begin", "capture", "depth", "end", "event_log", "faults", "messages", "queues"),
+            *("replay", "replay_async", "reset"),
+        }
+    )
 
     def __init__(self, broker: ExternalBroker, name: str) -> None:
         self.broker = broker

@@ -39,6 +39,20 @@ def test_an_external_broker_has_the_urls_of_an_embedded_one(broker: EmbeddedBrok
     )
 
 
+def test_a_test_that_uses_the_embedded_broker_is_skipped(broker: EmbeddedBroker, external: ExternalBroker) -> None:
+    with external.vhost() as vhost, broker.vhost() as embedded_vhost:
+        for outside, embedded in ((external, broker), (vhost, embedded_vhost)):
+            own = {name for name in dir(outside) if not name.startswith("_")}
+            missing = {name for name in dir(embedded) if not name.startswith("_")} - own
+            assert missing == outside._only_embedded
+        with pytest.raises(pytest.skip.Exception, match=r"amqp_vhost\.depth needs the embedded broker"):
+            vhost.depth("q")
+        with pytest.raises(pytest.skip.Exception, match=r"amqp_broker\.clock needs the embedded broker"):
+            external.clock.freeze()
+        with pytest.raises(AttributeError, match="'ExternalVHost' object has no attribute 'dept'"):
+            vhost.dept("q")
+
+
 def test_a_refused_request_raises_the_reason(external: ExternalBroker) -> None:
     with external.vhost() as vhost, pytest.raises(RuntimeError, match=r"400 .*pattern should be a binary"):
         vhost.import_definitions({"policies": [{"name": "p"}]})
