@@ -87,8 +87,9 @@ class EmbeddedBroker:
         self.stop()
 
     def start(self) -> Self:
-        """Start the broker, and return when it serves clients."""
-        self._host.start(self.settings)
+        """Start the broker, and return when it serves clients. A running broker is left alone."""
+        if not self.is_running:
+            self._host.start(self.settings)
         return self
 
     def stop(self) -> None:
@@ -99,9 +100,11 @@ class EmbeddedBroker:
         """Stop the broker, gracefully or as `kill -9` would, and start it on the same ports.
 
         With a `data_dir`, durable objects and messages are restored. Without one, only the vhosts of running tests
-        are, and these are empty.
+        are, and these are empty. Raise RuntimeError if the broker was never started, or runs in the loop of the caller.
         """
-        ports = self._host.server.ports
+        if self._is_in_loop:
+            raise RuntimeError("the broker runs in the event loop of the caller, and cannot be restarted")
+        ports = self.server.ports
         self.settings = replace(self.settings, port=ports["amqp"])
         if "management" in ports:
             self.settings = replace(self.settings, management=True, management_port=ports["management"])
@@ -114,7 +117,7 @@ class EmbeddedBroker:
     async def run_in_loop(self) -> AsyncIterator[Self]:
         """Serve in the current event loop instead of a thread; the caller must not block the loop.
 
-        The HTTP API requires the setting `management=True`. `restart` does not work in this mode.
+        The HTTP API is served from the start, unless `management` is False. `restart` does not work in this mode.
         """
         server = Server(replace(self.settings, management=self.has_management))
         await server.start()
@@ -134,7 +137,9 @@ class EmbeddedBroker:
 
     @property
     def server(self) -> Server:
-        """The running server; only `ask` accesses it safely."""
+        """The running server, or the last one; only `ask` accesses it safely. Raise RuntimeError before the start."""
+        if not hasattr(self._host, "server"):
+            raise RuntimeError("the broker is not running")
         return self._host.server
 
     @property
@@ -245,7 +250,8 @@ class EmbeddedBroker:
     def vhost(self, name: str | None = None, *, warns: bool = True) -> AbstractContextManager[EmbeddedVHost]:
         """Create a vhost for the duration of the block; without a name it gets a random one.
 
-        Connections that are still open at the end are in its `leaks`; with `warns`, each issues a LeakWarning.
+        Connections that are still open at the end are in its `leaks`; with `warns`, each issues a LeakWarning. Raise
+        ValueError for a vhost that exists.
         """
         return lent_vhost(self, name or f"test-{os.urandom(6).hex()}", warns)
 

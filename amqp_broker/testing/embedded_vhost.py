@@ -221,8 +221,10 @@ def _described(vhost: VHost, connection: Connection) -> str:
 def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[EmbeddedVHost]:
     """Lend a vhost for the duration of the block; with `warns`, issue a LeakWarning for each leak."""
     vhost = EmbeddedVHost(broker, name)
-    broker.lent[name] = vhost
+    if name in broker.ask(lambda server: server.broker.vhosts):
+        raise ValueError(f"vhost '{name}' exists already, and would be deleted at the end of the block")
     vhost.begin()
+    broker.lent[name] = vhost
     try:
         yield vhost
     finally:

@@ -92,10 +92,12 @@ class ExternalBroker(_External):
 
     @contextmanager
     def vhost(self, name: str | None = None, *, warns: bool = True) -> Iterator[ExternalVHost]:
-        """Create a vhost for the duration of the block.
+        """Create a vhost for the duration of the block. Raise ValueError for a vhost that exists.
 
         Open connections are not reported: the API of RabbitMQ lists connections only after a delay.
         """
+        if name is not None and name in [one["name"] for one in self.request("GET", "/api/vhosts?columns=name")]:
+            raise ValueError(f"vhost '{name}' exists already, and would be deleted at the end of the block")
         vhost = ExternalVHost(self, name or f"test-{os.urandom(6).hex()}")
         self.request("PUT", f"/api/vhosts/{vhost.path}")
         try:

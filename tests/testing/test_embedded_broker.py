@@ -178,6 +178,25 @@ def test_ask_raises_the_error_of_the_question() -> None:
         broker.ask(lambda server: 1 // 0)
 
 
+def test_a_running_broker_is_not_started_again() -> None:
+    with EmbeddedBroker() as broker:
+        port = broker.port
+        with broker.start() as same:
+            assert (same.port, same.is_running) == (port, True)
+        assert not broker.is_running
+
+
+def test_a_broker_has_no_address_before_its_start() -> None:
+    with pytest.raises(RuntimeError, match="the broker is not running"):
+        assert EmbeddedBroker().url
+
+
+async def test_a_broker_in_the_loop_of_the_caller_is_not_restarted() -> None:
+    async with EmbeddedBroker().run_in_loop() as broker:
+        with pytest.raises(RuntimeError, match="cannot be restarted"):
+            broker.restart()
+
+
 def test_a_stopped_broker_answers_no_questions() -> None:
     broker = EmbeddedBroker().start()
     broker.stop()

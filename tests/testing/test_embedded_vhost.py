@@ -10,6 +10,7 @@ from pika.exceptions import AMQPError
 
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.testing import EmbeddedBroker, LeakWarning
+from amqp_broker.testing.external_broker import ExternalBroker
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,14 @@ def test_a_vhost_exists_only_in_its_block(broker: EmbeddedBroker) -> None:
         connect(vhost.url).close()
     assert vhost.leaks == []
     assert "shop/eu" not in broker.ask(lambda server: list(server.broker.vhosts))
+
+
+def test_an_existing_vhost_is_not_lent(broker: EmbeddedBroker) -> None:
+    outside = ExternalBroker(broker.url, broker.management_url)
+    for lending in (broker, outside):
+        with pytest.raises(ValueError, match="vhost '/' exists already"), lending.vhost("/"):
+            pass
+    assert (list(broker.lent), broker.queues("/")) == ([], {})
 
 
 def test_vhosts_have_different_names(broker: EmbeddedBroker) -> None:
