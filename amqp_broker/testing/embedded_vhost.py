@@ -72,6 +72,7 @@ class EmbeddedVHost:
         self.advised: list[Advice] = []
         self._failure_report = FailureReport()
         self.leaks: list[str] = []
+        self._has_log = False
         # Queues and connections of other vhosts when this one was created.
         self._known: set[object] = set()
 
@@ -110,8 +111,9 @@ class EmbeddedVHost:
         return self.broker.depth(queue, self.name)
 
     def event_log(self) -> EmbeddedEventLog:
-        """Return the event log of this vhost; the first call switches it on."""
-        return EmbeddedEventLog(self.broker.server, self.name)
+        """Return the event log of this vhost; the first call switches it on. A restart of the broker empties it."""
+        self._has_log = True
+        return EmbeddedEventLog(self.broker, self.name)
 
     def capture(
         self, *, exchange: str | None = None, routing_key: str | None = None
@@ -165,6 +167,8 @@ class EmbeddedVHost:
         if is_new:
             core.users.set_permission(core.users.named(core.settings.default_user), self.name, Permission())
         self._failure_report.begin(vhost)
+        if self._has_log and core.event_logs.of(vhost) is None:
+            core.event_logs.start(vhost)
         self._known = set(self._elsewhere(server))
 
     def end(self) -> None:

@@ -1,19 +1,19 @@
 """The event log of a vhost, for a test in another thread than the server's.
 
-    log = EmbeddedEventLog(server, "/")
+    log = EmbeddedEventLog(broker, "/")
     log.wait(Criteria(queue="orders"), 3, timeout_s=5)     # the first three events, or AssertionError
     log.none(Criteria(event="return"), timeout_s=0.2)
     log.idle(timeout_s=5)
     await log.wait_async(Criteria(queue="orders"))         # the same for asyncio: clients go on meanwhile
 
-Returned events never change.
+Returned events never change. After a restart of the broker the log is empty.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from amqp_broker.broker.observe.event_log import Event, EventLog, MessageWait
 from amqp_broker.broker.observe.matching import Criteria, failure
@@ -28,16 +28,28 @@ T = TypeVar("T")
 ANSWER_S: Final = 60.0
 
 
+class LoggingBroker(Protocol):
+    """An `EmbeddedBroker`."""
+
+    @property
+    def server(self) -> Server: ...
+
+
 class EmbeddedEventLog:
     """The event log of a vhost, which the constructor switches on.
 
     Raise DoesNotExist if the vhost does not exist.
     """
 
-    def __init__(self, server: Server, vhost: str = "/") -> None:
-        self._server = server
+    def __init__(self, broker: LoggingBroker, vhost: str = "/") -> None:
+        self._broker = broker
         self._name = vhost
         self._ask(lambda: self._log)
+
+    @property
+    def _server(self) -> Server:
+        """The running server; a restart brings another one."""
+        return self._broker.server
 
     def __repr__(self) -> str:
         count = self._ask(lambda: len(self._log.events)) if self._server.loop.is_running() else "?"

@@ -37,7 +37,7 @@ def client(running: RunningServer) -> Iterator[Client]:
 @pytest.fixture
 def log(running: RunningServer, client: Client) -> EmbeddedEventLog:
     client.declare("q")
-    return EmbeddedEventLog(running.server)
+    return EmbeddedEventLog(running)
 
 
 def test_a_wait_ends_with_its_last_event(log: EmbeddedEventLog, client: Client) -> None:
@@ -105,12 +105,21 @@ def test_invalid_criteria_and_vhosts_are_refused(running: RunningServer, log: Em
     with pytest.raises(InvalidParameter, match="is not one of"):
         log.count(Criteria("acked"))
     with pytest.raises(DoesNotExist, match="'none' does not exist"):
-        EmbeddedEventLog(running.server, "none")
+        EmbeddedEventLog(running, "none")
+
+
+def test_the_log_of_a_vhost_goes_on_after_a_restart() -> None:
+    with EmbeddedBroker() as broker, broker.vhost() as vhost:
+        log = vhost.event_log()
+        broker.restart()
+        with Client(broker.port).open(vhost=vhost.name) as client:
+            client.publish("nowhere", b"1")
+            assert [event.message.body for event in log.wait(Criteria()) if event.message] == [b"1"]
 
 
 async def test_an_asyncio_client_works_while_its_test_awaits() -> None:
     with EmbeddedBroker() as broker:
-        log = EmbeddedEventLog(broker.server)
+        log = EmbeddedEventLog(broker)
         async with await aio_pika.connect(broker.url) as connection:
             channel = await connection.channel()
             queue = await channel.declare_queue("orders", durable=True)
@@ -133,7 +142,7 @@ async def test_an_asyncio_client_works_while_its_test_awaits() -> None:
 
 async def test_a_broker_in_the_loop_of_the_test_is_awaited() -> None:
     async with EmbeddedBroker().run_in_loop() as broker:
-        log = EmbeddedEventLog(broker.server)
+        log = EmbeddedEventLog(broker)
         async with await aio_pika.connect(broker.url) as connection:
             channel = await connection.channel()
             await channel.default_exchange.publish(aio_pika.Message(b""), "nowhere", mandatory=False)
