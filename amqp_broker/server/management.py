@@ -20,7 +20,7 @@ from amqp_broker.management.rates import Rates
 from amqp_broker.server import disk_space, log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen
-from amqp_broker.settings.readers import octets
+from amqp_broker.settings import readers
 from amqp_broker.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -135,12 +135,12 @@ class ServerNode(Node):
     def set_memory_limit(self, text: str) -> None:
         Settings(vm_memory_high_watermark=text).check()
         self._memory_setting = text
-        self.server.alarms.limits.memory_max = octets(text, memory.total_bytes())
+        self.server.alarms.limits.memory_max = readers.octets(text, memory.total_bytes())
         self.server.check_alarms()
 
     def set_disk_free_limit(self, text: str) -> None:
         Settings(disk_free_limit=text).check()
-        self.server.alarms.limits.disk_free_min = octets(text, memory.total_bytes())
+        self.server.alarms.limits.disk_free_min = readers.octets(text, memory.total_bytes())
         self.server.check_alarms()
 
     def set_alarm(self, resource: str, is_on: bool) -> None:
@@ -153,7 +153,7 @@ class ServerNode(Node):
 
     def set_log_level(self, level: str) -> None:
         Settings(log_level=level).check()
-        log_output.set_level(level)
+        log_output.set_level(readers.level(level))
 
     def stop(self) -> None:
         self.server.request_stop()

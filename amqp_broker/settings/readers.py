@@ -97,9 +97,14 @@ def pattern(given: str) -> str:
 
 
 def level(given: str) -> str:
-    if given not in (*LEVELS, ""):
+    if given not in LEVELS:
         raise ValueError("is not one of debug, info, warning, error")
-    return LEVELS.get(given, "")
+    return LEVELS[given]
+
+
+def level_or_none(given: str) -> str:
+    """Return a level; "" where another setting has it."""
+    return level(given) if given else ""
 
 
 def one_of(*names: str) -> Reader:

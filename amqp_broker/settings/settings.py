@@ -348,7 +348,7 @@ class Settings:
     log_console: bool = setting(True, "Log to standard output.", key="log.console", flag=False)
     log_file: str = setting("", "Also log to this file.", env=("RABBITMQ_LOGS",), key="log.file")
     log_file_level: str = setting(
-        "", "Like log_level, for the file.", key="log.file.level", flag=False, reader=readers.level
+        "", "Like log_level, for the file.", key="log.file.level", flag=False, reader=readers.level_or_none
     )
     log_dir: str = setting(
         "",

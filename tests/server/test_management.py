@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +18,18 @@ from tests.running import RunningServer
 def test_a_broker_without_listeners_is_refused() -> None:
     with pytest.raises(SettingsError, match="served nowhere"):
         Server(Settings(tcp=False, ephemeral=True))
+
+
+@pytest.mark.parametrize(("given", "level"), [("debug", logging.DEBUG), ("notice", logging.INFO), ("none", 50)])
+def test_the_log_level_has_rabbitmqs_names(given: str, level: int) -> None:
+    node, log = Server(Settings(ephemeral=True)).node, logging.getLogger("amqp_broker")
+    try:
+        node.set_log_level(given)
+        assert log.level == level
+        with pytest.raises(SettingsError, match="is not one of debug"):
+            node.set_log_level("")
+    finally:
+        log.setLevel(logging.NOTSET)
 
 
 def test_a_management_port_in_use_is_reported_and_all_listeners_are_closed() -> None:
