@@ -15,8 +15,17 @@ def test_a_changed_vhost_keeps_its_other_metadata() -> None:
     with canned({"GET /api/vhosts/v": there, "PUT /api/vhosts/v": 204}) as api:
         api.run("rabbitmqctl update_vhost_metadata v --description e")
         api.run("rabbitmqctl enable_vhost_deletion_protection v")
+        api.run("rabbitmqctl set_vhost_tags v b c")
         bodies = [body for _, body in api.changes()]
-        assert bodies == [{**kept, "description": "e"}, {**kept, "protected_from_deletion": True}]
+        protected = {**kept, "protected_from_deletion": True}
+        assert bodies == [{**kept, "description": "e"}, protected, {**kept, "tags": ["b", "c"]}]
+
+
+def test_tags_of_a_missing_vhost_do_not_create_it() -> None:
+    with canned({"PUT /api/vhosts/v": 201}) as api:
+        done = api.run("rabbitmqctl set_vhost_tags v b")
+        assert (done.exit_code, done.complaint) == (65, "Virtual host 'v' does not exist\n")
+        assert api.changes() == []
 
 
 def test_a_trace_is_started_and_stopped() -> None:
