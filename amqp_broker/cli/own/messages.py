@@ -12,6 +12,8 @@ import click
 from amqp_broker.cli.own.broker_client import NotMet, ask, of_a_running_broker
 
 FOLLOW_TIMEOUT_S: Final = 30
+# Most events that one answer has.
+PAGE_MAX: Final = 1000
 SHOWN_MAX: Final = 60
 # Facts that a line shows.
 FACTS: Final = (
@@ -50,18 +52,25 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
 def messages(node: str, url: str, follow: bool, as_json: bool, timeout_s: float, **query: Any) -> None:
     """Show events of messages from the event log (`serve --event-log`), oldest first."""
     since = 0
+    left = query.pop("limit")
     if query["count"] is not None:
         query["timeout_s"] = timeout_s
     while True:
-        answer = ask(node, url, "GET", "/_broker/messages", query={**query, "since": since or None})
-        for event in answer["messages"]:
+        page = PAGE_MAX if left is None else min(left, PAGE_MAX)
+        answer = ask(node, url, "GET", "/_broker/messages", query={**query, "limit": page, "since": since or None})
+        shown = answer["messages"]
+        for event in shown:
             click.echo(json.dumps(event) if as_json else line_of(event))
-        if not follow:
+        if left is not None:
+            left -= len(shown)
+        is_last = answer["count"] == len(shown)
+        if left == 0 or (is_last and not follow):
             return
         since = answer["next"]
         query.pop("count", None)
         query.pop("timeout_s", None)
-        _await_more(node, url, {**query, "since": since})
+        if is_last:
+            _await_more(node, url, {**query, "since": since})
 
 
 def _await_more(node: str, url: str, query: dict[str, Any]) -> None:

@@ -33,6 +33,20 @@ def test_events_are_listed_and_filtered(broker: Serving) -> None:
     assert done.stderr.startswith("amqp-broker: 4 wanted, 3 found: event publish.\n")
 
 
+def test_more_events_are_listed_than_one_answer_has(broker: Serving) -> None:
+    with broker.client() as client:
+        client.open()
+        for _ in range(1000):
+            client.publish("orders", b"more")
+        client.sync()
+    node = ("--node", str(broker.port))
+    for limit, expected in ((), 1003), (("--limit", "1002"), 1002), (("--limit", "2", "--follow"), 2):
+        numbers = [
+            json.loads(line)["message_number"] for line in run("messages", *node, *limit, "--json").stdout.splitlines()
+        ]
+        assert numbers == list(range(1, expected + 1))
+
+
 def test_all_events_of_a_message_are_shown(broker: Serving) -> None:
     done = run("message", "2", "--node", str(broker.port))
     assert (done.returncode, done.stdout.count("\n"), "message 2" in done.stdout) == (0, 1, True)
