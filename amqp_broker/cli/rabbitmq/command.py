@@ -320,6 +320,14 @@ def octets_of(path: str) -> bytes:
         raise failed(f"cannot read '{path}': {error.strerror}") from None
 
 
+def pattern_of(text: str) -> re.Pattern[str]:
+    """Return a regular expression. Raises Failure."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise failed(f"'{text}' is not a regular expression: {error}", EX_DATAERR) from None
+
+
 def json_of(call: Call, text: str) -> Any:
     """Return a value that is given as JSON. Raises Failure."""
     try:

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, Misuse, failed
+from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, Misuse, failed, pattern_of
 from amqp_broker.cli.rabbitmq.tool import Report
 from amqp_broker.exit_codes import EX_SOFTWARE
 
@@ -162,12 +162,12 @@ def some(call: Call) -> None:
 
 
 def list_(call: Call) -> Report:
-    pattern = call.arguments[0] if call.arguments else ".*"
+    pattern = pattern_of(call.arguments[0] if call.arguments else ".*")
     running = not is_offline(call)
     explicit = set(enabled_at(call, running))
     implicit = set(with_needed(explicit)) - explicit
     version = str(call.get("/_broker/node")["version"]) if running else _version()
-    names = [name for name in sorted(NEEDS) if re.search(pattern, name)]
+    names = [name for name in sorted(NEEDS) if pattern.search(name)]
     if call.options.get("enabled"):
         names = [name for name in names if name in explicit]
     elif call.options.get("implicitly_enabled"):
@@ -175,7 +175,7 @@ def list_(call: Call) -> Report:
     states = {
         name: "enabled" if name in explicit else "implicit" if name in implicit else "not_enabled" for name in names
     }
-    lines = [] if call.is_quiet else [f'Listing plugins with pattern "{pattern}" ...']
+    lines = [] if call.is_quiet else [f'Listing plugins with pattern "{pattern.pattern}" ...']
     if call.options.get("minimal"):
         return Report("\n".join([*lines, *names]), _value(states, version, running))
     node = call.node if running else place(call)

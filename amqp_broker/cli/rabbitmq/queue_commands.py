@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -18,6 +17,7 @@ from amqp_broker.cli.rabbitmq.command import (
     Former,
     Misuse,
     failed,
+    pattern_of,
 )
 from amqp_broker.cli.rabbitmq.tool import Rows
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
@@ -157,7 +157,7 @@ def shrink_streams(call: Call) -> Rows:
 
 def force_checkpoint(call: Call) -> Rows:
     """Return the quorum queues that match the patterns; there is no log to cut off."""
-    vhost, name = (re.compile(call.options.get(f"{what}_pattern", ".*")) for what in ("vhost", "queue"))
+    vhost, name = (pattern_of(call.options.get(f"{what}_pattern", ".*")) for what in ("vhost", "queue"))
     found = [queue for queue in call.get("/api/queues") if queue.get("type") == "quorum"]
     matching = [queue for queue in found if vhost.search(queue["vhost"]) and name.search(queue["name"])]
     rows = [[queue["vhost"], queue["name"], Atom("{ok}")] for queue in matching]
@@ -200,7 +200,7 @@ def peek(call: Call) -> Rows:
         raise failed("Target queue does not have a message at that position")
     message = messages[0]
     properties = dict(message["properties"])
-    headers = {**properties.pop("headers", {}), "x-delivery-count": 0} | properties.pop("headers", {})
+    headers = {**properties.pop("headers", {}), "x-delivery-count": 0}
     rows: list[list[Any]] = [[name, value] for name, value in properties.items()]
     rows += [["routing_keys", message["routing_key"]], ["exchange", message["exchange"]]]
     rows += [["payload (max 64 bytes)", message["payload"]]]

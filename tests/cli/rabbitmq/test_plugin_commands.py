@@ -77,6 +77,8 @@ def test_a_list_marks_enabled_plugins(file: Path) -> None:
             "[e*] rabbitmq_web_dispatch     4.2.1",
         ]
         assert api.run("rabbitmq-plugins -q list -E -m").output == "rabbitmq_management\n"
+        refused = "Error:\n'*' is not a regular expression: nothing to repeat at position 0\n"
+        assert api.run("rabbitmq-plugins -q list *") == ("", refused, 65)
 
 
 def test_is_enabled_is_a_health_check(file: Path) -> None:

@@ -62,6 +62,7 @@ def test_the_leader_is_the_single_node() -> None:
         assert api.run("rabbitmq-streams -q restart_stream s").output == f"{NODE}\n"
         assert api.run("rabbitmq-queues -s rebalance all --formatter table").output == f"{NODE}\t1\t1\n"
         assert api.run("rabbitmq-queues -s force_checkpoint").output == "/\tqq\t{ok}\n"
+        assert api.run("rabbitmq-queues -s force_checkpoint --queue-pattern [").exit_code == 65
 
 
 def test_rabbitmq_3_has_no_such_answers() -> None:
