@@ -123,7 +123,7 @@ def protocol_listener(request: Request) -> Any:
 
 @endpoints.on(f"{_CHECK}certificate-expiration/{{within}}/{{unit}}", tag=MANAGEMENT)
 def certificate_expiration(request: Request) -> Any:
-    """Check that no certificate expires within a number of days, weeks, months or years."""
+    """Answer that no certificate expires within a number of days, weeks, months or years; none is read."""
     if request.path["unit"] not in UNITS:
         raise bad_request(f"Time unit not recognised. Supported units: {', '.join(UNITS)}.")
     try:

@@ -2,8 +2,8 @@
 
     overview    each second the value of /api/overview, with `at_ms` of a clock that is never moved
     topology    `{"changed": ["queue", "binding"]}`: the kinds of objects that were created, changed or removed
-    messages    `{"events": [...], "skipped": 12}`: the extended trace of a vhost or of all (observe/trace.py), for
-                administrators
+    messages    `{"events": [...], "skipped": 12}`: events of the messages of a vhost or of all (observe/trace.py),
+                for administrators
 
 Nothing is counted or traced without an open page. A page that does not read costs one bounded ring
 (pending_updates.py), and learns how many events it missed. Source of the format: HTML Standard, "Server-sent events".
