@@ -27,3 +27,10 @@ class StampedMessage(SpecialMessage):
         message = SpecialMessage.of(self)
         message.content = with_property_list(self.content, self.stream_list)
         return message
+
+
+def special_copy(message: Message) -> SpecialMessage:
+    """Return a copy of a message that can carry more, with all that the message carries."""
+    if isinstance(message, StampedMessage):
+        return StampedMessage.with_list(message, message.stream_list)
+    return SpecialMessage.of(message)

@@ -43,7 +43,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
-from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties, SpecialMessage
+from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties
+from amqp_broker.amqp.stamped_message import special_copy
 from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 
@@ -202,7 +203,7 @@ class Recorder(MessageTrace):
         number = self.vhost.broker.next_message_number()
         if type(message) is Message:
             return NumberedMessage(message.address, message.content, message.channel, message.is_persistent, number)
-        special = SpecialMessage.of(message)
+        special = special_copy(message)
         special.number = number
         special.is_recorded = False
         return special

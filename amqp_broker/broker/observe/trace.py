@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties, SpecialMessage, routing_keys
+from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties, routing_keys
+from amqp_broker.amqp.stamped_message import special_copy
 from amqp_broker.broker.observe.recorder import (
     TRACE_EXCHANGE,
     MessageTrace,
@@ -98,7 +99,7 @@ class Trace(MessageTrace):
     def numbered(self, message: Message, origin: Message | None = None) -> Message:
         if (not self.is_full and self.recorder is None) or (origin is not None and is_own(origin)):
             return message
-        special = SpecialMessage.of(message)
+        special = special_copy(message)
         special.number = self.vhost.broker.next_message_number()
         special.is_recorded = False
         return special

@@ -113,9 +113,10 @@ def read(peer: Peer) -> commands.Basic.Properties:
     ("mode", "given"),
     [("keep", None), ("keep", at(7)), ("overwrite", None), ("overwrite", at(7))],
 )
-def test_a_stream_has_the_timestamp_of_the_publisher(mode: str, given: datetime | None) -> None:
+@pytest.mark.parametrize("is_observed", [False, True])
+def test_a_stream_has_the_timestamp_of_the_publisher(mode: str, given: datetime | None, is_observed: bool) -> None:
     """Seen in RabbitMQ 4.0.5 and 4.3.6: only the header has the time that the interceptor has noted."""
-    peer = connect(mode)
+    peer = connect(mode, event_log=is_observed)
     peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
     peer.publish("s", b"m", timestamp=given)
     found = read(peer)
