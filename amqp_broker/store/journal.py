@@ -75,7 +75,8 @@ class LmdbJournal(Journal):
             self._next_range: int = 1 if found is None else self._number_of(NEXT_RANGE, found)
             # The next range as committed, and as in the current transaction.
             self._safe_range = self._writing_range = 0
-            self._has_garbage = txn.stat(self._garbage)["entries"] > 0
+            # True if there are discarded positions to delete, as committed and as in the current transaction.
+            self._has_garbage = self._leaves_garbage = txn.stat(self._garbage)["entries"] > 0
 
     def _number_of(self, key: bytes, sealed: bytes) -> int:
         return int(NUMBER.unpack(unseal(key, sealed))[0])
@@ -259,6 +260,8 @@ class LmdbJournal(Journal):
     def on_committed(self) -> None:
         super().on_committed()
         self._safe_range = self._writing_range
+        # Until now reads find what the transaction has deleted.
+        self._has_garbage = self._leaves_garbage
 
     def _write_buffer(self, txn: lmdb.Transaction, buffer: JournaledRange, removes: list[int]) -> Iterator[None]:
         """Write the changes of a range; yield at the end of each slice."""
@@ -320,7 +323,7 @@ class LmdbJournal(Journal):
                         left -= 1
                 if left:
                     ranges.delete()
-            self._has_garbage = ranges.first()
+            self._leaves_garbage = ranges.first()
 
     # Recovery
 

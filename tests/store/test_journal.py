@@ -9,9 +9,11 @@ from amqp_broker.amqp.message import SpecialMessage
 from amqp_broker.broker.durability.journal import RangeState, Stored
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store import journal as journal_module
-from amqp_broker.store.environment import Environment
+from amqp_broker.store.environment import NUMBER, POSITION, Environment
 from amqp_broker.store.journal import LmdbJournal
+from amqp_broker.store.seal import seal
 from tests.broker_parts import new_message
+from tests.present import present
 
 LONG = "ü" * 127
 
@@ -199,6 +201,29 @@ def test_messages_behind_a_discarded_range_are_read_while_that_is_not_deleted_ye
     assert disk.entries("garbage") == 2
     for start, found in ((0, [4, 7, 8, 9]), (5, [7, 8, 9]), (7, [7, 8, 9]), (8, [8, 9])):
         assert [position for position, _ in journal.read(buffer.id, start, 10_000)] == found
+
+
+def test_discarded_messages_do_not_come_back_while_or_after_their_deletion_fails(disk: Disk) -> None:
+    journal = disk.open()
+    buffer = new_buffer(journal)
+    fill(buffer, *[b"x"] * 4)
+    disk.commit(journal)
+    environment = present(disk.environment)
+    with environment.lmdb.begin(write=True) as txn:
+        # As one that is left from an earlier process.
+        key = POSITION.pack(buffer.id, 0)
+        txn.put(key, seal(key, NUMBER.pack(3)), db=environment.tables["garbage"])
+    journal = disk.open()
+    txn = present(disk.environment).lmdb.begin(write=True)
+    for _ in journal.write(txn):
+        pass
+    assert [position for position, _ in journal.read(buffer.id, 0, 10_000)] == [3]
+    txn.abort()
+    journal.take_back()
+    assert [position for position, _ in journal.read(buffer.id, 0, 10_000)] == [3]
+    assert journal.has_work
+    disk.commit(journal)
+    assert not journal.has_work
 
 
 def test_a_batch_that_was_not_committed_is_written_with_the_next(disk: Disk) -> None:
