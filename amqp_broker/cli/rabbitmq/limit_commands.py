@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq.columns import json_text
 from amqp_broker.cli.rabbitmq.command import (
     BOTH,
@@ -25,16 +27,32 @@ def user_target(call: Call) -> str:
     return call.fill("/api/user-limits/{0}", is_path=True)
 
 
-def vhost_target(call: Call) -> str:
-    return call.fill("/api/vhost-limits/{vhost}", is_path=True)
+def vhost_parameter(call: Call) -> str:
+    return call.fill("/api/parameters/vhost-limits/{vhost}/limits", is_path=True)
 
 
-def set_limits(call: Call, target: str, text: str) -> None:
+def limits_of(call: Call, text: str) -> dict[str, Any]:
+    """Return limits that are given as a JSON object. Raises Failure."""
     limits = json_of(call, text)
     if not isinstance(limits, dict):
         raise not_json(call, text)
-    for name, value in limits.items():
-        call.request("PUT", f"{target}/{path_of(name)}", {"value": value})
+    return limits
+
+
+def set_user_limits(call: Call) -> None:
+    """Set some limits of a user, who keeps the others, as in RabbitMQ."""
+    for name, value in limits_of(call, call.arguments[1]).items():
+        call.request("PUT", f"{user_target(call)}/{path_of(name)}", {"value": value})
+
+
+def set_vhost_limits(call: Call) -> None:
+    """Replace all limits of a vhost, as RabbitMQ does."""
+    limits = limits_of(call, call.arguments[0])
+    call.request(
+        "PUT",
+        vhost_parameter(call),
+        {"component": "vhost-limits", "vhost": call.vhost, "name": "limits", "value": limits},
+    )
 
 
 def clear_limits(call: Call, target: str, wanted: str) -> None:
@@ -45,8 +63,8 @@ def clear_limits(call: Call, target: str, wanted: str) -> None:
 
 
 def clear_vhost_limits(call: Call) -> None:
-    if call.get(vhost_target(call)):
-        call.request("DELETE", call.fill("/api/parameters/vhost-limits/{vhost}/limits", is_path=True))
+    if call.get(call.fill("/api/vhost-limits/{vhost}", is_path=True)):
+        call.request("DELETE", vhost_parameter(call))
 
 
 def list_limits(call: Call, kind: str, name: str) -> Rows | Report:
@@ -78,7 +96,7 @@ COMMANDS = (
         USERS,
         says='Setting user limits to "{1}" for user "{0}" ...',
         missing=(NO_SUCH_USER,),
-        run=lambda call: set_limits(call, user_target(call), call.arguments[1]),
+        run=set_user_limits,
     ),
     Command(
         "clear_user_limits",
@@ -107,7 +125,7 @@ COMMANDS = (
         VHOSTS,
         says='Setting vhost limits to "{0}" for vhost "{vhost}" ...',
         missing=(NO_VHOST,),
-        run=lambda call: set_limits(call, vhost_target(call), call.arguments[0]),
+        run=set_vhost_limits,
     ),
     Command(
         "clear_vhost_limits",

@@ -7,15 +7,16 @@ def requests(api: Canned) -> list[str]:
     return [request for request, _ in api.changes()]
 
 
-def test_limits_are_set_one_by_one_and_cleared_together() -> None:
+def test_limits_of_a_vhost_are_replaced_and_cleared_together() -> None:
     answers = {
-        "PUT /api/vhost-limits/%2F/max-queues": 204,
+        "PUT /api/parameters/vhost-limits/%2F/limits": 204,
         "DELETE /api/parameters/vhost-limits/%2F/limits": 204,
         "GET /api/vhost-limits/%2F": [{"vhost": "/", "value": {"max-queues": 1}}],
     }
     with canned(answers) as api:
         assert api.run("rabbitmqctl set_vhost_limits '{\"max-queues\": 1}'").exit_code == 0
-        assert api.changes() == [("PUT /api/vhost-limits/%2F/max-queues", {"value": 1})]
+        body = {"component": "vhost-limits", "vhost": "/", "name": "limits", "value": {"max-queues": 1}}
+        assert api.changes() == [("PUT /api/parameters/vhost-limits/%2F/limits", body)]
         assert api.run("rabbitmqctl clear_vhost_limits").exit_code == 0
         assert requests(api)[1:] == ["DELETE /api/parameters/vhost-limits/%2F/limits"]
         done = api.run("rabbitmqctl set_vhost_limits bogus")
