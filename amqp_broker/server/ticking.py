@@ -54,14 +54,19 @@ class Ticking:
 
     def _on_timer(self) -> None:
         self._timer = self.due_ms = None
-        self._broker.tick(self._clock.now())
-        self._flush()
+        try:
+            self._broker.tick(self._clock.now())
+        finally:
+            # Also after an error: the timer of the loop is set again for the others.
+            self._flush()
 
     def _on_real_timer(self) -> None:
         self._real_timer = self.real_due_ms = None
         self._broker.now = self._clock.now()
-        self._broker.real_timers.run_due(self._clock.real_now())
-        self._flush()
+        try:
+            self._broker.real_timers.run_due(self._clock.real_now())
+        finally:
+            self._flush()
 
     # Moving time
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,25 @@ def test_the_clock_runs_after_a_failed_advance(running: RunningServer) -> None:
     with pytest.raises(RuntimeError, match="on purpose"):
         running.advance(HOUR_MS)
     assert running.ask(lambda server: (server.clock.is_frozen, server.broker.advancing_to_ms)) == (False, None)
+
+
+@pytest.mark.parametrize("heap", ["timers", "real_timers"])
+def test_a_timer_that_fails_keeps_no_other_from_running(running: RunningServer, heap: str) -> None:
+    ran = threading.Event()
+
+    def fail(now: int) -> None:
+        raise RuntimeError("on purpose")
+
+    def arrange(server: Any) -> None:
+        server.loop.set_exception_handler(lambda loop, context: None)
+        timers = getattr(server.broker, heap)
+        timers.at(server.broker.now, fail)
+        timers.at(server.broker.now, lambda now: ran.set())
+        server.flush()
+
+    running.ask(arrange)
+    # Another request would flush.
+    assert ran.wait(timeout=10)
 
 
 # Frozen
