@@ -159,7 +159,7 @@ class Rows:
             return None, None, f"headers: {malformed}"
         headers = [header for header in headers if header[0] != OFFSET_HEADER]
         count = decoded.get("x-delivery-count")
-        is_count = isinstance(count, int) and 0 <= count < 1 << 31
+        is_count = type(count) is int and 0 <= count < 1 << 31
         return headers if headers and self._wants_headers else None, count if is_count else None, problem
 
     def take(self) -> pa.RecordBatch:

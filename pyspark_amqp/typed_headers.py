@@ -16,9 +16,11 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, NamedTuple
 
-from pyspark_amqp.content_header import NESTING_MAX, Malformed, short_string
+from pyspark_amqp.content_header import Malformed, short_string
 
 KIND: Final = "map<string,struct<type:string,value:string>>"
+# JSON in JSON: with each level, the backslashes of the innermost text double.
+NESTING_MAX: Final = 10
 
 # A type and its text, which for tables and arrays is JSON of such values.
 Value = Mapping[str, Any]
@@ -163,6 +165,8 @@ def _written(value: Any, name: str, depth: int) -> bytes:
         raise InvalidHeader(f"header {name}: there is no type '{type_}'; there are {', '.join(TYPES)}")
     if text is None or type_ == "void":
         return b"V"
+    if not isinstance(text, str):
+        raise InvalidHeader(f"header {name}: the value of a {type_} is a text, not {json.dumps(text)}")
     try:
         if type_ in FIXED:
             octet, struct, parse = FIXED[type_]

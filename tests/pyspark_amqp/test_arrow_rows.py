@@ -108,6 +108,12 @@ def test_no_headers_are_null(headers: dict[str, object] | None, value: StringTyp
     assert row(delivery(headers=headers), schema) == {"headers": None}
 
 
+def test_a_publishers_value_that_is_no_count_leaves_the_count_null() -> None:
+    schema = StructType().add("delivery_count", IntegerType())
+    for value in (True, -1, "2"):
+        assert row(delivery(headers={"x-delivery-count": value}), schema) == {"delivery_count": None}
+
+
 def test_a_timestamp_may_be_in_milliseconds() -> None:
     schema = StructType().add("timestamp", TimestampType()).add("error", StringType())
     rows = Rows(schema, "q", allows_ms=True)

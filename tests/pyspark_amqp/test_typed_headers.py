@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_amqp.content_header import Malformed, decode_table
-from pyspark_amqp.typed_headers import FIXED, read_table, write_table
+from pyspark_amqp.typed_headers import FIXED, NESTING_MAX, read_table, write_table
 
 
 def table(*entries: tuple[bytes, bytes]) -> bytes:
@@ -124,6 +124,26 @@ def test_octets_that_are_not_utf_8_are_shown_and_reported() -> None:
 def test_an_invalid_value_is_named(kind: str, text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         write_table({"h": {"type": kind, "value": text}})
+
+
+def test_deep_values_are_refused_because_their_text_doubles_with_each_level() -> None:
+    def nested(levels: int) -> bytes:
+        value = b"t\x01"
+        for _ in range(levels):
+            value = b"A" + struct.pack(">I", len(value)) + value
+        return table((b"h", value))
+
+    headers, _ = read_table(nested(NESTING_MAX))
+    assert write_table(headers) == nested(NESTING_MAX)
+    with pytest.raises(Malformed, match="too deep"):
+        read_table(nested(NESTING_MAX + 2))
+
+
+@pytest.mark.parametrize("kind", ["boolean", "int", "decimal", "string", "binary", "table"])
+def test_a_nested_value_that_is_no_text_is_named(kind: str) -> None:
+    inner = json.dumps([{"type": kind, "value": []}])
+    with pytest.raises(ValueError, match=r"header h: the value of a .* is a text, not"):
+        write_table({"h": {"type": "array", "value": inner}})
 
 
 def test_null_is_the_type_without_a_value() -> None:
