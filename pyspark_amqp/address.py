@@ -32,10 +32,14 @@ class Tls:
         """Return the TLS context. Raise OptionError for unreadable files."""
         try:
             context = ssl.create_default_context(cafile=self.ca_file or None)
+        except OSError as error:
+            raise OptionError("tls.caFile", f"cannot read '{self.ca_file}': {error}") from None
+        try:
             if self.cert_file:
                 context.load_cert_chain(self.cert_file, self.key_file or None)
         except OSError as error:
-            raise OptionError("tls.certFile" if self.cert_file else "tls.caFile", str(error)) from None
+            files = f"'{self.cert_file}'" + (f" with '{self.key_file}'" if self.key_file else "")
+            raise OptionError("tls.certFile", f"cannot read {files}: {error}") from None
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from pyspark_amqp.address import PORT, TLS_PORT, Address, Tls, from_url, read_hosts
+from pyspark_amqp.content_header import TIMESTAMP_S_MAX
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.offsets import Offsets
 
@@ -252,7 +253,7 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         is_stream,
         given.boolean("millisecondTimestamps", False),
         starting,
-        given.number("startingTimestamp", None, 0),
+        given.number("startingTimestamp", None, 0, TIMESTAMP_S_MAX * 1000),
         ending,
         given.number("maxOffsetsPerTrigger", None if is_stream else 10_000, 1),
         given.number("maxBytesPerTrigger", 64 * MEGABYTE, 1),

@@ -295,8 +295,7 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.queue = options.queues[0]
         self._held: HeldQueue | None = None
         self._known: Counter[int] = Counter()
-        # With AvailableNow, the number of messages still to be read.
-        self._budget: int | None = None
+        # With AvailableNow, the number after the last delivery.
         self._end: int | None = None
         self._is_available_now = False
 

@@ -61,6 +61,9 @@ def test_a_password_is_not_shown() -> None:
 
 
 def test_a_missing_certificate_is_reported_with_its_option() -> None:
-    with pytest.raises(OptionError, match=r"tls\.caFile"):
-        Tls(ca_file="/no/such/file").context()
+    for key_file in ("", "/no/such/key"):
+        with pytest.raises(OptionError, match=r"tls\.caFile': cannot read '/no/such/file'"):
+            Tls("/no/such/file", "/no/such/certificate", key_file).context()
+    with pytest.raises(OptionError, match=r"tls\.certFile': cannot read '/no/such/file' with '/no/such/key'"):
+        Tls(cert_file="/no/such/file", key_file="/no/such/key").context()
     assert not Tls(verify=False).context().check_hostname

@@ -84,6 +84,7 @@ def test_options_of_tls_precede_parameters_of_the_url(tmp_path: Path) -> None:
         ({"queueType": "stream", "startingOffsets": '{"q": -1}'}, "startingOffsets"),
         ({"queueType": "stream", "startingOffsets": '{"q": true}'}, "startingOffsets"),
         ({"queueType": "stream", "startingOffsets": "earliest", "startingTimestamp": "1"}, "startingTimestamp"),
+        ({"queueType": "stream", "startingTimestamp": "1700000000000000"}, "startingTimestamp"),
         ({"queueType": "stream", "endingOffsets": "latest"}, "endingOffsets"),
         ({"queueType": "stream", "maxBytesPerTrigger": "1"}, "maxBytesPerTrigger"),
         ({"minPartitions": "2"}, "minPartitions"),
