@@ -118,9 +118,12 @@ class BacklogQueue(Queue, Generic[B]):
         return len(self.backlog)
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
-        takes_failures = self.has_failed_arrivals
-        for _, message, redelivered in self.backlog.items():
-            yield message, redelivered or (takes_failures and failures_of(message) > 0)
+        for position, message, redelivered in self.backlog.items():
+            yield message, redelivered or self._was_delivered(position, message)
+
+    def _was_delivered(self, position: int, message: Message) -> bool:
+        """Return whether a ready message that the backlog has as new was delivered before."""
+        return self.has_failed_arrivals and failures_of(message) > 0
 
     def will_reject(self, message: Message) -> bool:
         return self.limit.refuses(message)

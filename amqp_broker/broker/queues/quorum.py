@@ -128,6 +128,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     # Delivering and settling
 
+    def _was_delivered(self, position: int, message: Message) -> bool:
+        return self.counts.has(position) or super()._was_delivered(position, message)
+
     def pull(self) -> tuple[Message, int, bool] | None:
         if self.rotation.is_single_active:
             kind = '<<"quorum">>' if self._profile.names_type_as_binary else "quorum"

@@ -45,6 +45,16 @@ def test_a_message_has_the_number_of_its_returns(peer: Peer) -> None:
     assert pull(peer) == (3, b"x", True, 2)
 
 
+def test_a_message_that_went_behind_all_others_is_shown_as_delivered_before(peer: Peer) -> None:
+    declare(peer, delivery_limit=-1)
+    for body in (b"1", b"2"):
+        peer.publish("q", body)
+    assert pull(peer) == (1, b"1", False, None)
+    nack(peer, 1)
+    queue = peer.lab.vhost.queues["q"]
+    assert [(message.body, redelivered) for message, redelivered in queue.peek()] == [(b"2", False), (b"1", True)]
+
+
 def test_returned_messages_are_served_first_in_the_order_of_their_return(peer: Peer) -> None:
     declare(peer)
     for body in (b"1", b"2", b"3", b"4"):
