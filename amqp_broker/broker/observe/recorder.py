@@ -175,7 +175,7 @@ class Recorder(MessageTrace):
         self.queue = queue
         self.selection = selection
         self.written = 0
-        self._on_gone = on_gone
+        self._on_gone: Callable[[], None] = on_gone
         self._takes_all = selection.takes_all
         self._is_by_name = selection.is_by_name
         self._now_us = vhost.broker.now_us
@@ -383,6 +383,8 @@ class Recorder(MessageTrace):
             self._timer = None
         if self._rows and not self.queue.is_deleted:
             self.flush()
+        # A flush may still be due, when another recorder has taken over.
+        self._on_gone = lambda: None
 
 
 def is_own(message: Message, properties: Properties | None = None) -> bool:

@@ -145,6 +145,14 @@ def test_the_last_events_are_written_when_the_trace_stops(vhost: VHost, connecti
     assert events(vhost) == [("publish", 1)]
 
 
+def test_a_record_that_is_still_due_does_not_end_the_next_trace(vhost: VHost, connection: Peer) -> None:
+    publish(vhost, connection, declare(vhost, "q"), bytes(CONTENT_BYTES_MAX))
+    vhost.remove_queue(vhost.queues["trace"])
+    record(vhost)
+    vhost.broker.drain_on()
+    assert vhost.tracing.recorder is not None
+
+
 def test_a_trace_ends_with_its_queue(vhost: VHost, connection: Peer) -> None:
     queue = declare(vhost, "q")
     publish(vhost, connection, queue)
