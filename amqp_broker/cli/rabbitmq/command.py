@@ -228,9 +228,12 @@ class Call:
         return template.format(*arguments, **values)
 
     def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answered:
-        """Return the answer of the broker. Raises Failure without an answer in time."""
+        """Return the answer of the broker. Raises Failure without an answer in time, and for an empty name."""
         if self.timeout_s == 0:
             raise self.timed_out()
+        if "" in target.partition("?")[0].split("/")[1:]:
+            # Without its last name, a path is that of a list.
+            raise failed("the name of an object must not be empty", EX_DATAERR)
         try:
             return Api(self.running.place, self.timeout_s).ask(method, target, body, **headers)
         except TimedOut:

@@ -10,6 +10,7 @@ from amqp_broker.cli.rabbitmq.command import Command, path_of
 from amqp_broker.cli.rabbitmq.options import Option
 from amqp_broker.cli.rabbitmq.tool_main import commands_of
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
+from tests.cli.canned import canned
 
 ALL = {command.name: command for tool in TOOLS.values() for command in commands_of(tool).values()}
 
@@ -56,3 +57,11 @@ def test_every_command_has_a_description_and_an_effect() -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_word_in_a_path_is_quoted_as_urllib_does(word: str) -> None:
     assert path_of(word) == quote(word, safe="")
+
+
+@pytest.mark.parametrize("command", ["ctl delete_vhost ''", "ctl change_password '' x", "-queues quorum_status ''"])
+def test_an_empty_name_is_refused_before_its_path_means_a_list(command: str) -> None:
+    with canned({"GET /api/users/": [], "GET /api/vhosts/": [], "GET /api/queues/%2F/": []}) as api:
+        done = api.run(f"rabbitmq{command}")
+        assert (done.exit_code, done.complaint) == (65, "Error:\nthe name of an object must not be empty\n")
+        assert not api.changes()
