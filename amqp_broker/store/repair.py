@@ -88,6 +88,8 @@ class _Repairing:
         """Declare lost vhosts again. A queue without its vhost would be dropped with its messages."""
         contents = Contents(self._environment)
         named = {key[1] for key in contents.undeclared if key[0] in IN_VHOSTS}
+        for user in contents.broker.users.values():
+            named |= {*user.permissions, *(vhost for vhost, _ in user.topic_permissions)}
         with self._environment.lmdb.begin(write=True) as txn:
             for name in sorted(named - contents.broker.vhosts.keys()):
                 self._result.changes.append(f"vhost '{name}' is lost, and declared again.")
@@ -152,9 +154,9 @@ class _Repairing:
             for vhost in Contents(self._environment).broker.vhosts.values()
             for queue in vhost.queues.values()
             for range_id in (queue.ranges if isinstance(queue, StreamQueue) else ())
-            if range_id in states
         }
-        streams = {range_id: (states[range_id].head, 0) for range_id in owners}
+        # Where the state is lost, the stream begins with the first chunk that is found.
+        streams = {range_id: (states[range_id].head, 0) for range_id in owners if range_id in states}
         fillers: list[tuple[bytes, bytes]] = []
 
         def fill(range_id: int, end: int) -> None:
@@ -166,11 +168,12 @@ class _Repairing:
 
         for key, record in verify.rows(self._environment, "chunks"):
             range_id, first = POSITION.unpack(key)
-            if range_id in streams and not verify.is_garbage(garbage.get(range_id, []), first):
+            if range_id in owners and not verify.is_garbage(garbage.get(range_id, []), first):
                 head, _ = chunks.decode_head(first, record)
+                streams.setdefault(range_id, (first, 0))
                 fill(range_id, first)
                 streams[range_id] = head.end, head.timestamp_ms
-        for range_id in streams:
+        for range_id in streams.keys() & states.keys():
             fill(range_id, states[range_id].next)
         with self._environment.lmdb.begin(write=True) as txn:
             for key, sealed in fillers:
@@ -215,12 +218,14 @@ class _Repairing:
                 txn.put(key, seal(key, NUMBER.pack(END)), db=environment.tables["garbage"])
             for range_id, (owner, _) in contents.ranges.items():
                 former = states.get(range_id)
-                state = _counted(former, found.get(range_id, verify.Found()))
+                # Positions that are still to be deleted are not given to new messages.
+                used = max((end for _, end in garbage.get(range_id, ())), default=0)
+                state = _counted(former, found.get(range_id, verify.Found()), used)
                 if state != (former or RangeState()):
                     self._result.changes.append(f"{owner} has {_shown_count(former, state)} messages.")
                     key = NUMBER.pack(range_id)
                     txn.put(key, seal(key, STATE.pack(*state)), db=environment.tables["windows"])
-            last = max((*states, *found, *contents.ranges), default=0)
+            last = max((*states, *found, *contents.ranges, *garbage), default=0)
             if contents.next_range <= last or contents.next_range == END:
                 txn.put(NEXT_RANGE, seal(NEXT_RANGE, NUMBER.pack(last + 1)), db=environment.tables["meta"])
 
@@ -232,9 +237,12 @@ class _Repairing:
         ]
 
 
-def _counted(former: RangeState | None, found: verify.Found) -> RangeState:
-    """Return a state with the messages that were found. Where it is lost, all of them count as delivered before."""
-    following = found.position_max + 1
+def _counted(former: RangeState | None, found: verify.Found, used: int) -> RangeState:
+    """Return a state with the messages that were found, whose next position is not below `used`.
+
+    Where the former state is lost, all of them count as delivered before.
+    """
+    following = max(found.position_max + 1, used)
     if former is None:
         head = found.position_min if found.is_stream else following
         return RangeState(head, following, found.message_count, found.body_bytes)

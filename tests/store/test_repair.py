@@ -6,15 +6,18 @@ from pathlib import Path
 import lmdb
 import pytest
 
+from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.durability.paged_buffer import END
 from amqp_broker.settings.settings import Settings
 from amqp_broker.store.environment import NUMBER, POSITION, Environment, StoreUnusable, Tables
-from amqp_broker.store.journal import encode_key
+from amqp_broker.store.journal import LmdbJournal, encode_key
 from amqp_broker.store.repair import repair
 from amqp_broker.store.store import Store
 from amqp_broker.store.verify import verify
+from tests.broker_parts import new_broker, new_message, new_queue
 from tests.present import present
-from tests.store.stores import fill
+from tests.store.stores import commit, fill, put
 
 
 def damage(folder: Path, table: str, key: bytes, bits: int = 3) -> bytes:
@@ -140,3 +143,59 @@ def _strip_checksums(txn: lmdb.Transaction, tables: Tables) -> None:
             rows = [(key, value) for key, value in cursor]
         for key, value in rows:
             txn.put(key, NUMBER.pack(1) if key == b"format" else value[:-8], db=table)
+
+
+def test_new_messages_get_no_position_that_is_still_to_be_deleted(tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    journal = LmdbJournal(environment)
+    queue = new_queue(new_broker(journal).vhosts["/"], "purged", is_durable=True)
+    queue.push(new_message(b"m", delivery_mode=2))
+    commit(environment, journal)
+    (range_id,) = queue.ranges
+    with environment.lmdb.begin(write=True) as txn:
+        tables = environment.tables
+        # The state of the queue is lost, and so is the number behind the range of a deleted one.
+        put(txn, POSITION.pack(range_id, 0), NUMBER.pack(50), tables["garbage"])
+        put(txn, POSITION.pack(range_id + 1, 0), NUMBER.pack(END), tables["garbage"])
+        txn.delete(NUMBER.pack(range_id), db=tables["windows"])
+        txn.delete(b"next_range", db=tables["meta"])
+    environment.close()
+    repair(tmp_path)
+    assert verify(tmp_path).problems == []
+    store = Store(tmp_path)
+    assert store.journal.state_of(range_id).next == 50
+    assert store.journal.new_ranges(1) == range_id + 2
+    store.environment.close()
+
+
+def test_permissions_in_a_lost_vhost_keep_it(tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    journal = LmdbJournal(environment)
+    broker = new_broker(journal)
+    broker.add_vhost("v")
+    broker.users["guest"].permissions["v"] = Permission()
+    journal.define(("vhost", "v"), {"limits": {}})
+    journal.define(("user", "guest"), {"password_hash": b"", "tags": [], "limits": {}})
+    journal.define(("permission", "guest", "v"), {"configure": "", "write": "", "read": ""})
+    commit(environment, journal)
+    environment.close()
+    damage(tmp_path, "definitions", encode_key(("vhost", "v")))
+    repair(tmp_path)
+    assert verify(tmp_path).problems == []
+
+
+def test_a_stream_without_its_state_gets_the_offsets_of_a_lost_chunk(tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    journal = LmdbJournal(environment)
+    stream = new_queue(new_broker(journal).vhosts["/"], "log", is_durable=True, arguments={"x-queue-type": "stream"})
+    for _ in range(3):
+        stream.push(new_message(b"m", delivery_mode=2))
+        commit(environment, journal)
+    with environment.lmdb.begin(write=True) as txn:
+        (range_id,) = stream.ranges
+        txn.delete(NUMBER.pack(range_id), db=environment.tables["windows"])
+        txn.delete(POSITION.pack(range_id, 1), db=environment.tables["chunks"])
+    environment.close()
+    result = repair(tmp_path)
+    assert "queue 'log' in vhost '/' has lost the offsets 1 to 1." in result.changes
+    assert verify(tmp_path).problems == []
