@@ -7,6 +7,7 @@ and `resume` as the socket fills and empties. Nothing here raises, whatever a cl
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -54,6 +55,8 @@ from amqp_broker.session.commit_gate import CommitGate
 from amqp_broker.session.heartbeats import Heartbeats
 from amqp_broker.session.outbox import Outbox
 from amqp_broker.session.reader import FrameReader
+
+logger = logging.getLogger("amqp_broker.session")
 
 # Time for which a client that does not speak AMQP, or cannot log in, waits for the socket to close (RabbitMQ's
 # SILENT_CLOSE_DELAY).
@@ -220,9 +223,19 @@ class Session(ClientConnection[VHost, Channel]):
 
     def work(self, steps: Steps[None]) -> None:
         """Do the steps of a method. If they take more than one batch, nothing is read until the last."""
-        if not self.broker.do_in_batches(steps, self._on_worked):
+        if not self.broker.do_in_batches(self._guarded(steps), self._on_worked):
             self.is_working = True
             self.follow_blocks()
+
+    def _guarded(self, steps: Steps[None]) -> Steps[None]:
+        """Do steps. An error in the first batch is the reader's; a later one ends the connection here."""
+        try:
+            yield from steps
+        except Exception:
+            if not self.is_working:
+                raise
+            logger.exception("%s: internal error", self.name)
+            self.fail(InternalError(""), 0)
 
     def count_method(self) -> None:
         """Count a method other than publish and ack. After many of them in one read, others are served."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from pamqp import commands, frame
 
+from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.portions import Steps
 from amqp_broker.session.session import METHODS_MAX
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
@@ -73,6 +75,22 @@ def test_an_error_ends_the_rest_of_the_read(lab: Lab, peer: Peer) -> None:
     for _ in range(COUNT):
         peer.expect(commands.Queue.DeclareOk)
     assert "expected 'channel.open'" in peer.expect_connection_close(504)
+
+
+def test_an_error_in_a_later_step_ends_the_connection(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    def failing() -> Steps[None]:
+        for _ in range(2 * BATCH_STEPS):
+            yield
+        raise ZeroDivisionError
+
+    peer.session.work(failing())
+    peer.expect_nothing()
+    peer.lab.drain()
+    assert peer.expect(commands.Connection.Close, channel=0).reply_code == 541
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
+        f"{peer.session.name}: internal error"
+    ]
+    caplog.clear()
 
 
 def test_answers_wait_for_their_commits() -> None:
