@@ -139,6 +139,10 @@ class ShovelRunner(Component):
 
     # Links
 
+    def now(self) -> int:
+        """Return the real time in ms since the epoch."""
+        return self.server.clock.real_now()
+
     def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link[Shovel]:
         """Connect one end of a shovel."""
         from amqp_broker.server.shovel_links import LocalLink, RemoteLink

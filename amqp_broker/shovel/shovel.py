@@ -42,7 +42,11 @@ class Link(Protocol):
 
 
 class Links(Protocol):
-    """Opens connections."""
+    """Opens connections, and has the time."""
+
+    def now(self) -> int:
+        """Return the real time in ms since the epoch."""
+        ...
 
     def open(self, uri: Uri, client: Client, shovel: Shovel) -> Link:
         """Connect; the client receives the octets, and `on_lost` of the shovel is called on failure or end."""
@@ -98,7 +102,9 @@ class Shovel:
     # Start and stop
 
     def start(self, now: int) -> None:
-        """Connect both ends."""
+        """Connect both ends, unless they are connected or connecting."""
+        if self._open_links:
+            return
         self._now, self.next_tick_ms = now, None
         self._set_state(STARTING)
         if self.remaining == 0:
@@ -357,7 +363,7 @@ class Shovel:
             properties.headers = dict(properties.headers or {})
         if definition.adds_timestamp_header:
             assert properties.headers is not None
-            properties.headers[TIMESTAMP_HEADER] = fields.Long(self._now // 1000)
+            properties.headers[TIMESTAMP_HEADER] = fields.Long(self._links.now() // 1000)
         if definition.adds_forward_headers:
             assert properties.headers is not None
             before = properties.headers.get(FORWARD_HEADER)

@@ -87,6 +87,22 @@ def test_a_stopped_node_runs_no_shovels() -> None:
         here.until(lambda server: [one.state for one in server.shovels] == ["running"])
 
 
+def test_a_shovel_that_runs_while_no_clients_are_accepted_keeps_its_connections() -> None:
+    with RunningServer() as here:
+        fill(here, "q", 1)
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="other")
+        here.until(lambda server: depth(server, "other") == 1)
+        before = here.ask(lambda server: set(server.broker.connections))
+        here.ask(lambda server: server.pauses.begin("suspended"))
+        here.until(lambda server: server.node.state == "suspended")
+        here.ask(lambda server: server.pauses.begin("running"))
+        here.until(lambda server: server.node.state == "running")
+        fill(here, "q", 2)
+        here.until(lambda server: depth(server, "other") == 3)
+        assert here.ask(lambda server: set(server.broker.connections)) >= before
+        assert here.ask(lambda server: server.broker.counters.connections_created) == 4
+
+
 @pytest.mark.parametrize("uris", [["amqp:///other"], ["amqp:///mine", "amqp:///other"]])
 def test_a_shovel_can_only_open_vhosts_of_its_owner(uris: list[str]) -> None:
     def refuse(server: Server) -> None:

@@ -25,7 +25,7 @@ class MemoryLink:
         self.pair = pair
         self.client = client
         self.shovel = shovel
-        self.session = Session(broker, [], "127.0.0.1", 0, "127.0.0.1", 5672, pair.now)
+        self.session = Session(broker, [], "127.0.0.1", 0, "127.0.0.1", 5672, pair.time)
         self.is_closed = False
         self.is_paused = False
 
@@ -38,19 +38,19 @@ class MemoryLink:
     def close(self) -> None:
         self.move()
         self.is_closed = True
-        self.session.connection_lost(self.pair.now)
+        self.session.connection_lost(self.pair.time)
 
     def move(self) -> bool:
         """Move the octets in both directions; return whether there were any."""
         said, self.client.outbox = b"".join(self.client.outbox), []
         if said and not self.is_closed:
-            self.session.receive(said, self.pair.now)
+            self.session.receive(said, self.pair.time)
         answer = b"" if self.is_closed or self.is_paused else b"".join(self.session.outbox.take())
         if answer:
             try:
                 self.client.receive(answer)
             except Lost as reason:
-                self.shovel.on_lost(self.client, str(reason), self.pair.now)
+                self.shovel.on_lost(self.client, str(reason), self.pair.time)
         return bool(said or answer)
 
 
@@ -58,7 +58,7 @@ class Pair:
     """The brokers `here` and `there`; `is_down` refuses connections to `there`."""
 
     def __init__(self) -> None:
-        self.now = NOW
+        self.time = NOW
         self.here, self.there = (self._broker() for _ in range(2))
         self.is_down = False
         self.links: list[MemoryLink] = []
@@ -67,9 +67,12 @@ class Pair:
     def _broker(self) -> Broker:
         counter = itertools.count()
         broker = Broker(Settings(), lambda size: next(counter).to_bytes(size, "big"))
-        broker.now = self.now
+        broker.now = self.time
         broker.add_defaults()
         return broker
+
+    def now(self) -> int:
+        return self.time
 
     def open(self, uri: Uri, client: Client, shovel: Shovel) -> MemoryLink:
         if not uri.is_local and self.is_down:
@@ -84,8 +87,8 @@ class Pair:
         """Return a started shovel that is idle; `src_queue="q"` is the key src-queue."""
         value = {"src-uri": "amqp://", "dest-uri": "amqp://there"}
         value.update({key.replace("_", "-"): item for key, item in given.items()})
-        shovel = Shovel("s", "/", parse(value), self, "rabbit@here", self.done.append, self.now)
-        shovel.start(self.now)
+        shovel = Shovel("s", "/", parse(value), self, "rabbit@here", self.done.append, self.time)
+        shovel.start(self.time)
         self.run()
         return shovel
 
@@ -95,9 +98,9 @@ class Pair:
 
     def wait(self, shovel: Shovel, duration_ms: int) -> None:
         """Advance the clock."""
-        self.now += duration_ms
-        if shovel.next_tick_ms is not None and shovel.next_tick_ms <= self.now:
-            shovel.tick(self.now)
+        self.time += duration_ms
+        if shovel.next_tick_ms is not None and shovel.next_tick_ms <= self.time:
+            shovel.tick(self.time)
         self.run()
 
     def cut(self) -> None:
@@ -105,8 +108,8 @@ class Pair:
         links, self.links = self.links, []
         for link in links:
             link.is_closed = True
-            link.session.connection_lost(self.now)
-            link.shovel.on_lost(link.client, "cut", self.now)
+            link.session.connection_lost(self.time)
+            link.shovel.on_lost(link.client, "cut", self.time)
 
 
 def declare(broker: Broker, name: str, **arguments: Any) -> Queue:

@@ -4,6 +4,7 @@ import pytest
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
+from tests.present import present
 from tests.shovel.pair import Pair, bodies, declare, push
 
 NUMBERS = [b"%d" % number for number in range(50)]
@@ -107,7 +108,7 @@ def test_an_unreachable_broker_is_tried_again_after_the_delay() -> None:
     push(declare(pair.here, "q"), b"m")
     pair.is_down = True
     shovel = pair.shovel(src_queue="q", dest_queue="other", reconnect_delay=5)
-    assert (shovel.state, shovel.reason, shovel.next_tick_ms) == ("terminated", "connection refused", pair.now + 5000)
+    assert (shovel.state, shovel.reason, shovel.next_tick_ms) == ("terminated", "connection refused", pair.time + 5000)
     pair.wait(shovel, 4999)
     assert shovel.state == "terminated"
     pair.is_down = False
@@ -234,7 +235,12 @@ def test_configured_properties_are_set_and_headers_added() -> None:
     newest, oldest = properties.headers["x-shovelled"]
     assert oldest == {"shovel-name": "first"}
     assert (newest["shovel-name"], newest["src-queue"], newest["dest-uri"]) == ("s", "q", "amqp://there")
-    assert properties.headers["x-shovelled-timestamp"] == pair.now // 1000
+    assert properties.headers["x-shovelled-timestamp"] == pair.time // 1000
+    pair.time += 60_000
+    push(pair.here.vhosts["/"].queues["q"], b"m")
+    pair.run()
+    *_, late = pair.there.vhosts["/"].queues["other"].messages()
+    assert present(late.properties().headers)["x-shovelled-timestamp"] == pair.time // 1000
 
 
 def test_without_acks_delivered_messages_leave_the_source() -> None:
@@ -292,3 +298,14 @@ def test_without_acks_a_blocked_destination_pauses_the_source() -> None:
     pair.there.set_alarm("memory", False)
     pair.run()
     assert not source.is_paused
+
+
+def test_a_shovel_that_is_started_twice_has_one_connection_to_each_end() -> None:
+    pair = Pair()
+    source = declare(pair.here, "q")
+    shovel = pair.shovel(src_queue="q", dest_queue="other")
+    shovel.start(pair.time)
+    pair.run()
+    push(source, *NUMBERS)
+    pair.run()
+    assert (len(pair.links), source.ready_count, source.unacked_count) == (2, 0, 0)
