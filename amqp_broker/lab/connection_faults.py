@@ -122,7 +122,9 @@ class ConnectionFaults:
         elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
             session.heartbeats.is_suppressed = True
         elif rule.action == "latency":
-            session.outbox.delay = OutputDelay(session, rule)
+            if session.outbox.delay is None:
+                session.outbox.delay = OutputDelay(session)
+            session.outbox.delay.follow(rule)
         elif rule.action == "black_hole":
             session.enter_black_hole()
 
@@ -137,8 +139,9 @@ class ConnectionFaults:
             session.follow_blocks()
         elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
             session.heartbeats.is_suppressed = any(other.action == rule.action for other in self.active)
-        elif rule.action == "latency" and session.outbox.delay is not None and session.outbox.delay.rule is rule:
-            session.outbox.delay.end()
+        elif rule.action == "latency" and session.outbox.delay is not None:
+            # The newest of several counts.
+            session.outbox.delay.follow(next((one for one in reversed(self.active) if one.action == "latency"), None))
         elif rule.action == "black_hole":
             self.resets_socket, session.cause = True, session.cause or CAUSE
             session.leave_black_hole()

@@ -16,21 +16,24 @@ DELAYED_BYTES_MAX: Final = 256 * 1024
 
 
 class OutputDelay:
-    """Delays each flush of a session by what its rule says, and keeps their order."""
+    """Delays each flush of a session by what its present rule says, and keeps their order."""
 
-    def __init__(self, session: Session, rule: Rule) -> None:
-        self.rule = rule
+    def __init__(self, session: Session) -> None:
+        # None if the delay has ended: all that is delayed arrives with the next flush.
+        self._rule: Rule | None = None
         self._session = session
         # When it is due, and what was flushed then.
         self._delayed: deque[tuple[int, list[bytes]]] = deque()
         self._bytes = 0
         self._last_due_ms = 0
         self._has_paused = False
-        self._is_over = False
 
     def pass_on(self, output: list[bytes]) -> list[bytes]:
         """Delay `output`, and return what is due now. A connection that has ended is not delayed."""
-        session, rule, now = self._session, self.rule, self._session.broker.now
+        session, rule, now = self._session, self._rule, self._session.broker.now
+        if rule is None:
+            session.outbox.delay = None
+            return [piece for _, pieces in self._delayed for piece in pieces] + output
         if output:
             jitter_ms = rule.random(rule.jitter_ms + 1) if rule.jitter_ms else 0
             due = max(self._last_due_ms, now + rule.delay_ms + jitter_ms)
@@ -42,20 +45,20 @@ class OutputDelay:
                 self._has_paused = True
                 session.pause()
         arrived: list[bytes] = []
-        while self._delayed and (self._delayed[0][0] <= now or session.state is ENDED or self._is_over):
+        while self._delayed and (self._delayed[0][0] <= now or session.state is ENDED):
             _, pieces = self._delayed.popleft()
             self._bytes -= sum(map(len, pieces))
             arrived += pieces
-        if self._is_over:
-            session.outbox.delay = None
-        elif self._has_paused and self._bytes <= DELAYED_BYTES_MAX // 2:
+        if self._has_paused and self._bytes <= DELAYED_BYTES_MAX // 2:
             self._has_paused = False
             session.resume(now)
         return arrived
 
-    def end(self) -> None:
-        """End the delay: all that is delayed arrives with the next flush."""
-        self._is_over = True
+    def follow(self, rule: Rule | None) -> None:
+        """Delay by what another rule says from now on, or end the delay."""
+        self._rule = rule
+        if rule is not None:
+            return
         self._session.outbox.request_flush()
         if self._has_paused:
             self._has_paused = False

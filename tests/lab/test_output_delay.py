@@ -27,6 +27,23 @@ def test_replies_are_delayed_and_stay_in_order(lab: Lab, peer: Peer) -> None:
     assert peer.session.outbox.delay is None
 
 
+def test_a_second_latency_replaces_the_first_until_it_is_removed_and_loses_nothing(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("latency", delay_ms=100))
+    peer.send(commands.Queue.Declare(queue="a"))
+    assert peer.session.outbox.take() == []
+    second = lab.broker.faults.add(Rule("latency", delay_ms=30))
+    peer.send(commands.Queue.Declare(queue="b"))
+    assert peer.session.outbox.take() == []
+    lab.advance(100)
+    assert [peer.expect(commands.Queue.DeclareOk).queue for _ in range(2)] == ["a", "b"]
+    lab.broker.faults.remove(second.id)
+    peer.send(commands.Queue.Declare(queue="c"))
+    lab.advance(99)
+    assert peer.session.outbox.take() == []
+    lab.advance(1)
+    assert peer.expect(commands.Queue.DeclareOk).queue == "c"
+
+
 def test_jitter_follows_from_the_seed(lab: Lab) -> None:
     def arrivals(seed: int) -> list[int]:
         peer = lab.connect()
