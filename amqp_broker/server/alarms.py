@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import lmdb
+
 from amqp_broker.broker.broker import Broker
 
 logger = logging.getLogger("amqp_broker.alarms")
@@ -66,13 +68,21 @@ class Alarms:
         # Reasons that a command has cleared although they still hold: as in RabbitMQ, they return when they hold anew.
         self._overruled: set[str] = set()
         self.watches_disk = True
+        # Error of the last check.
+        self._problem = ""
 
     def check(self) -> bool:
         """Compare readings with limits, and page out messages if needed. Return whether an alarm changed."""
-        before = set(self._broker.alarms)
-        self._check_memory()
-        self._check_disk()
-        self._check_store()
+        before, problem = set(self._broker.alarms), ""
+        for check in (self._check_memory, self._check_disk, self._check_store):
+            # A reading that fails, as of a folder that was removed, leaves the others.
+            try:
+                check()
+            except (OSError, lmdb.Error) as error:
+                problem = str(error)
+        if problem and problem != self._problem:
+            logger.error("a resource cannot be checked: %s", problem)
+        self._problem = problem
         return self._broker.alarms != before
 
     def set(self, reason: str, is_on: bool) -> None:

@@ -21,12 +21,13 @@ class Node:
         self.memory = self.store = 1.0
         self.disk = 100.0
         self.trimmed = 0
+        self.readings = Readings(
+            lambda: int(self.memory * GB), lambda: int(self.disk * GB), lambda: int(self.store * GB), self.trim
+        )
         self.alarms = Alarms(
             self.broker,
             Limits(None if memory_max is None else int(memory_max * GB), 2 * GB, 10 * GB),
-            Readings(
-                lambda: int(self.memory * GB), lambda: int(self.disk * GB), lambda: int(self.store * GB), self.trim
-            ),
+            self.readings,
         )
 
     def trim(self) -> None:
@@ -197,3 +198,21 @@ def test_an_alarm_that_a_command_has_cleared_returns_when_its_limit_is_exceeded_
 def test_a_disk_that_is_not_watched_sets_no_alarm(node: Node) -> None:
     node.alarms.watch_disk(False)
     assert node.see(disk=1) == set()
+
+
+def test_a_resource_that_cannot_be_read_leaves_the_others_and_is_logged_once(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> int:
+        raise OSError("no such folder")
+
+    readings = node.readings
+    disk_free, readings.disk_free = readings.disk_free, fail
+    assert node.see() == set()
+    assert node.see(store=11) == {"disk"}
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
+        "a resource cannot be checked: no such folder"
+    ]
+    readings.disk_free = disk_free
+    assert node.see(store=1) == set()
+    assert node.see(disk=1) == {"disk"}
