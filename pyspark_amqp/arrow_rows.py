@@ -54,10 +54,10 @@ OFFSET_HEADER: Final = "x-stream-offset"
 _OFFSET_ENTRY: Final = bytes((len(OFFSET_HEADER),)) + OFFSET_HEADER.encode() + b"l"
 _OFFSET_AT: Final = 4 + len(_OFFSET_ENTRY)
 _COUNT: Final = b"x-delivery-count"
-# Position of the flags in a content header, and of the headers if no property precedes them.
+# Position of the flags in a content header, and of the first property.
 _FLAGS_AT: Final = 12
-_TABLE_AT: Final = 14
-_FIRST_FLAGS, _HEADERS_FIRST = 0b1110_0000, 0b0010_0000
+_FIRST_AT: Final = 14
+_CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS = 0b1000_0000, 0b0100_0000, 0b0010_0000
 
 
 def default_schema(include_properties: bool, headers: str | None) -> str:
@@ -82,11 +82,24 @@ def check_schema(schema: StructType) -> None:
 
 def stream_offset(header: bytes) -> int | None:
     """Return a delivery's offset in its stream; None if it is not from a stream."""
-    if header.startswith(_OFFSET_ENTRY, _TABLE_AT + 4) and header[_FLAGS_AT] & _FIRST_FLAGS == _HEADERS_FIRST:
-        at = _TABLE_AT + _OFFSET_AT
+    if at := _offset_at(header):
         return int.from_bytes(header[at : at + 8])
     table = decode(header)[0][HEADERS]
     return _offset(table) if table is not None else None
+
+
+def _offset_at(header: bytes) -> int:
+    """Return the position of the offset's 8 octets, or 0 if it is not the first of the headers."""
+    if len(header) < _FIRST_AT:
+        return 0
+    flags, at = header[_FLAGS_AT], _FIRST_AT
+    if not flags & _HEADERS:
+        return 0
+    if flags & (_CONTENT_TYPE | _CONTENT_ENCODING):
+        for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
+            if flags & flag and at < len(header):
+                at += 1 + header[at]
+    return at + _OFFSET_AT if header.startswith(_OFFSET_ENTRY, at + 4) else 0
 
 
 def _offset(table: bytes) -> int | None:
@@ -103,46 +116,78 @@ def _offset(table: bytes) -> int | None:
     return offset if isinstance(offset, int) else None
 
 
+def _is_offset(table: bytes) -> bool:
+    """Tell whether the only header is the offset."""
+    return len(table) == _OFFSET_AT + 8 and table.startswith(_OFFSET_ENTRY, 4)
+
+
 class Rows:
-    """Collects deliveries of a queue as rows, in Arrow batches of the requested schema."""
+    """Collects deliveries of a queue as rows, in Arrow batches of the requested schema.
+
+    Messages one after another often have the same properties: these are decoded once.
+    """
 
     def __init__(self, schema: StructType, queue: str, allows_ms: bool = False) -> None:
         """With `allows_ms`, timestamps that are after the year 9999 in seconds are in milliseconds."""
         self.allows_ms = allows_ms
         self.schema = to_arrow_schema(schema, timezone="UTC")
         self.queue = queue
-        self.count = 0
         self.size = 0
         self._names: Sequence[str] = schema.fieldNames()
         self._wants_headers = "headers" in self._names
         self._has_types = self._wants_headers and schema["headers"].dataType.simpleString() == TYPED_HEADERS
         self._wants_count = "delivery_count" in self._names
         self._bodies: list[bytes] = []
-        # All columns but body and queue, as tuples: redelivered, exchange, routing_key, offset, then by NAMES, …
-        self._rows: list[tuple[Any, ...]] = []
+        self._offsets: list[int | None] = []
+        self._redelivered: list[bool] = []
+        # The values of the columns in _SHARED, one tuple for successive messages in which they are equal.
+        self._shared: list[tuple[Any, ...]] = []
+        self._tuple_count = 0
+        # The last tuple, its size, and the octets that it was decoded from.
+        self._last: tuple[Any, ...] = ()
+        self._last_size = 0
+        self._last_octets: tuple[bytes, bytes, bytes] | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self._bodies)
 
     @property
     def is_full(self) -> bool:
-        return self.count >= BATCH_ROWS_MAX or self.size >= BATCH_BYTES_MAX
+        return len(self._bodies) >= BATCH_ROWS_MAX or self.size >= BATCH_BYTES_MAX
 
     def add(self, delivery: Delivery, offset: int | None) -> None:
         """Append a row."""
         _, redelivered, exchange, routing_key, header, body = delivery
+        at = _offset_at(header)
+        octets = (exchange, routing_key, header[_FLAGS_AT:at] + header[at + 8 :] if at else header[_FLAGS_AT:])
+        if octets != self._last_octets:
+            self._last_octets = octets
+            self._decode(exchange, routing_key, header)
+        self._bodies.append(body)
+        self._offsets.append(offset)
+        self._redelivered.append(redelivered)
+        self._shared.append(self._last)
+        self.size += len(body) + self._last_size
+
+    def _decode(self, exchange: bytes, routing_key: bytes, header: bytes) -> None:
         values, problem = decode(header, self.allows_ms)
-        table = values[HEADERS]
+        table = values[HEADERS] or b""
         headers = delivery_count = None
-        if table is not None and (self._wants_headers or (self._wants_count and _COUNT in table)):
+        if table and not _is_offset(table) and (self._wants_headers or (self._wants_count and _COUNT in table)):
             headers, delivery_count, trouble = self._read_headers(table)
             problem = problem or trouble
+        if values[TIMESTAMP] is not None:
+            # Arrow's are in microseconds.
+            values[TIMESTAMP] *= 1_000
         try:
             names = (exchange.decode(), routing_key.decode())
         except UnicodeDecodeError:
             problem = problem or "the exchange or the routing key is not UTF-8"
             names = (exchange.decode("utf-8", "backslashreplace"), routing_key.decode("utf-8", "backslashreplace"))
-        self._bodies.append(body)
-        self._rows.append((*names, offset, redelivered, delivery_count, headers, problem, *values))
-        self.count += 1
-        self.size += len(body) + 200 + (len(table) if table else 0)
+        self._last = (*names, delivery_count, headers, problem, *values)
+        self._last_size = 200 + len(table)
+        self._tuple_count += 1
 
     def _read_headers(self, table: bytes) -> tuple[list[tuple[str, Any]] | None, int | None, str | None]:
         """Return the headers, or None if there are none, the delivery count and a problem."""
@@ -164,21 +209,26 @@ class Rows:
 
     def take(self) -> pa.RecordBatch:
         """Return and clear the rows."""
-        columns = dict(zip(_ROW, zip(*self._rows, strict=True), strict=True)) if self._rows else {}
-        arrays = []
-        for name in self._names:
-            kind = self.schema.field(name).type
-            if name == "body":
-                arrays.append(pa.array(self._bodies, kind))
-            elif name == "queue":
-                arrays.append(pa.repeat(pa.scalar(self.queue, kind), self.count))
-            else:
-                values: Sequence[Any] = columns.get(name, ())
-                if name == "timestamp":
-                    values = [None if value is None else value * 1_000 for value in values]
-                arrays.append(pa.array(values, kind))
-        self._bodies, self._rows, self.count, self.size = [], [], 0, 0
+        arrays = [self._column(name, self.schema.field(name).type) for name in self._names]
+        self._bodies, self._offsets, self._redelivered, self._shared = [], [], [], []
+        self.size = self._tuple_count = 0
+        self._last_octets = None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _column(self, name: str, kind: pa.DataType) -> pa.Array:
+        if name == "queue":
+            return pa.repeat(pa.scalar(self.queue, kind), self.count)
+        if name in _SHARED:
+            index = _SHARED[name]
+            if self._tuple_count == 1:
+                return _repeated(self._last[index], kind, self.count)
+            return pa.array([values[index] for values in self._shared], kind)
+        own = {"body": self._bodies, "offset": self._offsets, "redelivered": self._redelivered}
+        return pa.array(own[name], kind)
+
+
+def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
+    return pa.nulls(count, kind) if value is None else pa.array([value] * count, kind)
 
 
 def _as_texts(decoded: dict[str, Any]) -> tuple[list[tuple[str, Any]], str | None]:
@@ -195,9 +245,10 @@ def _as_texts(decoded: dict[str, Any]) -> tuple[list[tuple[str, Any]], str | Non
     return headers, problem
 
 
-# The headers in NAMES are octets and have no column.
-_ROW: Final = (
-    *("exchange", "routing_key", "offset", "redelivered", "delivery_count", "headers", "error"),
-    *(name if index != HEADERS else "header_octets" for index, name in enumerate(NAMES)),
-)
+# Positions of the columns of `Rows._decode`. The headers in NAMES are octets and have no column.
+_SHARED: Final = {
+    name: index
+    for index, name in enumerate(("exchange", "routing_key", "delivery_count", "headers", "error", *NAMES))
+    if index != 5 + HEADERS
+}
 assert NAMES[TIMESTAMP] == "timestamp"

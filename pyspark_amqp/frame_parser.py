@@ -21,8 +21,12 @@ FRAME_END: Final = 0xCE
 FRAME_END_OCTET: Final = bytes((FRAME_END,))
 HEARTBEAT_FRAME: Final = FRAME.pack(HEARTBEAT, 0, 0) + FRAME_END_OCTET
 DELIVER: Final = b"\x00\x3c\x00\x3c"
-_TAG: Final = Struct(">QB")
+# The delivery tag, whether it is redelivered, and the length of the exchange's name.
+_TAG: Final = Struct(">QBB")
 _SIZE: Final = Struct(">Q")
+# The start of a header frame, and of a body frame with the end of the frame before.
+_HEADER_START: Final = Struct(">BHI4xQ")
+_BODY_START: Final = Struct(">BBHI")
 
 
 class Delivery(NamedTuple):
@@ -72,7 +76,12 @@ class Frames:
                 (self._lacking,) = _SIZE.unpack_from(data, start + 4)
             elif kind == METHOD:
                 if data.startswith(DELIVER, start):
-                    self._method = (channel, data[start:end])
+                    whole = _whole(data, start, at, channel) if channel == self.channel else None
+                    if whole is not None:
+                        delivery, at = whole
+                        deliveries.append(delivery)
+                    else:
+                        self._method = (channel, data[start:end])
                     continue
                 self._keep(channel, data[start - 7 : at])
                 continue
@@ -96,14 +105,7 @@ class Frames:
         if not isinstance(method, bytes):
             self.methods.append((channel, method))
         elif channel == self.channel:
-            # After the two numbers of the method and the consumer tag.
-            at = 5 + method[4]
-            tag, redelivered = _TAG.unpack_from(method, at)
-            at += 10
-            key_at = at + method[at - 1]
-            deliveries.append(
-                Delivery(tag, redelivered == 1, method[at:key_at], method[key_at + 1 :], self._header, body)
-            )
+            deliveries.append(_delivery(method, 0, len(method), self._header, body))
 
     def _keep(self, channel: int, frame: bytes) -> None:
         try:
@@ -114,3 +116,31 @@ class Frames:
             self._method = (channel, method)
         else:
             self.methods.append((channel, method))
+
+
+def _whole(data: bytes, method_at: int, at: int, channel: int) -> tuple[Delivery, int] | None:
+    """Return the delivery of this method and its end, if the next two frames are its content; else None."""
+    if len(data) - at < _HEADER_START.size:
+        return None
+    kind, header_channel, header_size, size = _HEADER_START.unpack_from(data, at)
+    header_end = at + 7 + header_size
+    body_at = header_end + 8
+    body_end = body_at + size
+    if (
+        kind != HEADER
+        or header_channel != channel
+        or body_end >= len(data)
+        or data[body_end] != FRAME_END
+        or _BODY_START.unpack_from(data, header_end) != (FRAME_END, BODY, channel, size)
+    ):
+        return None
+    return _delivery(data, method_at, at - 1, data[at + 7 : header_end], data[body_at:body_end]), body_end + 1
+
+
+def _delivery(data: bytes, start: int, end: int, header: bytes, body: bytes) -> Delivery:
+    # After the two numbers of the method and the consumer tag.
+    at = start + 5 + data[start + 4]
+    tag, redelivered, size = _TAG.unpack_from(data, at)
+    at += 10
+    key_at = at + size + 1
+    return Delivery(tag, redelivered == 1, data[at : key_at - 1], data[key_at:end], header, body)

@@ -7,8 +7,11 @@ import pika
 import pika.frame
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import (
     BinaryType,
+    BooleanType,
     IntegerType,
     LongType,
     MapType,
@@ -42,6 +45,14 @@ SCHEMA = (
     .add("error", StringType())
 )
 
+EVERYTHING = (
+    StructType([*SCHEMA.fields])
+    .add("routing_key", StringType())
+    .add("redelivered", BooleanType())
+    .add("delivery_count", IntegerType())
+    .add("content_type", StringType())
+)
+
 
 def delivery(body: bytes = b"body", **properties: object) -> Delivery:
     header = pika.frame.Header(1, len(body), pika.BasicProperties(**properties)).marshal()[7:-1]
@@ -62,6 +73,31 @@ def test_a_row_has_the_requested_columns() -> None:
     assert (found["offset"], found["body"], found["queue"], found["message_id"]) == (7, b"body", "q", "id")
     assert str(found["timestamp"]) == "2023-11-14 22:13:20+00:00"
     assert (found["headers"], found["error"]) == ([("a", "b"), ("n", "1")], None)
+
+
+PROPERTIES = st.sampled_from(
+    [
+        {},
+        {"headers": {"x-stream-offset": pika.compat.long(1)}},
+        {"headers": {"x-stream-offset": pika.compat.long(2)}},
+        {"headers": {"x-stream-offset": pika.compat.long(3), "a": "b"}},
+        {"headers": {"a": "b"}, "message_id": "id"},
+        {"content_type": "text/plain", "headers": {"x-stream-offset": pika.compat.long(4)}, "message_id": "id"},
+        {"timestamp": 1_700_000_000},
+    ]
+)
+
+
+@given(st.lists(st.tuples(PROPERTIES, st.sampled_from([b"a", b"b"]), st.booleans()), max_size=12))
+def test_a_row_is_the_same_alone_and_among_others(messages: list[tuple[dict[str, Any], bytes, bool]]) -> None:
+    rows = Rows(EVERYTHING, "q")
+    alone = []
+    for offset, (properties, body, redelivered) in enumerate(messages):
+        message = delivery(body, **properties)._replace(redelivered=redelivered, routing_key=body)
+        rows.add(message, offset)
+        alone.append(row(message, EVERYTHING, offset))
+    assert rows.take().to_pylist() == alone
+    assert (rows.count, rows.size) == (0, 0)
 
 
 def test_missing_properties_are_null() -> None:
