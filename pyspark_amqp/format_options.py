@@ -45,6 +45,8 @@ SPARKS: Final = ("path", "checkpointlocation", "queryname")
 
 UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 MEGABYTE: Final = 1024 * 1024
+# Deliveries of a queue per batch: each batch costs Spark a fixed time, and the prefetch of two fits into 16 bits.
+QUEUE_OFFSETS_MAX: Final = 32_000
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         starting,
         given.number("startingTimestamp", None, 0, TIMESTAMP_S_MAX * 1000),
         ending,
-        given.number("maxOffsetsPerTrigger", None if is_stream else 10_000, 1),
+        given.number("maxOffsetsPerTrigger", None if is_stream else QUEUE_OFFSETS_MAX, 1),
         given.number("maxBytesPerTrigger", 64 * MEGABYTE, 1),
         given.number("minPartitions", 1, 1, 10_000),
         given.number("maxRecordsPerPartition", None, 1),

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
-from pyspark_amqp.format_options import SourceOptions
+from pyspark_amqp.format_options import QUEUE_OFFSETS_MAX, SourceOptions
 from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Offsets
 from pyspark_amqp.reconnecting import Attempts, persist
@@ -39,9 +39,9 @@ QUIET_S: Final = 0.03
 # Number of messages from which the average size is estimated.
 SAMPLE: Final = 200
 PREFETCH_MAX: Final = 65_535
-# Number of acked deliveries of which a broker that is killed may lose the acks.
-ACKED_MAX: Final = 20_000
-PARTITION_BYTES: Final = 4 * 1024 * 1024
+# Number of acked deliveries of which a broker that is killed may lose the acks: the last batches.
+ACKED_MAX: Final = 2 * QUEUE_OFFSETS_MAX
+PARTITION_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass
@@ -125,7 +125,7 @@ class HeldQueue:
 
     def _wanted(self) -> int:
         """Return the prefetch of each consumer for messages of any size: in all, twice as many as a batch has."""
-        count = 2 * (self.options.offsets_per_trigger_max or 10_000)
+        count = 2 * _offsets_max(self.options)
         return min(-(-count // len(self._consumers)), PREFETCH_MAX)
 
     def _keep_alive(self) -> None:
@@ -282,6 +282,10 @@ def _size(delivery: Delivery) -> int:
     return len(delivery.body) + len(delivery.header)
 
 
+def _offsets_max(options: SourceOptions) -> int:
+    return options.offsets_per_trigger_max or QUEUE_OFFSETS_MAX
+
+
 def _mark(delivery: Delivery) -> int:
     return hash((delivery.routing_key, delivery.header, delivery.body))
 
@@ -309,7 +313,7 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._held
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self.options.offsets_per_trigger_max or 10_000)
+        return ReadMaxRows(_offsets_max(self.options))
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._is_available_now = True
@@ -342,7 +346,7 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if held.start < first:
             # Numbers of an earlier run: the broker has requeued these deliveries.
             raise BrokerError(f"offset {first} was never delivered")
-        count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.offsets_per_trigger_max or 10_000
+        count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else _offsets_max(self.options)
         wait_s = WAIT_S
         if self._end is not None:
             count_max = min(count_max, self._end - first)

@@ -16,7 +16,7 @@ def streaming(**options: str) -> SourceOptions:
 def test_only_the_queue_is_required() -> None:
     options = read_source({"queue": "orders"}, is_streaming=True)
     assert (options.queues, options.is_stream, str(options.address)) == (("orders",), False, "localhost:5672")
-    assert options.offsets_per_trigger_max == 10_000
+    assert options.offsets_per_trigger_max == 32_000
 
 
 def test_streaming_starts_at_the_end_and_a_batch_at_the_beginning() -> None:
