@@ -176,7 +176,14 @@ class Server:
         if self.store is not None:
             self.store.start(self.loop.call_soon_threadsafe, self._on_commit_done)
         self._run_each_second()
-        await self.listen()
+        try:
+            await self.listen()
+        except BaseException:
+            self.close_listeners()
+            self._cancel_timers()
+            if self.store is not None:
+                self.store.close()
+            raise
         # Clients are served by now. Shovels can be set only once the HTTP API is there, so this import can wait.
         from amqp_broker.server.shovel_runner import SHOVEL, ShovelRunner
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,12 @@ def test_a_failed_start_leaves_no_thread() -> None:
     with pytest.raises(CannotListen):
         host.start(Settings(**{**SETTINGS.__dict__, "host": "no.such.host.invalid"}))
     assert not host.is_running
+
+
+def test_a_failed_start_releases_the_store(tmp_path: Path) -> None:
+    host = ServerThread(asyncio.new_event_loop)
+    settings = Settings(**{**SETTINGS.__dict__, "ephemeral": False, "data_dir": str(tmp_path)})
+    with pytest.raises(CannotListen):
+        host.start(Settings(**{**settings.__dict__, "host": "no.such.host.invalid"}))
+    host.start(settings)
+    host.stop()
