@@ -20,8 +20,8 @@ _UNITS: Final[dict[str, int]] = {
     **{unit: 1024 ** (power + 1) for power, letter in enumerate("kmgt") for unit in (letter, f"{letter}ib")},
     **{f"{letter}b": 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
 }
-_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)(%|b|(?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
-_FRAME: Final = re.compile(r"(\d+)(|kb|mb)", re.IGNORECASE)
+_AMOUNT: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(%|b|(?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
+_FRAME: Final = re.compile(r"([0-9]{1,18})(|kb|mb)", re.IGNORECASE)
 _FRAME_UNITS: Final = {"": 1, "kb": 1024, "mb": 1024 * 1024}
 
 SWITCHES: Final = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
@@ -52,7 +52,7 @@ def number_or_none(given: str) -> int | None:
 
 
 def port(given: str) -> int:
-    if not re.fullmatch(r"-?[0-9]+", given):
+    if not re.fullmatch(r"-?[0-9]{1,18}", given):
         raise ValueError("is not a whole number")
     if not 0 <= int(given) <= PORT_MAX:
         raise ValueError(f"is not between 0 and {PORT_MAX}")
