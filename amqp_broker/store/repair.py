@@ -208,7 +208,11 @@ class _Repairing:
         found = verify.read_messages(environment, contents, garbage)
         verify.read_chunks(environment, garbage, found)
         states, _ = verify.states_of(environment)
-        strays = (states.keys() | found.keys()) - contents.ranges.keys()
+        strays = {
+            range_id
+            for range_id in (states.keys() | found.keys()) - contents.ranges.keys()
+            if not verify.is_transient(states.get(range_id, RangeState()))
+        }
         self._keep([(table, key) for table in LARGE_TABLES for key in self._keys_of(table, strays)])
         with environment.lmdb.begin(write=True) as txn:
             for stray in sorted(strays):

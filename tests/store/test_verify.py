@@ -9,6 +9,7 @@ import pytest
 
 from amqp_broker.store.environment import NUMBER, POSITION, Environment, StoreInUse, StoreMissing, Tables
 from amqp_broker.store.journal import STATE, LmdbJournal
+from amqp_broker.store.repair import repair
 from amqp_broker.store.verify import check_content, verify
 from tests.broker_parts import broker_of, new_broker, new_message, new_queue
 from tests.store.stores import commit, fill, put, record_at
@@ -54,6 +55,22 @@ def test_transient_messages_that_a_restart_forgets_are_not_counted(tmp_path: Pat
     environment.close()
     verdict = verify(tmp_path)
     assert (verdict.messages, verdict.problems) == (1, [])
+
+
+def test_messages_of_a_transient_queue_that_were_paged_out_are_no_problem(tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    journal = LmdbJournal(environment)
+    broker = new_broker(journal)
+    queue = new_queue(broker.vhosts["/"], "transient")
+    for _ in range(4):
+        queue.push(new_message(bytes(100_000), delivery_mode=2))
+        broker.page(True)
+    commit(environment, journal)
+    with environment.lmdb.begin() as txn:
+        assert txn.stat(environment.tables["messages"])["entries"]
+    environment.close()
+    assert verify(tmp_path).problems == []
+    assert repair(tmp_path).changes == []
 
 
 def test_garbage_is_not_counted(tmp_path: Path) -> None:
