@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType, LongType, MapType, StringType, StructT
 
 from amqp_broker.pipeline.event_rows import ARROW, SOURCE_SCHEMA
 from amqp_broker.pipeline.trace_records import decoded
-from pyspark_amqp.format_options import SourceOptions, read_source
+from pyspark_amqp.format_options import Given, SourceOptions, read_source
 from pyspark_amqp.queue_source import QueueSource
 from pyspark_amqp.stream_source import StreamSource
 
@@ -43,9 +43,10 @@ class TraceSource(DataSource):
         return SOURCE_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        given = {name: value for name, value in self.options.items() if name.lower() != "bodies"}
+        own = {name: text for name, text in self.options.items() if name.lower() == "bodies"}
+        given = {name: text for name, text in self.options.items() if name not in own}
         options = read_source(given, is_streaming=True)
-        with_bodies = self.options.get("bodies", "true") == "true"
+        with_bodies = Given(own, ("bodies",)).boolean("bodies", True)
         return (TraceStream if options.is_stream else TraceQueue)(options, with_bodies)
 
 

@@ -22,6 +22,18 @@ def test_a_trace_is_read_from_a_stream_or_a_classic_queue(kind: str, reader: typ
     assert not source.with_bodies
 
 
+@pytest.mark.parametrize(("text", "has_bodies"), [("True", True), ("FALSE", False)])
+def test_bodies_is_a_boolean_in_any_case(text: str, has_bodies: bool) -> None:
+    source = TraceSource({**QUEUE, "bodies": text}).streamReader(StructType())
+    assert isinstance(source, TraceQueue)
+    assert source.with_bodies is has_bodies
+
+
+def test_bodies_that_are_no_boolean_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"bodies.*must be true or false, not 'yes'"):
+        TraceSource({**QUEUE, "bodies": "yes"}).streamReader(StructType())
+
+
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(OptionError, match="nope"):
         TraceSource({**QUEUE, "nope": "1"}).streamReader(StructType())
