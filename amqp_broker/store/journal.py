@@ -303,7 +303,7 @@ class LmdbJournal(Journal):
         _put(txn, NUMBER.pack(log.id), STATE.pack(*log.state), self._buffers)
 
     def _collect_garbage(self, txn: lmdb.Transaction) -> None:
-        """Delete a batch of discarded positions."""
+        """Delete a batch of discarded positions, and of ranges that have none left."""
         left = GARBAGE_BATCH
         with (
             txn.cursor(self._garbage) as ranges,
@@ -323,6 +323,7 @@ class LmdbJournal(Journal):
                         left -= 1
                 if left:
                     ranges.delete()
+                    left -= 1
             self._leaves_garbage = ranges.first()
 
     # Recovery

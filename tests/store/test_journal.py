@@ -177,6 +177,20 @@ def test_discarded_messages_are_deleted_in_batches(disk: Disk, monkeypatch: pyte
     assert (disk.entries("messages"), disk.entries("garbage"), disk.entries("windows")) == (5, 0, 1)
 
 
+def test_discarded_ranges_without_messages_are_deleted_in_batches_too(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "GARBAGE_BATCH", 10)
+    journal = disk.open()
+    for _ in range(35):
+        new_buffer(journal).drop()
+    left = []
+    while journal.has_work:
+        disk.commit(journal)
+        left.append(disk.entries("garbage"))
+    assert left == [25, 15, 5, 0]
+
+
 def test_only_the_range_that_was_discarded_goes(disk: Disk) -> None:
     journal = disk.open()
     buffer = new_buffer(journal)
