@@ -173,9 +173,14 @@ def set_deadline(channel: Channel, tag: int, timeout_ms: int) -> None:
     assert timeouts is not None, "a session watches its deliveries from its opening on"
     if channel.deadlines is None:
         on_due = partial(timeouts.time_out, channel)
-        channel.deadlines = DeliveryDeadlines(broker.timers, channel.unacked, on_due)
+        channel.deadlines = DeliveryDeadlines(broker.timers, channel.unacked, on_due, partial(_uncommitted, channel))
     # Deliveries during an advance count as made at its end.
     channel.deadlines.add(tag, (broker.advancing_to_ms or broker.now) + timeout_ms)
+
+
+def _uncommitted(channel: Channel) -> list[int]:
+    """Return the tags that the channel's transaction has settled."""
+    return [] if channel.transaction is None else channel.transaction.tags()
 
 
 def _held(channel: Channel) -> Iterator[tuple[int, Queue]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,28 +14,42 @@ SWEEP_MIN: Final = 64
 
 
 class DeliveryDeadlines:
-    """The deadlines of one channel, and the timer for the first; `on_due` gets the tags that are still unacked then."""
+    """The deadlines of one channel, and the timer for the first; `on_due` gets the tags that are still unacked then.
 
-    __slots__ = ("_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_unacked")
+    `uncommitted` returns the tags that a transaction has settled: a rollback makes them unacked again.
+    """
 
-    def __init__(self, timers: Timers, unacked: Container[int], on_due: Callable[[list[int]], None]) -> None:
+    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_unacked", "_uncommitted")
+
+    def __init__(
+        self,
+        timers: Timers,
+        unacked: Container[int],
+        on_due: Callable[[list[int]], None],
+        uncommitted: Callable[[], Collection[int]],
+    ) -> None:
         self._timers = timers
         self._unacked = unacked
         self._on_due = on_due
+        self._uncommitted = uncommitted
         self._timer: Timer | None = None
         # Deadline (ms since the epoch) and delivery tag.
         self._heap: list[tuple[int, int]] = []
+        # Those of uncommitted settlements that the timer has met.
+        self._aside: list[tuple[int, int]] = []
         self._sweep_at = SWEEP_MIN
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._heap) + len(self._aside)
 
     def add(self, tag: int, deadline_ms: int) -> None:
         """Set the deadline of a delivery."""
-        if len(self._heap) >= self._sweep_at:
-            self._heap = [one for one in self._heap if one[1] in self._unacked]
+        if len(self) >= self._sweep_at:
+            uncommitted = set(self._uncommitted())
+            self._heap = [one for one in self._heap if one[1] in self._unacked or one[1] in uncommitted]
             heapq.heapify(self._heap)
-            self._sweep_at = max(SWEEP_MIN, 2 * len(self._heap))
+            self._aside = [one for one in self._aside if one[1] in uncommitted]
+            self._sweep_at = max(SWEEP_MIN, 2 * len(self))
         heapq.heappush(self._heap, (deadline_ms, tag))
         self._wake()
 
@@ -49,17 +63,29 @@ class DeliveryDeadlines:
             self._timer = self._timers.at(heap[0][0], self._check)
 
     def _check(self, now: int) -> None:
-        heap, due = self._heap, []
+        heap, due, settled = self._heap, [], []
         while heap and (heap[0][0] <= now or heap[0][1] not in self._unacked):
-            _, tag = heapq.heappop(heap)
-            if tag in self._unacked:
-                due.append(tag)
+            one = heapq.heappop(heap)
+            if one[1] in self._unacked:
+                due.append(one[1])
+            else:
+                settled.append(one)
+        if settled and (uncommitted := set(self._uncommitted())):
+            self._aside += [one for one in settled if one[1] in uncommitted]
         self._wake()
         if due:
             self._on_due(due)
 
+    def resume(self) -> None:
+        """Watch deliveries again whose settlements were rolled back."""
+        for one in self._aside:
+            heapq.heappush(self._heap, one)
+        self._aside.clear()
+        self._wake()
+
     def stop(self) -> None:
         """Cancel the timer; the channel is closed."""
         self._heap.clear()
+        self._aside.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -42,6 +42,8 @@ class Transaction:
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
         channel.put_back(self.settled())
+        if channel.deadlines is not None:
+            channel.deadlines.resume()
         if self.duplicates:
             channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))
         self.publishes.clear()

@@ -320,3 +320,19 @@ def test_a_delivery_that_was_settled_after_a_rollback_does_not_time_out(late_lab
     peer.call(commands.Tx.Commit())
     late_lab.advance(700)
     peer.expect_nothing()
+
+
+@pytest.mark.parametrize("settle", [commands.Basic.Ack(1), commands.Basic.Reject(1, requeue=False)])
+def test_a_rollback_after_the_deadline_times_out(late_lab: Lab, settle: Any) -> None:
+    peer = late_lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 700})
+    late_lab.connect().publish("q", b"1")
+    peer.call(commands.Tx.Select())
+    peer.consume("q")
+    assert peer.bodies() == [b"1"]
+    peer.send(settle)
+    late_lab.advance(800)
+    peer.expect_nothing()
+    peer.call(commands.Tx.Rollback())
+    late_lab.advance(1)
+    peer.expect(commands.Basic.Cancel)

@@ -12,8 +12,9 @@ class Deliveries:
     def __init__(self) -> None:
         self.timers = Timers()
         self.unacked: set[int] = set()
+        self.uncommitted: set[int] = set()
         self.late: list[list[int]] = []
-        self.deadlines = DeliveryDeadlines(self.timers, self.unacked, self.late.append)
+        self.deadlines = DeliveryDeadlines(self.timers, self.unacked, self.late.append, lambda: self.uncommitted)
 
     def deliver(self, tag: int, deadline_ms: int) -> None:
         self.unacked.add(tag)
@@ -52,6 +53,19 @@ def test_settled_deliveries_are_swept(deliveries: Deliveries) -> None:
         deliveries.deliver(tag, 10)
         deliveries.unacked.discard(tag)
     assert len(deliveries.deadlines) <= SWEEP_MIN
+
+
+def test_the_deadlines_of_uncommitted_settlements_are_not_swept(deliveries: Deliveries) -> None:
+    for tag in range(SWEEP_MIN):
+        deliveries.deliver(tag, 10 + tag)
+    deliveries.uncommitted.update(deliveries.unacked)
+    deliveries.unacked.clear()
+    deliveries.timers.run_due(10)
+    deliveries.deliver(SWEEP_MIN, 1000)
+    deliveries.unacked |= deliveries.uncommitted
+    deliveries.deadlines.resume()
+    deliveries.timers.run_due(999)
+    assert deliveries.late == [list(range(SWEEP_MIN))]
 
 
 def test_a_stopped_channel_has_no_timer(deliveries: Deliveries) -> None:
