@@ -24,11 +24,18 @@ class Pauses:
 
     def begin(self, wanted: str) -> None:
         """Begin to change to a state: "running", "suspended" or "stopped"."""
-        self._task = asyncio.get_running_loop().create_task(self._go(self._task, wanted))
+        self._task = asyncio.get_running_loop().create_task(self._go_after(self._task, wanted))
 
-    async def _go(self, before: asyncio.Task[None] | None, wanted: str) -> None:
+    async def _go_after(self, before: asyncio.Task[None] | None, wanted: str) -> None:
         if before is not None:
-            await before
+            await asyncio.wait([before])
+        try:
+            await self._go(wanted)
+        except Exception as error:
+            self._server.node.problem = str(error) or repr(error)
+            logger.exception("the node cannot change its state to %s", wanted)
+
+    async def _go(self, wanted: str) -> None:
         node = self._server.node
         if node.state == wanted:
             return

@@ -70,6 +70,20 @@ def test_a_port_taken_during_a_pause_is_reported() -> None:
         go(running, "start_app", "running")
 
 
+def test_a_failed_request_is_reported_and_does_not_affect_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise RuntimeError("the socket is lost")
+
+    with RunningServer() as running:
+        with monkeypatch.context() as patch:
+            patch.setattr(running.server, "disconnect", fail)
+            running.ask(lambda server: server.node.stop_app())
+            running.until(lambda server: server.node.problem == "the socket is lost")
+        go(running, "stop_app", "stopped")
+        go(running, "start_app", "running")
+        assert is_open(running.port)
+
+
 @pytest.mark.parametrize("verb", ["stop_app", "suspend_listeners"])
 def test_a_paused_server_can_be_stopped(verb: str) -> None:
     with RunningServer(management=True) as running:
