@@ -205,8 +205,9 @@ class Writer(logging.Handler):
             self._is_writing = False
 
     def _write(self, text: str) -> None:
-        # A failed write has no place to be reported. Names may contain bytes that are not UTF-8.
-        with contextlib.suppress(OSError):
+        # A failed write has no place to be reported, and must not end the thread. Names may contain bytes that are not
+        # UTF-8.
+        with contextlib.suppress(Exception):
             self.sink.write(text.encode("utf-8", "backslashreplace"))
 
 

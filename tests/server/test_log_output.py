@@ -220,6 +220,25 @@ def test_a_stalled_reader_blocks_nothing_and_lost_messages_are_counted() -> None
     assert len(lines) == 1 + log_output.WAITING_MAX + 1
 
 
+def test_no_error_of_a_write_ends_the_log() -> None:
+    class Failing:
+        def __init__(self) -> None:
+            self.written: list[bytes] = []
+
+        def write(self, octets: bytes) -> None:
+            self.written.append(octets)
+            if len(self.written) == 1:
+                raise ValueError("embedded null byte")
+
+    sink = Failing()
+    writer = Writer(sink)
+    writer.setFormatter(logging.Formatter("%(message)s"))
+    for text in ("lost", "kept"):
+        writer.handle(record(text))
+        writer.flush()
+    assert sink.written == [b"lost", b"kept"]
+
+
 def test_a_closed_stream_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
