@@ -140,7 +140,7 @@ def set_environment(request: Request) -> Answer:
     if wrong:
         raise bad_request("; ".join(wrong))
     broker = request.broker
-    broker.settings = replace(broker.settings, **{name: value for name, (value, _) in given.items()})
+    broker.settings = replace(broker.settings, **{name: value for name, (value, _) in given.items()}).resolved()
     return NO_CONTENT
 
 

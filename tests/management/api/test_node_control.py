@@ -89,3 +89,11 @@ def test_settings_of_advanced_config_apply_to_new_connections(desk: Desk) -> Non
     assert desk.ask("PUT", "/_broker/environment", {"value": "[{rabbit,[{channel_max,7}]}]."})[0] == 204
     assert desk.broker.settings.channel_max == 7
     assert desk.ask("PUT", "/_broker/environment", {"value": "[{rabbit,[{bogus,{1}}]}]."})[0] == 400
+
+
+def test_a_message_size_of_0_is_the_limit_of_the_imitated_version(desk: Desk) -> None:
+    default = desk.broker.settings.message_bytes_max
+    for given, expected in ((7, 7), (0, default)):
+        environment = f"[{{rabbit,[{{max_message_size,{given}}}]}}]."
+        assert desk.ask("PUT", "/_broker/environment", {"value": environment})[0] == 204
+        assert desk.broker.settings.message_bytes_max == expected
