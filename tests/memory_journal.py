@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from amqp_broker.amqp.message import ENTRY_BYTES
 from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
 from amqp_broker.broker.durability.journal import Batch, DefinitionKey, Journal, RangeState, Stored
-from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
 
 
 @dataclass

@@ -47,6 +47,8 @@ PROPERTIES: Final[tuple[tuple[str, int, str], ...]] = (
     ("app_id", 1 << 3, "shortstr"),
     ("cluster_id", 1 << 2, "shortstr"),
 )
+# Estimated memory of a message in addition to its content.
+ENTRY_BYTES: Final = 256
 # Ten years, as in RabbitMQ.
 EXPIRATION_MAX_MS: Final = 315_360_000_000
 _EXPIRATION: Final = re.compile("[+-]?[0-9]+")

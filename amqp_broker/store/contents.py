@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.durability.journal import DefinitionKey, RangeState, Stored
-from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
+from amqp_broker.broker.durability.journal import END, DefinitionKey, RangeState, Stored
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.operations.restoring import KINDS
 from amqp_broker.settings.settings import Settings
 from amqp_broker.store.environment import Environment

@@ -19,9 +19,11 @@ import lmdb
 from mypy_extensions import mypyc_attr
 
 from amqp_broker.amqp import fields
+from amqp_broker.amqp.message import ENTRY_BYTES
 from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
 from amqp_broker.broker.durability.damaged import DamagedMessage
 from amqp_broker.broker.durability.journal import (
+    END,
     DefinitionKey,
     Journal,
     JournaledRange,
@@ -29,7 +31,6 @@ from amqp_broker.broker.durability.journal import (
     RangeState,
     Stored,
 )
-from amqp_broker.broker.durability.paged_buffer import END, ENTRY_BYTES
 from amqp_broker.store import chunks, codec
 from amqp_broker.store.environment import NUMBER, POSITION, Environment
 from amqp_broker.store.seal import DamagedRecord, seal, unseal

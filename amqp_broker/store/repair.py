@@ -15,8 +15,7 @@ import lmdb
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker import journal_entries
-from amqp_broker.broker.durability.journal import RangeState
-from amqp_broker.broker.durability.paged_buffer import END
+from amqp_broker.broker.durability.journal import END, RangeState
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.store import chunks, verify
 from amqp_broker.store.contents import Contents, describe

@@ -8,7 +8,7 @@ import pytest
 
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.durability.paged_buffer import END
+from amqp_broker.broker.durability.journal import END
 from amqp_broker.settings.settings import Settings
 from amqp_broker.store.environment import NUMBER, POSITION, Environment, StoreUnusable, Tables
 from amqp_broker.store.journal import LmdbJournal, encode_key

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import (
+    ENTRY_BYTES,
     FRAME,
     FRAME_HEADER,
     HEADER_START_BYTES,
@@ -24,8 +25,6 @@ OFFSET_HEADER: Final = "x-stream-offset"
 FILTER_HEADER: Final = "x-stream-filter-value"
 # Octets of chunks that are kept for the next reader, of all streams together.
 CACHE_BYTES_MAX: Final = 32 * 1024 * 1024
-# Estimated memory of a message in addition to its content.
-ENTRY_BYTES: Final = 256
 # A chunk with more filter values than these counts as having any.
 FILTERS_MAX: Final = 256
 

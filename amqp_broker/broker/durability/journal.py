@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Kind and names of an object other than a message: ("queue", "/", "orders").
 DefinitionKey: TypeAlias = "tuple[str, ...]"
+# Greater than every position of a range, and every offset of a stream.
+END: Final = (1 << 63) - 1
 
 
 class Death(NamedTuple):

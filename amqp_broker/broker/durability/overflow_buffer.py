@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
+from amqp_broker.amqp.message import ENTRY_BYTES
 from amqp_broker.broker.durability.journal import Stored
-from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES, PagedBuffer
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

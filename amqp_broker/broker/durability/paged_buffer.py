@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from mypy_extensions import mypyc_attr
 
-from amqp_broker.broker.durability.journal import RangeState, Stored
+from amqp_broker.amqp.message import ENTRY_BYTES
+from amqp_broker.broker.durability.journal import END, RangeState, Stored
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -25,12 +26,8 @@ PAGE_BYTES = 256 * 1024
 # Octets that one buffer may have in memory, and that all buffers together may have beyond a page each.
 BUFFER_BYTES_MAX = 32 * 1024 * 1024
 BUFFERS_BYTES_MAX = 96 * 1024 * 1024
-# Estimated memory of a message in addition to its content.
-ENTRY_BYTES: Final = 256
 # Messages in memory that are removed from the journal as one range when all are removed. Tests lower it, too.
 DISCARDED_MIN = 1000
-# Greater than every position.
-END: Final = (1 << 63) - 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

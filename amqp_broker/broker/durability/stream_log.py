@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mypy_extensions import mypyc_attr
 
-from amqp_broker.broker.durability.chunk import ENTRY_BYTES, FILTERS_MAX, Chunk, ChunkHead, as_delivered, filter_value
-from amqp_broker.broker.durability.journal import RangeState
+from amqp_broker.amqp.message import ENTRY_BYTES
+from amqp_broker.broker.durability.chunk import FILTERS_MAX, Chunk, ChunkHead, as_delivered, filter_value
+from amqp_broker.broker.durability.journal import END, RangeState
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 # Limits of a chunk; a larger message is a chunk of its own.
 CHUNK_BYTES_MAX: Final = 256 * 1024
 CHUNK_MESSAGES_MAX: Final = 4096
-# Greater than every offset.
-END: Final = (1 << 63) - 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

@@ -21,7 +21,6 @@ QUEUE_MODES: Final = ("default", "lazy")
 QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders", "min-masters")
 OFFSETS: Final = ("first", "last", "next")
-SEGMENT_BYTES_MAX: Final = 3_000_000_000
 
 # A validator returns what is wrong as an Erlang term, or None.
 Validator = Callable[[Any, fields.Table], "str | None"]

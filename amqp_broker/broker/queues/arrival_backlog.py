@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mypy_extensions import mypyc_attr
 
+from amqp_broker.amqp.message import ENTRY_BYTES
 from amqp_broker.broker.durability.overflow_buffer import OverflowBuffer
-from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES, PAGE_BYTES, PagedBuffer
+from amqp_broker.broker.durability.paged_buffer import PAGE_BYTES, PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
 
 if TYPE_CHECKING:

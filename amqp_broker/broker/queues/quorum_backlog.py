@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 from mypy_extensions import mypyc_attr
 
 from amqp_broker.amqp.message import failures_of
-from amqp_broker.broker.durability.paged_buffer import END, PagedBuffer
+from amqp_broker.broker.durability.journal import END
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.queues.backlog import Backlog
 from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
 from amqp_broker.broker.queues.octets import octets_of

@@ -7,7 +7,7 @@ from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES
+from amqp_broker.amqp.message import ENTRY_BYTES
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.octets import octets_of
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import InternalError, PreconditionFailed
+from amqp_broker.broker.admin.policies import SEGMENT_BYTES_MAX
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.ownership import check_same_owner
@@ -67,7 +68,7 @@ def check_shape(declaration: QueueDeclaration, profile: Profile, resource: str) 
     for name in order:
         if wrong[name]:
             raise PreconditionFailed(f"invalid property '{name}' for {resource}")
-    if table.get("x-stream-max-segment-size-bytes", 0) > arguments.SEGMENT_BYTES_MAX:
+    if table.get("x-stream-max-segment-size-bytes", 0) > SEGMENT_BYTES_MAX:
         raise PreconditionFailed("Exceeded max value for x-stream-max-segment-size-bytes")
     if queue_type == "stream":
         _check_filter_size(table.get("x-stream-filter-size-bytes", FILTER_BYTES_MIN), profile)

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.amqp.message import Message
+from amqp_broker.amqp.message import ENTRY_BYTES, Message
 from amqp_broker.broker.durability import paged_buffer as buffer_module
 from amqp_broker.broker.durability.journal import JournalBroken, Stored
-from amqp_broker.broker.durability.paged_buffer import ENTRY_BYTES, PagedBuffer
+from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from tests.broker_parts import CollectingConsumer, new_broker, new_message, new_queue
 from tests.memory_journal import MemoryJournal
 
