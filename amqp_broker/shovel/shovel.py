@@ -239,7 +239,8 @@ class Shovel:
         if multiple:
             numbers = []
             for number in unconfirmed:
-                if number > tag:
+                # Tag 0 stands for all.
+                if tag and number > tag:
                     break
                 numbers.append(number)
             if not numbers:

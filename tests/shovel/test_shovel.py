@@ -40,6 +40,20 @@ def test_a_message_arrives_with_its_original_octets() -> None:
     assert (arrived.property_list, arrived.body) == (sent.property_list, sent.body)
 
 
+def test_a_confirm_of_all_messages_by_tag_0_settles_them() -> None:
+    pair = Pair()
+    source = declare(pair.here, "q")
+    shovel = pair.shovel(src_queue="q", dest_queue="other")
+    (destination,) = (link for link in pair.links if link.session.broker is pair.there)
+    destination.pause(True)
+    push(source, b"1", b"2")
+    pair.run()
+    assert source.unacked_count == 2
+    shovel.on_settled(destination.client, 0, True, True)
+    pair.run()
+    assert source.unacked_count == 0
+
+
 def test_missing_queues_are_declared_durable() -> None:
     pair = Pair()
     pair.shovel(src_queue="q", dest_queue="other", dest_queue_args={"x-queue-type": "quorum"})
