@@ -21,6 +21,14 @@ def test_a_changed_vhost_keeps_its_other_metadata() -> None:
         assert bodies == [{**kept, "description": "e"}, protected, {**kept, "tags": ["b", "c"]}]
 
 
+def test_before_version_4_2_a_vhost_without_a_default_queue_type_stays_without() -> None:
+    there = {"name": "v", "description": "", "tags": [], "default_queue_type": "classic"}
+    with canned({"GET /api/vhosts/v": there, "PUT /api/vhosts/v": 204}) as api:
+        api.version = "4.0.5"
+        api.run("rabbitmqctl set_vhost_tags v b")
+        assert api.changes()[0][1] == {"description": "", "tags": ["b"]}
+
+
 def test_tags_of_a_missing_vhost_do_not_create_it() -> None:
     with canned({"PUT /api/vhosts/v": 201}) as api:
         done = api.run("rabbitmqctl set_vhost_tags v b")
