@@ -40,9 +40,18 @@ def limits_of(call: Call, text: str) -> dict[str, Any]:
 
 
 def set_user_limits(call: Call) -> None:
-    """Set some limits of a user, who keeps the others, as in RabbitMQ."""
-    for name, value in limits_of(call, call.arguments[1]).items():
-        call.request("PUT", f"{user_target(call)}/{path_of(name)}", {"value": value})
+    """Set some limits of a user, who keeps the others, as in RabbitMQ. Raises Failure, and sets none, if one is wrong.
+
+    Source: rabbit_auth_backend_internal.erl, set_user_limits. The broker refuses a wrong one, which is therefore first.
+    """
+    limits = limits_of(call, call.arguments[1])
+    for name in sorted(limits, key=lambda name: is_user_limit(name, limits[name])):
+        call.request("PUT", f"{user_target(call)}/{path_of(name)}", {"value": limits[name]})
+
+
+def is_user_limit(name: str, value: object) -> bool:
+    """Return whether the broker takes this limit."""
+    return name in ("max-connections", "max-channels") and type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
 def set_vhost_limits(call: Call) -> None:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.cli.canned import Canned, canned
 
 
@@ -68,3 +72,12 @@ def test_limits_of_an_unknown_user_are_an_error() -> None:
     with canned() as api:
         done = api.run("rabbitmqctl set_user_limits nobody '{\"max-channels\": 2}'")
     assert (done.exit_code, done.complaint) == (69, 'Error:\n{:no_such_user, "nobody"}\n')
+
+
+@pytest.mark.parametrize(("name", "value"), [("bogus", 1), ("max-connections", "many")])
+def test_a_wrong_limit_of_a_user_is_refused_before_the_first_is_set(name: str, value: object) -> None:
+    answers = {f"PUT /api/user-limits/u/{name}": (400, {"reason": "no"}), "PUT /api/user-limits/u/max-channels": 204}
+    with canned({**answers, "GET /api/users/u": {}}) as api:
+        done = api.run(f"rabbitmqctl set_user_limits u '{json.dumps({'max-channels': 2, name: value})}'")
+        assert requests(api) == [f"PUT /api/user-limits/u/{name}"]
+    assert (done.exit_code, done.complaint) == (69, "Error:\nno\n")
