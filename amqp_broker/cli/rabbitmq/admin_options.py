@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OPTIONS = (
     Option("host", "HOST", "connect to this host", "H", ("hostname",), "localhost"),
     Option("port", "PORT", "connect to this port", "P", default="15672"),
-    Option("base-uri", "URI", "host, port, user and password in one", "U"),
+    Option("base-uri", "URI", "host, port, path prefix, user and password in one", "U"),
     Option("path-prefix", "PREFIX", "path before /api"),
     Option("vhost", "VHOST", "virtual host; without it, list shows all and declare uses /", "V"),
     Option("username", "NAME", "user", "u", ("user",), "guest"),
@@ -133,7 +133,7 @@ def from_file(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_uri(uri: str) -> dict[str, str]:
-    """Return host, port, user and password of a URI as options. Raises Misuse."""
+    """Return host, port, path, user and password of a URI as options. Raises Misuse."""
     from urllib.parse import unquote, urlsplit
 
     try:
@@ -143,19 +143,37 @@ def from_uri(uri: str) -> dict[str, str]:
         raise Misuse(f"'{without_password(uri)}' is not a URI: {error}") from None
     found = {"host": parts.hostname, "port": port, "username": parts.username, "password": parts.password}
     options = {name: unquote(str(value)) for name, value in found.items() if value is not None}
+    if prefix := parts.path.rstrip("/"):
+        options["path_prefix"] = prefix
     if parts.scheme == "https":
         options = {"port": "15671", "ssl": "true", **options}
     return options
 
 
 def tls_of(options: Mapping[str, str]) -> ssl.SSLContext:
+    """Return the context of TLS connections. Raises Misuse for a file that cannot be read."""
     import ssl
 
-    context = ssl.create_default_context(cafile=options.get("ssl_ca_cert_file"))
+    def cannot_read(name: str, error: OSError) -> Misuse:
+        return Misuse(f"Could not read '{options[name]}' (--{name.replace('_', '-')}): {error.strerror or error}")
+
+    for name in ("ssl_ca_cert_file", "ssl_cert_file", "ssl_key_file"):
+        try:
+            if name in options:
+                open(options[name], "rb").close()  # noqa: PTH123
+        except OSError as error:
+            raise cannot_read(name, error) from None
+    try:
+        context = ssl.create_default_context(cafile=options.get("ssl_ca_cert_file"))
+    except OSError as error:
+        raise cannot_read("ssl_ca_cert_file", error) from None
     if "ssl_insecure" in options or "ssl_disable_hostname_verification" in options:
         context.check_hostname = False
     if "ssl_insecure" in options:
         context.verify_mode = ssl.CERT_NONE
     if "ssl_cert_file" in options:
-        context.load_cert_chain(options["ssl_cert_file"], options.get("ssl_key_file"))
+        try:
+            context.load_cert_chain(options["ssl_cert_file"], options.get("ssl_key_file"))
+        except OSError as error:
+            raise cannot_read("ssl_cert_file", error) from None
     return context

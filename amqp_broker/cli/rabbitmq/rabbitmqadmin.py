@@ -21,6 +21,8 @@ from amqp_broker.cli.rabbitmq.options import Option, help_lines
 from amqp_broker.cli.standard_streams import finish_output, not_text, read_input
 
 EX_FAILED = 1
+TRUE = ("true", "1", "yes")
+FALSE = ("false", "0", "no")
 
 
 class RequestRefused(Exception):
@@ -303,7 +305,9 @@ def understood(name: str, text: str) -> Any:
         except ValueError:
             raise Misuse(f"Could not parse JSON:\n  {text}") from None
     if name in TRUTH_FIELDS:
-        return text.lower() in ("true", "1", "yes")
+        if text.lower() not in (*TRUE, *FALSE):
+            raise Misuse(f"{name} is '{text}', which is neither true nor false")
+        return text.lower() in TRUE
     return text
 
 

@@ -41,6 +41,7 @@ def test_a_uri_has_address_and_user() -> None:
         "password": "p",
     }
     assert from_uri("http://host:1")["port"] == "1"
+    assert from_uri("http://host:1/prefix/") == {"host": "host", "port": "1", "path_prefix": "/prefix"}
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,10 @@ def test_a_health_check_fails_with_the_brokers_reason() -> None:
         ("-U http://[ list queues", "'http://[' is not a URI"),
         ("-U http://h:abc list queues", "'http://h:abc' is not a URI"),
         ("-c /dev/null/x list queues", "Could not read config file '/dev/null/x'"),
+        ("--ssl --ssl-ca-cert-file no.pem list queues", "Could not read 'no.pem' (--ssl-ca-cert-file): No such file"),
+        ("--ssl --ssl-cert-file no.pem list queues", "Could not read 'no.pem' (--ssl-cert-file): No such file"),
+        ("--ssl --ssl-cert-file /dev/null list queues", "Could not read '/dev/null' (--ssl-cert-file): [SSL]"),
+        ("declare queue name=q durable=maybe", "durable is 'maybe', which is neither true nor false"),
     ],
 )
 def test_an_invalid_option_is_reported_in_one_sentence(
