@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
+from amqp_broker.server.clock import LATEST_MS
 
 
 @click.group()
@@ -52,7 +53,12 @@ def print_clock(state: dict[str, Any]) -> None:
 
 
 def moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    """Return a time in UTC; a clock that runs may pass the last one that Python has."""
+    if time_ms > LATEST_MS:
+        return "after the year 9999"
+    return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=time_ms)).isoformat(
+        sep=" ", timespec="milliseconds"
+    )
 
 
 def duration_of(duration_ms: int) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.own.clock import duration_of
+from amqp_broker.cli.own.clock import duration_of, moment
+from amqp_broker.server.clock import LATEST_MS
 from tests.cli.program import Serving, run, serving
 
 
@@ -67,3 +68,8 @@ def test_without_a_broker_the_clock_is_an_error(tmp_path: Path) -> None:
 )
 def test_a_duration_is_shown_in_units(duration_ms: int, text: str) -> None:
     assert duration_of(duration_ms) == text
+
+
+def test_a_clock_that_has_passed_the_last_date_is_shown() -> None:
+    assert moment(LATEST_MS) == "9999-12-31 23:59:59.999+00:00"
+    assert moment(LATEST_MS + 1) == "after the year 9999"
