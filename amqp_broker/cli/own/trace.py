@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
+from amqp_broker.cli.own.broker_client import SENTENCES, ask, of_a_running_broker
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
 
@@ -82,7 +82,7 @@ def off(node: str, url: str, vhost: str) -> None:
     """Stop tracing; the stream keeps its events."""
     place, written = quote(vhost, safe=""), ""
     if is_amqp_broker(node, url):
-        state = ask(node, url, "GET", f"/_broker/trace/{place}")
+        state = _ask_of_vhost(node, url, f"/_broker/trace/{place}")
         ask(node, url, "DELETE", f"/_broker/trace/{place}")
         if state["queue"] is not None:
             written = f": {counted(state)}"
@@ -98,7 +98,7 @@ def status(node: str, url: str, vhost: str) -> None:
     """Show whether the trace is on, its queue and its selection; of a firehose, the bound queues."""
     place = quote(vhost, safe="")
     if is_amqp_broker(node, url):
-        state = ask(node, url, "GET", f"/_broker/trace/{place}")
+        state = _ask_of_vhost(node, url, f"/_broker/trace/{place}")
         is_firehose, selection = state["is_on"], selected_by(state)
         if state["queue"] is not None:
             click.echo(f"The trace of vhost '{vhost}' is on: {counted(state)}.")
@@ -106,7 +106,7 @@ def status(node: str, url: str, vhost: str) -> None:
                 click.echo(f"It has {selection}.")
     else:
         state = {"queue": None}
-        is_firehose = ask(node, url, "GET", f"/api/vhosts/{place}").get("tracing", False)
+        is_firehose = _ask_of_vhost(node, url, f"/api/vhosts/{place}").get("tracing", False)
     if is_firehose:
         click.echo(f"The firehose of vhost '{vhost}' is on.")
     elif state["queue"] is None:
@@ -118,9 +118,19 @@ def status(node: str, url: str, vhost: str) -> None:
         click.echo("No queue is bound to the firehose.")
 
 
+def _ask_of_vhost(node: str, url: str, path: str) -> Any:
+    """Return the answer about a vhost, without which the API has only the reason of any unknown path."""
+    try:
+        return ask(node, url, "GET", path)
+    except CommandError as error:
+        if "Not Found" not in str(error):
+            raise
+        raise CommandError(SENTENCES["vhost_not_found"], EX_DATAERR) from None
+
+
 def _switch_firehose(node: str, url: str, place: str, *, is_on: bool) -> None:
     """Start or stop the firehose of a vhost of RabbitMQ, which resets the metadata that a request lacks."""
-    vhost = ask(node, url, "GET", f"/api/vhosts/{place}")
+    vhost = _ask_of_vhost(node, url, f"/api/vhosts/{place}")
     kept = {name: vhost[name] for name in METADATA if vhost.get(name) not in (None, "undefined")}
     ask(node, url, "PUT", f"/api/vhosts/{place}", body={**kept, "tracing": is_on})
 

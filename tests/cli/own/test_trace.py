@@ -86,3 +86,11 @@ def test_an_unknown_vhost_is_reported_in_a_sentence() -> None:
     with canned({"PUT /api/queues/nope/trace": (404, {"reason": "vhost_not_found"})}) as api:
         done = run("trace", "on", "--vhost", "nope", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
     assert (done.returncode, done.stderr) == (65, "amqp-broker: there is no such vhost.\n")
+
+
+@pytest.mark.parametrize("node", [200, 404], ids=["amqp-broker", "rabbitmq"])
+def test_an_unknown_vhost_is_named_as_such(node: int) -> None:
+    with canned({"GET /_broker/node": node}) as api:
+        for verb in ("off", "status"):
+            done = run("trace", verb, "-p", "nope", "--url", f"http://guest:guest@127.0.0.1:{api.place.port}")
+            assert (done.returncode, done.stderr) == (65, "amqp-broker: there is no such vhost.\n")
