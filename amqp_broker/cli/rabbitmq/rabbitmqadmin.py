@@ -279,7 +279,7 @@ class Admin:
         if name not in CHECKS:
             raise Misuse(f"health check must be one of {', '.join(CHECKS)}")
         try:
-            self.ask("GET", CHECKS[name].format_map({"port": "5672", "protocol": "amqp", **self.given}))
+            self.ask("GET", filled(CHECKS[name], {"port": "5672", "protocol": "amqp", **self.given}))
         except RequestRefused as refusal:
             raise RequestRefused(f"health check failed: {refusal}") from None
         self.print("health check passed")

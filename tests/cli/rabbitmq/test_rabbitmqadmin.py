@@ -166,6 +166,8 @@ def test_a_health_check_fails_with_the_brokers_reason() -> None:
     with canned({f"GET {target}": (503, {"reason": "no listener"})}) as api:
         assert run(api, "health_check", "port_listener", "--port", "5671")[2] == 1
         assert run(api, "health_check", "bogus")[2] == 1
+        run(api, "health_check", "protocol_listener", "--protocol", "amqp/tls?")
+        assert api.asked[-1][0] == "GET /api/health/checks/protocol-listener/amqp%2Ftls%3F"
 
 
 @pytest.mark.parametrize(
