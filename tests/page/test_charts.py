@@ -95,3 +95,14 @@ def test_statistics_are_reset(browser: Browser, running: RunningServer) -> None:
     browser.press("Reset statistics")
     browser.press("Reset statistics", "dialog")
     browser.toast("The statistics were reset")
+
+
+def test_statistics_are_reset_even_if_the_charts_get_no_answer(browser: Browser) -> None:
+    browser.start()
+    browser.script(
+        "const ask = fetch; window.fetch = (path, ...rest) =>"
+        "  path.includes('lengths_age') ? Promise.reject(new TypeError()) : ask(path, ...rest)"
+    )
+    browser.press("Reset statistics")
+    browser.press("Reset statistics", "dialog")
+    browser.toast("The statistics were reset")

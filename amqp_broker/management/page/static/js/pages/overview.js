@@ -48,7 +48,7 @@ export function page() {
   const element = h(
     "section",
     { class: "overview" },
-    h("div", { class: "title" }, h("h1", null, "Overview"), state.is("administrator") && h("div", { class: "actions" }, resetButton(() => live.load().then(load)))),
+    h("div", { class: "title" }, h("h1", null, "Overview"), state.is("administrator") && h("div", { class: "actions" }, resetButton(() => live.load().then(load, () => {})))),
     banner.element,
     tiles,
     h("div", { class: "charts" }, queued.element, rates.element),
