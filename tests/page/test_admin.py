@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from amqp_broker.broker.admin.access import TopicPermission
+from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.server.server import Server
 from tests.page.browser import Browser
 from tests.page.client import channel
@@ -112,18 +113,23 @@ def test_a_limit_is_set(browser: Browser, running: RunningServer) -> None:
 
 def test_definitions_are_exported_and_imported(browser: Browser, running: RunningServer, tmp_path: Path) -> None:
     browser.driver.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    # JavaScript's numbers have neither.
+    exact = {"x-whole": 2**53 + 1, "x-double": 1.0}
+    exchange = ExchangeDeclaration("exact", "headers", exact, is_durable=True)
+    running.ask(lambda server: server.broker.vhosts["/"].declare_exchange(exchange))
     browser.start("definitions")
     browser.fill("File name", "mine.json")
     browser.press("Export")
     browser.until(lambda: (tmp_path / "mine.json").exists())
     definitions = json.loads((tmp_path / "mine.json").read_text("utf-8"))
-    definitions["queues"].append(
-        {"name": "imported", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
-    )
+    (exported,) = (one for one in definitions["exchanges"] if one["name"] == "exact")
+    assert repr(exported["arguments"]) == repr(exact)
+    definitions["exchanges"].append({**exported, "name": "imported"})
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(definitions), "utf-8")
     browser.field("File").send_keys(str(changed))
     browser.shows("changed.json contains")
     browser.press("Import")
     browser.toast("The definitions were imported")
-    assert "imported" in running.server.broker.vhosts["/"].queues
+    imported = running.server.broker.vhosts["/"].exchanges["imported"]
+    assert repr(imported.arguments) == repr(exact)

@@ -35,11 +35,14 @@ export function logOut() {
 export function ask(path, signal, given = sessionStorage.getItem(KEY), method = "GET", body = undefined) {
   const headers = { Authorization: given ?? "" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const content = body === undefined ? undefined : JSON.stringify(body);
+  const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
   return fetch(path, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
 }
 
-async function request(method, path, body, given) {
+/** Return the value of an answer. Throw ApiError. */
+const request = async (...asked) => (await answerTo(...asked)).value;
+
+async function answerTo(method, path, body, given) {
   let response;
   try {
     response = await ask(path, undefined, given, method, body);
@@ -59,9 +62,11 @@ async function request(method, path, body, given) {
     if (response.status === 401 && given === undefined && /Login failed/i.test(reason)) logOut();
     throw new ApiError(response.status, reason);
   }
-  return value;
+  return { value, content };
 }
 
+/** Return the value of a document and its text: JavaScript's numbers are not exact beyond 2^53, and 1.0 is 1. */
+export const getDocument = (path) => answerTo("GET", path);
 export const get = (path) => request("GET", path);
 export const post = (path, body = {}) => request("POST", path, body);
 export const set = (path, body = {}) => request("PUT", path, body);

@@ -1,4 +1,4 @@
-import { get, post } from "../api.js";
+import { getDocument, post } from "../api.js";
 import { h, put, toast } from "../dom.js";
 import { form } from "../form.js";
 import { number, path } from "../format.js";
@@ -23,8 +23,7 @@ export function page() {
     note: "Virtual hosts, users, permissions, policies, exchanges, queues and bindings in one JSON file, without messages.",
     fields: [choice(), { name: "file", label: "File name", value: `definitions_${new Date().toISOString().slice(0, 10)}.json` }],
     submit: async ({ vhost, file }) => {
-      const definitions = await get(address(vhost));
-      const content = JSON.stringify(definitions, null, 2);
+      const { value: definitions, content } = await getDocument(address(vhost));
       const url = URL.createObjectURL(new Blob([content], { type: "application/json" }));
       const anchor = h("a", { href: url, download: file }, file);
       anchor.click();
@@ -51,9 +50,10 @@ export function page() {
     definitions = null;
     if (!file) return put(preview);
     try {
-      const value = JSON.parse(await file.text());
+      const content = await file.text();
+      const value = JSON.parse(content);
       if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error();
-      definitions = value;
+      definitions = new Blob([content]);
       return put(preview, h("p", null, `${file.name} contains:`), counts(value));
     } catch {
       return put(preview, h("p", { class: "problem" }, `${file.name} is not a JSON object`));
