@@ -96,18 +96,19 @@ def _has(message: Message, wanted: bytes) -> bool:
 class _Walk:
     """The messages of a part of a queue, from the head on; `offset` is that of the next one."""
 
-    def __init__(self, messages: Callable[[], Iterator[Seen]], offset: int = 0) -> None:
+    def __init__(self, messages: Callable[[int], Iterator[Seen]], offset: int = 0) -> None:
+        """Begin at an offset, from which on `messages` yields them."""
         self.offset = offset
         self._messages = messages
-        self._left = messages()
+        self._left = messages(offset)
 
     def next(self) -> Seen | None:
         """Return the next message, or None at the end."""
         try:
             one = next(self._left, None)
         except RuntimeError:
-            # The queue has changed since the last step: go on at the same distance from its head.
-            self._left = islice(self._messages(), self.offset, None)
+            # The queue has changed since the last step: go on at the same offset.
+            self._left = self._messages(self.offset)
             one = next(self._left, None)
         self.offset += one is not None
         return one
@@ -117,16 +118,16 @@ def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Wa
     """Return a walk from an offset on. Raise Refusal."""
     if state == "ready" and isinstance(queue, StreamQueue):
         first = max(offset, queue.log.first)
-        return _Walk(lambda: _ready(queue.peek_from(first)), first)
+        return _Walk(lambda start: _ready(queue.peek_from(start)), first)
     if offset > OFFSET_MAX:
         raise bad_request(f"offset must not exceed {OFFSET_MAX}, except in a stream")
     if state == "ready":
         queue.expire()
-        walk = _Walk(lambda: _ready(queue.peek()))
+        walk = _Walk(lambda start: islice(_ready(queue.peek()), start, None))
     elif state == "unacked":
-        walk = _Walk(lambda: _unacked(vhost, queue))
+        walk = _Walk(lambda start: islice(_unacked(vhost, queue), start, None))
     else:
-        walk = _Walk(lambda: _delayed(vhost, queue))
+        walk = _Walk(lambda start: islice(_delayed(vhost, queue), start, None))
     while walk.offset < offset and walk.next() is not None:
         yield
     walk.offset = offset

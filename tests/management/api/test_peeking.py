@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.management.api import peeking
 from amqp_broker.management.http.request import Request
 from tests.broker_parts import pulled, push
@@ -153,6 +156,22 @@ def test_a_walk_goes_on_after_a_change_of_the_queue(desk: Desk, offset: int, arg
     push(queue, b"5")
     found = [row["payload"] for row in finished(steps)["messages"]]
     assert found == [str(number) for number in range(offset, 6)]
+
+
+@pytest.mark.interpreted  # replaces a method
+def test_a_walk_of_a_stream_that_begins_in_its_middle_leaves_nothing_out(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(declare(desk, queue_type="stream"), b"0", b"1", b"2", b"3", b"4", b"5")
+    peek_from = StreamQueue.peek_from
+
+    def change_once(queue: StreamQueue, offset: int) -> Iterator[tuple[Message, bool]]:
+        monkeypatch.undo()
+        yield from islice(peek_from(queue, offset), 1)
+        raise RuntimeError("deque mutated during iteration")
+
+    monkeypatch.setattr(StreamQueue, "peek_from", change_once)
+    assert seen(desk, offset=2) == (["2", "3", "4", "5"], None)
 
 
 def test_a_walk_ends_with_its_queue(desk: Desk) -> None:
