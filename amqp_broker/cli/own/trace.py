@@ -79,7 +79,7 @@ def on(
 @vhost_option
 @of_a_running_broker
 def off(node: str, url: str, vhost: str) -> None:
-    """Stop tracing; the stream keeps its events."""
+    """Stop tracing; the stream keeps its events. On RabbitMQ it stops the firehose."""
     place, written = quote(vhost, safe=""), ""
     if is_amqp_broker(node, url):
         state = _ask_of_vhost(node, url, f"/_broker/trace/{place}")

@@ -24,7 +24,7 @@ def add_vhost(call: Call) -> dict[str, Any]:
 
 def trace(call: Call, is_on: bool) -> str:
     """Start or stop the firehose of a vhost."""
-    call.request("PUT" if is_on else "DELETE", call.fill("/_broker/trace/{vhost}", is_path=True))
+    call.request("PUT" if is_on else "DELETE", call.fill("/_broker/firehose/{vhost}", is_path=True))
     return f"Trace {'enabled' if is_on else 'disabled'} for vhost {call.vhost}"
 
 

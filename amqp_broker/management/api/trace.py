@@ -21,7 +21,7 @@ endpoints = Endpoints()
 class TraceOptions(Struct, forbid_unknown_fields=True):
     """Where the trace goes, and what it selects."""
 
-    queue: Annotated[str, Meta(description="stream queue for all events; none starts RabbitMQ's firehose")] = ""
+    queue: Annotated[str, Meta(description="stream queue for all events")]
     exchanges: Annotated[list[str], Meta(description="only messages published to these exchanges")] = []
     queues: Annotated[list[str], Meta(description="only messages routed to one of these queues")] = []
     one_in: Annotated[int, Meta(ge=1, description="select one of this number of messages")] = 1
@@ -47,23 +47,31 @@ def trace(request: Request) -> dict[str, Any]:
 
 @endpoints.on("PUT /_broker/trace/{vhost}", tag=ADMINISTRATOR, body=TraceOptions, statuses=(204,))
 def start_trace(request: Request) -> Answer:
-    """Write all events of messages to the stream `queue`, or without a queue start RabbitMQ's firehose."""
+    """Write all events of messages to the stream `queue`."""
     vhost, options = request.vhost, request.read(TraceOptions)
     selection = Selection(frozenset(options.exchanges), frozenset(options.queues), options.one_in)
-    if options.queue:
-        _check(vhost, selection)
-        vhost.tracing.record(_stream(vhost, options.queue), selection)
-    elif not selection.takes_all:
-        raise bad_request("the firehose has no selection: name a stream queue for the trace")
-    else:
-        vhost.tracing.start()
+    _check(vhost, selection)
+    vhost.tracing.record(_stream(vhost, options.queue), selection)
     return NO_CONTENT
 
 
 @endpoints.on("DELETE /_broker/trace/{vhost}", tag=ADMINISTRATOR)
 def stop_trace(request: Request) -> Answer:
-    """Stop the trace and the firehose of a vhost."""
+    """Stop the trace of a vhost; the firehose goes on."""
     request.vhost.tracing.stop_recording()
+    return NO_CONTENT
+
+
+@endpoints.on("PUT /_broker/firehose/{vhost}", tag=ADMINISTRATOR, statuses=(204,))
+def start_firehose(request: Request) -> Answer:
+    """Start RabbitMQ's firehose (`trace_on`)."""
+    request.vhost.tracing.start()
+    return NO_CONTENT
+
+
+@endpoints.on("DELETE /_broker/firehose/{vhost}", tag=ADMINISTRATOR)
+def stop_firehose(request: Request) -> Answer:
+    """Stop RabbitMQ's firehose (`trace_off`); the trace goes on."""
     request.vhost.tracing.stop()
     return NO_CONTENT
 

@@ -37,7 +37,7 @@ def test_tags_of_a_missing_vhost_do_not_create_it() -> None:
 
 
 def test_a_trace_is_started_and_stopped() -> None:
-    with canned({"PUT /_broker/trace/v": 204, "DELETE /_broker/trace/v": 204}) as api:
+    with canned({"PUT /_broker/firehose/v": 204, "DELETE /_broker/firehose/v": 204}) as api:
         done = api.run("rabbitmqctl trace_on -p v")
         assert done.output == 'Starting tracing for vhost "v" ...\nTrace enabled for vhost v\n'
         assert api.run("rabbitmqctl -q trace_off -p v").output == "Trace disabled for vhost v\n"
