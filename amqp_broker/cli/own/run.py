@@ -23,6 +23,7 @@ from amqp_broker.exit_codes import EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from amqp_broker.settings.settings import Settings
+    from amqp_broker.settings.sources.precedence import Loaded
 
 HELP: Final = """Run a command with a broker of its own, which ends with the command.
 
@@ -41,8 +42,10 @@ START_S_MAX = 30.0
 STOP_S_MAX = 5.0
 # prctl(2)
 PR_SET_PDEATHSIG = 1
-FORWARDED = [signal.SIGTERM, signal.SIGINT]
+ENDING = [signal.SIGTERM, signal.SIGINT]
+FORWARDED = [*ENDING]
 if sys.platform != "win32":
+    ENDING += [signal.SIGHUP]
     FORWARDED += [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
 
 
@@ -52,16 +55,24 @@ def main(words: list[str]) -> int:
     if not command:
         print("amqp-broker: run needs a command: amqp-broker run -- COMMAND.", file=sys.stderr)
         return EX_USAGE
+    # Signals during the start. An exception in a handler could vanish in a callback of an import.
+    received: list[int] = []
+    for number in ENDING:
+        signal.signal(number, lambda number, frame: received.append(number))
     with tempfile.TemporaryDirectory(prefix="amqp-broker-") as name:
         folder = Path(name)
         broker = start_broker(options, folder)
         try:
-            settings = settings_of(options)
-            ports = wait_for_ports(broker, folder)
-            if ports is None or settings is None:
+            loaded = settings_of(options)
+            ports = wait_for_ports(broker, folder, received)
+            if received:
+                return 128 + received[0]
+            if ports is None or loaded is None:
                 sys.stderr.write((folder / "log").read_text("utf-8", errors="replace"))
                 return broker.returncode or EX_UNAVAILABLE
-            return run_command(command, {**os.environ, **variables(ports, settings)})
+            warnings = [*([] if shows_log(options) else loaded.wrong), *missing_user(loaded.settings)]
+            sys.stderr.writelines(f"amqp-broker: {warning}\n" for warning in warnings)
+            return run_command(command, {**os.environ, **variables(ports, loaded.settings)}, received)
         finally:
             stop_broker(broker)
 
@@ -77,7 +88,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
     """Start a broker; its log is shown if a level was given, or if the start fails."""
     serve = [sys.executable, "-m", "amqp_broker", "serve", "--ephemeral", "--host", "127.0.0.1", "--port", "0"]
-    is_shown = any(word.startswith("--log-level") for word in options)
+    is_shown = shows_log(options)
     environment = {name: value for name, value in os.environ.items() if name not in PLACES}
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
@@ -91,6 +102,10 @@ def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
         )
 
 
+def shows_log(options: Sequence[str]) -> bool:
+    return any(word.startswith("--log-level") for word in options)
+
+
 # These variables name the place of another broker.
 PLACES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS", "AMQP_BROKER_PORT", "AMQP_BROKER_HOST", "RABBITMQ_NODENAME")
 
@@ -99,19 +114,19 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def wait_for_ports(broker: subprocess.Popen[bytes], folder: Path) -> dict[str, int] | None:
-    """Return the ports of the broker, or None if it ended."""
+def wait_for_ports(broker: subprocess.Popen[bytes], folder: Path, received: list[int]) -> dict[str, int] | None:
+    """Return the ports of the broker, or None if it ended or a signal was received."""
     path = folder / "ports.json"
     deadline = time.monotonic() + START_S_MAX
     while not path.exists():
-        if broker.poll() is not None or time.monotonic() > deadline:
+        if received or broker.poll() is not None or time.monotonic() > deadline:
             return None
         time.sleep(LOOK_S)
     ports: dict[str, int] = json.loads(path.read_text("utf-8"))
     return ports
 
 
-def settings_of(options: Sequence[str]) -> Settings | None:
+def settings_of(options: Sequence[str]) -> Loaded | None:
     """Return the settings of a broker with these options; None if it ends with an error about them.
 
     The imports take no time of their own: the broker is starting.
@@ -124,14 +139,30 @@ def settings_of(options: Sequence[str]) -> Settings | None:
 
     @click.command(add_help_option=False)
     @settings_as_options
-    def read(**given: Any) -> Settings:
-        return load(given, os.environ).settings
+    def read(**given: Any) -> Loaded:
+        return load(given, os.environ)
 
     try:
-        settings: Settings = read.main([*options], standalone_mode=False)
+        loaded: Loaded = read.main([*options], standalone_mode=False)
     except (click.ClickException, SettingsError):
         return None
-    return settings
+    return loaded
+
+
+def missing_user(settings: Settings) -> list[str]:
+    """Return a sentence if there are definitions, and the default user is not among them."""
+    if not settings.definitions or settings.always_create_default_user:
+        return []
+    from amqp_broker.server.startup_definitions import sources
+
+    users = [user for source in sources(settings.definitions) for user in source.document.get("users") or []]
+    if settings.default_user in [user.get("name") for user in users]:
+        return []
+    return [
+        f"the definitions have no user '{settings.default_user}', so AMQP_URL and the other variables cannot log in:"
+        " set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS to a user there, or"
+        " AMQP_BROKER_ALWAYS_CREATE_DEFAULT_USER=1"
+    ]
 
 
 def variables(ports: Mapping[str, int], settings: Settings) -> dict[str, str]:
@@ -154,8 +185,11 @@ def variables(ports: Mapping[str, int], settings: Settings) -> dict[str, str]:
     return found
 
 
-def run_command(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run the command with the same standard files, passing on signals, and return its exit code."""
+def run_command(command: list[str], environment: Mapping[str, str], received: list[int]) -> int:
+    """Run the command with the same standard files, passing on signals, and return its exit code.
+
+    `received` has the signals that came before the command could get them.
+    """
     try:
         child = subprocess.Popen(command, env=dict(environment))
     except FileNotFoundError:
@@ -171,6 +205,8 @@ def run_command(command: list[str], environment: Mapping[str, str]) -> int:
             child.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in FORWARDED}
+    for number in received:
+        child.send_signal(number)
     try:
         code = child.wait()
     finally:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -75,6 +76,33 @@ def test_a_signal_is_passed_to_the_command_and_the_broker_ends_with_it(tmp_path:
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT_S) == 5
     assert not list((tmp_path / "run").glob("*.sock"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_start_ends_the_broker_and_leaves_no_folder(tmp_path: Path, number: int) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    variables = environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"), TMPDIR=str(folder))
+    with subprocess.Popen(
+        [*program(), "run", "--", "sleep", "6"], env=variables, cwd=tmp_path, stderr=subprocess.PIPE
+    ) as process:
+        wait_until(lambda: list(folder.glob("amqp-broker-*")))
+        process.send_signal(number)
+        assert process.communicate(timeout=TIMEOUT_S)[1] == b""
+        assert process.returncode == 128 + number
+    assert list(folder.iterdir()) == []
+
+
+def test_errors_in_a_configuration_file_and_definitions_without_the_user_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "rabbitmq.conf").write_text("no_such_key = 1\n", "utf-8")
+    definitions = {"users": [{"name": "anna", "password": "p", "tags": ""}]}
+    words = ("--config", str(tmp_path / "rabbitmq.conf"), "--definitions", json.dumps(definitions))
+    told = run("run", *words, "--", "true").stderr
+    assert "no_such_key" in told
+    assert (
+        "amqp-broker: the definitions have no user 'guest', so AMQP_URL and the other variables cannot log in" in told
+    )
+    assert run("run", *words[2:], "--", "true", RABBITMQ_DEFAULT_USER="anna").stderr == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
