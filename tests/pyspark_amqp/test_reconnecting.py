@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from compat.brokers import AmqpBroker
+from compat.brokers import AmqpBroker, BrokerProcess
+from compat.oracles.rabbitmq import RabbitMQ
 from compat.waiting import wait_until
 from pyspark_amqp.address import Address
 from pyspark_amqp.errors import ConnectionLost, OptionError
@@ -30,13 +31,20 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(first, first + count)]
 
 
-def at(process: AmqpBroker) -> At:
-    return At("amqp_broker", process.url)
+def at(process: BrokerProcess) -> At:
+    return At(type(process).__name__, process.url)
 
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[AmqpBroker]:
     process = AmqpBroker(tmp_path / "broker")
+    with process.running():
+        yield process
+
+
+@pytest.fixture(params=[AmqpBroker, pytest.param(RabbitMQ, marks=pytest.mark.verify)])
+def any_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
+    process: BrokerProcess = request.param(tmp_path / "broker")
     with process.running():
         yield process
 
@@ -132,7 +140,7 @@ def test_rows_without_a_confirm_are_published_again(process: AmqpBroker) -> None
 class Restarted:
     """A job that runs while the broker is killed and started again in its middle."""
 
-    def __init__(self, process: AmqpBroker, folder: Path) -> None:
+    def __init__(self, process: BrokerProcess, folder: Path) -> None:
         self.process = process
         self.lake = str(folder / "lake")
         self.checkpoint = folder / "checkpoint"
@@ -152,8 +160,8 @@ class Restarted:
 
 
 @pytest.fixture
-def restarted(process: AmqpBroker, tmp_path: Path) -> Restarted:
-    return Restarted(process, tmp_path)
+def restarted(any_process: BrokerProcess, tmp_path: Path) -> Restarted:
+    return Restarted(any_process, tmp_path)
 
 
 def test_a_job_on_a_stream_writes_each_row_once(spark: SparkSession, restarted: Restarted) -> None:
@@ -179,7 +187,8 @@ def test_a_job_on_a_queue_writes_each_row_and_tells_which_came_again(
     assert at(restarted.process).count(queue) == 0
 
 
-def test_a_job_that_writes_publishes_each_row(spark: SparkSession, process: AmqpBroker) -> None:
+def test_a_job_that_writes_publishes_each_row(spark: SparkSession, any_process: BrokerProcess) -> None:
+    process = any_process
     broker = at(process)
     queue = broker.queue()
     table = spark.range(0, 4000, 1, 2).selectExpr("cast(id AS string) AS body")
