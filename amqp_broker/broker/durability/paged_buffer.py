@@ -119,10 +119,10 @@ class PagedBuffer:
         for _, message in self.items():
             yield message
 
-    def items(self) -> Iterator[tuple[int, Message]]:
+    def items(self, taken: dict[int, Stored] | None = None) -> Iterator[tuple[int, Message]]:
         """Yield positions and ready messages in order, without damaged ones.
 
-        Messages read from the journal are not kept in memory.
+        Messages read from the journal are not kept in memory. `taken` gets those that were taken before a restart.
         """
         for item in self.memory:
             if not item[1].is_damaged:
@@ -133,6 +133,8 @@ class PagedBuffer:
                 if not self._is_leftover(position, stored.message):
                     left -= 1
                     if not stored.message.is_damaged:
+                        if taken is not None and self._was_taken(position, stored):
+                            taken[position] = stored
                         yield position, stored.message
             position += 1
 

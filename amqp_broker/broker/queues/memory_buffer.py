@@ -11,7 +11,7 @@ from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.durability.journal import Journal, Stored
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
@@ -35,8 +35,8 @@ class MemoryBuffer:
         for _, message in self._messages:
             yield message
 
-    def items(self) -> Iterator[tuple[int, Message]]:
-        """Yield positions and messages in order."""
+    def items(self, taken: dict[int, Stored] | None = None) -> Iterator[tuple[int, Message]]:
+        """Yield positions and messages in order; none was taken before a restart."""
         return iter(self._messages)
 
     def frozen(self, journal: Journal) -> Self:

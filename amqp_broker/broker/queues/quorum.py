@@ -21,6 +21,8 @@ from amqp_broker.broker.queues.refused_publishers import Publisher, RefusedPubli
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import QueueDeclaration
@@ -127,6 +129,12 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         return True
 
     # Delivering and settling
+
+    def peek(self) -> Iterator[tuple[Message, bool]]:
+        taken: dict[int, Stored] = {}
+        for position, message, is_returned in self.backlog.items(taken):
+            was_taken = taken.pop(position, None) is not None
+            yield message, is_returned or was_taken or self._was_delivered(position, message)
 
     def _was_delivered(self, position: int, message: Message) -> bool:
         return self.counts.has(position) or super()._was_delivered(position, message)

@@ -116,10 +116,14 @@ class QuorumBacklog(Backlog):
         for buffer in self.buffers:
             buffer.fill_taken()
 
-    def items(self) -> Iterator[tuple[int, Message, bool]]:
+    def items(self, taken: dict[int, Stored] | None = None) -> Iterator[tuple[int, Message, bool]]:
+        """Yield positions, messages and whether each was returned, in order of delivery.
+
+        `taken` gets those that were taken before a restart, and that only the journal has.
+        """
         for position, message in self._returned:
             yield position, message, True
-        for position, message in self.order.items():
+        for position, message in self.order.items(taken):
             yield position, message, False
 
     def frozen(self, journal: Journal) -> Self:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.journal import Stored
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
     from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
 
@@ -56,10 +57,10 @@ class TwoLevels:
         """Note that a message was taken."""
         self.turn = 0 if self.turn == WEIGHT else self.turn + 1
 
-    def items(self) -> Iterator[tuple[int, Message]]:
+    def items(self, taken: dict[int, Stored] | None = None) -> Iterator[tuple[int, Message]]:
         """Yield positions and messages in the order in which they would be taken."""
-        high = heapq.merge(*[buffer.items() for buffer in self._high], key=lambda item: item[0])
-        normal = heapq.merge(*[buffer.items() for buffer in self._normal], key=lambda item: item[0])
+        high = heapq.merge(*[buffer.items(taken) for buffer in self._high], key=lambda item: item[0])
+        normal = heapq.merge(*[buffer.items(taken) for buffer in self._normal], key=lambda item: item[0])
         turn, next_high, next_normal = self.turn, next(high, None), next(normal, None)
         while next_high or next_normal:
             is_normal = next_high is None or (
@@ -93,10 +94,10 @@ class Strict:
     def count(self) -> None:
         """Note that a message was taken."""
 
-    def items(self) -> Iterator[tuple[int, Message]]:
+    def items(self, taken: dict[int, Stored] | None = None) -> Iterator[tuple[int, Message]]:
         """Yield positions and messages in the order in which they would be taken."""
         for buffer in reversed(self._buffers):
-            yield from buffer.items()
+            yield from buffer.items(taken)
 
 
 def _oldest(buffers: Sequence[MemoryBuffer | PagedBuffer]) -> MemoryBuffer | PagedBuffer | None:

@@ -136,6 +136,19 @@ def test_the_properties_of_a_message_count_for_the_octets_of_a_queue_since_4_3(c
     assert sorted(bodies(peer)) == [b"", *([b"1111"] if compat != "4.3" else []), b"2222", b"3333"]
 
 
+@pytest.mark.parametrize("compat", ["3.10", "3.13", "4.0"])
+def test_after_a_restart_a_message_that_was_delivered_is_shown_so_before_it_is_read(compat: str) -> None:
+    lab = durable_lab(compat)
+    peer = lab.connect()
+    declare(peer)
+    for body in (b"1", b"2"):
+        peer.publish("q", body)
+    pull(peer)
+    peer.disconnect()
+    queue = restarted(lab).vhost.queues["q"]
+    assert {message.body: redelivered for message, redelivered in queue.peek()} == {b"1": True, b"2": False}
+
+
 def test_a_policy_and_a_restart_count_the_properties_as_well() -> None:
     lab = durable_lab("4.3")
     peer = lab.connect()
