@@ -58,6 +58,18 @@ class ReturnCounts:
         """Return whether the message was delivered before, here or where it died."""
         return position in self.returns or position in self.failures
 
+    def delivery_count(self, position: int, taken: Stored | None = None) -> int:
+        """Return the count for the header x-delivery-count.
+
+        `taken` is the message if it was taken before a restart and only the journal has it.
+        """
+        if taken is None:
+            failures = self.failures.get(position, 0)
+            return failures if self._counts_failures else self.returns.get(position, failures)
+        if self._counts_failures:
+            return taken.returns if taken.failures is None else taken.failures
+        return taken.returns or 1
+
     def positions(self) -> set[int]:
         """Return the positions of all messages that were delivered before."""
         return {*self.returns, *self.failures}

@@ -200,7 +200,7 @@ def peek(call: Call) -> Rows:
         raise failed("Target queue does not have a message at that position")
     message = messages[0]
     properties = dict(message["properties"])
-    headers = {**properties.pop("headers", {}), "x-delivery-count": 0}
+    headers = {**properties.pop("headers", {}), "x-delivery-count": message.get("delivery_count", 0)}
     rows: list[list[Any]] = [[name, value] for name, value in properties.items()]
     rows += [["routing_keys", message["routing_key"]], ["exchange", message["exchange"]]]
     rows += [["payload (max 64 bytes)", message["payload"]]]

@@ -13,6 +13,7 @@ from amqp_broker.amqp.message import Message
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.messages import Encoding, channel_refusal, entered_vhost, message_row
@@ -49,7 +50,10 @@ class PeekQuery(Struct):
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/peek", tag=MANAGEMENT, query=PeekQuery)
 def peek(request: Request) -> Steps[dict[str, Any]]:
-    """Show messages from `offset` on without consuming them; `next` in the answer is null at the end."""
+    """Show messages from `offset` on without consuming them; `next` in the answer is null at the end.
+
+    Ready messages of a quorum queue have a `delivery_count`.
+    """
     vhost = entered_vhost(request)
     query = request.read_query(PeekQuery)
     truncate = query.truncate
@@ -124,6 +128,8 @@ def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Wa
     if state == "ready":
         queue.expire()
         walk = _Walk(lambda start: islice(_ready(queue.peek()), start, None))
+        if isinstance(queue, QuorumQueue):
+            walk = _Walk(lambda start: islice(_counted(queue.peek_counted()), start, None))
     elif state == "unacked":
         walk = _Walk(lambda start: islice(_unacked(vhost, queue), start, None))
     else:
@@ -136,6 +142,10 @@ def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Wa
 
 def _ready(messages: Iterator[tuple[Message, bool]]) -> Iterator[Seen]:
     return ((message, {"redelivered": redelivered}) for message, redelivered in messages)
+
+
+def _counted(messages: Iterator[tuple[Message, bool, int]]) -> Iterator[Seen]:
+    return ((message, {"redelivered": old, "delivery_count": count}) for message, old, count in messages)
 
 
 def _unacked(vhost: VHost, queue: Queue) -> Iterator[Seen]:

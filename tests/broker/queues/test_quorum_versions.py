@@ -12,6 +12,7 @@ from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
+from amqp_broker.broker.queues.quorum import QuorumQueue
 from tests.peer import Lab, Peer
 from tests.present import present
 from tests.restarting import durable_lab, restarted
@@ -147,6 +148,20 @@ def test_after_a_restart_a_message_that_was_delivered_is_shown_so_before_it_is_r
     peer.disconnect()
     queue = restarted(lab).vhost.queues["q"]
     assert {message.body: redelivered for message, redelivered in queue.peek()} == {b"1": True, b"2": False}
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("4.2", 2), ("4.3", 1)])
+def test_a_peek_shows_the_delivery_count_before_and_after_a_restart(compat: str, expected: int) -> None:
+    lab = durable_lab(compat)
+    peer = lab.connect()
+    declare(peer)
+    peer.publish("q", b"1")
+    for settle in (commands.Basic.Nack(1, requeue=True), commands.Basic.Reject(2, requeue=True)):
+        pull(peer)
+        peer.send(settle)
+    for queue in (lab.vhost.queues["q"], restarted(lab).vhost.queues["q"]):
+        assert isinstance(queue, QuorumQueue)
+        assert [count for _, _, count in queue.peek_counted()] == [expected]
 
 
 def test_a_policy_and_a_restart_count_the_properties_as_well() -> None:

@@ -72,3 +72,11 @@ def test_rabbitmq_3_has_no_such_answers() -> None:
         assert done == (f'"Node Name","Raft State","Term"\n"{NODE}","leader","1"\n', "", 0)
         assert api.run("rabbitmq-queues -q quorum_status none") == ("", "Error:\nnot_found\n", 69)
         assert api.run("rabbitmq-queues add_member qq other").exit_code == 69
+
+
+def test_peek_shows_how_often_the_message_was_delivered() -> None:
+    message = {"properties": {}, "routing_key": "qq", "exchange": "", "payload": "x", "delivery_count": 2}
+    target = "GET /_broker/queues/%2F/qq/peek?count=1&truncate=64&offset=0"
+    with canned({**ANSWERS, target: {"messages": [message]}}) as api:
+        lines = api.run("rabbitmq-queues -s peek qq 1 --formatter csv").output.splitlines()
+    assert lines[-1] == '"header.x-delivery-count","2"'

@@ -49,6 +49,16 @@ def test_peeking_changes_nothing(desk: Desk) -> None:
     assert seen(desk) == ([], None)
 
 
+def test_a_message_of_a_quorum_queue_has_a_delivery_count(desk: Desk) -> None:
+    queue = declare(desk, queue_type="quorum")
+    push(queue, b"one")
+    first = queue.pull()
+    assert first is not None
+    queue.unacked_count += 1
+    queue.requeue(first[1], first[0])
+    assert [message["delivery_count"] for message in desk.get(PEEK)[1]["messages"]] == [1]
+
+
 def test_a_requeued_message_is_shown_as_redelivered(desk: Desk) -> None:
     queue = declare(desk)
     push(queue, b"one", b"two")
