@@ -261,6 +261,12 @@ def writers() -> list[Writer]:
     return [handler for handler in logging.getLogger().handlers if isinstance(handler, Writer)]
 
 
+def flush() -> None:
+    """Wait until all messages are written."""
+    for writer in writers():
+        writer.flush()
+
+
 def set_level(level: str) -> None:
     """Set the level of the broker's loggers and handlers. Other handlers of the program are left alone."""
     logging.getLogger("amqp_broker").setLevel(_number(level))

@@ -19,6 +19,7 @@ NO_BODY = {
     "PUT /_broker/event-log",
     "PUT /_broker/alarms/{resource}",
     "PUT /_broker/disk-monitoring",
+    "PUT /_broker/firehose/{vhost}",
     *(
         f"POST /_broker/{verb}"
         for verb in ("stop", "stop-app", "start-app", "suspend-listeners", "resume-listeners", "reset-node")

@@ -55,11 +55,15 @@ def serve(check_config: bool, **given: Any) -> None:
     loaded.check_strict()
     log_output.start(loaded.settings)
     log_notices(loaded.notices)
-    with without_collections():
-        server = Server(loaded.settings)
-    tune_memory()
-    raise_file_limit()
-    run_loop(_serve(server))
+    try:
+        with without_collections():
+            server = Server(loaded.settings)
+        tune_memory()
+        raise_file_limit()
+        run_loop(_serve(server))
+    finally:
+        # The reason of a failure, which the caller prints, comes last.
+        log_output.flush()
 
 
 async def _serve(server: Server) -> None:

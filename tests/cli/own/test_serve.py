@@ -97,6 +97,19 @@ def test_the_last_line_of_the_start_says_that_the_broker_is_ready(tmp_path: Path
         assert broker.output.count(READY) == 1
 
 
+def test_the_last_line_of_a_failed_start_is_the_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [*program(), "serve", "--ephemeral", "--no-management", "--host", "127.0.0.1", "--port", str(port)]
+        done = subprocess.run(
+            command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False
+        )
+    assert done.returncode == 69
+    *_, logged, reason = done.stdout.decode().splitlines()
+    assert logged.endswith("Successfully set permissions for 'guest' in virtual host '/' to '.*', '.*', '.*'")
+    assert reason == f"amqp-broker: port {port} of '127.0.0.1' is in use by another program."
+
+
 def test_the_ports_file_is_written_before_the_log_says_ready(tmp_path: Path) -> None:
     # A pipe without a reader blocks the broker when it writes the ports file.
     ports_file, output = tmp_path / "pipe", tmp_path / "output"
