@@ -80,6 +80,8 @@ def test_a_killed_oracle_keeps_its_data(oracle: Oracle, tmp_path: Path) -> None:
     try:
         with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
             connection.channel().queue_declare("kept", durable=True)
+        # Mnesia, which older versions have, writes its log to the file a moment later.
+        broker.run("rabbitmqctl", "eval", "mnesia:sync_log().")
         broker.restart()
         with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
             connection.channel().queue_declare("kept", passive=True)

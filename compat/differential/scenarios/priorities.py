@@ -144,7 +144,7 @@ def what_waits_is_delivered_by_priority_to_a_consumer(lab: Lab) -> None:
     channel.consume(q)
     for tag in channel.deliveries(1):
         channel.ack(tag)
-    lab.put(q, b"of priority 7", priority=7)
-    channel.deliveries(1)
-    channel.ack(2)
+    for tag in channel.deliveries(1):
+        lab.put(q, b"of priority 7", priority=7)
+        channel.ack(tag)
     channel.deliveries(1)
