@@ -89,7 +89,7 @@ def add(
     """
     if (action is None) is (confirm is None):
         raise click.UsageError("give either ACTION or --confirm")
-    rule = {name: value for name, value in said.items() if value not in (None, False)}
+    rule = {name: value for name, value in said.items() if value is not None and value is not False}
     rule["action"] = action or f"confirm_{confirm}"
     pairs = [pair.partition("=") for pair in client_property]
     if pairs:

@@ -61,6 +61,14 @@ def test_every_option_reaches_the_broker(broker: RunningServer) -> None:
     assert len(broker.server.broker.faults) == 0
 
 
+def test_a_number_may_be_zero(broker: RunningServer) -> None:
+    assert call("add", "cut", "--seed", "0").exit_code == 0
+    assert [rule.seed for rule in broker.server.broker.faults] == [0]
+    for option in ("--times", "--probability"):
+        assert isinstance(call("add", "cut", option, "0").exception, CommandError)
+    assert len(broker.server.broker.faults) == 1
+
+
 def test_a_refusal_of_the_broker_is_a_sentence(broker: RunningServer, tmp_path: Path) -> None:
     done = run("faults", "add", "confirm_delay", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
     assert (done.returncode, done.stderr) == (65, "amqp-broker: 'confirm_delay' needs delay_ms.\n")
