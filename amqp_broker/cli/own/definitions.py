@@ -22,7 +22,7 @@ from amqp_broker.cli.standard_streams import read_input
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export as export_from
-from amqp_broker.management.documents.importing import SECTIONS, Import
+from amqp_broker.management.documents.importing import SECTIONS, VHOST_SECTIONS, Import
 from amqp_broker.management.documents.parsing import parse
 from amqp_broker.server.startup_definitions import DefinitionsUnreadable, Source, sources
 from amqp_broker.settings.sources.precedence import load
@@ -117,7 +117,8 @@ def check(file: str, vhost: str | None) -> None:
         broker.add_vhost(vhost)
     for source in read(file):
         declare(broker, source, vhost)
-        counts = {section: len(source.document.get(section) or ()) for section in SECTIONS}
+        sections = SECTIONS if vhost is None else VHOST_SECTIONS
+        counts = {section: len(source.document.get(section) or ()) for section in sections}
         parts = ", ".join(f"{count} {section.replace('_', ' ')}" for section, count in counts.items() if count)
         click.echo(f"{source.name} can be imported: {parts or 'nothing'}")
 

@@ -102,6 +102,12 @@ def test_definitions_of_one_vhost_are_checked(tmp_path: Path) -> None:
     assert done.stderr == f"{file}: Skipping import of a queue whose name begins with 'amq.', name: amq.q\n"
 
 
+def test_objects_that_an_import_into_one_vhost_leaves_out_are_not_counted(tmp_path: Path) -> None:
+    file = write(tmp_path, {"users": [{"name": "anna"}], "permissions": 5, "queues": [{"name": "q"}]})
+    done = run("definitions", "check", "--vhost", "any", file)
+    assert (done.stdout, done.stderr) == (f"{file} can be imported: 1 queues\n", "")
+
+
 @pytest.mark.parametrize("command", ["check", "import"])
 @pytest.mark.parametrize(
     ("content", "code", "reason"),
