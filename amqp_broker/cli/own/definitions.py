@@ -126,7 +126,12 @@ def check(file: str, vhost: str | None) -> None:
 def read(file: str) -> list[Source]:
     """Return the documents of a file, a folder or standard input. Raises DefinitionsError."""
     if file != STANDARD:
-        return sources(file)
+        # Without a name, as from a variable that is not set, all files of the current folder would be read.
+        if not file:
+            raise DefinitionsUnreadable("the name of the file is empty")
+        if not (found := sources(file)):
+            raise DefinitionsUnreadable(f"{file}: there is no file *.json in this folder")
+        return found
     source = Source("standard input", parse(read_input()))
     return [source]
 

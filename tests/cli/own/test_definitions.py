@@ -108,6 +108,13 @@ def test_objects_that_an_import_into_one_vhost_leaves_out_are_not_counted(tmp_pa
     assert (done.stdout, done.stderr) == (f"{file} can be imported: 1 queues\n", "")
 
 
+def test_no_name_and_a_folder_without_definitions_are_errors(tmp_path: Path) -> None:
+    done = run("definitions", "check", "")
+    assert (done.returncode, done.stderr) == (66, "amqp-broker: the name of the file is empty.\n")
+    done = run("definitions", "check", str(tmp_path))
+    assert (done.returncode, done.stderr) == (66, f"amqp-broker: {tmp_path}: there is no file *.json in this folder.\n")
+
+
 @pytest.mark.parametrize("command", ["check", "import"])
 @pytest.mark.parametrize(
     ("content", "code", "reason"),
