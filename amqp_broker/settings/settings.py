@@ -389,7 +389,9 @@ class Settings:
         key="default_vhost",
         flag=False,
     )
-    default_user_tags: str = setting("administrator", "Tags of the first user.", key="default_user_tags.*", flag=False)
+    default_user_tags: str = setting(
+        "administrator", "Tags of the first user.", key=("default_user_tags", "default_user_tags.*"), flag=False
+    )
     default_permissions_configure: str = setting(
         ".*",
         "Pattern of the names that the first user may declare and delete.",

@@ -62,6 +62,7 @@ def only(text: str) -> dict[str, Any]:
         # Named users replace guest, as in RabbitMQ 3.10.8.
         ("loopback_users.anna = true", {"loopback_users": "anna"}),
         ("loopback_users = none", {"loopback_users": ""}),
+        ("default_user_tags = none", {"default_user_tags": ""}),
         (
             "default_user_tags.administrator = false\ndefault_user_tags.monitoring = true",
             {"default_user_tags": "monitoring"},
