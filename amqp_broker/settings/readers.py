@@ -75,6 +75,11 @@ def frame_size(given: str) -> int:
     return octets
 
 
+def frame_size_or_default(given: str) -> int:
+    """Return bytes; 0 where the version has a size."""
+    return 0 if given == "0" else frame_size(given)
+
+
 def switch(given: str) -> bool:
     if given.lower() not in SWITCHES:
         raise ValueError("is neither true nor false")

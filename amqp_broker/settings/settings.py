@@ -457,7 +457,7 @@ class Settings:
         "Largest frame before a connection is open, in bytes; 0 is the limit of the imitated version.",
         key="initial_frame_max",
         flag=False,
-        reader=readers.frame_size,
+        reader=readers.frame_size_or_default,
     )
     message_bytes_max: int = setting(
         0, "Largest message body, in bytes; 0 is the limit of the imitated version.", key="max_message_size", flag=False

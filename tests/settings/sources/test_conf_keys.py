@@ -63,6 +63,7 @@ def only(text: str) -> dict[str, Any]:
         ("loopback_users.anna = true", {"loopback_users": "anna"}),
         ("loopback_users = none", {"loopback_users": ""}),
         ("default_user_tags = none", {"default_user_tags": ""}),
+        ("initial_frame_max = 0", {"initial_frame_max": 0}),
         (
             "default_user_tags.administrator = false\ndefault_user_tags.monitoring = true",
             {"default_user_tags": "monitoring"},
