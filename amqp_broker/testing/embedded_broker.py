@@ -37,7 +37,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     # The memory of this process belongs to the test: it must not block publishers.
     "vm_memory_high_watermark": "1.0",
 }
-NAMES: Final = tuple(declared.name for declared in SETTINGS)
+DECLARED: Final = {declared.name: declared for declared in SETTINGS}
 
 
 class EmbeddedBroker:
@@ -56,11 +56,11 @@ class EmbeddedBroker:
         self, *, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop, **settings: Any
     ) -> None:
         for name in settings:
-            if name not in NAMES:
-                raise SettingsError(f"there is no setting '{name}'; {did_you_mean(name, NAMES)}".rstrip("; "))
+            if name not in DECLARED:
+                raise SettingsError(f"there is no setting '{name}'; {did_you_mean(name, DECLARED)}".rstrip("; "))
         is_kept = bool(settings.get("data_dir"))
-        chosen = Settings(**{**DEFAULTS, "ephemeral": not is_kept, **settings})
-        chosen.check()
+        read = {name: _read(name, value) for name, value in settings.items()}
+        chosen = Settings(**{**DEFAULTS, "ephemeral": not is_kept, **read})
         self.has_management = chosen.management
         self.settings = replace(chosen, management=False)
         self._host = ServerThread(new_loop)
@@ -287,6 +287,15 @@ class EmbeddedBroker:
                 core.users.set_permission(core.users.named(core.settings.default_user), vhost, Permission())
 
         self.ask(put_back)
+
+
+def _read(name: str, value: Any) -> Any:
+    """Return the value of a setting, which may be given as its text or as a path. Raise SettingsError."""
+    if value is None or value == DECLARED[name].default:
+        return value
+    if not isinstance(value, str | int | float | os.PathLike):
+        raise SettingsError(f"{name} is {value!r}, which is not a text")
+    return DECLARED[name].read(name, str(value))
 
 
 def queue_of(server: Server, vhost: str, name: str) -> Queue:

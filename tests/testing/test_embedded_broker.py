@@ -241,6 +241,17 @@ def test_invalid_settings_are_refused() -> None:
         EmbeddedBroker(compat="1.0")
     with pytest.raises(SettingsError, match="there is no setting 'colour'"):
         EmbeddedBroker(colour="red")
+    with pytest.raises(SettingsError, match=r"loopback_users is \['anna'\], which is not a text"):
+        EmbeddedBroker(loopback_users=["anna"])
+
+
+def test_settings_are_read_from_texts_and_paths(tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    file.write_text('{"users": [{"name": "anna", "tags": ""}], "vhosts": [{"name": "v"}]}', "utf-8")
+    with EmbeddedBroker(definitions=file, port="0", heartbeat_s="30", event_log="no", compat=4.3) as broker:
+        assert broker.ask(lambda server: list(server.broker.users)) == ["anna"]
+        settings = broker.settings
+    assert (settings.heartbeat_s, settings.event_log, broker.version[:4]) == (30, False, "4.3.")
 
 
 def test_a_used_port_is_refused_at_once() -> None:
