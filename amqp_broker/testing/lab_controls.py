@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.lab.fault_rules import Rule
@@ -39,9 +40,9 @@ class EmbeddedClock:
     def advance(self, duration: timedelta | int) -> None:
         """Advance time by a timedelta or by ms. Whatever falls due meanwhile happens in order, at its own time.
 
-        Raise ValueError for a negative duration.
+        Raise ValueError for a negative duration, and TypeError for one that is not whole.
         """
-        duration_ms = duration // timedelta(milliseconds=1) if isinstance(duration, timedelta) else duration
+        duration_ms = duration // timedelta(milliseconds=1) if isinstance(duration, timedelta) else index(duration)
         self._broker.ask(lambda server: server.ticking.advance(duration_ms))
 
     def freeze(self) -> None:

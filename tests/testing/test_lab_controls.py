@@ -32,6 +32,13 @@ def channel(vhost: EmbeddedVHost) -> Iterator[BlockingChannel]:
         yield connection.channel()
 
 
+def test_the_clock_advances_by_whole_milliseconds(broker: EmbeddedBroker) -> None:
+    for duration in (1.5, "30m"):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            broker.clock.advance(duration)  # type: ignore[arg-type]
+    assert isinstance(broker.clock.now_ms(), int)
+
+
 def test_advancing_the_clock_expires_messages(
     broker: EmbeddedBroker, vhost: EmbeddedVHost, channel: BlockingChannel
 ) -> None:
