@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.observe.capture import CapturedMessage
 from amqp_broker.cli.own.command_error import CommandError, refusal
 from amqp_broker.cli.progress_bar import showing_progress
@@ -57,15 +59,13 @@ def replay(file: Path, speed: float, url: str, vhost: str | None, exchange: str 
     Queues, exchanges and bindings must exist. The exit code is 0 if every message was confirmed and none came back,
     65 if not, 69 if the broker was lost, 77 if it refused the login.
     """
-    contents = contents_of(file)
-    try:
-        uri = parse_uri(url, vhost)
-    except InvalidParameter as error:
-        raise CommandError(str(error), EX_USAGE) from None
     if exchange == "amq.default":
         exchange = ""
-    with file.open("rb") as source:
+    with opened(file) as source:
+        contents = contents_of(source, file)
+        source.seek(0)
         try:
+            uri = parse_uri(url, vhost)
             subject = Replay(
                 _items(read(source)), speed, exchange=exchange, exchanges=contents.exchanges, user=uri.user
             )
@@ -78,18 +78,33 @@ def replay(file: Path, speed: float, url: str, vhost: str | None, exchange: str 
         raise CommandError("the broker did not accept all messages", EX_DATAERR)
 
 
-def contents_of(file: Path) -> Contents:
+def opened(file: Path) -> BinaryIO:
+    """Open a file that is read twice: the contents of a pipe are copied. Raises CommandError."""
+    try:
+        source = file.open("rb")
+        if source.seekable():
+            return source
+        with source, ExitStack() as closing:
+            copy = closing.enter_context(TemporaryFile())
+            shutil.copyfileobj(source, copy)
+            copy.seek(0)
+            closing.pop_all()
+            return copy
+    except OSError as error:
+        raise CommandError(f"cannot read '{file}': {error.strerror}", EX_NOINPUT) from None
+
+
+def contents_of(source: BinaryIO, file: Path) -> Contents:
     """Read a capture to its end before anything is published. Raises CommandError."""
     messages = skipped = 0
     exchanges = set()
     try:
-        with file.open("rb") as source:
-            for one in read(source):
-                if isinstance(one, CapturedMessage):
-                    messages += 1
-                    exchanges.add(one.message.exchange)
-                else:
-                    skipped += one.messages
+        for one in read(source):
+            if isinstance(one, CapturedMessage):
+                messages += 1
+                exchanges.add(one.message.exchange)
+            else:
+                skipped += one.messages
     except OSError as error:
         raise CommandError(f"cannot read '{file}': {error.strerror}", EX_NOINPUT) from None
     except CaptureFileError as error:

@@ -54,6 +54,14 @@ def test_captured_messages_are_published_again_and_counted(broker: Serving, url:
     assert int(depth(broker)) == before + 5
 
 
+def test_a_capture_may_come_through_a_pipe(broker: Serving, url: str) -> None:
+    before = int(depth(broker))
+    command = [*program(), "replay", "/dev/stdin", "--url", url]
+    done = subprocess.run(command, input=b"".join(LINES[:2]), env=environment(), capture_output=True, timeout=TIMEOUT_S)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert int(depth(broker)) == before + 1
+
+
 def test_returned_and_missing_messages_are_reported(url: str, tmp_path: Path) -> None:
     lost = b'{"at_us": 0, "exchange": "", "routing_key": "nowhere", "mandatory": true, "body": ""}\n'
     done = run("replay", file(tmp_path, LINES[0], lost, skipped_line(4)), "--url", url)
