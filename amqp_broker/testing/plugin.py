@@ -222,7 +222,7 @@ def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -
 
 
 def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
-    import json
+    from amqp_broker.management.documents.parsing import parse
 
     # Markers of outer scopes are applied first.
     for mark in reversed(list(item.iter_markers("amqp_definitions"))):
@@ -232,7 +232,10 @@ def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
                 (folder / given for folder in (item.path.parent, item.config.rootpath) if (folder / given).exists()),
                 item.path.parent / given,
             )
-            given = json.loads(path.read_text(encoding="utf-8"))
+            try:
+                given = parse(path.read_bytes())
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
         vhost.import_definitions(given)
 
 

@@ -99,7 +99,9 @@ def test_one(amqp_url, amqp_broker_factory):
 
 def test_the_marker_for_definitions_imports_them(suite: Suite) -> None:
     queue = {"name": "from-file", "durable": True, "auto_delete": False, "arguments": {}}
-    suite.pytester.makefile(".json", orders=json.dumps({"queues": [queue]}))
+    # An editor of Windows writes a mark before the text.
+    (suite.pytester.path / "orders.json").write_text(json.dumps({"queues": [queue]}), "utf-8-sig")
+    suite.pytester.makefile(".json", wrong="{")
     tests = """
 @pytest.mark.amqp_definitions("orders.json")
 class TestAll:
@@ -110,9 +112,14 @@ class TestAll:
 @pytest.mark.amqp_definitions("missing.json")
 def test_missing(amqp_vhost):
     pass
+
+@pytest.mark.amqp_definitions("wrong.json")
+def test_wrong(amqp_vhost):
+    pass
 """
     result = suite.run(tests, "--strict-markers")
-    result.assert_outcomes(passed=1, errors=1)
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(["@pytest.mark.amqp_definitions: *wrong.json: not JSON: *"])
     result.stdout.fnmatch_lines(["@pytest.mark.amqp_definitions: *No such file*missing.json*"])
 
 
