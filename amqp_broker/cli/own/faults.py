@@ -91,9 +91,11 @@ def add(
         raise click.UsageError("give either ACTION or --confirm")
     rule = {name: value for name, value in said.items() if value is not None and value is not False}
     rule["action"] = action or f"confirm_{confirm}"
-    pairs = [pair.partition("=") for pair in client_property]
-    if pairs:
-        rule["client_property"] = {name: value for name, _, value in pairs}
+    for pair in client_property:
+        name, equals, pattern = pair.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"'{pair}' is not NAME=GLOB")
+        rule.setdefault("client_property", {})[name] = pattern
     click.echo(ask(node, url, "POST", "/_broker/faults", body=rule)["id"])
 
 

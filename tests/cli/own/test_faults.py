@@ -87,6 +87,12 @@ def test_a_broker_elsewhere_is_reached_over_its_http_api() -> None:
     assert (done.returncode, done.stdout) == (0, "7\n")
 
 
+@pytest.mark.parametrize("pair", ["product", "=pika"])
+def test_a_property_of_a_client_has_a_name_and_a_pattern(pair: str) -> None:
+    done = call("add", "cut", "--client-property", pair)
+    assert (done.exit_code, f"'{pair}' is not NAME=GLOB" in done.output) == (2, True)
+
+
 @pytest.mark.parametrize("words", [["add"], ["add", "cut", "--confirm", "nack"], ["add", "explode"]])
 def test_exactly_one_action_is_required(words: list[str]) -> None:
     assert call(*words).exit_code == 2
