@@ -153,6 +153,9 @@ def call_api(url: str, vhost: str | None, document: Any = None) -> Any:
     Raises DefinitionsError if the broker refuses the document, and CommandError if it cannot be reached.
     """
     address = address_of(url)
+    if vhost == "":
+        # The path without a name is that of all vhosts.
+        raise DefinitionsError("the name of the vhost is empty")
     target = "/api/definitions" if vhost is None else f"/api/definitions/{quote(vhost, safe='')}"
     answer = answer_of(address, "GET" if document is None else "POST", target, document)
     if answer.is_ok:

@@ -11,6 +11,7 @@ import pytest
 from amqp_broker.store.environment import DATA_FILE
 from compat.definitions.sample import sample
 from compat.waiting import wait_until
+from tests.cli.canned import canned
 from tests.cli.program import run, serving
 from tests.store.stores import fill
 
@@ -106,6 +107,16 @@ def test_objects_that_an_import_into_one_vhost_leaves_out_are_not_counted(tmp_pa
     file = write(tmp_path, {"users": [{"name": "anna"}], "permissions": 5, "queues": [{"name": "q"}]})
     done = run("definitions", "check", "--vhost", "any", file)
     assert (done.stdout, done.stderr) == (f"{file} can be imported: 1 queues\n", "")
+
+
+@pytest.mark.parametrize("words", [["export"], ["import", "FILE"]])
+def test_an_empty_name_of_a_vhost_does_not_mean_all(tmp_path: Path, words: list[str]) -> None:
+    file = write(tmp_path, {"users": [{"name": "anna", "tags": ""}]})
+    with canned({"GET /api/definitions/": {"users": []}, "POST /api/definitions/": {}}) as api:
+        url = f"http://guest:guest@127.0.0.1:{api.place.port}"
+        done = run("definitions", *(file if word == "FILE" else word for word in words), "--url", url, "--vhost", "")
+    assert (done.returncode, done.stdout, api.asked) == (65, "", [])
+    assert "the name of the vhost is empty" in done.stderr
 
 
 def test_no_name_and_a_folder_without_definitions_are_errors(tmp_path: Path) -> None:
