@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.amqp.message import Message
+from amqp_broker.amqp.message import PROPERTIES, Message
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.observe.closest_keys import hint
 
@@ -33,6 +33,8 @@ SHOWN_MAX: Final = 60
 
 # Events that tell where a message went.
 _ROUTED: Final = ("publish", "dead_letter")
+
+_PROPERTIES: Final = tuple(name for name, _, _ in PROPERTIES)
 
 # No criterion; None is JSON's null.
 UNSET: Final = object()
@@ -55,9 +57,13 @@ class Criteria:
     since: int = 0
 
     def check(self) -> None:
-        """Raise InvalidParameter for an unknown event and for an invalid or slow regular expression."""
+        """Raise InvalidParameter for criteria that no event can meet, and for a slow regular expression."""
         if self.event not in (None, *EVENTS):
             raise InvalidParameter(f"event {self.event!r} is not one of {', '.join(EVENTS)}")
+        if not isinstance(self.body, bytes | None):
+            raise InvalidParameter(f"body is {self.body!r}, which is not bytes")
+        if unknown := [name for name in self.properties if name not in _PROPERTIES]:
+            raise InvalidParameter(f"property {unknown[0]!r} is not one of {', '.join(_PROPERTIES)}")
         if self.body_regex is not None:
             patterns.check(self.body_regex)
             if patterns.is_slow(self.body_regex):

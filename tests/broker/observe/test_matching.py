@@ -131,6 +131,10 @@ def test_a_slow_regular_expression_is_tried_once(lab: Lab, peer: Peer) -> None:
 
 
 def test_invalid_criteria_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="body is 'text', which is not bytes"):
+        Criteria(body="text").check()  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="property 'correlationId' is not one of content_type, "):
+        Criteria(properties={"correlationId": "1"}).check()
     with pytest.raises(InvalidParameter, match="event 'acked' is not one of publish, deliver"):
         Criteria("acked").check()
     with pytest.raises(InvalidParameter, match="is invalid"):
