@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
-from amqp_broker.amqp.errors import NotFound
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.observe.closest_keys import did_you_mean
 from amqp_broker.broker.operations.resetting import reset, reset_vhost
@@ -21,6 +20,7 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.server.server import Server
 from amqp_broker.settings.settings import SETTINGS, Settings, SettingsError
 from amqp_broker.testing.embedded_vhost import EmbeddedVHost, HeldMessage, QueueState, lent_vhost
+from amqp_broker.testing.event_log import queue_in
 from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedClock, EmbeddedFaults
 from amqp_broker.testing.server_thread import ServerThread, call
 
@@ -300,8 +300,4 @@ def _read(name: str, value: Any) -> Any:
 
 def queue_of(server: Server, vhost: str, name: str) -> Queue:
     """Return a queue, exclusive ones included. Raise DoesNotExist for a missing vhost, and NotFound."""
-    there = server.broker.vhost(vhost)
-    if name in there.queues:
-        return there.queues[name]
-    question = did_you_mean(name, there.queues)
-    raise NotFound(f"no queue '{name}' in {there}" + (f": {question}" if question else ""))
+    return queue_in(server.broker.vhost(vhost), name)

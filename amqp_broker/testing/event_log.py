@@ -15,11 +15,15 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from amqp_broker.amqp.errors import NotFound
+from amqp_broker.broker.observe.closest_keys import did_you_mean
 from amqp_broker.broker.observe.event_log import Event, EventLog, MessageWait
 from amqp_broker.broker.observe.matching import Criteria, failure
 from amqp_broker.broker.observe.waiting import IdleWait, Wait
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
     from amqp_broker.server.server import Server
 
 T = TypeVar("T")
@@ -96,7 +100,10 @@ class EmbeddedEventLog:
         await self._awaited(self._messages(criteria, 0, "none", timeout_s))
 
     def idle(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
-        """Wait until no message is ready or unacked in the vhost or in one queue. Raise AssertionError if some are."""
+        """Wait until no message is ready or unacked in the vhost or in one queue.
+
+        Raise AssertionError if some are, and NotFound for a missing queue.
+        """
         self._blocked(self._idle(queue, timeout_s), timeout_s)
 
     async def idle_async(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
@@ -117,7 +124,10 @@ class EmbeddedEventLog:
         return wait.found
 
     async def _idle(self, queue: str | None, timeout_s: float) -> None:
-        wait = IdleWait(self._server.broker.vhost(self._name), queue)
+        vhost = self._server.broker.vhost(self._name)
+        if queue is not None:
+            queue_in(vhost, queue)
+        wait = IdleWait(vhost, queue)
         await _done(wait, timeout_s)
         if not wait.is_done:
             busy = (f"queue {one.queue!r} has {one.ready} ready and {one.unacked} unacked" for one in wait.busy())
@@ -150,6 +160,14 @@ class EmbeddedEventLog:
             return asyncio.get_running_loop() is self._server.loop
         except RuntimeError:
             return False
+
+
+def queue_in(vhost: VHost, name: str) -> Queue:
+    """Return a queue, exclusive ones included. Raise NotFound."""
+    if name in vhost.queues:
+        return vhost.queues[name]
+    question = did_you_mean(name, vhost.queues)
+    raise NotFound(f"no queue '{name}' in {vhost}" + (f": {question}" if question else ""))
 
 
 async def _done(wait: Wait, timeout_s: float) -> None:

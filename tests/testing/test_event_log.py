@@ -11,7 +11,7 @@ import aio_pika
 import pytest
 from pamqp import commands
 
-from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter, NotFound
 from amqp_broker.broker.observe.matching import Criteria
 from amqp_broker.testing.embedded_broker import EmbeddedBroker
 from amqp_broker.testing.event_log import EmbeddedEventLog
@@ -92,6 +92,12 @@ def test_idle_waits_for_a_queue(log: EmbeddedEventLog, client: Client) -> None:
     client.expect_delivery()
     threading.Timer(0.05, client.send, (commands.Basic.Ack(1),)).start()
     log.idle("q", timeout_s=LONG_S)
+
+
+def test_a_missing_queue_is_not_idle(log: EmbeddedEventLog, client: Client) -> None:
+    client.declare("orders")
+    with pytest.raises(NotFound, match=r"no queue 'order' in vhost '/': .*'orders'"):
+        log.idle("order")
 
 
 def test_the_log_is_switched_on_and_cleared(log: EmbeddedEventLog, client: Client) -> None:
