@@ -227,6 +227,7 @@ def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[Embed
     vhost = EmbeddedVHost(broker, name)
     if name in broker.ask(lambda server: server.broker.vhosts):
         raise ValueError(f"vhost '{name}' exists already, and would be deleted at the end of the block")
+    was_frozen = broker.ask(lambda server: server.clock.is_frozen)
     vhost.begin()
     broker.lent[name] = vhost
     try:
@@ -234,6 +235,9 @@ def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[Embed
     finally:
         if broker.is_running:
             vhost.end()
+            if not was_frozen:
+                # The clock is the next test's, too.
+                broker.clock.resume()
         del broker.lent[name]
         if warns:
             for leak in vhost.leaks:

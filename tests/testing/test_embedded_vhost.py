@@ -46,6 +46,17 @@ def close(connection: pika.BlockingConnection) -> None:
         connection.close()
 
 
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_a_clock_that_a_test_has_frozen_runs_again_afterwards(is_frozen: bool) -> None:
+    with EmbeddedBroker() as broker:
+        if is_frozen:
+            broker.clock.freeze()
+        with broker.vhost() as vhost:
+            broker.clock.freeze()
+            vhost.reset()
+        assert broker.ask(lambda server: server.clock.is_frozen) is is_frozen
+
+
 def test_a_vhost_exists_only_in_its_block(broker: EmbeddedBroker) -> None:
     with broker.vhost("shop/eu") as vhost:
         assert (str(vhost), vhost.name) == ("shop/eu", "shop/eu")
