@@ -15,6 +15,7 @@ FOLLOW_TIMEOUT_S: Final = 30
 # Most events that one answer has.
 PAGE_MAX: Final = 1000
 SHOWN_MAX: Final = 60
+DAY_US: Final = 86_400_000_000
 # Facts that a line shows.
 FACTS: Final = (
     *("action", "connection", "redelivered", "requeue", "ack", "reason", "reply_text"),
@@ -94,7 +95,8 @@ def message(number: int, node: str, url: str) -> None:
 
 def line_of(event: dict[str, Any]) -> str:
     """Return an event on one line."""
-    at = datetime.fromtimestamp(event["time_us"] / 1_000_000, UTC).strftime("%H:%M:%S.%f")
+    # Python has no date after the year 9999, which a clock may pass.
+    at = datetime.fromtimestamp(event["time_us"] % DAY_US / 1_000_000, UTC).strftime("%H:%M:%S.%f")
     place = event["exchange"] or "(default)" if event["queue"] is None else event["queue"]
     words = [at, f"{event['event']:11}", f"message {event['message_number']}", place, f"key {event['routing_key']!r}"]
     if "routed_queues" in event:

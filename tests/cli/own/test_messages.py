@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from amqp_broker.cli.own.messages import line_of
+from amqp_broker.server.clock import LATEST_MS
 from tests.cli.program import MODULE, Serving, environment, run, serving
 
 
@@ -52,6 +54,11 @@ def test_all_events_of_a_message_are_shown(broker: Serving) -> None:
     assert (done.returncode, done.stdout.count("\n"), "message 2" in done.stdout) == (0, 1, True)
     done = run("message", "99", "--node", str(broker.port))
     assert (done.returncode, done.stderr) == (65, "amqp-broker: no message 99 in the event logs.\n")
+
+
+def test_an_event_after_the_year_9999_is_shown() -> None:
+    event = {"event": "ack", "time_us": (LATEST_MS + 1) * 1000 + 5, "message_number": 1, "exchange": "", "queue": "q"}
+    assert line_of({**event, "routing_key": "q"}).startswith("00:00:00.000005  ack ")
 
 
 def test_new_events_are_followed(broker: Serving) -> None:
