@@ -204,6 +204,27 @@ def test_deliveries_of_a_deleted_queue_can_be_settled(lab: Lab, holder: Peer, ot
     assert counts(lab) == (0, 0)
 
 
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("has_second", [False, True])
+def test_the_next_active_consumer_gets_what_the_last_one_held_first(lab: Lab, kind: str, has_second: bool) -> None:
+    # Source: rabbit_amqqueue_process.erl, handle_ch_down; rabbit_fifo.erl, cancel_consumer.
+    one, other = lab.connect(), lab.connect()
+    one.declare("q", durable=True, arguments={"x-queue-type": kind, "x-single-active-consumer": True})
+    one.call(Basic.Qos(prefetch_count=2))
+    for body in (b"1", b"2", b"3", b"4"):
+        one.publish("q", body)
+    one.consume("q")
+    assert one.bodies() == [b"1", b"2"]
+    if has_second:
+        one.open_channel(2)
+        one.consume("q", channel=2)
+    other.consume("q")
+    one.disconnect()
+    lab.drain()
+    found = [(content.body, method.redelivered) for method, content in other.deliveries()]
+    assert found == [(b"1", True), (b"2", True), (b"3", False), (b"4", False)]
+
+
 # Many acks in one read
 
 

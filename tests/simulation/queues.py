@@ -326,7 +326,7 @@ class QueueModel:
             self.active = max(self.consumers, key=lambda other: other.priority)
 
     def leave(self, consumer: ConsumerModel) -> None:
-        """A consumer is gone; the queue may go with it, or another consumer become the active one."""
+        """A consumer is gone; the queue may go with it, or another become the active one. The caller drains."""
         self.consumers.remove(consumer)
         self.has_exclusive_consumer = False
         if self.is_deleted:
@@ -339,4 +339,3 @@ class QueueModel:
         if self.active is consumer:
             self.is_quiescing = False
             self.active = max(self.consumers, key=lambda other: other.priority, default=None)
-            self.drain()

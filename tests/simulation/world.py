@@ -212,24 +212,30 @@ class World:
     # Ends
 
     def close_channel(self, client: Client, channel: ChannelModel) -> None:
-        """A channel is gone: its consumers first, then what it holds goes back."""
-        self._leave_all(channel)
+        """A channel is gone: its consumers first, then what it holds goes back, before others get anything."""
+        left = self._leave_all(channel)
         self._give_back(channel)
+        for queue in left:
+            queue.drain()
         del client.channels[channel.number]
 
     def lose_client(self, client: Client) -> None:
         """A connection is gone, and what lives with it."""
-        for channel in client.channels.values():
-            self._leave_all(channel)
+        left = [queue for channel in client.channels.values() for queue in self._leave_all(channel)]
         for channel in client.channels.values():
             self._give_back(channel)
+        for queue in left:
+            queue.drain()
         for queue in [queue for queue in self.topology.queues.values() if queue.owner is client]:
             self.delete_queue(queue)
 
-    def _leave_all(self, channel: ChannelModel) -> None:
+    def _leave_all(self, channel: ChannelModel) -> list[QueueModel]:
+        left = []
         while channel.consumers:
             _, consumer = channel.consumers.popitem()
             consumer.queue.leave(consumer)
+            left.append(consumer.queue)
+        return left
 
     def _give_back(self, channel: ChannelModel) -> None:
         channel.roll_back()
@@ -238,6 +244,7 @@ class World:
     def cancel(self, consumer: ConsumerModel) -> None:
         del consumer.channel.consumers[consumer.tag]
         consumer.queue.leave(consumer)
+        consumer.queue.drain()
 
     def delete_queue(self, queue: QueueModel) -> None:
         queue.is_deleted = True

@@ -335,8 +335,9 @@ class Queue:
                 self.vhost.remove_queue(self)
         if rotation.active_consumer is consumer:
             following = rotation.activate_next()
-            if following is not None and following.can_take():
-                self.resume(following)
+            if following is not None and following.can_take() and rotation.make_ready(following) and self.ready_count:
+                # If the channel is closing, what it has not settled comes back first, and goes before all else.
+                self._pause_drain()
 
     def resume(self, consumer: Consumer) -> None:
         """Make a consumer that can take messages ready."""
