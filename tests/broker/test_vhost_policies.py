@@ -148,6 +148,14 @@ def test_a_limit_set_together_with_reject_publish_drops_messages(vhost: VHost) -
     assert bodies(queue) == [b"2", b"3"]
 
 
+def test_a_quorum_queue_that_refuses_from_now_on_drops_nothing(vhost: VHost) -> None:
+    # Source: rabbit_fifo.erl, evaluate_limit, which sees the new settings only.
+    queue = new_queue(vhost, is_durable=True, arguments={"x-queue-type": "quorum"})
+    push(queue, b"1", b"2", b"3")
+    set_policy(vhost, max_length=2, overflow="reject-publish")
+    assert queue.ready_count == 3
+
+
 def test_a_queue_that_keeps_refusing_drops_nothing(vhost: VHost) -> None:
     queue = new_queue(vhost, arguments={"x-overflow": "reject-publish"})
     push(queue, b"1", b"2", b"3")

@@ -117,7 +117,8 @@ class QueueModel:
         self.use()
         before = self.settings
         self.obey(policy, operator_policy)
-        if "drop-head" in (before.overflow, self.settings.overflow):
+        dropped_before = before.overflow == "drop-head" and not self.is_quorum
+        if dropped_before or self.settings.overflow == "drop-head":
             self._drop_overflow()
         self.expire()
 

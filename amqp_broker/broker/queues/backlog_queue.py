@@ -37,6 +37,8 @@ class BacklogQueue(Queue, Generic[B]):
     """
 
     type: ClassVar[str] = "classic"
+    # Set where a new limit drops messages before the queue begins to refuse publishes.
+    drops_before_refusing: ClassVar[bool] = True
 
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         super().__init__(vhost, declaration)
@@ -62,7 +64,8 @@ class BacklogQueue(Queue, Generic[B]):
         rabbit_amqqueue_process.erl, process_args_policy, where a new limit meets the old overflow before the new one:
         the queue drops messages unless it rejected publishes and still does.
         """
-        drops = "drop-head" in (self.settings.overflow, settings.overflow)
+        dropped_before = self.drops_before_refusing and self.settings.overflow == "drop-head"
+        drops = dropped_before or settings.overflow == "drop-head"
         self.settings = settings
         self.limit.follow(settings)
         self._update_extras()

@@ -42,6 +42,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     type: ClassVar[str] = "quorum"
     takes_global_prefetch = False
     takes_exclusive_consumers = False
+    # All settings change at once (rabbit_fifo.erl, update_config).
+    drops_before_refusing = False
 
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
