@@ -19,8 +19,9 @@ from amqp_broker.broker.queues.stream import StreamQueue
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.chunk import Chunk
-    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.durability.journal import Journal, Stored
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
     from amqp_broker.broker.vhost import VHost
 
 # Position and message.
@@ -62,7 +63,11 @@ class FrozenQueue:
         backlog = queue.backlog
         self._items: Iterator[tuple[int, Message, bool]] = iter(())
         if backlog:
-            self._items = backlog.frozen(journal).items()
+            self._items = self._items_of(backlog.frozen(journal))
+
+    def _items_of(self, backlog: Any) -> Iterator[tuple[int, Message, bool]]:
+        """Return the items of a frozen backlog."""
+        return iter(backlog.items())
 
     def kept(self) -> Steps[KeptMessages]:
         """Return the messages."""
@@ -86,10 +91,15 @@ class FrozenQuorumQueue(FrozenQueue):
     """A quorum queue: it counts returns, and has messages that wait for a retry or for their targets."""
 
     def __init__(self, queue: QuorumQueue, late: list[Item], journal: Journal) -> None:
+        # Messages that were delivered before a restart, and that only the journal has.
+        self._taken: dict[int, Stored] = {}
         super().__init__(queue, late, journal)
         self._turn, self._returns_to_tail = queue.backlog.order.turn, queue.backlog.returns_to_tail
         self._counts = queue.counts.frozen()
         self._withheld = [*queue.retries.items(), *queue.dead_letters.items()]
+
+    def _items_of(self, backlog: QuorumBacklog) -> Iterator[tuple[int, Message, bool]]:
+        return backlog.items(self._taken)
 
     def kept(self) -> Steps[KeptMessages]:
         returned, arrived = list[Kept](), list[Item]()
@@ -98,6 +108,9 @@ class FrozenQuorumQueue(FrozenQueue):
                 returned.append(self._kept(position, message))
             else:
                 arrived.append((position, message))
+                taken = self._taken.pop(position, None)
+                if taken is not None and taken.death is None:
+                    self._counts.on_recovered(position, taken.returns, taken.failures)
             yield
         # The order of delivery follows from the order of arrival and the levels.
         arrived.sort(key=itemgetter(0))

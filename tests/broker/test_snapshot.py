@@ -8,6 +8,7 @@ from pamqp.common import FieldTable
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.snapshot import FrozenVHost, Kept, KeptMessages
 from tests.peer import Lab
+from tests.restarting import durable_lab, restarted
 
 
 def bodies(kept: Sequence[Kept]) -> list[bytes]:
@@ -79,3 +80,17 @@ def test_a_quorum_queue_keeps_the_delivery_counts_of_messages() -> None:
     [one] = kept(lab).returned
     assert one.returns == 3
     assert one.message.properties().headers is None
+
+
+def test_a_quorum_queue_keeps_the_counts_of_messages_that_a_restart_left_on_disk() -> None:
+    lab = durable_lab("4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    for body in (b"1", b"2", b"3"):
+        peer.publish("q", body)
+    peer.get("q", no_ack=False)
+    peer.get("q", no_ack=False)
+    peer.send(commands.Basic.Reject(1, requeue=True), commands.Basic.Reject(2, requeue=True))
+    again = restarted(lab)
+    counts = {one.message.body: (one.returns, one.failures) for one in kept(again).others}
+    assert counts == {b"1": (1, 1), b"2": (1, 1), b"3": (0, 0)}
