@@ -56,7 +56,8 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         is_woken = due is None or (woken is not None and woken <= due) or has_next_batch(queue)
         demand(is_woken, f"{queue.name}: the head expires at {due}, and the timer is set to {woken}")
         if queue.settings.expires_ms is not None and not queue.consumers:
-            demand((queue, UnusedExpiry) in deadlines, f"{queue.name} expires, and has no timer")
+            has_timer = (queue, UnusedExpiry) in deadlines or queue.unused.is_put_off
+            demand(has_timer, f"{queue.name} expires, and has no timer")
     demand(not broker._dead_letters and not broker._is_dead_lettering, "dead letters wait for nothing")
     demand(not vhost.reply_queues, "reply queues are there")
     for session in sessions:

@@ -129,7 +129,9 @@ class QueueModel:
     def is_overdue(self) -> bool:
         """Return whether it has been unused for the time that it may live."""
         expires_ms = self.settings.expires_ms
-        return expires_ms is not None and not self.consumers and self.world.now >= self.used_at_ms + expires_ms
+        if expires_ms is None or self.consumers or (self.is_quorum and self.unacked):
+            return False
+        return self.world.now >= self.used_at_ms + expires_ms
 
     def keeps(self, message: Message) -> bool:
         """Return whether the message outlives the process in this queue."""

@@ -175,6 +175,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.counts.forget(position)
         if self.pulled:
             self.pulled.discard(position)
+        if self.unused.is_put_off:
+            self.unused.resume()
 
     @property
     def _takes_failures(self) -> bool:
@@ -191,6 +193,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             # The room that there was until now counts.
             self.publishers.follow_limit()
         self.pulled.discard(position)
+        if self.unused.is_put_off:
+            self.unused.resume()
         message = self.counts.take_original(position, message)
         has_failed = self.counts.has_just_failed(position)
         count, limit = self.counts.note_return(position), self.delivery_limit
@@ -255,6 +259,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             return
         message = self._as_given_up(position, message)
         self.pulled.discard(position)
+        if self.unused.is_put_off:
+            self.unused.resume()
         self.deadlines.pop(position, None)
         self.counts.forget(position)
         self.statistics.given_up[reason] += 1
@@ -332,6 +338,12 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             self.resume(following)
 
     # Deletion
+
+    def _delete(self) -> None:
+        # While a message is not settled, RabbitMQ has a consumer for it (rabbit_fifo.erl, is_expired).
+        self.unused.is_put_off = self.unacked_count > 0
+        if not self.unacked_count:
+            super()._delete()
 
     def check_deletable(self, *, if_unused: bool, if_empty: bool) -> None:
         flag = "if-unused" if if_unused else "if-empty"

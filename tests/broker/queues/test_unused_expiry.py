@@ -73,6 +73,18 @@ def test_publishing_and_unsettled_messages_do_not_count_as_uses(lab: Lab, peer: 
     peer.expect_nothing()
 
 
+def test_a_quorum_queue_does_not_expire_while_a_message_is_unsettled(lab: Lab, peer: Peer) -> None:
+    # Source: rabbit_fifo.erl, is_expired.
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-expires": 1000})
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    lab.advance(20_000)
+    assert "q" in lab.vhost.queues
+    peer.send(commands.Basic.Ack(1))
+    lab.advance(1)
+    assert "q" not in lab.vhost.queues
+
+
 def test_the_time_starts_when_the_last_consumer_leaves(lab: Lab, peer: Peer) -> None:
     declare(peer, expires=1000)
     peer.consume("q", "one")
