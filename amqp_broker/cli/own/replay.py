@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import click
 
@@ -78,7 +78,7 @@ def replay(file: Path, speed: float, url: str, vhost: str | None, exchange: str 
         raise CommandError("the broker did not accept all messages", EX_DATAERR)
 
 
-def opened(file: Path) -> BinaryIO:
+def opened(file: Path) -> IO[bytes]:
     """Open a file that is read twice: the contents of a pipe are copied. Raises CommandError."""
     try:
         source = file.open("rb")
@@ -94,7 +94,7 @@ def opened(file: Path) -> BinaryIO:
         raise CommandError(f"cannot read '{file}': {error.strerror}", EX_NOINPUT) from None
 
 
-def contents_of(source: BinaryIO, file: Path) -> Contents:
+def contents_of(source: IO[bytes], file: Path) -> Contents:
     """Read a capture to its end before anything is published. Raises CommandError."""
     messages = skipped = 0
     exchanges = set()
