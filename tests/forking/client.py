@@ -22,11 +22,14 @@ def main() -> None:
     request = b"\0".join(fields)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect(f"\0{server}")
+    # As soon as the server has the request, the process may cause a signal.
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, PASSED_ON)
     files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     connection.sendmsg([len(request).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
     connection.sendall(request)
     for number in PASSED_ON:
         _signal.signal(number, lambda number, frame: connection.send(bytes([number])))
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, PASSED_ON)
     code = int.from_bytes(connection.recv(4), "big", signed=True)
     if code < 0:
         _signal.signal(-code, _signal.SIG_DFL)
