@@ -184,6 +184,8 @@ class Management:
                 finally:
                     broker.events.actor = INTERNAL_USER
                     batch = journal.last_used_batch
+                    if request.method != "GET":
+                        journal.require(batch)
                     self.node.flush()
                 if is_done:
                     break

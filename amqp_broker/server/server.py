@@ -25,6 +25,7 @@ from amqp_broker.broker.timers import Timers
 from amqp_broker.server import administration_log, advice_log, disk_space, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.clock import Clock
+from amqp_broker.server.committing import Committing
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
@@ -56,17 +57,8 @@ OPEN_TO_ALL: Final = (
 # Time that a publisher waits for a consumer's full socket to empty. A third of the system's buffers, some MB, has to be
 # read for that, so with less time a consumer of 50 MB/s would count as stuck.
 THROTTLE_S_MAX: Final = 0.1
-# Delay of a commit that no client waits for (acks, publishes without confirms), or whose batch may shrink.
-COMMIT_DELAY_S: Final = 0.005
-# Size of a batch below which its commit is not delayed.
-LARGE_BATCH_BYTES: Final = 256 * 1024
-# Octets waiting for the commit in flight at which publishers wait as well: a few milliseconds of work.
-WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
-# Period of the check of alarms, and shortest time between two releases of memory by a working store.
+# Period of the check of alarms.
 ALARMS_S: Final = 1.0
-RELEASE_MS: Final = 100
-# Time until a failed commit is tried again.
-STORE_RETRY_S: Final = 1.0
 
 
 class Server:
@@ -126,14 +118,12 @@ class Server:
         self._all_closed: asyncio.Event | None = None
         self.loop: asyncio.AbstractEventLoop
         self.ticking = Ticking(self.broker, self.clock, self.flush)
+        # None without a store, and before the start.
+        self.committing: Committing | None = None
         self._is_draining = False
-        self._commit_timer: asyncio.TimerHandle | None = None
         self._is_throttling = True
         self._throttled: list[Transport] = []
         self._throttle_timer: asyncio.TimerHandle
-        # Transports that are not read until a commit has ended.
-        self._paused_for_commit: list[Transport] = []
-        self._released_at_ms = 0
         self._alarms_timer: asyncio.TimerHandle
 
     def _declare(self, is_blank: bool) -> None:
@@ -174,7 +164,8 @@ class Server:
         """
         self.loop = asyncio.get_running_loop()
         if self.store is not None:
-            self.store.start(self.loop.call_soon_threadsafe, self._on_commit_done)
+            self.committing = Committing(self.broker, self.store, self.clock, self.loop, self.flush, self._on_commit)
+            self.store.start(self.loop.call_soon_threadsafe, self.committing.on_done)
         self._run_each_second()
         try:
             await self.listen()
@@ -301,27 +292,8 @@ class Server:
             self.loop.call_soon(self._drain_next_batch)
         if broker.timers.earliest_ms != ticking.due_ms or broker.real_timers.earliest_ms != ticking.real_due_ms:
             ticking.set_timers()
-        if self.store is not None:
-            self._commit(self.store)
-
-    def _commit(self, store: Store) -> None:
-        """Commit the current batch: at once if a client waits for it, else after a short delay.
-
-        The delay is useful where much of the batch is with consumers: messages that they settle before the batch is
-        taken are never written. So a large batch that may shrink is delayed as well.
-        """
-        if not store.can_commit:
-            return
-        journal = store.journal
-        if self.broker.awaiting_commit and not (journal.waiting_bytes >= LARGE_BATCH_BYTES and journal.may_shrink):
-            store.commit()
-        elif self._commit_timer is None:
-            self._commit_timer = self.loop.call_later(COMMIT_DELAY_S, self._commit_later)
-
-    def _commit_later(self) -> None:
-        self._commit_timer = None
-        if self.store is not None and self.store.can_commit:
-            self.store.commit()
+        if self.committing is not None:
+            self.committing.check()
 
     def check_alarms(self) -> None:
         """Check alarms now."""
@@ -335,42 +307,23 @@ class Server:
         self.broker.advice.scan()
         self._alarms_timer = self.loop.call_later(ALARMS_S, self._run_each_second)
 
-    def _on_commit_done(self, error: Exception | None) -> None:
-        """Release what waited for a commit, or if it failed, block publishers until one succeeds."""
+    def _on_commit(self, error: Exception | None) -> None:
+        """Block publishers if a commit has failed, until one succeeds."""
         assert self.store is not None
-        self.broker.now = self.clock.now()
         if error is None:
             if self.store.is_failing:
                 self.store.is_failing = False
                 logger.info("the store can be written again")
                 self.alarms.set(STORE_FAILING, False)
-            self.broker.on_committed()
-        else:
-            if isinstance(error, PAGE_ERRORS):
-                self._on_broken(str(error))
-            if not self.store.is_failing:
-                self.store.is_failing = True
-                logger.error("the store cannot be written, publishers are blocked: %s", error)
-                self.alarms.set(STORE_FAILING, True)
-            if self.store.make_room(error):
-                self.alarms.on_full_map()
-            self.loop.call_later(STORE_RETRY_S, self.store.commit)
-        real_now = self.clock.real_now()
-        if real_now - self._released_at_ms >= RELEASE_MS:
-            self._released_at_ms = real_now
-            self.store.release()
-        self.flush()
-        waited, self._paused_for_commit = self._paused_for_commit, []
-        for transport in waited:
-            transport.resume_reading()
-
-    def await_commit(self, transport: Transport) -> bool:
-        """Pause a publisher that outruns the disk until the next commit; return whether it is paused."""
-        if self.store is None or self.store.is_failing or self.broker.journal.waiting_bytes < WAITING_BYTES_MAX:
-            return False
-        transport.pause_reading()
-        self._paused_for_commit.append(transport)
-        return True
+            return
+        if isinstance(error, PAGE_ERRORS):
+            self._on_broken(str(error))
+        if not self.store.is_failing:
+            self.store.is_failing = True
+            logger.error("the store cannot be written, publishers are blocked: %s", error)
+            self.alarms.set(STORE_FAILING, True)
+        if self.store.make_room(error):
+            self.alarms.on_full_map()
 
     def throttle(self, transport: Transport) -> None:
         """Pause a publisher that outruns the sockets of its consumers, until one of these makes progress.
@@ -442,9 +395,9 @@ class Server:
 
     def _cancel_timers(self) -> None:
         self.ticking.stop()
-        for timer in (self._commit_timer, self._alarms_timer):
-            if timer is not None:
-                timer.cancel()
+        if self.committing is not None:
+            self.committing.stop()
+        self._alarms_timer.cancel()
 
     async def disconnect(self) -> None:
         """Close all connections (320), giving clients a moment to answer."""

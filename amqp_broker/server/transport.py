@@ -104,9 +104,9 @@ class Transport(asyncio.BufferedProtocol):
         self.rest = b""
         self.session.receive(data, server.clock.now())
         server.flush()
-        broker = server.broker
+        broker, committing = server.broker, server.committing
         is_journaled = broker.journal.journal_bytes != self.session.gate.journal_bytes_before
-        if is_journaled and server.await_commit(self):
+        if is_journaled and committing is not None and committing.pause(self):
             return
         if broker.is_congested:
             broker.is_congested = False

@@ -51,6 +51,7 @@ class CommitGate:
         if batch > self._outbox.held_until and batch > self._broker.journal.committed:
             self._outbox.held_until = batch
             self._broker.awaiting_commit[self] = None
+            self._broker.journal.require(batch)
 
     def hold_for_definition(self, definition: JournalEntry) -> None:
         """Hold a reply that promises that an object exists, whichever connection declared it."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from amqp_broker.server.server import WAITING_BYTES_MAX
+from amqp_broker.server.committing import WAITING_BYTES_MAX
 from amqp_broker.settings.settings import FULL, OS
 from amqp_broker.store import store
 from amqp_broker.store.writer import Writer

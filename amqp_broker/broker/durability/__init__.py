@@ -9,10 +9,9 @@ moment the process is killed. Definitions are field tables; after a restart `res
 again, and paged buffers know their counts from the last commit and read nothing until the first access. Messages that
 were delivered and not settled come first, as redelivered.
 
-**Delay of commits.** A message that is acked before its batch is taken is never written. A batch that a client
-waits for is taken at once, unless it is large and consumers hold some of its messages (`Journal.may_shrink`): then
-5 ms later. At 1 KiB, window 1000 and an ack each, that raises the rate from 78 000 to 118 000 messages a second and
-lowers the latency from 130 to 5 ms. Changes that no client waits for are committed 5 ms later, too.
+**Delay of commits.** A message that is acked before its batch is taken is never written. If that is true of all
+messages of a batch (`Journal.is_void`), they are confirmed without a commit. `server/committing.py` decides how long a
+batch may wait for that, and for more messages.
 
 **Streams** become chunks when a batch is taken: 256 KiB or 4096 messages at most, one record under (stream, first
 offset), with time and filter values in front. A chunk is found by a seek, a time by bisecting offsets; memory holds

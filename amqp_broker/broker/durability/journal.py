@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DefinitionKey: TypeAlias = "tuple[str, ...]"
 # Greater than every position of a range, and every offset of a stream.
 END: Final = (1 << 63) - 1
+# Ranges in a batch with more of which it is not worth while to look whether it can wait.
+RANGES_MAX: Final = 64
 
 
 class Death(NamedTuple):
@@ -81,11 +83,15 @@ class RangeState(NamedTuple):
 class JournaledRange(Protocol):
     """A range of positions with changes for the journal: a `PagedBuffer`.
 
-    `writing` has the puts of the batch that is being committed, `writing_state` the state that goes with them; None for
-    a range that is dropped.
+    `puts` and `removes` are collected. `writing` has the puts of the batch that is being committed, `writing_state` the
+    state that goes with them; None for a range that is dropped.
     """
 
     id: int
+    head: int
+    next: int
+    puts: dict[int, Stored]
+    removes: list[int]
     writing: dict[int, Stored]
     writing_state: RangeState | None
     taken_count: int
@@ -180,6 +186,10 @@ class Journal:
         self._writing: Batch | None = None
         self.chunk_cache = ChunkCache()
         self._journal_bytes_before = 0
+        # The last batch that a client waits for as a whole.
+        self._required = 0
+        # True if at least half of the messages of the last batch were settled before its commit ended.
+        self.settles_fast = False
 
     # Calls of the core
 
@@ -272,6 +282,39 @@ class Journal:
         """True if collected messages are with consumers, which may settle them before they are written."""
         return any(buffer.taken_count for buffer in self.dirty)
 
+    @property
+    def is_with_consumers(self) -> bool:
+        """True if consumers have all messages that are collected, and nothing else is."""
+        if self._has_more_than_messages:
+            return False
+        return not any(buffer.puts and buffer.head < buffer.next for buffer in self.dirty)
+
+    @property
+    def is_void(self) -> bool:
+        """True if all collected messages were settled, and no client waits for other changes."""
+        if self._required == self.batch or self._has_more_than_messages:
+            return False
+        return not any(buffer.puts for buffer in self.dirty)
+
+    @property
+    def _has_more_than_messages(self) -> bool:
+        """True if objects, streams or discards are collected, or more ranges than are worth looking at."""
+        collected = self._collected
+        return bool(self.dirty_logs or collected.definitions or collected.discards or len(self.dirty) > RANGES_MAX)
+
+    def require(self, batch: int) -> None:
+        """Note that a client waits for all changes of a batch, also for those that remove messages."""
+        self._required = max(self._required, batch)
+
+    def pass_batch(self) -> None:
+        """Begin the next batch, and count the collected one as safe: it `is_void`, and no other is being written.
+
+        The next batch has its changes.
+        """
+        self._journal_bytes_before = self.journal_bytes
+        self.committed = self.batch
+        self.batch += 1
+
     def take_batch(self) -> Batch:
         """Return the collected batch, and begin the next."""
         batch, self._collected = self._collected, Batch()
@@ -287,8 +330,13 @@ class Journal:
     def on_committed(self) -> None:
         """Note that the taken batch is safe."""
         assert self._writing is not None
+        settled = written = 0
         for buffer, _ in self._writing.buffers:
+            settled += len(buffer.removes)
+            written += len(buffer.writing)
             buffer.writing = {}
+        if written:
+            self.settles_fast = 2 * settled >= written
         for log, _ in self._writing.logs:
             log.on_committed()
             self.advanced_logs.append(log)

@@ -1,0 +1,190 @@
+"""When a batch of the journal is committed, and what follows.
+
+A commit has a fixed price, two waits for the disk, whatever the number of its messages. So a batch that clients wait
+for is taken when the sockets have nothing more for it. Two kinds of batches wait a little longer:
+
+- The last commit has confirmed messages, and others wait already. Publishers are about to send the next ones, which
+  join the batch. Otherwise a window of messages would stay split over two commits.
+- All messages are with consumers, and consumers are faster than the disk: settled messages need no commit.
+
+The wait ends when that happens, or after PATIENCE_S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.server.clock import Clock
+    from amqp_broker.store.store import Store
+
+# Delay of a commit that no client waits for (acks, publishes without confirms), or whose batch may shrink.
+COMMIT_DELAY_S: Final = 0.005
+# Longest wait for publishers and consumers; the timers of the loop have milliseconds.
+PATIENCE_S: Final = 0.001
+# Commits without a wait for consumers after one that was in vain.
+DISTRUST: Final = 16
+# Size of a batch from which its commit costs more than the waits for the disk.
+LARGE_BATCH_BYTES: Final = 256 * 1024
+# Octets waiting for the commit in flight at which publishers wait as well: a few milliseconds of work.
+WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
+# Shortest time between two releases of memory by a working store.
+RELEASE_MS: Final = 100
+# Time until a failed commit is tried again.
+STORE_RETRY_S: Final = 1.0
+
+
+class Readable(Protocol):
+    """A publisher's socket."""
+
+    def pause_reading(self) -> None:
+        """Stop reading the socket."""
+        ...
+
+    def resume_reading(self) -> None:
+        """Read the socket again."""
+        ...
+
+
+class Committing:
+    """Commits the batches of one store. `check` runs at the end of each `flush`.
+
+    `report(error)` is called after each commit; the error is None if it succeeded.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        store: Store,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        flush: Callable[[], None],
+        report: Callable[[Exception | None], None],
+    ) -> None:
+        self._broker = broker
+        self._store = store
+        self._journal = store.journal
+        self._clock = clock
+        self._loop = loop
+        self._flush = flush
+        self._report = report
+        # A commit that no client waits for is due; the sockets are read once more before a commit.
+        self._delay: asyncio.TimerHandle | None = None
+        self._is_polling = False
+        # The wait for publishers or consumers, and whether the current batch has had one.
+        self._wait: asyncio.TimerHandle | None = None
+        self._is_patient = True
+        # The number of commits that wait for nothing, because the last wait was in vain.
+        self._distrust = 0
+        # Clients wait for the commit in flight.
+        self._is_awaited = False
+        # The journal's count of octets when messages were confirmed: a difference shows that publishers go on.
+        self._confirmed_at_bytes = -1
+        self._released_at_ms = 0
+        # Transports that are not read until a commit has ended.
+        self._paused: list[Readable] = []
+
+    def check(self) -> None:
+        """Begin a commit, or have it begin soon, if there is something to commit."""
+        if not self._store.can_commit:
+            return
+        journal = self._journal
+        if not self._broker.awaiting_commit:
+            self._commit_later()
+        elif journal.is_void:
+            self._end_wait()
+            journal.pass_batch()
+            self._go_on(is_safe=True)
+        elif journal.waiting_bytes >= LARGE_BATCH_BYTES:
+            if journal.may_shrink:
+                self._commit_later()
+            else:
+                self._commit()
+        elif self._is_patient and not self._distrust and self._is_worth_waiting():
+            if self._wait is None:
+                self._wait = self._loop.call_later(PATIENCE_S, self._lose_patience)
+        elif not self._is_polling:
+            self._is_polling = True
+            self._loop.call_soon(self._poll)
+
+    def _is_worth_waiting(self) -> bool:
+        journal = self._journal
+        return journal.journal_bytes == self._confirmed_at_bytes or (journal.settles_fast and journal.is_with_consumers)
+
+    def _lose_patience(self) -> None:
+        self._wait = None
+        self._is_patient = False
+        self._distrust = DISTRUST
+        self.check()
+
+    def _poll(self) -> None:
+        # The loop reads its sockets before it calls this.
+        self._loop.call_soon(self._commit_polled)
+
+    def _commit_polled(self) -> None:
+        self._is_polling = False
+        if self._broker.awaiting_commit and self._store.can_commit:
+            self._commit()
+
+    def _commit_later(self) -> None:
+        if self._delay is None:
+            self._delay = self._loop.call_later(COMMIT_DELAY_S, self._commit_delayed)
+
+    def _commit_delayed(self) -> None:
+        self._delay = None
+        if self._store.can_commit:
+            self._commit()
+
+    def _commit(self) -> None:
+        self._end_wait()
+        if self._distrust:
+            self._distrust -= 1
+        self._is_awaited = bool(self._broker.awaiting_commit)
+        self._store.commit()
+
+    def _end_wait(self) -> None:
+        self._is_patient = True
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+
+    def on_done(self, error: Exception | None) -> None:
+        """Release what waited for a commit, or if it failed, try again later."""
+        self._broker.now = self._clock.now()
+        self._report(error)
+        if error is not None:
+            self._loop.call_later(STORE_RETRY_S, self._store.commit)
+        elif self._is_awaited:
+            self._confirmed_at_bytes = self._journal.journal_bytes
+        real_now = self._clock.real_now()
+        if real_now - self._released_at_ms >= RELEASE_MS:
+            self._released_at_ms = real_now
+            self._store.release()
+        self._go_on(is_safe=error is None)
+
+    def _go_on(self, *, is_safe: bool) -> None:
+        """Answer clients whose changes are safe, and read publishers again that were paused."""
+        if is_safe:
+            self._broker.on_committed()
+        self._flush()
+        paused, self._paused = self._paused, []
+        for transport in paused:
+            transport.resume_reading()
+
+    def pause(self, transport: Readable) -> bool:
+        """Pause a publisher that outruns the disk until the next commit; return whether it is paused."""
+        if self._store.is_failing or self._journal.waiting_bytes < WAITING_BYTES_MAX:
+            return False
+        transport.pause_reading()
+        self._paused.append(transport)
+        return True
+
+    def stop(self) -> None:
+        """Cancel the timers of the loop."""
+        for timer in (self._delay, self._wait):
+            if timer is not None:
+                timer.cancel()
