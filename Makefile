@@ -68,9 +68,9 @@ $(COMPILED)/.built: setup.py pyproject.toml $(shell find amqp_broker -name '*.py
 
 test-compiled: WORKERS = 2
 test-compiled: export AMQP_BROKER_OPTIMIZATION ?= 1
-test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation and the HTTP API with the compiled modules
+test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, the HTTP API and the server with the compiled modules
 	AMQP_BROKER_COMPILED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) -o pythonpath="$(COMPILED) ." \
-		-m "not verify and not interpreted" -rs $(CORE) tests/simulation tests/management $(ARGS)
+		-m "not verify and not interpreted" -rs $(CORE) tests/simulation tests/management tests/server $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)
 	@.ci/tools python

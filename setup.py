@@ -44,6 +44,7 @@ COMPILED = {
         "statistics stream unused_expiry"
     ),
     "broker/routing": "destinations route vhost_counts",
+    "server": "clock committing flush_cycle transport",
     "session": (
         "basic_publish channel commit_gate consuming delivery_deadlines dispatch heartbeats late_deliveries outbox "
         "reader session transactions"
@@ -79,6 +80,7 @@ LEFT_OUT = {
     "broker/exchanges": "they are dataclasses with abstract bases; a cached route does not call them",
     "broker/observe": "it works while somebody looks",
     "broker/operations": "they are rare",
+    "server": "they see connections, not messages",
     "store": "LMDB and the disk take the time of all else",
 }
 

@@ -34,7 +34,7 @@ class Follower:
         self.is_blocked = False
         self.is_closed = False
         port = server.ports.get("amqp", 0)
-        self.session = Session(server.broker, server.dirty, LOCALHOST, 0, LOCALHOST, port, server.clock.now())
+        self.session = Session(server.broker, server.cycle.dirty, LOCALHOST, 0, LOCALHOST, port, server.clock.now())
         server.transports[self.session] = self
 
     def let_in(self, user: User) -> None:
@@ -60,7 +60,7 @@ class Follower:
         """Disconnect: the client has disconnected."""
         if not self.is_closed:
             self.is_closed = True
-            self.server.forget(self.session)
+            self.server.cycle.forget(self.session)
             self.session.connection_lost(self.server.clock.now())
             self.session.outbox.take()
 

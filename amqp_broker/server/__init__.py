@@ -2,7 +2,7 @@
 
 AMQP is in `session/`, HTTP in `management/`. Read `server.py` first.
 
-**Time.** `Server.flush` arms one timer of the loop for the earliest deadline of each heap. `Ticking.advance`
+**Time.** `FlushCycle.flush` arms one timer of the loop for the earliest deadline of each heap. `Ticking.advance`
 freezes the clock, steps from deadline to deadline, runs what is due, drains all backlogs and flushes before the
 next; nothing is read in between. `clock.py` alone reads a clock.
 

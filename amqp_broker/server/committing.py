@@ -41,6 +41,8 @@ STORE_RETRY_S: Final = 1.0
 class Readable(Protocol):
     """A publisher's socket."""
 
+    is_reading: bool
+
     def pause_reading(self) -> None:
         """Stop reading the socket."""
         ...

@@ -1,39 +1,29 @@
-"""A running broker: its listeners, its timers, and the work after each read.
-
-`flush` runs after everything that may have changed the broker: it writes the output of each session to its socket once,
-schedules the next batch of backlogs, and sets the timers to the next deadlines.
-"""
+"""A running broker: its listeners, its store, and the shells around it, from start to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import mmap
 import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.broker import logins
-from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.broker.timers import Timers
 from amqp_broker.server import administration_log, advice_log, disk_space, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
+from amqp_broker.server.buffered_transport import BufferedTransport
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.committing import Committing
+from amqp_broker.server.flush_cycle import FlushCycle
 from amqp_broker.server.listening import BACKLOG, listen, shown_address
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
-from amqp_broker.server.ticking import Ticking
-from amqp_broker.server.transport import SessionTransport, Transport
-from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
-from amqp_broker.session.session import Session
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import OS, Settings, SettingsError
 from amqp_broker.store.journal import PAGE_ERRORS
@@ -47,16 +37,11 @@ logger = logging.getLogger("amqp_broker.server")
 # Time that clients have to answer the connection.close of a shutdown.
 SHUTDOWN_GRACE_S: Final = 0.2
 TLS_PORT: Final = 5671
-# Size of a read: large enough to outweigh its overhead, small enough not to delay other clients.
-READ_BYTES_MAX: Final = 256 * 1024
 
 OPEN_TO_ALL: Final = (
     "anyone who reaches %s can log in as guest with the password guest, which everybody knows: "
     "set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS, or %s"
 )
-# Time that a publisher waits for a consumer's full socket to empty. A third of the system's buffers, some MB, has to be
-# read for that, so with less time a consumer of 50 MB/s would count as stuck.
-THROTTLE_S_MAX: Final = 0.1
 # Period of the check of alarms.
 ALARMS_S: Final = 1.0
 
@@ -102,10 +87,10 @@ class Server:
         # The reason if the store has become unreadable; the shell then ends the process.
         self.broken: str | None = None
         self.broker.journal.on_broken = self._on_broken
-        self.dirty: list[Session] = []
-        self.transports: dict[Session, SessionTransport] = {}
-        # Buffer for all reads, of which only the used pages take memory; a session copies the bytes that it keeps.
-        self.read_view = memoryview(mmap.mmap(-1, READ_BYTES_MAX + PARTIAL_FRAME_BYTES_MAX))
+        self.cycle = FlushCycle(self.broker, self.clock)
+        self.flush = self.cycle.flush
+        self.ticking = self.cycle.ticking
+        self.transports = self.cycle.transports
         self._listeners: list[asyncio.AbstractServer] = []
         # Certificates of AMQP over TLS; None if it is not served.
         self.secure: tls.Listener | None = None
@@ -114,16 +99,7 @@ class Server:
         self.http = Listeners(self)
         self.pauses = Pauses(self)
         self.shovels: ShovelRunner
-        # Set when the last client has gone, while the server stops.
-        self._all_closed: asyncio.Event | None = None
         self.loop: asyncio.AbstractEventLoop
-        self.ticking = Ticking(self.broker, self.clock, self.flush)
-        # None without a store, and before the start.
-        self.committing: Committing | None = None
-        self._is_draining = False
-        self._is_throttling = True
-        self._throttled: list[Transport] = []
-        self._throttle_timer: asyncio.TimerHandle
         self._alarms_timer: asyncio.TimerHandle
 
     def _declare(self, is_blank: bool) -> None:
@@ -162,10 +138,12 @@ class Server:
         Raise CannotListen (port taken, bad address, no permission), TlsError for unusable certificates, and OSError
         that names the ports file.
         """
-        self.loop = asyncio.get_running_loop()
+        self.loop = self.cycle.loop = asyncio.get_running_loop()
         if self.store is not None:
-            self.committing = Committing(self.broker, self.store, self.clock, self.loop, self.flush, self._on_commit)
-            self.store.start(self.loop.call_soon_threadsafe, self.committing.on_done)
+            committing = self.cycle.committing = Committing(
+                self.broker, self.store, self.clock, self.loop, self.flush, self._on_commit
+            )
+            self.store.start(self.loop.call_soon_threadsafe, committing.on_done)
         self._run_each_second()
         try:
             await self.listen()
@@ -216,7 +194,9 @@ class Server:
                 secure = [opened.enter_context(one) for one in self._listen_on(settings.host, port, "amqps")]
             opened.pop_all()
         for listener in plain:
-            server = await self.loop.create_server(lambda: Transport(self), sock=listener, backlog=BACKLOG)
+            server = await self.loop.create_server(
+                lambda: BufferedTransport(self.cycle), sock=listener, backlog=BACKLOG
+            )
             self._listeners.append(server)
             self._register_listener("amqp", listener)
             logger.info("started TCP listener on %s", shown_address(listener))
@@ -245,7 +225,7 @@ class Server:
     async def _serve_tls(self, sockets: list[socket.socket], served: tls.Listener) -> None:
         for listener in sockets:
             server = await self.loop.create_server(
-                lambda: tls.TlsTransport(self, served),
+                lambda: tls.TlsTransport(self.cycle, served),
                 sock=listener,
                 backlog=BACKLOG,
                 ssl=served.context,
@@ -263,37 +243,6 @@ class Server:
                 *(self.ports["amqps"], own.ca_certificate),
                 *(own.client_certificate, own.client_key, own.server_certificate),
             )
-
-    def flush(self) -> None:
-        """Write the output of sessions, and do the work that was put off."""
-        dirty, transports = self.dirty, self.transports
-        while dirty:
-            session = dirty.pop()
-            transport = transports.get(session)
-            if transport is not None and session.is_blocked is not transport.is_blocked:
-                transport.set_blocked(session.is_blocked)
-            if session.outbox.held_until:
-                continue
-            output = session.outbox.take()
-            if transport is None:
-                continue
-            if output:
-                transport.write(output)
-            if session.state is ENDED:
-                transport.close()
-        if self.broker.idle_waits:
-            for wait in list(self.broker.idle_waits):
-                wait.check()
-        while patterns.warnings:
-            logger.warning("%s", patterns.warnings.popleft())
-        broker, ticking = self.broker, self.ticking
-        if broker.undrained and not self._is_draining:
-            self._is_draining = True
-            self.loop.call_soon(self._drain_next_batch)
-        if broker.timers.earliest_ms != ticking.due_ms or broker.real_timers.earliest_ms != ticking.real_due_ms:
-            ticking.set_timers()
-        if self.committing is not None:
-            self.committing.check()
 
     def check_alarms(self) -> None:
         """Check alarms now."""
@@ -325,50 +274,6 @@ class Server:
         if self.store.make_room(error):
             self.alarms.on_full_map()
 
-    def throttle(self, transport: Transport) -> None:
-        """Pause a publisher that outruns the sockets of its consumers, until one of these makes progress.
-
-        While a backlog is delivered in batches this makes one read for two batches, so that the backlog shrinks. If it
-        takes longer than THROTTLE_S_MAX, the consumers are stuck, and the publisher goes on without them.
-        """
-        if self._is_throttling and transport.is_reading:
-            transport.pause_reading()
-            if not self._throttled:
-                self._throttle_timer = self.loop.call_later(THROTTLE_S_MAX, self._give_up_throttle)
-            self._throttled.append(transport)
-
-    def end_throttle(self) -> None:
-        """Resume throttled publishers: a consumer's socket takes more, or the next batch was delivered."""
-        self._is_throttling = True
-        if self._throttled:
-            self._throttle_timer.cancel()
-            self._resume_reading()
-
-    def _give_up_throttle(self) -> None:
-        self._is_throttling = False
-        self._resume_reading()
-
-    def _resume_reading(self) -> None:
-        throttled, self._throttled = self._throttled, []
-        for transport in throttled:
-            transport.resume_reading()
-
-    def _drain_next_batch(self) -> None:
-        self._is_draining = False
-        try:
-            # Where the journal is broken, the process is about to end.
-            with contextlib.suppress(JournalBroken):
-                self.broker.drain_on()
-        finally:
-            self.flush()
-            self.end_throttle()
-
-    def forget(self, session: Session) -> None:
-        """Forget a session whose socket is closed."""
-        self.transports.pop(session, None)
-        if self._all_closed is not None and not self.transports:
-            self._all_closed.set()
-
     async def stop(self) -> None:
         """Close all connections (320), give clients a moment to answer, and close everything."""
         self.close_listeners()
@@ -395,8 +300,8 @@ class Server:
 
     def _cancel_timers(self) -> None:
         self.ticking.stop()
-        if self.committing is not None:
-            self.committing.stop()
+        if self.cycle.committing is not None:
+            self.cycle.committing.stop()
         self._alarms_timer.cancel()
 
     async def disconnect(self) -> None:
@@ -413,10 +318,10 @@ class Server:
             transport.abort()
         # Sessions still need the store until the loop has reported that their sockets are closed.
         await self._wait_for_clients()
-        self._all_closed = None
+        self.cycle.all_closed = None
 
     async def _wait_for_clients(self) -> None:
         if self.transports:
-            self._all_closed = asyncio.Event()
+            self.cycle.all_closed = asyncio.Event()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_closed.wait(), SHUTDOWN_GRACE_S)
+                await asyncio.wait_for(self.cycle.all_closed.wait(), SHUTDOWN_GRACE_S)

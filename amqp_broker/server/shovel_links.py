@@ -187,7 +187,7 @@ class LocalLink(Link[Shovel]):
         super().__init__(owner, client, mover)
         self._server = server
         port = server.ports.get("amqp", 0)
-        self.session = Session(server.broker, server.dirty, "127.0.0.1", 0, "127.0.0.1", port, server.clock.now())
+        self.session = Session(server.broker, server.cycle.dirty, "127.0.0.1", 0, "127.0.0.1", port, server.clock.now())
         self.session.internal_user = user
         self.is_blocked = False
         self._is_closed = False
@@ -218,7 +218,7 @@ class LocalLink(Link[Shovel]):
         if self._is_closed:
             return
         self._is_closed = True
-        self._server.forget(self.session)
+        self._server.cycle.forget(self.session)
         self.session.connection_lost(self._server.clock.now())
         self.session.outbox.take()
         self.owner.lost(self.client, self.mover, "the broker closed the connection")

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.broker.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server import peer_certificate
-from amqp_broker.server.transport import Transport
+from amqp_broker.server.buffered_transport import BufferedTransport
 
 if TYPE_CHECKING:
     from amqp_broker.server.certificate_authority import Certificates
-    from amqp_broker.server.server import Server
+    from amqp_broker.server.flush_cycle import FlushCycle
     from amqp_broker.settings.settings import Settings
 
 logger = logging.getLogger("amqp_broker.server")
@@ -201,11 +201,11 @@ def tls_of(connected: ssl.SSLObject, suites: dict[str, tuple[str, str, str]], lo
     )
 
 
-class TlsTransport(Transport):
+class TlsTransport(BufferedTransport):
     """The transport of a TLS connection; sets the TLS properties of its session before the first byte."""
 
-    def __init__(self, server: Server, served: Listener) -> None:
-        super().__init__(server)
+    def __init__(self, cycle: FlushCycle, served: Listener) -> None:
+        super().__init__(cycle)
         self.served = served
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -6,13 +6,15 @@ import asyncio
 import socket
 import struct
 import sys
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
 
 from amqp_broker.session.session import Session
 
 if TYPE_CHECKING:
     from amqp_broker.broker.timers import Timer
-    from amqp_broker.server.server import Server
+    from amqp_broker.server.flush_cycle import FlushCycle
 
 # Bytes in a socket's buffer at which deliveries to its consumers stop, and at which they start again.
 WRITE_BUFFER_BYTES_HIGH: Final = 256 * 1024
@@ -29,39 +31,17 @@ IS_FULL_IN_SILENCE: Final = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) 
 RESET_DELAY_S: Final = 0.01
 
 
-class SessionTransport(Protocol):
-    """The transport of a session as the server sees it: a socket, or a link in memory."""
-
-    # An alarm or a fault keeps the client from being read.
-    is_blocked: bool
-
-    def write(self, pieces: list[bytes]) -> None:
-        """Write the pieces of an outbox."""
-        ...
-
-    def set_blocked(self, is_blocked: bool) -> None:
-        """Keep the client from being read, or end that."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection after its output."""
-        ...
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-        ...
-
-
 def stream_of(transport: asyncio.BaseTransport) -> asyncio.Transport:
     """Return a transport as one that reads and writes; uvloop's transports are asyncio's by shape only."""
     return transport  # type: ignore[return-value]
 
 
-class Transport(asyncio.BufferedProtocol):
-    """The protocol object of one AMQP connection."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Transport:
+    """The protocol object of one AMQP connection. Its subclass is an asyncio.BufferedProtocol."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, cycle: FlushCycle) -> None:
+        self.cycle = cycle
         self.socket: asyncio.Transport
         self.session: Session
         self.is_reading = True
@@ -77,15 +57,15 @@ class Transport(asyncio.BufferedProtocol):
         self.socket.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH, WRITE_BUFFER_BYTES_LOW)
         peer, name = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         peer, name = peer or ("unknown", 0), name or ("unknown", 0)
-        server = self.server
-        self.session = Session(server.broker, server.dirty, peer[0], peer[1], name[0], name[1], server.clock.now())
-        server.transports[self.session] = self
-        if server.broker.faults.on_connect:
+        cycle = self.cycle
+        self.session = Session(cycle.broker, cycle.dirty, peer[0], peer[1], name[0], name[1], cycle.clock.now())
+        cycle.transports[self.session] = self
+        if cycle.broker.faults.on_connect:
             self.session.faults.on_connect()
-        server.flush()
+        cycle.flush()
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        """Return the buffer for the next read: the server's, behind the incomplete frame of this session.
+        """Return the shared buffer for the next read, behind the incomplete frame of this session.
 
         A large frame is thus assembled by reading instead of copying. Where a client sends it in tiny pieces, copying
         it for each would be slow, so the session collects them.
@@ -93,29 +73,31 @@ class Transport(asyncio.BufferedProtocol):
         # A read may be empty, and other transports use the buffer before the next.
         if not self.rest and self.read_bytes >= READ_BYTES_LARGE:
             self.rest = self.session.reader.take_partial_frame()
-        view, rest = self.server.read_view, self.rest
+        view, rest = self.cycle.read_view, self.rest
+        if not rest:
+            return view
         view[: len(rest)] = rest
         return view[len(rest) :]
 
     def buffer_updated(self, count: int) -> None:
-        server = self.server
+        cycle = self.cycle
         self.read_bytes = count
-        data = bytes(server.read_view[: len(self.rest) + count])
+        data = bytes(cycle.read_view[: len(self.rest) + count])
         self.rest = b""
-        self.session.receive(data, server.clock.now())
-        server.flush()
-        broker, committing = server.broker, server.committing
+        self.session.reader.receive(data, cycle.clock.now())
+        cycle.flush()
+        broker, committing = cycle.broker, cycle.committing
         is_journaled = broker.journal.journal_bytes != self.session.gate.journal_bytes_before
         if is_journaled and committing is not None and committing.pause(self):
             return
         if broker.is_congested:
             broker.is_congested = False
-            server.throttle(self)
+            cycle.throttle(self)
 
     def eof_received(self) -> bool:
         # AMQP clients do not half-close: the client is gone, and its unacked messages are requeued at once.
-        self.session.connection_lost(self.server.clock.now())
-        self.server.flush()
+        self.session.connection_lost(self.cycle.clock.now())
+        self.cycle.flush()
         return False
 
     def close(self) -> None:
@@ -124,8 +106,8 @@ class Transport(asyncio.BufferedProtocol):
             self._reset_soon()
             return
         if self.linger is None and self.socket.get_write_buffer_size():
-            deadline = self.server.clock.real_now() + LINGER_MS
-            self.linger = self.server.broker.real_timers.at(deadline, lambda now: self.socket.abort())
+            deadline = self.cycle.clock.real_now() + LINGER_MS
+            self.linger = self.cycle.broker.real_timers.at(deadline, lambda now: self.socket.abort())
         self.socket.close()
 
     def abort(self) -> None:
@@ -147,20 +129,20 @@ class Transport(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.linger is not None:
             self.linger.cancel()
-        server = self.server
-        server.forget(self.session)
-        self.session.connection_lost(server.clock.now())
+        cycle = self.cycle
+        cycle.forget(self.session)
+        self.session.connection_lost(cycle.clock.now())
         self.session.outbox.take()
-        server.flush()
+        cycle.flush()
 
     def pause_writing(self) -> None:
         self.session.pause()
 
     def resume_writing(self) -> None:
         self.resume_reading()
-        self.session.resume(self.server.clock.now())
-        self.server.flush()
-        self.server.end_throttle()
+        self.session.resume(self.cycle.clock.now())
+        self.cycle.flush()
+        self.cycle.end_throttle()
 
     def pause_reading(self) -> None:
         """Stop reading the socket."""

@@ -14,6 +14,9 @@ from tests.memory_journal import MemoryJournal
 from tests.peer import NOW, Lab, Peer, publish_bytes
 from tests.present import present
 
+# Compiled code takes no other clock than its own.
+pytestmark = pytest.mark.interpreted
+
 
 class Timer:
     def __init__(self, delay_s: float, call: Callable[[], None]) -> None:

@@ -14,30 +14,16 @@ from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server.listening import CannotListen
-from amqp_broker.server.server import Server
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.client import PROTOCOL_HEADER, Client
-from tests.peer import publish_bytes
 from tests.running import RunningServer
 from tests.server.addresses import accepts, needs_ipv6
-from tests.server.stalling import BODY_BYTES, MESSAGES, stalled_consumer, transport_of
+from tests.server.stalling import BODY_BYTES, MESSAGES, stalled_consumer
 
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
-
-
-def throttled(client: Client) -> Callable[[Server], bool]:
-    """Throttle a client until consumers read; return whether it is read nevertheless."""
-    find = transport_of(client)
-
-    def throttle(server: Server) -> bool:
-        transport = find(server)
-        server.throttle(transport)
-        return transport.is_reading
-
-    return throttle
 
 
 # Starting
@@ -92,7 +78,7 @@ def test_a_port_in_use_is_reported(running: RunningServer, new_loop: NewLoop) ->
     Client(running.port).open().close()
 
 
-# Time and backlogs
+# Time
 
 
 def test_an_unfinished_handshake_ends_in_time(new_loop: NewLoop) -> None:
@@ -122,90 +108,6 @@ def test_the_handshake_timeout_follows_real_time(running: RunningServer, client:
         assert running.ask(lambda server: len(server.transports)) == 2
         running.live_through(5000)
         assert silent.expect_end() == b""
-    client.sync()
-
-
-def test_a_backlog_of_many_batches_is_delivered_completely(client: Client) -> None:
-    count = 5000
-    client.declare("q")
-    client.send_bytes(b"".join(publish_bytes("q", b"%d" % number) for number in range(count)))
-    client.sync()
-    client.consume("q", no_ack=True)
-    assert [client.expect_delivery()[1] for _ in range(count)] == [b"%d" % number for number in range(count)]
-
-
-def test_other_clients_are_served_while_a_backlog_is_delivered(running: RunningServer, client: Client) -> None:
-    client.declare("q")
-    for _ in range(16):
-        client.publish("q", bytes(1_000_000))
-    client.consume("q", no_ack=True)
-    with Client(running.port).open() as other:
-        # `client` has read nothing, so its backlog remains.
-        assert other.ready_count("q") > 0
-    assert [len(client.expect_delivery()[1]) for _ in range(16)] == [1_000_000] * 16
-
-
-# Publishers that are faster than their consumers
-
-
-def test_a_publisher_is_not_read_while_its_consumers_socket_is_full(running: RunningServer, client: Client) -> None:
-    find = transport_of(client)
-
-    def publish(server: Server) -> bool:
-        server.end_throttle()
-        transport = find(server)
-        data = publish_bytes("q", b"one more")
-        transport.get_buffer(-1)[: len(data)] = data
-        transport.buffer_updated(len(data))
-        return transport.is_reading
-
-    with stalled_consumer(running, client, "q"):
-        assert not running.ask(publish)
-        # The consumer does not read, so the publisher waits for a limited time.
-        client.sync()
-
-
-def test_publishers_do_not_wait_again_for_stuck_consumers(running: RunningServer, client: Client) -> None:
-    assert not running.ask(throttled(client))
-    client.sync()
-    assert running.ask(throttled(client))
-
-
-def test_space_in_a_consumers_socket_ends_the_wait(running: RunningServer, client: Client) -> None:
-    assert not running.ask(throttled(client))
-
-    def make_room(server: Server) -> bool:
-        server.end_throttle()
-        return transport_of(client)(server).is_reading
-
-    assert running.ask(make_room)
-    assert not running.ask(throttled(client))
-    client.sync()
-
-
-def test_the_end_of_a_wait_does_not_resume_peers_that_do_not_read(running: RunningServer, client: Client) -> None:
-    find = transport_of(client)
-
-    def wait_and_go_on(server: Server) -> bool:
-        transport = find(server)
-        transport.pause_reading()
-        server.throttle(transport)
-        server.end_throttle()
-        return transport.is_reading
-
-    assert not running.ask(wait_and_go_on)
-
-
-def test_a_publisher_may_disconnect_while_it_waits(running: RunningServer, client: Client) -> None:
-    with Client(running.port).open() as publisher:
-
-        def throttle_and_abort(server: Server) -> None:
-            throttled(publisher)(server)
-            transport_of(publisher)(server).socket.abort()
-
-        running.ask(throttle_and_abort)
-    running.until(lambda server: len(server.transports) == 1)
-    running.ask(lambda server: server.end_throttle())
     client.sync()
 
 

@@ -273,11 +273,8 @@ CIRCLES = (
         "heartbeats late_deliveries outbox reader session topology_methods transactions",
         "the reader of a session calls the functions of methods, which act on the session and its channels",
     ),
-    Circle(
-        "server",
-        "certificate_authority management pauses server shovel_links shovel_runner tls transport",
-        "the parts of a server act through it",
-    ),
+    Circle("server", "certificate_authority tls", "the authority makes what a context loads, and raises its errors"),
+    Circle("server", "management pauses server shovel_links shovel_runner", "the parts of a server act through it"),
     Circle(
         "compare",
         "channel_pair connection_pair gets",
