@@ -29,6 +29,13 @@ def main() -> None:
         from amqp_broker.cli.own.run import main as run_command
 
         sys.exit(run_command(words[1:]))
+    if name == "serve":
+        from amqp_broker.cli.own import serve_options
+        from amqp_broker.cli.own.command_exit import run_and_exit
+
+        given = serve_options.read(words[1:])
+        if given is not None:
+            run_and_exit(lambda: serve_options.run(given))
     from amqp_broker.cli.own.program import main as run_program
 
     run_program()

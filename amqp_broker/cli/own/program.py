@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import sys
 from typing import Final
 
 import click
 
 from amqp_broker import __version__
+from amqp_broker.cli.own.command_exit import fail, run_and_exit
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
-from amqp_broker.cli.standard_streams import finish_output, not_text, output_lost
-from amqp_broker.exit_codes import EX_CONFIG, EX_USAGE
+from amqp_broker.exit_codes import EX_USAGE
 
 # The module of each command.
 COMMANDS: Final = {
@@ -25,6 +24,7 @@ COMMANDS: Final = {
         )
     },
     "message": "messages",
+    "serve": "serve_command",
 }
 TOOL_HELP: Final = "The commands of {} for this broker."
 ADMIN_HELP: Final = "The commands of rabbitmqadmin v1 (name=value) and v2 (--name value)."
@@ -93,68 +93,16 @@ def cli() -> None:
 
 def main() -> None:
     """Run a command; an error is a sentence on stderr and an exit code."""
-    _open_standard_files()
-    if word := not_text(sys.argv):
-        _fail(f"{word} is not text in UTF-8.", EX_USAGE)
+    run_and_exit(_run)
+
+
+def _run() -> None:
     try:
         cli.main(prog_name="amqp-broker", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(EX_USAGE)
     except click.UsageError as error:
-        _fail(error.format_message(), EX_USAGE)
+        fail(error.format_message(), EX_USAGE)
     except click.Abort:
         sys.exit(130)
-    except BrokenPipeError:
-        pass  # the reader of the output has gone
-    except OSError as error:
-        # Commands handle errors of the files that they use.
-        if error.filename is not None:
-            raise
-        sys.exit(output_lost(error))
-    except Exception as error:
-        expected = _expected(error)
-        if expected is None:
-            raise
-        _fail(*expected)
-    finally:
-        lost = finish_output(0)
-    sys.exit(lost)
-
-
-def _expected(error: Exception) -> tuple[str, int] | None:
-    """Return sentence and exit code of an expected error; None for a bug.
-
-    The imports cost little: the code that raised the error has imported most of them.
-    """
-    from amqp_broker.cli.own.command_error import CommandError
-    from amqp_broker.cli.own.definitions import exit_code_of_definitions
-    from amqp_broker.cli.own.store import exit_code_of
-    from amqp_broker.management.documents.definition import DefinitionsError
-    from amqp_broker.server.tls import TlsError
-    from amqp_broker.settings.settings import SettingsError
-    from amqp_broker.store.environment import StoreError
-
-    if isinstance(error, (CommandError, TlsError)):
-        return str(error), error.exit_code
-    if isinstance(error, SettingsError):
-        return str(error), EX_CONFIG
-    if isinstance(error, DefinitionsError):
-        # RabbitMQ's messages have several lines.
-        return " ".join(str(error).split()), exit_code_of_definitions(error)
-    return (str(error), exit_code_of(error)) if isinstance(error, StoreError) else None
-
-
-def _open_standard_files() -> None:
-    """Open standard files that the parent has closed; libuv aborts if a socket gets their number."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(number)
-
-
-def _fail(sentence: str, code: int) -> None:
-    """Exit with sentences, each on its own line."""
-    for line in sentence.splitlines():
-        end = "" if line.endswith((".", "?")) else "."
-        click.echo(f"amqp-broker: {line}{end}", err=True)
-    sys.exit(code)

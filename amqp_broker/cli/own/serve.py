@@ -15,17 +15,14 @@ import sys
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
-import click
-
 from amqp_broker.cli.own.command_error import CommandError
-from amqp_broker.cli.own.setting_options import settings_as_options
 from amqp_broker.demo import served_demo
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
 from amqp_broker.server import log_output
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from amqp_broker.settings.sources.conf_keys import Notice
-from amqp_broker.settings.sources.precedence import load
+from amqp_broker.settings.sources.precedence import Loaded
 
 # mallopt(3)
 M_TRIM_THRESHOLD: Final = -1
@@ -36,22 +33,8 @@ MMAP_BYTES_MIN: Final = 4 * 1024 * 1024
 logger = logging.getLogger("amqp_broker.cli")
 
 
-@click.command()
-@click.option("-t", "--check-config", is_flag=True, help="Print the settings instead of starting.")
-@settings_as_options
-def serve(check_config: bool, **given: Any) -> None:
-    """Run the broker until SIGTERM or Ctrl-C.
-
-    Each option can also be set in the environment: --log-level as AMQP_BROKER_LOG_LEVEL. RABBITMQ_DEFAULT_USER,
-    RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST and the variables beside the options work as they do for RabbitMQ, and
-    so does rabbitmq.conf: docs/settings.md.
-    """
-    loaded = load(given, os.environ)
-    if check_config:
-        from amqp_broker.cli.own.check_config import show
-
-        show(loaded)
-        return
+def serve(loaded: Loaded) -> None:
+    """Run the broker with these settings until SIGTERM or SIGINT."""
     loaded.check_strict()
     log_output.start(loaded.settings)
     log_notices(loaded.notices)

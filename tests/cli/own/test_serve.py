@@ -346,7 +346,7 @@ def test_a_broker_accepts_as_many_clients_as_the_system_allows(tmp_path: Path) -
 def test_rarely_needed_modules_are_not_imported_before_the_port_opens() -> None:
     script = "import sys, amqp_broker.cli.own.serve; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=True)
-    late = {"aiohttp", "msgspec", "regex", "platformdirs", "importlib.metadata", "cryptography"}
+    late = {"aiohttp", "click", "msgspec", "regex", "platformdirs", "importlib.metadata", "cryptography"}
     own = {f"amqp_broker.{name}" for name in ("shovel", "server.startup_definitions", "management.documents.importing")}
     assert all(importlib.util.find_spec(name) for name in own)
     assert set(done.stdout.split()) & {*late, *own} == set()
