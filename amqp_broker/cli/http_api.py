@@ -10,7 +10,8 @@ import json
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+
+from amqp_broker.light_typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import ssl

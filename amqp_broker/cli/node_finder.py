@@ -7,11 +7,10 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
 
 from amqp_broker.cli.http_api import Api, Place, Unreachable
 from amqp_broker.control import FOLDER_VARIABLES, control_folder, control_socket, is_exposed
+from amqp_broker.light_typing import NamedTuple
 
 # Timeout of the request for a broker's name, on the same machine.
 NAMING_TIMEOUT_S = 5.0
@@ -31,7 +30,7 @@ class NotRunning(Exception):
 class UntrustedFolder(Exception):
     """Other users could answer in place of a broker, and would see the passwords that are sent to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str) -> None:
         super().__init__(
             f"the folder '{folder}' of the control sockets is not this user's alone: another user could answer there; "
             "name the broker's folder in AMQP_BROKER_RUNTIME_DIR"
@@ -59,7 +58,7 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     if given.isdecimal():
         name, port = "", given
     # A port selects the broker, unless the user gave another name.
-    running = _ask(str(control_socket(folder, int(port)))) if port.isdecimal() else None
+    running = _ask(control_socket(folder, int(port))) if port.isdecimal() else None
     if running is not None and (not given or given.isdecimal() or is_named(running.name, name)):
         return running
     try:
@@ -73,10 +72,10 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     wanted_name = given or name or f"rabbit@{socket.gethostname()}"
     # The broker on the usual port may be another project's.
     is_choice = not name and not port and len(found) > 1
-    raise NotRunning(wanted_name, _distinct_names(found), str(folder), is_choice=is_choice)
+    raise NotRunning(wanted_name, _distinct_names(found), folder, is_choice=is_choice)
 
 
-def _check(folder: Path, environment: Mapping[str, str]) -> None:
+def _check(folder: str, environment: Mapping[str, str]) -> None:
     """Raise UntrustedFolder if another user may have made the folder. Root may name that of any user."""
     if sys.platform != "win32" and os.getuid() == 0 and any(environment.get(name) for name in FOLDER_VARIABLES):
         return
@@ -90,7 +89,12 @@ def _distinct_names(found: list[Running]) -> list[str]:
     names = [running.name for running in found]
     if len(set(names)) == len(names):
         return names
-    return [f"{running.name} (port {Path(running.place.path).stem})" for running in found]
+    return [f"{running.name} (port {port_of(running)})" for running in found]
+
+
+def port_of(running: Running) -> str:
+    """Return the AMQP port, after which the socket is named."""
+    return running.place.path.rpartition("/")[2].removesuffix(".sock")
 
 
 def is_named(name: str, wanted: str) -> bool:

@@ -30,11 +30,11 @@ def listen_for_commands(port: int, real_now_s: float) -> tuple[socket.socket, Pa
     Sockets that killed brokers have left are removed. Raise SettingsError for a folder that other users can write, and
     OSError if the socket cannot be created.
     """
-    folder = control_folder(os.environ)
+    folder = Path(control_folder(os.environ))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_exposed(folder):
         raise SettingsError(f"the folder '{folder}' is not this user's alone: others could command the broker")
-    path = control_socket(folder, port)
+    path = Path(control_socket(str(folder), port))
     if _is_answered(path):
         # Another broker has this port on another address; the name without a process id stays with the first.
         path = path.with_name(f"{path.stem}-{os.getpid()}.sock")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.control import control_folder, control_socket
+from amqp_broker.control import control_folder
 from tests.cli.program import run
 
 pytestmark = pytest.mark.verify
@@ -29,7 +29,7 @@ def shared() -> Iterator[Path]:
 @pytest.fixture
 def folder(shared: Path) -> Path:
     """Return the control folder; the other user lets all users write to it."""
-    folder = control_folder({"TMPDIR": str(shared)})
+    folder = Path(control_folder({"TMPDIR": str(shared)}))
     folder.mkdir()
     folder.chmod(0o777)
     return folder
@@ -39,7 +39,7 @@ def folder(shared: Path) -> Path:
 def stranger(folder: Path) -> Iterator[socket.socket]:
     """Provide the other user's socket, which listens where a broker's would be."""
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(control_socket(folder, 5672)))
+        listener.bind(str(folder / "5672.sock"))
         listener.listen()
         listener.setblocking(False)
         yield listener
@@ -77,7 +77,7 @@ def test_no_broker_deletes_sockets_where_the_link_of_another_user_leads(shared: 
     victim = shared / "mine"
     victim.mkdir(mode=0o700)
     (victim / "5672.sock").touch()
-    folder = control_folder({"TMPDIR": str(shared)})
+    folder = Path(control_folder({"TMPDIR": str(shared)}))
     folder.symlink_to(victim)
     os.lchown(folder, 12345, 12345)
     done = run("serve", "--port", "0", TMPDIR=str(shared), XDG_RUNTIME_DIR="")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.cli.node_finder import NotRunning, UntrustedFolder, find, is_named
-from amqp_broker.control import control_folder, control_socket
+from amqp_broker.control import control_folder
 from tests.running import RunningServer
 
 
@@ -59,7 +59,7 @@ def test_a_port_without_a_broker_selects_no_other_broker(folder: Path) -> None:
 
 
 def test_the_socket_of_a_killed_broker_is_ignored(folder: Path) -> None:
-    control_socket(folder, 1).touch()
+    (folder / "1.sock").touch()
     with pytest.raises(NotRunning):
         find("", environment(folder))
 
@@ -67,7 +67,7 @@ def test_the_socket_of_a_killed_broker_is_ignored(folder: Path) -> None:
 def test_a_folder_in_which_another_user_could_answer_is_refused(
     tmp_path: Path,
 ) -> None:
-    folder = control_folder({"TMPDIR": str(tmp_path)})
+    folder = Path(control_folder({"TMPDIR": str(tmp_path)}))
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.raises(UntrustedFolder, match="is not this user's alone"):

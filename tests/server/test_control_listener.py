@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.control import control_socket
 from amqp_broker.server import certificate_authority
 from amqp_broker.settings.settings import SettingsError
 from tests.client import Client
@@ -41,7 +40,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_the_control_socket_needs_no_login_and_is_removed_by_the_broker(folder: Path) -> None:
     with RunningServer(control=True) as running:
-        path = control_socket(folder, running.port)
+        path = folder / f"{running.port}.sock"
         assert ask(path, "/api/whoami") == (
             200,
             {"name": "rmq-cli", "tags": ["administrator"], "is_internal_user": True},
@@ -52,7 +51,7 @@ def test_the_control_socket_needs_no_login_and_is_removed_by_the_broker(folder: 
 def test_only_its_user_can_open_the_control_socket(folder: Path) -> None:
     with RunningServer(control=True) as running:
         assert folder.stat().st_mode & 0o777 == 0o700
-        assert control_socket(folder, running.port).stat().st_mode & 0o777 == 0o600
+        assert (folder / f"{running.port}.sock").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_control_folder_that_others_can_write_is_refused(folder: Path) -> None:
@@ -77,9 +76,9 @@ def test_a_control_folder_that_another_user_has_linked_is_refused(folder: Path, 
 def test_the_socket_of_a_killed_broker_is_replaced(folder: Path) -> None:
     with RunningServer(control=True) as running:
         port = running.port
-    control_socket(folder, port).touch()
+    (folder / f"{port}.sock").touch()
     with RunningServer(control=True, port=port):
-        assert ask(control_socket(folder, port), "/api/whoami")[0] == 200
+        assert ask(folder / f"{port}.sock", "/api/whoami")[0] == 200
 
 
 def test_the_sockets_of_killed_brokers_are_removed(folder: Path) -> None:
@@ -92,7 +91,7 @@ def test_the_sockets_of_killed_brokers_are_removed(folder: Path) -> None:
     for path in (left, note):
         os.utime(path, (0, 0))
     with RunningServer(control=True) as first:
-        path = control_socket(folder, first.port)
+        path = folder / f"{first.port}.sock"
         os.utime(path, (0, 0))
         with RunningServer(control=True):
             assert ask(path, "/api/whoami")[0] == 200
@@ -102,7 +101,7 @@ def test_the_sockets_of_killed_brokers_are_removed(folder: Path) -> None:
 
 def test_brokers_with_one_port_on_two_addresses_have_separate_control_sockets(folder: Path) -> None:
     with RunningServer(control=True) as first:
-        path = control_socket(folder, first.port)
+        path = folder / f"{first.port}.sock"
         with RunningServer(control=True, host="127.0.0.2", port=first.port, node_name="second@here"):
             names = sorted(ask(one, "/_broker/node")[1]["name"] for one in folder.iterdir())
             assert len(names) == 2
@@ -117,7 +116,7 @@ def test_a_control_socket_has_the_tls_port_in_its_name_if_there_is_no_other(fold
     files: dict[str, Any] = {"tls_cert_file": str(own.server_certificate), "tls_key_file": str(own.server_key)}
     with RunningServer(control=True, tcp=False, tls_port=0, **files) as running:
         port = running.server.ports["amqps"]
-        assert ask(control_socket(folder, port), "/api/whoami")[0] == 200
+        assert ask(folder / f"{port}.sock", "/api/whoami")[0] == 200
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "file/in"])

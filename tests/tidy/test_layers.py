@@ -26,16 +26,18 @@ class Layer(NamedTuple):
 
 
 PURE = IMPURE | {"pamqp"}
+HEAVY = {"asyncio", "aiohttp", "lmdb"}
 MANAGEMENT = {"socket", "lmdb", *CLOCKS, *THREADS, "os"}
 
 COUNTS = {"broker/counters", "broker/history"}
 # From low to high: a package imports only packages above it in the table. Protocols stand for the objects of later
 # packages: in `broker/*/*_surroundings.py`, in `lab/subjects.py`, or beside their only user.
 LAYERS = {
-    "exit_codes": Layer(set(), PURE),
-    "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
+    "light_typing": Layer(set(), PURE),
+    "exit_codes": Layer({"light_typing"}, PURE),
+    "control": Layer({"light_typing"}, WORLD | CLOCKS | THREADS | {"pamqp"}),
     "implementation": Layer(set(), PURE),
-    "amqp": Layer(set(), IMPURE),
+    "amqp": Layer({"light_typing"}, IMPURE),
     "settings": Layer(set(), PURE - {"pathlib"}),
     "settings/sources": Layer({"settings"}, PURE - {"pathlib"}),
     "broker/timers": Layer(set(), PURE),
@@ -207,10 +209,10 @@ LAYERS = {
     "demo": Layer({"broker/admin", "lab", "management/node", "server"}, set()),
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
-    "cli": Layer({"management/documents", "control", "exit_codes"}, {"asyncio", "aiohttp", "lmdb", "click"}),
+    "cli": Layer({"management/documents", "control", "exit_codes", "light_typing"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
-        {"amqp", "management/documents", "settings", "cli", "exit_codes"},
-        {"asyncio", "aiohttp", "lmdb", "logging", "click"},
+        {"amqp", "management/documents", "settings", "cli", "exit_codes", "light_typing"},
+        HEAVY | {"logging", "click"},
     ),
     "cli/own": Layer(
         {

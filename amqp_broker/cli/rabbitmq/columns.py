@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+
+from amqp_broker.light_typing import Any, NamedTuple
 
 
 class Atom(str):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple
+
+from amqp_broker.light_typing import NamedTuple
 
 
 class Option(NamedTuple):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
 
 from amqp_broker.cli.rabbitmq.columns import POLICIES
 from amqp_broker.cli.rabbitmq.command import (
@@ -27,6 +25,7 @@ from amqp_broker.cli.rabbitmq.node_commands import nothing
 from amqp_broker.cli.rabbitmq.node_status import interface_of, status_of
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
 from amqp_broker.exit_codes import EX_DATAERR
+from amqp_broker.light_typing import Any, NoReturn
 
 CHECKS, CONFIGURATION = "Monitoring, observability and health checks", "Configuration and Environment"
 TIMEOUT = "[--timeout <timeout>]"
@@ -106,6 +105,8 @@ def tls_versions(call: Call) -> str:
 
 def interfaces(call: Call) -> str:
     """Return the network interfaces of this machine, with hardware addresses where the system shows them."""
+    from pathlib import Path
+
     texts = []
     for _, name in sorted(socket.if_nameindex(), key=lambda item: item[1]):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from amqp_broker.light_typing import Final
 
 TOOLS: Final = {
     "ctl": "rabbitmqctl",

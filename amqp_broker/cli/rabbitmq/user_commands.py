@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-from typing import Any
 
 from amqp_broker.cli.rabbitmq.command import Call, Command, Former, Missing, Misuse, failed, path_of
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE
+from amqp_broker.light_typing import Any
 
 USERS = "Users"
 NO_USER = Missing("/api/users/{0}", 'Error:\nUser "{0}" does not exist', EX_NOUSER)
@@ -34,6 +32,8 @@ def has_name(call: Call) -> None:
     if not call.arguments[0]:
         raise Misuse("Bad argument: user cannot be an empty string", EX_DATAERR)
     if call.options.get("pre_hashed_password"):
+        import base64
+
         try:
             base64.b64decode(call.arguments[1], validate=True)
         except ValueError:
@@ -60,6 +60,10 @@ def authenticate(call: Call) -> str:
 
 def hash_password(call: Call) -> str:
     """Return the hash of a password as in definitions: salt, and SHA-256 of salt and password."""
+    # Few commands need these, and hashlib loads OpenSSL.
+    import base64
+    import hashlib
+
     salt = os.urandom(4)
     return base64.b64encode(salt + hashlib.sha256(salt + call.arguments[0].encode()).digest()).decode()
 

@@ -3,16 +3,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+import amqp_broker
 from amqp_broker.cli.rabbitmq.tool_main import commands_of
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from compat.brokers import free_port
-from tests.cli.program import environment
+from tests.cli.program import environment, serving
 
 # Modules that take too long to import for a health check.
 HEAVY = {"aiohttp", "asyncio", "click", "lmdb", "msgspec", "uvloop", "pamqp", "regex", "platformdirs", "tempfile"}
+# All modules of the standard library that a health check imports, beside those that these import and an interpreter.
+NEEDED: Final = (
+    *("__future__", "contextlib", "encodings.idna", "importlib", "json", "os", "re", "socket", "stat", "sys", "time"),
+    "zlib",
+)
 
 
 def test_every_tool_has_its_commands() -> None:
@@ -46,3 +53,46 @@ def test_a_command_imports_only_light_modules(words: list[str], tmp_path: Path) 
     modules = {word for line in done.stdout.splitlines() if line.startswith("modules") for word in line.split()}
     assert "json" in modules
     assert modules & {*HEAVY, "server"} == set()
+
+
+HEALTH_CHECK: Final = """
+import sys
+import {needed}
+before = {{*sys.modules}}
+sys.argv = ["amqp-broker", *{words!r}]
+from amqp_broker.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (None, 0), end.code
+print("imported", *sorted(name for name in {{*sys.modules}} - before if not name.startswith("amqp_broker")))
+print("own", *sorted({{name for name in sys.modules if name.count(".") == 1 and name.startswith("amqp_broker.")}}))
+"""
+
+
+# The checks of Compose files, of the operator for Kubernetes, and of RabbitMQ's guide to monitoring.
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("diagnostics ping", "diagnostics -q ping", "diagnostics check_running", "diagnostics check_local_alarms"),
+        *("diagnostics check_port_connectivity", "diagnostics check_virtual_hosts"),
+    ],
+)
+def test_a_health_check_imports_no_more_than_it_needs(words: str, tmp_path: Path) -> None:
+    """The imports of `typing` and `pathlib` each take a tenth of its time. Without `site`, Python imports neither."""
+    script = HEALTH_CHECK.format(needed=", ".join(NEEDED), words=words.split())
+    folder = str(Path(amqp_broker.__file__).parents[1])
+    with serving(tmp_path, AMQP_BROKER_RUNTIME_DIR=str(tmp_path)):
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", script],
+            env=environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path), PYTHONPATH=folder),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    *_, imported, own = done.stdout.splitlines()
+    assert imported == "imported"
+    assert set(own.split()[1:]) == {
+        f"amqp_broker.{name}" for name in ("amqp", "cli", "control", "exit_codes", "light_typing")
+    }
