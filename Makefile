@@ -79,6 +79,7 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 verify: $(VENV)/.bench $(VENV)/.package ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
 	@.ci/tools python system
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
+	@$(PY) -m tests.kubernetes.programs || [ -z "$$CI" ] || exit 69
 	$(PYTEST) -m verify -rs $(ARGS)
 	$(PYTEST) tests/properties
 	$(PY) -m compat.matrix

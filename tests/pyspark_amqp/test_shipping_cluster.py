@@ -9,61 +9,22 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow
 import pyspark
 import pytest
 
-from compat.brokers import AmqpBroker
 from compat.waiting import wait_until
 from pyspark_amqp.java import NoJava, ensure_java
+from tests.hosts import Host, RemoteBroker, ip
+from tests.pyspark_amqp.jobs import WRITE_AND_DRAIN, declare_queues
 
 ROOT = Path(__file__).parents[2]
 DRIVER, CLUSTER = "10.213.77.1", "10.213.77.2"
 MASTER = f"spark://{CLUSTER}:7077"
-
-
-class Host:
-    """A network namespace with one end of the cable."""
-
-    def __init__(self, name: str, address: str) -> None:
-        self.name = name
-        self.address = address
-
-    def command(self, *words: str) -> list[str]:
-        return ["ip", "netns", "exec", self.name, *words]
-
-    @contextmanager
-    def running(self, words: list[str], log: Path, variables: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a program on this host, and end it with the block."""
-        plain = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
-        with log.open("ab") as file:
-            process = subprocess.Popen(self.command(*words), env={**plain, **variables}, stdout=file, stderr=file)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-class RemoteBroker(AmqpBroker):
-    """A broker on one of the hosts, for clients of all."""
-
-    def __init__(self, folder: Path, host: Host) -> None:
-        super().__init__(folder, options=("--remote-guest",))
-        self.namespace = host
-        self.host = host.address
-
-    def command(self) -> list[str]:
-        return self.namespace.command(*super().command())
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -133,37 +94,28 @@ def cluster(hosts: tuple[Host, Host], workers_python: str, tmp_path_factory: pyt
         yield folder
 
 
-JOBS = """
-    import json, sys
-    from pyspark_amqp.java import ensure_java
-    master, url, folder = sys.argv[1:]
-    ensure_java(master)
-    from pyspark.sql import SparkSession
-    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-    builder = builder.config("spark.executor.memory", "512m").config("spark.driver.memory", "512m")
-    builder = builder.config("spark.sql.shuffle.partitions", "2")
-    spark = builder.config("spark.log.level", "ERROR").getOrCreate()
-
-    def drain(queue, **given):
-        options = {"url": url, "queue": queue, **given}
-        rows = spark.readStream.format("amqp").options(**options).load()
-        query = rows.writeStream.format("parquet").option("checkpointLocation", f"{folder}/{queue}-checkpoint")
-        query.trigger(availableNow=True).start(f"{folder}/{queue}").awaitTermination()
-        return spark.read.parquet(f"{folder}/{queue}").selectExpr("sum(int(string(body)))").first()[0]
-
-    for queue in ("stream", "classic"):
-        rows = spark.range(100).selectExpr("string(id) AS body")
-        rows.write.format("amqp").options(url=url, routingKey=queue).mode("append").save()
-    stream = {"queueType": "stream"}
-    batch = spark.read.format("amqp").options(url=url, queue="stream", **stream).load()
-    told = {
-        "batch": batch.selectExpr("sum(int(string(body)))").first()[0],
-        "browse": spark.read.format("amqp").options(url=url, queue="classic").load().count(),
-        "stream": drain("stream", startingOffsets="earliest", **stream),
-        "classic": drain("classic"),
-    }
-    print(json.dumps(told))
-    spark.stop()
+START = """
+import json, sys
+from pyspark_amqp.java import ensure_java
+master, url, folder = sys.argv[1:]
+ensure_java(master)
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+builder = builder.config("spark.executor.memory", "512m").config("spark.driver.memory", "512m")
+builder = builder.config("spark.sql.shuffle.partitions", "2")
+spark = builder.config("spark.log.level", "ERROR").getOrCreate()
+"""
+READ = """
+stream = {"queueType": "stream"}
+batch = spark.read.format("amqp").options(url=url, queue="stream", **stream).load()
+told = {
+    "batch": batch.selectExpr("sum(int(string(body)))").first()[0],
+    "browse": spark.read.format("amqp").options(url=url, queue="classic").load().count(),
+    "stream": drain("stream", startingOffsets="earliest", **stream),
+    "classic": drain("classic"),
+}
+print(json.dumps(told))
+spark.stop()
 """
 
 
@@ -175,14 +127,9 @@ def test_jobs_run_on_workers_of_another_host_without_this_package(
     assert found.stdout == b"None None\n"
     broker = RemoteBroker(tmp_path / "broker", hosts[0])
     program = tmp_path / "jobs.py"
-    program.write_text(textwrap.dedent(JOBS), "utf-8")
+    program.write_text(START + WRITE_AND_DRAIN + READ, "utf-8")
     with broker.running():
-        declare = (
-            "import pika, sys; c = pika.BlockingConnection(pika.URLParameters(sys.argv[1])).channel()\n"
-            "c.queue_declare('stream', durable=True, arguments={'x-queue-type': 'stream'})\n"
-            "c.queue_declare('classic', durable=True)"
-        )
-        subprocess.run(hosts[0].command(sys.executable, "-c", declare, broker.url), check=True)
+        declare_queues(broker)
         words = [sys.executable, str(program), MASTER, broker.url, str(tmp_path)]
         plain = {name: text for name, text in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
         done = subprocess.run(
