@@ -42,6 +42,7 @@ VERIFY = (
     "tests/pipeline/test_spark_session.py",
     "tests/pyspark_amqp/test_shipping_cluster.py",
     "tests/pyspark_amqp/test_shipping_kubernetes.py",
+    "tests/pyspark_amqp/test_shipping_yarn.py",
     "tests/pyspark_amqp/test_data_source.py::test_a_spark_killed_between_batches_resumes",
     # Minutes of one processor.
     "compat/management_admin/test_any_request.py",

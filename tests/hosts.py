@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import pytest
 
 from compat.brokers import AmqpBroker
 
@@ -34,7 +36,11 @@ class Host:
             yield process
         finally:
             process.terminate()
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 class RemoteBroker(AmqpBroker):
@@ -51,3 +57,27 @@ class RemoteBroker(AmqpBroker):
 
 def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@contextmanager
+def connected(first: str, second: str) -> Iterator[tuple[Host, Host]]:
+    """Provide two hosts with a cable in between. Without the right to, skip the test; fail in CI."""
+    number = os.getpid()
+    pair = Host(f"first{number}", first), Host(f"second{number}", second)
+    cable = f"va{number}", f"vb{number}"
+    with ExitStack() as stack:
+        try:
+            for host in pair:
+                ip("netns", "add", host.name)
+                stack.callback(ip, "netns", "del", host.name)
+            ip("link", "add", cable[0], "type", "veth", "peer", "name", cable[1])
+        except (OSError, subprocess.CalledProcessError) as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"network namespaces need root and the program ip: {error}")
+        for host, end in zip(pair, cable, strict=True):
+            ip("link", "set", end, "netns", host.name)
+            ip("-n", host.name, "address", "add", f"{host.address}/24", "dev", end)
+            ip("-n", host.name, "link", "set", end, "up")
+            ip("-n", host.name, "link", "set", "lo", "up")
+        yield pair

@@ -19,7 +19,7 @@ NOT_RUN = {
     "docs/container.md": ["needs Docker"],
     "docs/pipeline.md": ["installs packages", "needs an object store"],
     "docs/quick-start.md": ["builds .venv and takes the well-known ports", "installs packages"],
-    "docs/spark-cluster.md": ["needs a Kubernetes cluster"],
+    "docs/spark-cluster.md": ["needs a Kubernetes cluster", "needs a YARN cluster"],
     "docs/spark-recipes.md": [
         "downloads a JAR",
         "downloads a JAR",

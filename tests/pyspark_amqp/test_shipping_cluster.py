@@ -19,7 +19,7 @@ import pytest
 
 from compat.waiting import wait_until
 from pyspark_amqp.java import NoJava, ensure_java
-from tests.hosts import Host, RemoteBroker, ip
+from tests.hosts import Host, RemoteBroker, connected
 from tests.pyspark_amqp.jobs import WRITE_AND_DRAIN, declare_queues
 
 ROOT = Path(__file__).parents[2]
@@ -29,25 +29,7 @@ MASTER = f"spark://{CLUSTER}:7077"
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[tuple[Host, Host]]:
-    """Two hosts with a cable; needs root."""
-    number = os.getpid()
-    pair = Host(f"driver{number}", DRIVER), Host(f"cluster{number}", CLUSTER)
-    cable = f"va{number}", f"vb{number}"
-    with ExitStack() as stack:
-        try:
-            for host in pair:
-                ip("netns", "add", host.name)
-                stack.callback(ip, "netns", "del", host.name)
-            ip("link", "add", cable[0], "type", "veth", "peer", "name", cable[1])
-        except (OSError, subprocess.CalledProcessError) as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(f"network namespaces need root and the program ip: {error}")
-        for host, end in zip(pair, cable, strict=True):
-            ip("link", "set", end, "netns", host.name)
-            ip("-n", host.name, "address", "add", f"{host.address}/24", "dev", end)
-            ip("-n", host.name, "link", "set", end, "up")
-            ip("-n", host.name, "link", "set", "lo", "up")
+    with connected(DRIVER, CLUSTER) as pair:
         yield pair
 
 
