@@ -49,7 +49,7 @@ COMPILED = {
         "basic_publish channel commit_gate consuming delivery_deadlines dispatch heartbeats late_deliveries outbox "
         "reader session transactions"
     ),
-    "store": "chunks codec journal seal",
+    "store": "chunks codec journal seal writer",
 }
 # Modules of these folders that are left out, with the reason; and folders of which no module is compiled.
 LEFT_OUT = {

@@ -104,19 +104,24 @@ class Outcome:
 
 def build_generator() -> Path:
     """Compile the generator unless it is newer than its sources."""
-    sources = sorted(SOURCES.glob("*.c"))
-    newest = max(path.stat().st_mtime for path in [*sources, *SOURCES.glob("*.h")])
-    if PROGRAM.exists() and PROGRAM.stat().st_mtime > newest:
-        return PROGRAM
+    return build(SOURCES, PROGRAM)
+
+
+def build(folder: Path, program: Path) -> Path:
+    """Compile the C sources of a folder to a program, unless that is newer. Raise MissingToolError."""
+    sources = sorted(folder.glob("*.c"))
+    newest = max(path.stat().st_mtime for path in [*sources, *folder.glob("*.h")])
+    if program.exists() and program.stat().st_mtime > newest:
+        return program
     compiler = next(filter(None, map(shutil.which, [os.environ.get("CC", "cc"), "gcc", "clang"])), None)
     if compiler is None:
-        raise MissingToolError("The load generator needs a C compiler: install one (Debian: gcc libc6-dev) or set CC.")
-    PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+        raise MissingToolError("The benchmark needs a C compiler: install one (Debian: gcc libc6-dev) or set CC.")
+    program.parent.mkdir(parents=True, exist_ok=True)
     # Another process may be building or running it, so replace it atomically.
-    new = PROGRAM.with_name(f"{PROGRAM.name}.{os.getpid()}")
+    new = program.with_name(f"{program.name}.{os.getpid()}")
     subprocess.run([compiler, "-O2", "-std=gnu11", "-o", str(new), *map(str, sources)], check=True, timeout=120)
-    new.replace(PROGRAM)
-    return PROGRAM
+    new.replace(program)
+    return program
 
 
 def run_load(load: Load, broker: Reachable, pid: int) -> Outcome:

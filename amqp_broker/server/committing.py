@@ -92,9 +92,9 @@ class Committing:
 
     def check(self) -> None:
         """Begin a commit, or have it begin soon, if there is something to commit."""
-        if not self._store.can_commit:
-            return
         journal = self._journal
+        if not journal.has_work or not self._store.can_commit:
+            return
         if not self._broker.awaiting_commit:
             self._commit_later()
         elif journal.is_void:

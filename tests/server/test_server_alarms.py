@@ -154,6 +154,7 @@ def test_a_restart_removes_paged_messages_of_a_transient_queue(tmp_path: Path) -
         assert running.ask(lambda server: list(server.broker.vhosts["/"].queues)) == []
 
 
+@pytest.mark.interpreted  # replaces a method
 def test_a_publisher_faster_than_the_disk_is_not_read_until_a_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_batch_that_raises_any_error_counts_as_not_written(loop: Loop, monkeyp
     assert loop.safe == [b"a"]
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_a_slow_commit_is_logged(loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     loop.put(b"a")
     loop.commit()
