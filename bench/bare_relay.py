@@ -1,9 +1,9 @@
-"""Measure a relay that is no broker: the share of the system in a message, below which no broker can be.
+"""Measure a relay that is no broker: no broker takes less of the processor.
 
     python -m bench.bare_relay [--repeats 5]
 
-Prints a table for docs/performance.md: for a few rows of the benchmark, the rate and the processor time per message of
-a program in C that copies octets from one socket to another, and the time of one copy of the message in memory. At a
+Prints a table for docs/performance.md with a few rows of the benchmark. The relay is a program in C that copies octets
+from one socket to another; beside its rate and processor time per message stands the time of a copy in memory. At a
 fixed rate, one more line has a relay that sleeps a moment after each read, and so reads several messages at once.
 """
 
@@ -42,7 +42,7 @@ ROWS: Final = (
 
 
 class Sample(NamedTuple):
-    """Messages per second, and per message: the relay's processor time, its reads, and the time of a copy in memory."""
+    """Messages per second, and the means of a message. `copy_us` is the time of a copy in memory."""
 
     rate: float
     cpu_us_per_message: float
