@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ def _descriptors(folder: Path) -> dict[int, int]:
     """This process's open descriptors of a store's file, and how they are open."""
     found = {}
     for entry in Path("/proc/self/fd").iterdir():
-        if os.path.realpath(entry) == str((folder / DATA_FILE).resolve()):
-            flags = Path(f"/proc/self/fdinfo/{entry.name}").read_text("utf-8").split("flags:")[1].split()[0]
-            found[int(entry.name)] = int(flags, 8) & os.O_ACCMODE
+        # The server's thread may close others meanwhile.
+        with suppress(FileNotFoundError):
+            if entry.readlink() == (folder / DATA_FILE).resolve():
+                flags = Path(f"/proc/self/fdinfo/{entry.name}").read_text("utf-8").split("flags:")[1].split()[0]
+                found[int(entry.name)] = int(flags, 8) & os.O_ACCMODE
     return found
 
 
