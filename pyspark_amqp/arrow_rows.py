@@ -9,7 +9,20 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.content_header import HEADERS, NAMES, TIMESTAMP, Malformed, as_text, decode, decode_table
+from pyspark_amqp.content_header import (
+    HEADERS,
+    NAMES,
+    OFFSET_ENTRY,
+    OFFSET_HEADER,
+    PROPERTIES_AT,
+    TIMESTAMP,
+    VALUE_AT,
+    Malformed,
+    as_text,
+    decode,
+    decode_table,
+    offset_at,
+)
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
@@ -50,14 +63,7 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "headers": (TEXT_HEADERS, TYPED_HEADERS),
 }
 
-OFFSET_HEADER: Final = "x-stream-offset"
-_OFFSET_ENTRY: Final = bytes((len(OFFSET_HEADER),)) + OFFSET_HEADER.encode() + b"l"
-_OFFSET_AT: Final = 4 + len(_OFFSET_ENTRY)
 _COUNT: Final = b"x-delivery-count"
-# Position of the flags in a content header, and of the first property.
-_FLAGS_AT: Final = 12
-_FIRST_AT: Final = 14
-_CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS = 0b1000_0000, 0b0100_0000, 0b0010_0000
 
 
 def default_schema(include_properties: bool, headers: str | None) -> str:
@@ -82,43 +88,29 @@ def check_schema(schema: StructType) -> None:
 
 def stream_offset(header: bytes) -> int | None:
     """Return a delivery's offset in its stream; None if it is not from a stream."""
-    if at := _offset_at(header):
+    if at := offset_at(header):
         return int.from_bytes(header[at : at + 8])
     table = decode(header)[0][HEADERS]
     return _offset(table) if table is not None else None
 
 
-def _offset_at(header: bytes) -> int:
-    """Return the position of the offset's 8 octets, or 0 if it is not the first of the headers."""
-    if len(header) < _FIRST_AT:
-        return 0
-    flags, at = header[_FLAGS_AT], _FIRST_AT
-    if not flags & _HEADERS:
-        return 0
-    if flags & (_CONTENT_TYPE | _CONTENT_ENCODING):
-        for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
-            if flags & flag and at < len(header):
-                at += 1 + header[at]
-    return at + _OFFSET_AT if header.startswith(_OFFSET_ENTRY, at + 4) else 0
-
-
 def _offset(table: bytes) -> int | None:
     """Return the offset header, which RabbitMQ and amqp-broker put before all other headers."""
-    if table.startswith(_OFFSET_ENTRY, 4):
-        return int.from_bytes(table[_OFFSET_AT : _OFFSET_AT + 8])
-    at = table.rfind(_OFFSET_ENTRY)
+    if table.startswith(OFFSET_ENTRY, 4):
+        return int.from_bytes(table[VALUE_AT : VALUE_AT + 8])
+    at = table.rfind(OFFSET_ENTRY)
     if at < 0:
         return None
     try:
         offset = decode_table(table)[0].get(OFFSET_HEADER)
     except Malformed:
-        offset = int.from_bytes(table[at + len(_OFFSET_ENTRY) :][:8])
+        offset = int.from_bytes(table[at + len(OFFSET_ENTRY) :][:8])
     return offset if isinstance(offset, int) else None
 
 
 def _is_offset(table: bytes) -> bool:
     """Tell whether the only header is the offset."""
-    return len(table) == _OFFSET_AT + 8 and table.startswith(_OFFSET_ENTRY, 4)
+    return len(table) == VALUE_AT + 8 and table.startswith(OFFSET_ENTRY, 4)
 
 
 class Rows:
@@ -147,6 +139,7 @@ class Rows:
         self._last: tuple[Any, ...] = ()
         self._last_size = 0
         self._last_octets: tuple[bytes, bytes, bytes] | None = None
+        self._last_header: bytes | None = None
 
     @property
     def count(self) -> int:
@@ -156,19 +149,36 @@ class Rows:
     def is_full(self) -> bool:
         return len(self._bodies) >= BATCH_ROWS_MAX or self.size >= BATCH_BYTES_MAX
 
-    def add(self, delivery: Delivery, offset: int | None) -> None:
-        """Append a row."""
-        _, redelivered, exchange, routing_key, header, body = delivery
-        at = _offset_at(header)
-        octets = (exchange, routing_key, header[_FLAGS_AT:at] + header[at + 8 :] if at else header[_FLAGS_AT:])
-        if octets != self._last_octets:
-            self._last_octets = octets
-            self._decode(exchange, routing_key, header)
-        self._bodies.append(body)
-        self._offsets.append(offset)
-        self._redelivered.append(redelivered)
-        self._shared.append(self._last)
-        self.size += len(body) + self._last_size
+    def add(self, deliveries: Sequence[Delivery], offsets: Sequence[int | None] | None = None) -> None:
+        """Append a row for each delivery, with its offset."""
+        if not deliveries:
+            return
+        _, redelivered, _, _, headers, bodies, _ = zip(*deliveries, strict=True)
+        self._bodies += bodies
+        self._redelivered += redelivered
+        self._offsets += offsets if offsets is not None else [None] * len(bodies)
+        self.size += sum(map(len, bodies))
+        last = headers[-1]
+        if headers[0] is last and headers.count(last) == len(headers):
+            # Equal headers in a row are most often one object. Others are as rare as they are equal.
+            self._add_shared(deliveries[-1], len(headers))
+        else:
+            for delivery in deliveries:
+                self._add_shared(delivery, 1)
+
+    def _add_shared(self, delivery: Delivery, count: int) -> None:
+        """Append the values that deliveries share."""
+        _, _, exchange, routing_key, header, _, _ = delivery
+        if header is not self._last_header:
+            self._last_header = header
+            at = offset_at(header)
+            properties = header[PROPERTIES_AT:at] + header[at + 8 :] if at else header[PROPERTIES_AT:]
+            octets = (exchange, routing_key, properties)
+            if octets != self._last_octets:
+                self._last_octets = octets
+                self._decode(exchange, routing_key, header)
+        self._shared += [self._last] * count
+        self.size += self._last_size * count
 
     def _decode(self, exchange: bytes, routing_key: bytes, header: bytes) -> None:
         values, problem = decode(header, self.allows_ms)
@@ -212,7 +222,7 @@ class Rows:
         arrays = [self._column(name, self.schema.field(name).type) for name in self._names]
         self._bodies, self._offsets, self._redelivered, self._shared = [], [], [], []
         self.size = self._tuple_count = 0
-        self._last_octets = None
+        self._last_octets = self._last_header = None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _column(self, name: str, kind: pa.DataType) -> pa.Array:
@@ -228,7 +238,9 @@ class Rows:
 
 
 def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    return pa.nulls(count, kind) if value is None else pa.array([value] * count, kind)
+    if value is None:
+        return pa.nulls(count, kind)
+    return pa.array([value] * count, kind) if pa.types.is_nested(kind) else pa.repeat(pa.scalar(value, kind), count)
 
 
 def _as_texts(decoded: dict[str, Any]) -> tuple[list[tuple[str, Any]], str | None]:

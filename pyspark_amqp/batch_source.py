@@ -101,8 +101,7 @@ class QueueBrowse(Shipped, DataSourceReader):
                 connection.consume(queue, left)
             # Other consumers may take messages in the meantime.
             while left and (deliveries := connection.poll(self.options.poll_timeout_ms / 1000)):
-                for delivery in deliveries[:left]:
-                    rows.add(delivery, None)
+                rows.add(deliveries[:left])
                 left -= min(len(deliveries), left)
                 if rows.is_full:
                     yield rows.take()

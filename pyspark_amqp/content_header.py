@@ -31,6 +31,15 @@ TIMESTAMP_S_MAX: Final = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).time
 NESTING_MAX: Final = 100
 STRING: Final = ord("S")
 
+OFFSET_HEADER: Final = "x-stream-offset"
+# The header's name and type as octets, and the position of its value in a table that begins with it.
+OFFSET_ENTRY: Final = bytes((len(OFFSET_HEADER),)) + OFFSET_HEADER.encode() + b"l"
+VALUE_AT: Final = 4 + len(OFFSET_ENTRY)
+# Position of the flags in a content header, and of the first property.
+PROPERTIES_AT: Final = 12
+_FIRST_AT: Final = 14
+_CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS = 0b1000_0000, 0b0100_0000, 0b0010_0000
+
 _U16, _U32, _U64 = Struct(">H"), Struct(">I"), Struct(">Q")
 _START: Final = Struct(">HHQH")
 # By octet, as RabbitMQ reads and writes them, which differs from the specification.
@@ -168,6 +177,20 @@ def decode(header: bytes, allows_ms: bool = False) -> tuple[list[Any], str | Non
     except Malformed as malformed:
         problem = str(malformed)
     return values, problem
+
+
+def offset_at(header: bytes) -> int:
+    """Return the position of the offset's 8 octets, or 0 if it is not the first of the headers."""
+    if len(header) < _FIRST_AT:
+        return 0
+    flags, at = header[PROPERTIES_AT], _FIRST_AT
+    if not flags & _HEADERS:
+        return 0
+    if flags & (_CONTENT_TYPE | _CONTENT_ENCODING):
+        for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
+            if flags & flag and at < len(header):
+                at += 1 + header[at]
+    return at + VALUE_AT if header.startswith(OFFSET_ENTRY, at + 4) else 0
 
 
 def as_text(value: Any) -> str:

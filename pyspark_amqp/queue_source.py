@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
+from pyspark_amqp.content_header import PROPERTIES_AT
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.format_options import QUEUE_OFFSETS_MAX, SourceOptions
 from pyspark_amqp.frame_parser import Delivery
@@ -41,7 +42,9 @@ SAMPLE: Final = 200
 PREFETCH_MAX: Final = 65_535
 # Number of acked deliveries of which a broker that is killed may lose the acks: the last batches.
 ACKED_MAX: Final = 2 * QUEUE_OFFSETS_MAX
-PARTITION_BYTES: Final = 16 * 1024 * 1024
+# Number of deliveries that become rows at once.
+PORTION: Final = 250
+PARTITION_BYTES: Final = 24 * 1024 * 1024
 
 
 @dataclass
@@ -287,7 +290,8 @@ def _offsets_max(options: SourceOptions) -> int:
 
 
 def _mark(delivery: Delivery) -> int:
-    return hash((delivery.routing_key, delivery.header, delivery.body))
+    # Alike deliveries share a header, and then the size of the body in it is that of another one.
+    return hash((delivery.routing_key, delivery.header[PROPERTIES_AT:], delivery.body))
 
 
 class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -367,8 +371,9 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, QueuePartition)
         rows = Rows(self.schema, self.queue, self.options.allows_ms)
-        for fields in partition.deliveries:
-            rows.add(Delivery(*fields), None)
+        deliveries = [Delivery(*fields) for fields in partition.deliveries]
+        for start in range(0, len(deliveries), PORTION):
+            rows.add(deliveries[start : start + PORTION])
             if rows.is_full:
                 yield rows.take()
         if rows.count:
@@ -389,15 +394,21 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _parts(deliveries: list[Delivery], count_min: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Return the deliveries of each task: some megabytes, and at least this number of tasks if possible."""
-    count_max = -(-len(deliveries) // count_min)
+    """Return the deliveries of each task: equal numbers for at least `count_min` tasks if possible.
+
+    More tasks are made if one had more than `PARTITION_BYTES` otherwise.
+    """
+    total = sum(map(_size, deliveries))
+    count = max(count_min, -(-total // PARTITION_BYTES), 1)
+    count_max = -(-len(deliveries) // count)
     part: list[tuple[Any, ...]] = []
     size = 0
     for delivery in deliveries:
-        part.append(tuple(delivery))
-        size += _size(delivery)
-        if len(part) >= count_max or size >= PARTITION_BYTES:
+        octets = _size(delivery)
+        if part and (len(part) >= count_max or size + octets > PARTITION_BYTES):
             yield part
             part, size = [], 0
+        part.append(tuple(delivery))
+        size += octets
     if part:
         yield part

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import stream_offset
 from pyspark_amqp.errors import BrokerError, OptionError
+from pyspark_amqp.frame_parser import Delivery
 
 # Prefetch of a probe.
 PREFETCH: Final = 1000
@@ -38,9 +39,11 @@ def begin(connection: Connection, queue: str, offset: Any, prefetch: int) -> int
     return count
 
 
-def offset_of(header: bytes, queue: str) -> int:
+def offset_of(delivery: Delivery, queue: str) -> int:
     """Return the offset of a delivery of this queue. Raise OptionError if it has none."""
-    offset = stream_offset(header)
+    offset = delivery.offset
+    if offset is None:
+        offset = stream_offset(delivery.header)
     if offset is None:
         raise OptionError("queueType", f"queue '{queue}' is not a stream: its messages have no offset")
     return offset
@@ -71,7 +74,7 @@ class StreamProbe:
             timeout_s = SURE_TIMEOUT_S if count else EMPTY_TIMEOUT_S
         deliveries = connection.poll(timeout_s)
         connection.close_channel()
-        return offset_of(deliveries[0].header, self.queue) if deliveries else None
+        return offset_of(deliveries[0], self.queue) if deliveries else None
 
     def look(self, connection: Connection, wait_s: float = 0.0, quiet_s: float = 0.0) -> int:
         """Return the offset after the last message; wait for a message after the known tail, up to a limit.
@@ -93,7 +96,7 @@ class StreamProbe:
         timeout_s = SURE_TIMEOUT_S if found < count else max(wait_s, quiet_s)
         deadline = time.monotonic() + DRAIN_S
         while deliveries := connection.poll(timeout_s):
-            found = max(found, offset_of(deliveries[-1].header, self.queue) + 1)
+            found = max(found, offset_of(deliveries[-1], self.queue) + 1)
             connection.ack(deliveries[-1].tag)
             if (offset != "last" and found - start >= FAR) or time.monotonic() > deadline:
                 break

@@ -66,7 +66,7 @@ class RangeReader:
                 self._lack(connection, timeout_s)
                 return
             if is_first:
-                self._check_start(offset_of(deliveries[0].header, self.queue))
+                self._check_start(offset_of(deliveries[0], self.queue))
                 is_first = False
             if self._add(deliveries):
                 return
@@ -82,16 +82,26 @@ class RangeReader:
 
         Offsets may have holes, but the last offset of a range was seen when it was planned.
         """
-        add = self.rows.add
+        offsets = [delivery.offset for delivery in deliveries]
+        first, last = offsets[0], offsets[-1]
+        if first is not None and last is not None and None not in offsets:
+            is_dense = last - first == len(offsets) - 1
+            if is_dense and first >= self.next and last < self.end:
+                self.rows.add(deliveries, offsets)
+                self.next = last + 1
+                return self.next >= self.end
+        kept: list[Delivery] = []
+        places: list[int] = []
         for delivery in deliveries:
-            offset = offset_of(delivery.header, self.queue)
+            offset = offset_of(delivery, self.queue)
             if offset < self.next:
                 continue
+            self.next = min(offset + 1, self.end)
             if offset >= self.end:
-                self.next = self.end
-                return True
-            add(delivery, offset)
-            self.next = offset + 1
+                break
+            kept.append(delivery)
+            places.append(offset)
+        self.rows.add(kept, places)
         return self.next >= self.end
 
     def _check_start(self, first: int) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
 from typing import Any, Final
 
 import pyarrow as pa
@@ -92,6 +95,44 @@ class StreamEnds:
         return {queue: probe.tail for queue, probe in self._probes.items() if probe.tail is not None}
 
 
+class FinalTails:
+    """The tails at the time of construction, which take `FINAL_QUIET_S` to be certain.
+
+    They are found in a thread, with a connection of its own. Meanwhile the first batches use what is certain earlier.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._early: Future[Offsets] = Future()
+        self._final: Future[Offsets] = Future()
+        threading.Thread(target=self._find, args=(options,), name="amqp final offsets", daemon=True).start()
+
+    def _find(self, options: SourceOptions) -> None:
+        ends = StreamEnds(options)
+        try:
+            if options.offsets_per_trigger_max is not None:
+                self._early.set_result(ends.tails())
+            self._final.set_result(ends.final_tails())
+        except BaseException as error:
+            self._final.set_exception(error)
+        finally:
+            # Without effect if there is a result.
+            self._early.cancel()
+            ends.close()
+
+    @property
+    def is_certain(self) -> bool:
+        return self._final.done()
+
+    def after(self, start: Offsets, rows_max: int | None) -> Offsets:
+        """Return the tails; earlier ones if each queue has this number of messages before. Raise BrokerError."""
+        if rows_max is not None and not self.is_certain:
+            with contextlib.suppress(CancelledError):
+                early = self._early.result()
+                if all(tail - start.get(queue, 0) >= rows_max for queue, tail in early.items()):
+                    return early
+        return self._final.result()
+
+
 class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming reader. Spark creates it twice and pickles one, so it connects when Spark asks for offsets."""
 
@@ -102,14 +143,17 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._initial: Offsets | None = None
         self._is_pinned = True
         # The end for AvailableNow.
-        self._target: Offsets | None = None
+        self._final: FinalTails | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_final": None}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         rows_max = self.options.offsets_per_trigger_max
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self.ends.final_tails()
+        self._final = FinalTails(self.options)
 
     def initialOffset(self) -> Offsets:
         """Return the start; Spark asks twice, and again if it repeats the first batch."""
@@ -127,17 +171,17 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._is_pinned = True
             if start == self._initial:
                 return start
-        tails = self._tails(start)
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        tails = self._tails(start, rows_max)
         anew = {queue: 0 for queue, tail in tails.items() if tail < start.get(queue, 0)}
         if anew:
             return self._begin_anew(start, anew)
         start = {**{queue: 0 for queue in tails if queue not in start}, **start}
-        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return capped({queue: start[queue] for queue in tails}, tails, rows_max)
 
-    def _tails(self, start: Offsets) -> Offsets:
-        if self._target is not None:
-            return self._target
+    def _tails(self, start: Offsets, rows_max: int | None) -> Offsets:
+        if self._final is not None:
+            return self._final.after(start, rows_max)
         known = self.ends.known_tails()
         if set(known) == set(self.options.queues) and any(known[queue] > start.get(queue, 0) for queue in known):
             # The known tails are ahead: do not wait for news.

@@ -61,7 +61,7 @@ def delivery(body: bytes = b"body", **properties: object) -> Delivery:
 
 def row(message: Delivery, schema: StructType = SCHEMA, offset: int | None = None) -> dict[str, object]:
     rows = Rows(schema, "q")
-    rows.add(message, offset)
+    rows.add([message], [offset])
     found: list[dict[str, object]] = rows.take().to_pylist()
     (only,) = found
     return only
@@ -90,12 +90,17 @@ PROPERTIES = st.sampled_from(
 
 @given(st.lists(st.tuples(PROPERTIES, st.sampled_from([b"a", b"b"]), st.booleans()), max_size=12))
 def test_a_row_is_the_same_alone_and_among_others(messages: list[tuple[dict[str, Any], bytes, bool]]) -> None:
-    rows = Rows(EVERYTHING, "q")
+    rows, together = Rows(EVERYTHING, "q"), Rows(EVERYTHING, "q")
+    every = []
     alone = []
     for offset, (properties, body, redelivered) in enumerate(messages):
         message = delivery(body, **properties)._replace(redelivered=redelivered, routing_key=body)
-        rows.add(message, offset)
+        rows.add([message], [offset])
+        every.append(message)
         alone.append(row(message, EVERYTHING, offset))
+    together.add(every, range(len(every)))
+    assert (together.count, together.size) == (rows.count, rows.size)
+    assert together.take().to_pylist() == alone
     assert rows.take().to_pylist() == alone
     assert (rows.count, rows.size) == (0, 0)
 
@@ -154,7 +159,7 @@ def test_a_timestamp_may_be_in_milliseconds() -> None:
     schema = StructType().add("timestamp", TimestampType()).add("error", StringType())
     rows = Rows(schema, "q", allows_ms=True)
     for timestamp in (1_700_000_000, 1_700_000_000_123, 1_700_000_000_123_456):
-        rows.add(delivery(timestamp=timestamp), None)
+        rows.add([delivery(timestamp=timestamp)])
     found = rows.take().to_pylist()
     assert [str(row["timestamp"]) for row in found] == [
         "2023-11-14 22:13:20+00:00",
@@ -210,13 +215,13 @@ def test_a_routing_key_that_is_not_utf_8_is_shown_and_reported() -> None:
 def test_a_batch_is_limited_by_rows_and_octets() -> None:
     rows = Rows(SCHEMA, "q")
     for _ in range(BATCH_ROWS_MAX - 1):
-        rows.add(delivery(), None)
+        rows.add([delivery()])
     assert not rows.is_full
-    rows.add(delivery(), None)
+    rows.add([delivery()])
     assert rows.is_full
     assert rows.take().num_rows == BATCH_ROWS_MAX
     assert not rows.is_full
-    rows.add(delivery(b"x" * BATCH_BYTES_MAX), None)
+    rows.add([delivery(b"x" * BATCH_BYTES_MAX)])
     assert rows.is_full
 
 

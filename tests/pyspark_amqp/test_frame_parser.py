@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pika
 import pika.frame
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pika import spec
 
+from pyspark_amqp.content_header import HEADERS, OFFSET_HEADER, decode, decode_table
 from pyspark_amqp.errors import BrokerError
 from pyspark_amqp.frame_parser import HEARTBEAT_FRAME, Delivery, Frames
 
@@ -36,6 +41,14 @@ def test_deliveries_may_arrive_in_any_pieces(size: int) -> None:
     assert found == [expected(tag, body) for tag, body in enumerate(bodies, 1)]
 
 
+def test_deliveries_after_one_another_may_arrive_in_any_pieces() -> None:
+    octets = b"".join(delivered(tag, b"x" * 30) for tag in range(2, 12, 2))
+    for size in range(1, len(octets)):
+        frames = Frames()
+        found = [d for start in range(0, len(octets), size) for d in frames.feed(octets[start : start + size])]
+        assert found == [expected(tag, b"x" * 30) for tag in range(2, 12, 2)]
+
+
 def test_deliveries_of_an_earlier_channel_are_skipped() -> None:
     frames = Frames()
     frames.channel = 2
@@ -50,6 +63,89 @@ def test_other_methods_are_kept_in_order() -> None:
     returned = pika.frame.Method(1, spec.Basic.Return(312, "NO_ROUTE", "", "k")).marshal() + content
     assert frames.feed(returned + ack + delivered(3, b"c")) == [expected(3, b"c")]
     assert [type(method) for _, method in frames.methods] == [spec.Basic.Return, spec.Basic.Ack]
+
+
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"message_id": "a"},
+    {"message_id": "b"},
+    {"headers": {"x-stream-offset": pika.compat.long(0)}},
+    {"headers": {"x-stream-offset": pika.compat.long(0), "a": "b"}, "content_type": "text/plain"},
+    {"headers": {"a": "b", "x-stream-offset": pika.compat.long(0)}},
+]
+
+
+def varied(
+    tag: int, kind: int, body: bytes, key: str, is_redelivered: bool
+) -> tuple[bytes, tuple[int, bool, bytes, bytes, Any, str | None]]:
+    """Return a delivery encoded by pika, and its expected fields."""
+    properties = {name: dict(value) if name == "headers" else value for name, value in KINDS[kind].items()}
+    if "headers" in properties and next(iter(properties["headers"])) == OFFSET_HEADER:
+        properties["headers"][OFFSET_HEADER] = pika.compat.long(tag)
+    header = pika.frame.Header(1, len(body), pika.BasicProperties(**properties))
+    frames = [pika.frame.Method(1, spec.Basic.Deliver("ctag", tag, is_redelivered, "exchange", key)), header]
+    frames += [pika.frame.Body(1, body)] if body else []
+    values, problem = decode(header.marshal()[7:-1])
+    values[HEADERS] = values[HEADERS] and offset_free(values[HEADERS])
+    facts = (tag, is_redelivered, key.encode(), body, values, problem)
+    return b"".join(frame.marshal() for frame in frames), facts
+
+
+def offset_free(table: bytes) -> dict[str, Any]:
+    return {name: value for name, value in decode_table(table)[0].items() if name != OFFSET_HEADER}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(range(len(KINDS))),
+            st.sampled_from([b"", b"a", b"body", bytes(range(256)) * 5]),
+            st.sampled_from(["k", "key"]),
+            st.booleans(),
+            st.integers(1, 4),
+        ),
+        max_size=12,
+    ),
+    st.integers(1, 4000),
+)
+def test_deliveries_that_are_alike_are_read_as_others_are(
+    runs: list[tuple[int, bytes, str, bool, int]], size: int
+) -> None:
+    made: list[tuple[bytes, Any]] = []
+    for kind, body, key, is_redelivered, count in runs:
+        made += [varied(len(made) + number, kind, body, key, is_redelivered) for number in range(count)]
+    octets = b"".join(part for part, _ in made)
+    frames = Frames()
+    found = []
+    for start in range(0, len(octets), size):
+        for delivery in frames.feed(octets[start : start + size]):
+            values, problem = decode(delivery.header)
+            values[HEADERS] = values[HEADERS] and offset_free(values[HEADERS])
+            assert delivery.exchange == b"exchange"
+            assert delivery.offset in (None, delivery.tag)
+            found.append((*delivery[:2], delivery.routing_key, delivery.body, values, problem))
+    assert found == [facts for _, facts in made]
+
+
+def test_deliveries_that_differ_in_tag_offset_and_body_share_a_header() -> None:
+    deliveries = Frames().feed(b"".join(varied(tag, 4, b"a" * tag, "k", False)[0] for tag in range(1, 6)))
+    assert [delivery.offset for delivery in deliveries] == [1, 2, 3, 4, 5]
+    assert [len(delivery.body) for delivery in deliveries] == [1, 2, 3, 4, 5]
+    assert all(delivery.header is deliveries[1].header for delivery in deliveries[1:])
+
+
+def test_alike_deliveries_of_an_earlier_channel_are_skipped() -> None:
+    frames = Frames()
+    assert len(frames.feed(b"".join(delivered(tag, b"a") for tag in (2, 4, 6)))) == 3
+    frames.channel = 2
+    assert frames.feed(delivered(8, b"a")) == []
+
+
+def test_an_alike_delivery_without_the_end_of_its_frame_is_refused() -> None:
+    frames = Frames()
+    assert len(frames.feed(b"".join(delivered(tag, b"a") for tag in (2, 4, 6)))) == 3
+    with pytest.raises(BrokerError):
+        frames.feed(delivered(8, b"a")[:-1] + b"\x00" + HEARTBEAT_FRAME)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from amqp_broker.testing import EmbeddedBroker
 from compat.waiting import wait_until
 from pyspark_amqp import queue_source as module
 from pyspark_amqp.errors import ConnectionLost, OptionError
-from pyspark_amqp.queue_source import HeldQueue
+from pyspark_amqp.queue_source import HeldQueue, QueuePartition
 from tests.pyspark_amqp.conftest import At
 from tests.pyspark_amqp.reading import Query, options_of, queue_source, rows
 
@@ -69,6 +69,20 @@ def test_a_batch_can_be_read_twice(amqp_broker: At) -> None:
     first = query.next(ReadMaxRows(5))
     partitions = list(query.reader.partitions(query.start, query.end))
     assert [row["body"] for row in rows(query.reader, partitions)] == [row["body"] for row in first]
+    query.reader.stop()
+
+
+def test_the_tasks_of_a_batch_have_equal_shares(amqp_broker: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, [b"x" * 1000] * 90)
+    query = Query(queue_source(amqp_broker, queue))
+    query.next(ReadMaxRows(90))
+    for bytes_max, shares in ((1 << 20, [90]), (50_000, [45, 45]), (45_000, [30, 30, 30])):
+        monkeypatch.setattr(module, "PARTITION_BYTES", bytes_max)
+        partitions = query.reader.partitions(query.start, query.end)
+        assert [
+            len(partition.deliveries) for partition in partitions if isinstance(partition, QueuePartition)
+        ] == shares
     query.reader.stop()
 
 

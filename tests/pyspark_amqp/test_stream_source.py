@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from pyspark_amqp.errors import DataLoss, OptionError
-from pyspark_amqp.stream_source import WAIT_S
+from pyspark_amqp.stream_source import WAIT_S, FinalTails, StreamEnds
 from tests.pyspark_amqp.conftest import At
 from tests.pyspark_amqp.reading import ALL, Query, rows, stream_source
 
@@ -85,9 +86,35 @@ def test_available_now_ends_at_the_end_of_the_stream(broker: At) -> None:
     broker.publish(queue, numbers(30))
     source = stream_source(broker, queue, startingOffsets="earliest")
     source.prepareForTriggerAvailableNow()
-    broker.publish(queue, numbers(5, 30))
     query = Query(source)
-    assert [len(query.bodies(ReadMaxRows(20))) for _ in range(3)] == [20, 10, 0]
+    assert [len(query.bodies(ReadMaxRows(20))) for _ in range(2)] == [20, 10]
+    broker.publish(queue, numbers(5, 30))
+    assert query.bodies(ReadMaxRows(20)) == []
+
+
+def test_available_now_has_its_first_batches_before_the_end_is_certain(
+    amqp_broker: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    find = StreamEnds.final_tails
+    monkeypatch.setattr(StreamEnds, "final_tails", lambda ends: find(ends) if gate.wait(60) else {})
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(30))
+    tails = FinalTails(stream_source(amqp_broker, queue, maxOffsetsPerTrigger=10).options)
+    assert [tails.after({queue: start}, 10) for start in (0, 10, 20)] == [{queue: 30}] * 3
+    assert not tails.is_certain
+    gate.set()
+    assert tails.after({queue: 25}, 10) == {queue: 30}
+    assert tails.is_certain
+
+
+def test_available_now_of_a_missing_queue_is_an_error(broker: At) -> None:
+    limits: list[dict[str, object]] = [{}, {"maxOffsetsPerTrigger": 10}]
+    for limit in limits:
+        source = stream_source(broker, "nope", startingOffsets='{"nope": 0}', **limit)
+        source.prepareForTriggerAvailableNow()
+        with pytest.raises(OptionError, match="option 'queue': NOT_FOUND"):
+            source.latestOffset({"nope": 0}, ReadMaxRows(10))
 
 
 def test_an_idle_query_waits(amqp_broker: At) -> None:
