@@ -14,7 +14,6 @@ from pyspark_amqp.content_header import (
     NAMES,
     OFFSET_ENTRY,
     OFFSET_HEADER,
-    PROPERTIES_AT,
     TIMESTAMP,
     VALUE_AT,
     Malformed,
@@ -135,10 +134,9 @@ class Rows:
         # The values of the columns in _SHARED, one tuple for successive messages in which they are equal.
         self._shared: list[tuple[Any, ...]] = []
         self._tuple_count = 0
-        # The last tuple, its size, and the octets that it was decoded from.
+        # The last tuple, its size, and the header that it was decoded from: alike deliveries share one.
         self._last: tuple[Any, ...] = ()
         self._last_size = 0
-        self._last_octets: tuple[bytes, bytes, bytes] | None = None
         self._last_header: bytes | None = None
 
     @property
@@ -154,10 +152,7 @@ class Rows:
         if not deliveries:
             return
         _, redelivered, _, _, headers, bodies, _ = zip(*deliveries, strict=True)
-        self._bodies += bodies
-        self._redelivered += redelivered
-        self._offsets += offsets if offsets is not None else [None] * len(bodies)
-        self.size += sum(map(len, bodies))
+        self._add_own(bodies, redelivered, offsets)
         last = headers[-1]
         if headers[0] is last and headers.count(last) == len(headers):
             # Equal headers in a row are most often one object. Others are as rare as they are equal.
@@ -166,18 +161,28 @@ class Rows:
             for delivery in deliveries:
                 self._add_shared(delivery, 1)
 
+    def add_run(self, delivery: Delivery, bodies: Sequence[bytes]) -> None:
+        """Append rows without offsets that differ from that of a delivery only in the body."""
+        self._add_own(bodies, [delivery.redelivered] * len(bodies), None)
+        self._add_shared(delivery, len(bodies))
+
+    def _add_own(
+        self, bodies: Sequence[bytes], redelivered: Sequence[bool], offsets: Sequence[int | None] | None
+    ) -> None:
+        self._bodies += bodies
+        self._redelivered += redelivered
+        self._offsets += offsets if offsets is not None else [None] * len(bodies)
+        self.size += sum(map(len, bodies))
+
     def _add_shared(self, delivery: Delivery, count: int) -> None:
         """Append the values that deliveries share."""
-        _, _, exchange, routing_key, header, _, _ = delivery
-        if header is not self._last_header:
-            self._last_header = header
-            at = offset_at(header)
-            properties = header[PROPERTIES_AT:at] + header[at + 8 :] if at else header[PROPERTIES_AT:]
-            octets = (exchange, routing_key, properties)
-            if octets != self._last_octets:
-                self._last_octets = octets
-                self._decode(exchange, routing_key, header)
-        self._shared += [self._last] * count
+        if delivery.header is not self._last_header:
+            self._last_header = delivery.header
+            self._decode(delivery.exchange, delivery.routing_key, delivery.header)
+        if count == 1:
+            self._shared.append(self._last)
+        else:
+            self._shared += [self._last] * count
         self.size += self._last_size * count
 
     def _decode(self, exchange: bytes, routing_key: bytes, header: bytes) -> None:
@@ -219,20 +224,21 @@ class Rows:
 
     def take(self) -> pa.RecordBatch:
         """Return and clear the rows."""
-        arrays = [self._column(name, self.schema.field(name).type) for name in self._names]
+        columns = [] if self._tuple_count == 1 else list(zip(*self._shared, strict=True))
+        arrays = [self._column(name, self.schema.field(name).type, columns) for name in self._names]
         self._bodies, self._offsets, self._redelivered, self._shared = [], [], [], []
         self.size = self._tuple_count = 0
-        self._last_octets = self._last_header = None
+        self._last_header = None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _column(self, name: str, kind: pa.DataType) -> pa.Array:
+    def _column(self, name: str, kind: pa.DataType, columns: Sequence[tuple[Any, ...]]) -> pa.Array:
         if name == "queue":
             return pa.repeat(pa.scalar(self.queue, kind), self.count)
         if name in _SHARED:
             index = _SHARED[name]
             if self._tuple_count == 1:
                 return _repeated(self._last[index], kind, self.count)
-            return pa.array([values[index] for values in self._shared], kind)
+            return pa.array(columns[index] if columns else (), kind)
         own = {"body": self._bodies, "offset": self._offsets, "redelivered": self._redelivered}
         return pa.array(own[name], kind)
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final
@@ -129,6 +130,12 @@ def _decode_value(octets: bytes, at: int, depth: int) -> tuple[Any, int]:
     return values, end
 
 
+@cache
+def _present(flags: int) -> list[tuple[int, str]]:
+    """Return positions and names of the properties that are present."""
+    return [(index, name) for index, name, flag in _PLAN if flags & flag]
+
+
 def decode(header: bytes, allows_ms: bool = False) -> tuple[list[Any], str | None]:
     """Return the values of a content header frame's payload by `NAMES`, and an error text or None.
 
@@ -140,9 +147,7 @@ def decode(header: bytes, allows_ms: bool = False) -> tuple[list[Any], str | Non
     try:
         (flags,) = _U16.unpack_from(header, 12)
         at = 14
-        for index, name, flag in _PLAN:
-            if not flags & flag:
-                continue
+        for index, name in _present(flags):
             if index == HEADERS:
                 end = at + 4 + _U32.unpack_from(header, at)[0]
                 if end > len(header):

@@ -24,8 +24,6 @@ FRAME_END: Final = 0xCE
 FRAME_END_OCTET: Final = bytes((FRAME_END,))
 HEARTBEAT_FRAME: Final = FRAME.pack(HEARTBEAT, 0, 0) + FRAME_END_OCTET
 DELIVER: Final = b"\x00\x3c\x00\x3c"
-# The delivery tag, whether it is redelivered, and the length of the exchange's name.
-_TAG: Final = Struct(">QBB")
 _SIZE: Final = Struct(">Q")
 # The start of a header frame, and of a body frame with the end of the frame before.
 _HEADER_START: Final = Struct(">BHI4xQ")
@@ -113,8 +111,10 @@ class Frames:
         self.methods: list[tuple[int, Any]] = []
         self._rest = b""
         self._pattern: Pattern | None = None
-        # The fields of the last delivery that the next one may share.
-        self._last: object = None
+        # The frame of the last delivery's method without the tag, and what it says.
+        self._last_method: tuple[bytes, bytes, tuple[bool, bytes, bytes]] = (b"", b"", (False, b"", b""))
+        # The position of the offset in the last header, or 0, and the octets from the flags on without the offset.
+        self._last_header: tuple[int, bytes, bytes] = (0, b"", b"")
         # The incomplete content: its delivery, its header, and its body so far.
         self._method: Any = None
         self._header = b""
@@ -171,25 +171,38 @@ class Frames:
 
         `at` is the end of its method's frame.
         """
-        (size,) = _SIZE.unpack_from(data, at + 11)
-        header = data[at + 7 : body_at - 8]
-        delivery = _delivery(data, method_at, at - 1, header, data[body_at : body_at + size])
-        deliveries.append(delivery)
-        end: int = body_at + size + 1
-        _, redelivered, exchange, routing_key, _, _, offset = delivery
-        shared: tuple[object, ...]
-        if offset is None:
-            shared = (redelivered, exchange, routing_key, header[PROPERTIES_AT:])
-        else:
-            place = offset_at(header)
-            shared = (redelivered, exchange, routing_key, header[PROPERTIES_AT:place], header[place + 8 :])
-        if shared != self._last:
-            self._last = shared
-            return end
         start = method_at - FRAME.size
-        tag_at = method_at + 5 + data[method_at + 4] - start
-        self._pattern = Pattern(delivery, self.channel, data[start:body_at], tag_at, at + 7 - start)
-        return self._alike(data, end, deliveries)
+        before, after, addressed = self._last_method
+        tag_at = start + len(before)
+        has_last = (
+            tag_at + 8 + len(after) == at and data.startswith(before, start) and data.startswith(after, tag_at + 8)
+        )
+        if not has_last:
+            tag_at = method_at + 5 + data[method_at + 4]
+            addressed = _addressed(data, tag_at + 8, at - 1)
+            self._last_method = data[start:tag_at], data[tag_at + 8 : at], addressed
+        redelivered, exchange, routing_key = addressed
+        (tag,) = _SIZE.unpack_from(data, tag_at)
+        (size,) = _SIZE.unpack_from(data, at + 11)
+        end: int = body_at + size + 1
+        header = data[at + 7 : body_at - 8]
+        place, first, rest = self._last_header
+        if place and header.startswith(first, PROPERTIES_AT):
+            is_alike = has_last and len(header) == place + 8 + len(rest) and header.endswith(rest)
+        else:
+            is_alike = has_last and not place and header.endswith(first) and len(header) == PROPERTIES_AT + len(first)
+            place = 0 if is_alike else offset_at(header)
+        offset = int.from_bytes(header[place : place + 8]) if place else None
+        delivery = _new(Delivery, (tag, redelivered, exchange, routing_key, header, data[body_at : end - 1], offset))
+        deliveries.append(delivery)
+        if is_alike:
+            self._pattern = Pattern(delivery, self.channel, data[start:body_at], tag_at - start, at + 7 - start)
+            return self._alike(data, end, deliveries)
+        if place:
+            self._last_header = place, header[PROPERTIES_AT:place], header[place + 8 :]
+        else:
+            self._last_header = 0, header[PROPERTIES_AT:], b""
+        return end
 
     def _end(self, deliveries: list[Delivery]) -> None:
         parts = self._parts
@@ -202,7 +215,7 @@ class Frames:
         if not isinstance(method, bytes):
             self.methods.append((channel, method))
         elif channel == self.channel:
-            deliveries.append(_delivery(method, 0, len(method), self._header, body))
+            deliveries.append(_delivery(method, self._header, body))
 
     def _keep(self, channel: int, frame: bytes) -> None:
         try:
@@ -234,12 +247,16 @@ def _body_at(data: bytes, at: int, channel: int) -> int:
     return int(body_at)
 
 
-def _delivery(data: bytes, start: int, end: int, header: bytes, body: bytes) -> Delivery:
+def _addressed(data: bytes, at: int, end: int) -> tuple[bool, bytes, bytes]:
+    """Return whether a delivery is redelivered, its exchange and its routing key; they follow its tag."""
+    key_at = at + 3 + data[at + 1]
+    return data[at] == 1, data[at + 2 : key_at - 1], data[key_at:end]
+
+
+def _delivery(method: bytes, header: bytes, body: bytes) -> Delivery:
     # After the two numbers of the method and the consumer tag.
-    at = start + 5 + data[start + 4]
-    tag, redelivered, size = _TAG.unpack_from(data, at)
-    at += 10
-    key_at = at + size + 1
+    tag_at = 5 + method[4]
+    (tag,) = _SIZE.unpack_from(method, tag_at)
     place = offset_at(header)
     offset = int.from_bytes(header[place : place + 8]) if place else None
-    return Delivery(tag, redelivered == 1, data[at : key_at - 1], data[key_at:end], header, body, offset)
+    return Delivery(tag, *_addressed(method, tag_at + 8, len(method)), header, body, offset)

@@ -11,10 +11,10 @@ import selectors
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -49,9 +49,14 @@ PARTITION_BYTES: Final = 24 * 1024 * 1024
 
 @dataclass
 class QueuePartition(InputPartition):
-    """Deliveries that Spark sends to a task, which makes rows of them: plain tuples are pickled fastest."""
+    """Runs of deliveries that Spark sends to a task, which makes rows of them: plain values are pickled fastest."""
 
-    deliveries: list[tuple[Any, ...]]
+    runs: list[tuple[bool, bytes, bytes, bytes, list[bytes]]]
+
+    @property
+    def count(self) -> int:
+        """Number of deliveries."""
+        return sum(len(bodies) for *_, bodies in self.runs)
 
 
 class Consumer:
@@ -166,7 +171,7 @@ class HeldQueue:
     def _hold(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
         if self._known:
             deliveries = [self._recognised(delivery) for delivery in deliveries]
-        size = sum(_size(delivery) for delivery in deliveries)
+        size = _sum(deliveries)
         self.held.extend((consumer, delivery) for delivery in deliveries)
         self.held_bytes += size
         self._seen_count += len(deliveries)
@@ -243,6 +248,8 @@ class HeldQueue:
         return self.held_bytes >= self.options.bytes_per_trigger_max
 
     def _fitting(self, count_max: int) -> int:
+        if self.held_bytes <= self.options.bytes_per_trigger_max:
+            return min(len(self.held), count_max)
         size = count = 0
         for _, delivery in self.held:
             size += _size(delivery)
@@ -283,6 +290,10 @@ class HeldQueue:
 
 def _size(delivery: Delivery) -> int:
     return len(delivery.body) + len(delivery.header)
+
+
+def _sum(deliveries: Iterable[Delivery]) -> int:
+    return sum([len(delivery.body) + len(delivery.header) for delivery in deliveries])
 
 
 def _offsets_max(options: SourceOptions) -> int:
@@ -366,16 +377,17 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._held = persist(self.options.address, lambda: HeldQueue(self.options, last))
             return []
         deliveries = self._held.deliveries(start.get(self.queue, 0), last)
-        return [QueuePartition(part) for part in _parts(deliveries, self.options.reader_count)]
+        return [QueuePartition(_runs(part)) for part in _parts(deliveries, self.options.reader_count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, QueuePartition)
         rows = Rows(self.schema, self.queue, self.options.allows_ms)
-        deliveries = [Delivery(*fields) for fields in partition.deliveries]
-        for start in range(0, len(deliveries), PORTION):
-            rows.add(deliveries[start : start + PORTION])
-            if rows.is_full:
-                yield rows.take()
+        for redelivered, exchange, routing_key, header, bodies in partition.runs:
+            for start in range(0, len(bodies), PORTION):
+                portion = bodies[start : start + PORTION]
+                rows.add_run(Delivery(0, redelivered, exchange, routing_key, header, portion[0]), portion)
+                if rows.is_full:
+                    yield rows.take()
         if rows.count:
             yield rows.take()
 
@@ -393,22 +405,35 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._held.close()
 
 
-def _parts(deliveries: list[Delivery], count_min: int) -> Iterator[list[tuple[Any, ...]]]:
+def _parts(deliveries: list[Delivery], count_min: int) -> Iterator[list[Delivery]]:
     """Return the deliveries of each task: equal numbers for at least `count_min` tasks if possible.
 
     More tasks are made if one had more than `PARTITION_BYTES` otherwise.
     """
-    total = sum(map(_size, deliveries))
-    count = max(count_min, -(-total // PARTITION_BYTES), 1)
-    count_max = -(-len(deliveries) // count)
-    part: list[tuple[Any, ...]] = []
-    size = 0
-    for delivery in deliveries:
-        octets = _size(delivery)
-        if part and (len(part) >= count_max or size + octets > PARTITION_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(tuple(delivery))
-        size += octets
-    if part:
-        yield part
+    count = max(count_min, -(-_sum(deliveries) // PARTITION_BYTES), 1)
+    share = -(-len(deliveries) // count)
+    for start in range(0, len(deliveries), share or 1):
+        yield from _limited(deliveries[start : start + share])
+
+
+def _limited(deliveries: list[Delivery]) -> Iterator[list[Delivery]]:
+    """Return the deliveries in parts of at most `PARTITION_BYTES`, or one delivery."""
+    if _sum(deliveries) <= PARTITION_BYTES or len(deliveries) == 1:
+        yield deliveries
+        return
+    middle = len(deliveries) // 2
+    yield from _limited(deliveries[:middle])
+    yield from _limited(deliveries[middle:])
+
+
+def _runs(deliveries: list[Delivery]) -> list[tuple[bool, bytes, bytes, bytes, list[bytes]]]:
+    """Return the deliveries by what successive ones share."""
+    runs: list[tuple[bool, bytes, bytes, bytes, list[bytes]]] = []
+    bodies: list[bytes] = []
+    last_header, was_redelivered = None, False
+    for _, redelivered, exchange, routing_key, header, body, _ in deliveries:
+        if header is not last_header or redelivered != was_redelivered:
+            last_header, was_redelivered, bodies = header, redelivered, []
+            runs.append((redelivered, exchange, routing_key, header, bodies))
+        bodies.append(body)
+    return runs

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 
+import pika
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
@@ -72,6 +73,20 @@ def test_a_batch_can_be_read_twice(amqp_broker: At) -> None:
     query.reader.stop()
 
 
+def test_a_batch_of_various_messages_has_each_as_it_was(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    ids = ["a", "a", "a", "b", "a", "a", "a", "a"]
+    for number, message_id in enumerate(ids):
+        properties = pika.BasicProperties(message_id=message_id)
+        amqp_broker.channel.basic_publish("", queue, b"%d" % number, properties)
+    query = Query(queue_source(amqp_broker, queue))
+    found = query.next(ReadMaxRows(8))
+    assert [(row["body"], row["message_id"]) for row in found] == [
+        (b"%d" % number, message_id) for number, message_id in enumerate(ids)
+    ]
+    query.reader.stop()
+
+
 def test_the_tasks_of_a_batch_have_equal_shares(amqp_broker: At, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = amqp_broker.queue()
     amqp_broker.publish(queue, [b"x" * 1000] * 90)
@@ -80,9 +95,7 @@ def test_the_tasks_of_a_batch_have_equal_shares(amqp_broker: At, monkeypatch: py
     for bytes_max, shares in ((1 << 20, [90]), (50_000, [45, 45]), (45_000, [30, 30, 30])):
         monkeypatch.setattr(module, "PARTITION_BYTES", bytes_max)
         partitions = query.reader.partitions(query.start, query.end)
-        assert [
-            len(partition.deliveries) for partition in partitions if isinstance(partition, QueuePartition)
-        ] == shares
+        assert [partition.count for partition in partitions if isinstance(partition, QueuePartition)] == shares
     query.reader.stop()
 
 
