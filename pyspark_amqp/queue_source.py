@@ -49,7 +49,10 @@ PARTITION_BYTES: Final = 24 * 1024 * 1024
 
 @dataclass
 class QueuePartition(InputPartition):
-    """Runs of deliveries that Spark sends to a task, which makes rows of them: plain values are pickled fastest."""
+    """Runs of deliveries that Spark sends to a task.
+
+    The task makes rows of them. Plain values are pickled fastest.
+    """
 
     runs: list[tuple[bool, bytes, bytes, bytes, list[bytes]]]
 

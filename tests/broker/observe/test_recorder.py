@@ -116,6 +116,48 @@ def test_a_record_has_tables_rows_and_contents(vhost: VHost, connection: Peer) -
     ]
 
 
+def test_events_of_several_clients_and_queues_keep_their_places(vhost: VHost, connection: Peer) -> None:
+    other = Peer("127.0.0.1", 2, "127.0.0.1", 5672, 0)
+    queues = [declare(vhost, name) for name in ("a", "b")]
+    trace = vhost.trace
+    assert trace is not None
+    wanted = []
+    for number in range(12):
+        client, queue, channel, flag = (
+            [connection, other][number % 2],
+            queues[number % 3 > 1],
+            number % 4,
+            number % 5 > 2,
+        )
+        message = trace.numbered(Message.build(Address("", queue.name), Properties(), b"b" * number))
+        trace.published(client, channel, message, (queue,), flag)
+        trace.delivered(queue, message, flag, client, channel, not flag)
+        trace.acked(queue, message, client, channel)
+        trace.confirmed(client, channel, message, number + 1, not flag)
+        if number == 7:
+            records(vhost)
+        common: dict[str, object] = {
+            "connection": client.name,
+            "channel": channel,
+            "user": "guest" if client is connection else "",
+        }
+        facts: list[tuple[dict[str, object], int]] = [
+            ({"event": "publish", "routed_queues": [queue.name], "mandatory": flag}, number),
+            ({"event": "deliver", "queue": queue.name, "redelivered": flag, "no_ack": not flag}, number),
+            ({"event": "ack", "queue": queue.name}, 0),
+            ({"event": "confirm", "is_ack": not flag}, number + 1),
+        ]
+        wanted += [(place | common, message.routing_key, value) for place, value in facts]
+    found = []
+    for body in records(vhost):
+        _, head_bytes, rows = struct.unpack_from(">4sII", body)
+        head = json.loads(body[12 : 12 + head_bytes])
+        for row in range(rows):
+            _, _, place, address, _, value = struct.unpack_from(">qQIIIQ", body, 12 + head_bytes + 36 * row)
+            found.append((head["places"][place], head["addresses"][address][1], value))
+    assert found == wanted
+
+
 def test_a_record_is_written_after_a_while(vhost: VHost, connection: Peer) -> None:
     publish(vhost, connection, declare(vhost, "q"))
     vhost.broker.tick(RECORD_MS - 1)
