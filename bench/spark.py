@@ -1,6 +1,6 @@
 """Measure the Spark format `amqp` beside Spark's own Parquet source, in turn and in one session.
 
-    python -m bench.spark [--compiled] [--rows 256000] [--repeats 3]
+    python -m bench.spark [--compiled] [--rows 256000] [--batch-rows 32000] [--repeats 3]
 
 Prints a table for docs/spark-speed.md: the rate, and the processor time per row of the broker, of Spark's Python
 processes and of Java. The first run of each job is not counted: it starts processes and compiles code. Needs the extra
@@ -45,6 +45,8 @@ CONF: Final = {
 BODY_BYTES: Final = 1024
 # Rows of a batch, in all jobs: each batch costs Spark a fixed time.
 BATCH_ROWS: Final = 32_000
+# Batches of a queue are limited by AMQP's prefetch.
+QUEUE_BATCH_ROWS_MAX: Final = 32_000
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -103,11 +105,12 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 class Jobs:
     """The jobs, on the same rows: those of a stream, which are written to Parquet files first."""
 
-    def __init__(self, spark: SparkSession, broker: AmqpBroker, folder: Path, rows: int) -> None:
+    def __init__(self, spark: SparkSession, broker: AmqpBroker, folder: Path, rows: int, batch_rows: int) -> None:
         self.spark = spark
         self.url = broker.url
         self.folder = folder
         self.rows = rows
+        self.batch_rows = batch_rows
         self.bodies = [random.Random(number).randbytes(BODY_BYTES) for number in range(1000)]
         self.written = 0
         self.declare("rows", "stream")
@@ -149,7 +152,7 @@ class Jobs:
 
     def stream_to(self, kind: str) -> Path:
         options = {"queue": "rows", "queueType": "stream", "startingOffsets": "earliest", "minPartitions": "2"}
-        return self.save(self.source(**options, maxOffsetsPerTrigger=str(BATCH_ROWS)), kind)
+        return self.save(self.source(**options, maxOffsetsPerTrigger=str(self.batch_rows)), kind)
 
     def files_to_parquet(self) -> Path:
         # Each batch of the first job has written two.
@@ -157,7 +160,8 @@ class Jobs:
         return self.save(reader.option("maxFilesPerTrigger", "2").parquet(str(self.files)), "parquet")
 
     def queue_to_parquet(self, readers: int) -> Path:
-        options = {"queue": "queue", "maxOffsetsPerTrigger": str(BATCH_ROWS), "numReaders": str(readers)}
+        rows = min(self.batch_rows, QUEUE_BATCH_ROWS_MAX)
+        options = {"queue": "queue", "maxOffsetsPerTrigger": str(rows), "numReaders": str(readers)}
         return self.save(self.source(**options), "parquet")
 
     def publish(self) -> None:
@@ -187,6 +191,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--compiled", action="store_true", help="measure with the broker of `make compiled`")
     parser.add_argument("--rows", type=int, default=256_000, help="rows of each job (default 256000)")
+    parser.add_argument("--batch-rows", type=int, default=BATCH_ROWS, help="rows of a batch (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="runs, whose median counts (default 3)")
     options = parser.parse_args(words)
     samples: dict[str, list[Cost]] = {}
@@ -194,7 +199,7 @@ def main(words: Sequence[str] | None = None) -> None:
         broker = (compiled() if options.compiled else amqp_broker()).make(Path(folder, "broker"))
         assert isinstance(broker, AmqpBroker)
         with broker.running():
-            jobs = Jobs(spark, broker, Path(folder), options.rows)
+            jobs = Jobs(spark, broker, Path(folder), options.rows, options.batch_rows)
             meter = Meter(broker.pid, java_pid())
             for run in range(options.repeats + 1):
                 for title, cost in jobs.costs(meter):
