@@ -149,7 +149,10 @@ class Channel(ClientChannel[VHost]):
 
     def _trace_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
         trace, traced = self.vhost.trace, self.traced
-        while traced and (number := next(iter(traced))) <= until:
+        # A list, because the first entry of a dict is found ever later as entries before it are removed.
+        for number in list(traced):
+            if number > until:
+                break
             message = traced.pop(number)
             if trace is not None and number not in withheld:
                 trace.confirmed(self.session, self.number, message, number, number not in rejected)
