@@ -127,7 +127,7 @@ class Compile(build_ext):
         if sys.platform != "win32":
             # Names that no other library refers to take a sixth of the library, and a detour for each call.
             for extension in self.distribution.ext_modules:
-                extension.extra_compile_args.append("-fvisibility=hidden")
+                extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
         super().finalize_options()
 
     def build_extensions(self) -> None:

@@ -74,9 +74,12 @@ class Committing:
         self._loop = loop
         self._flush = flush
         self._report = report
-        # A commit that no client waits for is due; the sockets are read once more before a commit.
+        # The delay of a commit that no client waits for, or that may shrink. It is overdue if consumers are about to
+        # settle its messages: then it begins when they have, or after another delay.
         self._delay: asyncio.TimerHandle | None = None
-        self._is_polling = False
+        self._is_overdue = False
+        # The sockets are read once more before a commit.
+        self._is_polling = self._is_polled = False
         # The wait for publishers or consumers, and whether the current batch has had one.
         self._wait: asyncio.TimerHandle | None = None
         self._is_patient = True
@@ -96,7 +99,10 @@ class Committing:
         if not journal.has_work or not self._store.can_commit:
             return
         if not self._broker.awaiting_commit:
-            self._commit_later()
+            if self._is_overdue:
+                self._commit()
+            else:
+                self._commit_later()
         elif journal.is_void:
             self._end_wait()
             journal.pass_batch()
@@ -109,6 +115,8 @@ class Committing:
         elif self._is_patient and not self._distrust and self._is_worth_waiting():
             if self._wait is None:
                 self._wait = self._loop.call_later(PATIENCE_S, self._lose_patience)
+        elif self._is_polled:
+            self._commit()
         elif not self._is_polling:
             self._is_polling = True
             self._loop.call_soon(self._poll)
@@ -128,9 +136,9 @@ class Committing:
         self._loop.call_soon(self._commit_polled)
 
     def _commit_polled(self) -> None:
-        self._is_polling = False
-        if self._broker.awaiting_commit and self._store.can_commit:
-            self._commit()
+        self._is_polling, self._is_polled = False, True
+        self.check()
+        self._is_polled = False
 
     def _commit_later(self) -> None:
         if self._delay is None:
@@ -138,13 +146,19 @@ class Committing:
 
     def _commit_delayed(self) -> None:
         self._delay = None
-        if self._store.can_commit:
+        if not self._store.can_commit:
+            return
+        if not self._is_overdue and self._journal.settles_fast and self._journal.may_shrink:
+            self._is_overdue = True
+            self._commit_later()
+        else:
             self._commit()
 
     def _commit(self) -> None:
         self._end_wait()
         if self._distrust:
             self._distrust -= 1
+        self._is_overdue = False
         self._is_awaited = bool(self._broker.awaiting_commit)
         self._store.commit()
 

@@ -45,14 +45,20 @@ def encode(chunk: Chunk) -> bytes:
         filters = fields.encode_table({"": sorted(head.filters)})
     start = HEAD.pack(FORMAT, flags, head.message_count, head.timestamp_ms, head.content_bytes) + filters
     pieces = [seal(NUMBER.pack(head.first), start)]
-    pack = ENTRY.pack
+    # Consecutive messages mostly differ in their contents alone.
+    entry, size, last = b"", -1, None
     for message in chunk.messages:
         content = message.content
-        pieces += (
-            pack(message.is_persistent, message.channel, len(content)),
-            message.address.suffix[1:-1],
-            content,
-        )
+        if (
+            last is None
+            or len(content) != size
+            or message.address is not last.address
+            or message.channel != last.channel
+            or message.is_persistent is not last.is_persistent
+        ):
+            last, size = message, len(content)
+            entry = ENTRY.pack(message.is_persistent, message.channel, size) + message.address.suffix[1:-1]
+        pieces += (entry, content)
     return b"".join(pieces)
 
 

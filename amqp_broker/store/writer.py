@@ -46,8 +46,8 @@ class Writer:
         self._error: Exception | None = None
         self.is_idle = True
         self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
-        self._thread.start()
+        self._committer = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._committer.start()
 
     def commit(self) -> None:
         """Write the collected batch, after a transaction is begun if necessary. Call this only while `is_idle`."""
@@ -77,7 +77,7 @@ class Writer:
         """End the thread without committing an open transaction."""
         self._is_stopped = True
         self._jobs.put(None)
-        self._thread.join()
+        self._committer.join()
 
     def _run(self) -> None:
         while (is_written := self._jobs.get()) is not None:

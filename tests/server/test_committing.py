@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pamqp.commands import Basic, Confirm, Queue, Tx
 
-from amqp_broker.server.committing import DISTRUST, LARGE_BATCH_BYTES, Committing
+from amqp_broker.server.committing import COMMIT_DELAY_S, DISTRUST, LARGE_BATCH_BYTES, Committing
 from tests.memory_journal import MemoryJournal
 from tests.peer import NOW, Lab, Peer, publish_bytes
 from tests.present import present
@@ -52,6 +52,13 @@ class Loop:
         for timer in timers:
             if timer.call is not None:
                 timer.call()
+
+    def delays(self) -> None:
+        """Let the delays of commits run out, but no wait for clients."""
+        waits = [timer for timer in self.timers if timer.delay_s != COMMIT_DELAY_S]
+        self.timers = [timer for timer in self.timers if timer.delay_s == COMMIT_DELAY_S]
+        self.wait()
+        self.timers += waits
 
 
 class Clock:
@@ -325,6 +332,52 @@ def test_a_large_batch_waits_while_consumers_have_messages(lab: Committed, publi
     assert not lab.loop.ready
     lab.loop.wait()
     assert not lab.disk.is_idle
+
+
+def test_a_delayed_commit_waits_once_more_for_consumers_and_writes_what_is_left(
+    lab: Committed, publisher: Peer, consumer: Peer
+) -> None:
+    # This makes a commit due that no client waits for.
+    other = lab.connect()
+    publish(other, b"unconfirmed")
+    publish(publisher, b"2")
+    commits = lab.disk.commits
+    lab.loop.delays()
+    assert lab.disk.commits == commits
+    ack(consumer)
+    assert publisher.expect(Basic.Ack).delivery_tag == 2
+    assert lab.disk.commits == commits + 1
+    lab.end()
+    assert lab.bodies_on_disk == []
+
+
+def test_a_delayed_commit_waits_for_consumers_once_only(lab: Committed, publisher: Peer, consumer: Peer) -> None:
+    publish(lab.connect(), b"1")
+    commits = lab.disk.commits
+    lab.loop.delays()
+    assert lab.disk.commits == commits
+    lab.loop.delays()
+    assert lab.disk.commits == commits + 1
+
+
+def test_a_batch_that_has_become_large_meanwhile_is_not_committed_at_once(
+    lab: Committed, publisher: Peer, consumer: Peer
+) -> None:
+    publish(publisher, b"in vain")
+    lab.loop.wait()
+    lab.begin()
+    ack(consumer)
+    lab.end()
+    commits = lab.disk.commits
+    publish(publisher, b"small")
+    lab.loop.turn()
+    publish(publisher, bytes(LARGE_BATCH_BYTES))
+    lab.loop.turn()
+    assert lab.disk.commits == commits
+    ack(consumer)
+    assert confirmed(publisher) == (2, False)
+    assert confirmed(publisher) == (4, True)
+    assert lab.bodies_on_disk == [b"in vain"]
 
 
 def test_a_failed_commit_is_tried_again_later(lab: Committed, publisher: Peer) -> None:
