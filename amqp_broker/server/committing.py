@@ -87,7 +87,8 @@ class Committing:
         self._distrust = 0
         # Clients wait for the commit in flight.
         self._is_awaited = False
-        # The journal's count of octets when messages were confirmed: a difference shows that publishers go on.
+        # The journal's count of octets when some messages were confirmed and others were left for the next commit: a
+        # difference shows that publishers go on.
         self._confirmed_at_bytes = -1
         self._released_at_ms = 0
         # Transports that are not read until a commit has ended.
@@ -172,10 +173,11 @@ class Committing:
         """Release what waited for a commit, or if it failed, try again later."""
         self._broker.now = self._clock.now()
         self._report(error)
+        journal = self._journal
         if error is not None:
             self._loop.call_later(STORE_RETRY_S, self._store.commit)
-        elif self._is_awaited:
-            self._confirmed_at_bytes = self._journal.journal_bytes
+        has_split = self._is_awaited and journal.waiting_bytes > 0
+        self._confirmed_at_bytes = journal.journal_bytes if has_split else -1
         real_now = self._clock.real_now()
         if real_now - self._released_at_ms >= RELEASE_MS:
             self._released_at_ms = real_now

@@ -234,6 +234,17 @@ def test_a_publisher_that_does_not_go_on_delays_no_other_for_long(lab: Committed
     assert lab.bodies_on_disk == [b"1", b"2"]
 
 
+def test_declarations_one_after_another_wait_for_no_publisher(lab: Committed, publisher: Peer) -> None:
+    publish(publisher, b"1")
+    lab.begin()
+    lab.end()
+    for queue in ("a", "b"):
+        publisher.send(Queue.Declare(queue=queue, durable=True))
+        lab.flush()
+        lab.begin()
+        lab.end()
+
+
 def test_changes_that_no_client_waits_for_delay_no_publisher(lab: Committed, publisher: Peer) -> None:
     other = lab.connect()
     publish(other, b"1")
@@ -321,6 +332,15 @@ def test_a_transaction_is_never_answered_without_a_commit(lab: Committed, publis
     lab.commit()
     assert not other.session.outbox.held_until
     assert lab.disk.commits > commits
+
+
+def test_a_transaction_waits_for_no_consumer(lab: Committed, publisher: Peer, consumer: Peer) -> None:
+    other = lab.connect()
+    other.call(Tx.Select())
+    publish(other, b"2")
+    other.send(Tx.Commit())
+    lab.flush()
+    lab.begin()
 
 
 def test_a_large_batch_waits_while_consumers_have_messages(lab: Committed, publisher: Peer) -> None:

@@ -251,7 +251,7 @@ def who_waits_is_not_told_of_a_second_commit(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_batch_is_passed_over_that_has_messages(patch: pytest.MonkeyPatch) -> None:
     def make(is_void: property) -> Any:
-        return property(lambda self: not self._has_more_than_messages)
+        return property(lambda self: not self._needs_commit)
 
     replace(patch, Journal, "is_void", make)
 

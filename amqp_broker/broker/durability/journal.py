@@ -284,23 +284,28 @@ class Journal:
 
     @property
     def is_with_consumers(self) -> bool:
-        """True if consumers have all messages that are collected, and nothing else is."""
-        if self._has_more_than_messages:
+        """True if consumers have all collected messages, and no client waits for other changes."""
+        if self._needs_commit:
             return False
-        return not any(buffer.puts and buffer.head < buffer.next for buffer in self.dirty)
+        buffers = [buffer for buffer in self.dirty if buffer.puts]
+        return bool(buffers) and all(buffer.head >= buffer.next for buffer in buffers)
 
     @property
     def is_void(self) -> bool:
         """True if all collected messages were settled, and no client waits for other changes."""
-        if self._required == self.batch or self._has_more_than_messages:
-            return False
-        return not any(buffer.puts for buffer in self.dirty)
+        return not self._needs_commit and not any(buffer.puts for buffer in self.dirty)
 
     @property
-    def _has_more_than_messages(self) -> bool:
-        """True if objects, streams or discards are collected, or more ranges than are worth looking at."""
+    def _needs_commit(self) -> bool:
+        """True if no settling of messages saves the commit, or if there are more ranges than are worth looking at."""
         collected = self._collected
-        return bool(self.dirty_logs or collected.definitions or collected.discards or len(self.dirty) > RANGES_MAX)
+        return bool(
+            self._required == self.batch
+            or self.dirty_logs
+            or collected.definitions
+            or collected.discards
+            or len(self.dirty) > RANGES_MAX
+        )
 
     def require(self, batch: int) -> None:
         """Note that a client waits for all changes of a batch, also for those that remove messages."""
