@@ -297,7 +297,7 @@ class Journal:
 
     @property
     def _needs_commit(self) -> bool:
-        """True if no settling of messages saves the commit, or if there are more ranges than are worth looking at."""
+        """True if clients wait for more than messages, or if the batch has too many ranges to look at."""
         collected = self._collected
         return bool(
             self._required == self.batch
