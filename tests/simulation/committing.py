@@ -28,7 +28,7 @@ def commit_or_fail(sim: Simulation) -> None:
             journal.pass_batch()
             sim.lab.broker.on_committed()
             check_all_is_safe(sim, journal)
-        elif journal.has_work:
+        if journal.has_work:
             journal.take_batch()
             sim.is_committing, sim.taken = True, remember(sim.world)
     elif sim.chance.random() < 0.3:
