@@ -28,6 +28,7 @@ NOT_RUN = {
         "downloads JARs and needs Spark 4.2.0",
         "needs the packages of Spark Connect, and minutes",
     ],
+    "docs/spark-speed.md": ["it changes the installed pyspark"],
     "docs/spark.md": ["installs packages"],
 }
 
