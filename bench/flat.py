@@ -57,6 +57,14 @@ FLAT_ROWS = (
         ),
     ),
     FlatRow(
+        "idle-queues",
+        "16 B, no ack, beside",
+        (
+            Variant("no other queue", replace(_PLAIN, queues=1)),
+            Variant("10 000 idle queues", replace(_PLAIN, queues=10_001)),
+        ),
+    ),
+    FlatRow(
         "connections",
         "16 B, no ack, beside",
         (Variant("no other connection", _PLAIN), Variant("10 000 idle connections", replace(_PLAIN, idle=10_000))),

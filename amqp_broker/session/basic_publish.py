@@ -47,6 +47,8 @@ TRAITS_BYTES_MAX: Final = 256
 
 NO_ROUTE: Final = 312
 NO_RULES: Final[list[Rule]] = []
+# The traits of an empty property list.
+NO_PROPERTIES: Final = Traits(bytes(2))
 
 
 def read_traits(channel: Channel, property_list: bytes) -> Traits:

@@ -25,7 +25,7 @@ from amqp_broker.amqp.message import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_
 from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.lab.connection_faults import BlackHoled
 from amqp_broker.session import handshake
-from amqp_broker.session.basic_publish import publish, read_traits
+from amqp_broker.session.basic_publish import NO_PROPERTIES, publish, read_traits
 from amqp_broker.session.dispatch import on_frame, on_method
 
 if TYPE_CHECKING:
@@ -143,7 +143,10 @@ class FrameReader:
                 payload_max = session.frame_max - FRAME_OVERHEAD + FRAME_SIZE_FUDGE
                 # `publish` checks and refuses a larger body.
                 body_max = min(payload_max, session.broker.settings.message_bytes_max)
-                last_step = 0
+                # Of the last publish: the size of its frames, and of its content. `alike` is how its content begins, if
+                # the one before it had the same size.
+                last_step = content_bytes = body_bytes = alike_number = 0
+                alike, traits = b"", NO_PROPERTIES
                 while end - at >= FRAME_OVERHEAD:
                     kind, number, size = unpack_frame(data, at)
                     if size > payload_max:
@@ -186,64 +189,77 @@ class FrameReader:
                         self._needed_bytes = HELD_BYTES
                         return start
                     # The content follows. If it is incomplete, the whole publish waits for the next read.
-                    if end - at < _HEADER_FRAME_BYTES_MIN:
+                    tail = 0
+                    if number == alike_number and data.startswith(alike, at):
+                        tail = at + content_bytes
+                        if tail > end:
+                            self._needed_bytes = tail - start
+                            return start
+                        if data[tail - 1] != FRAME_END:
+                            tail = 0
+                    elif end - at < _HEADER_FRAME_BYTES_MIN:
                         if end - at < FRAME_START_BYTES or end - at < FRAME_OVERHEAD + unpack_frame(data, at)[2]:
                             self._needed_bytes = end - start + 1
                             return start
+                    else:
+                        kind2, number2, size2, class_id, weight, body_bytes = unpack_header_frame(data, at)
+                        body = at + FRAME_OVERHEAD + size2
+                        if (
+                            kind2 == FRAME_HEADER
+                            and number2 == number
+                            and class_id == 60
+                            and weight == 0
+                            and _HEADER_BYTES_MIN <= size2 <= payload_max
+                            and 0 < body_bytes <= body_max
+                        ):
+                            stop = body + FRAME_OVERHEAD + body_bytes
+                            if stop > end and body + FRAME_START_BYTES > end:
+                                # Only the start of a frame: it may belong to another channel, and need an answer.
+                                self._needed_bytes = body + FRAME_START_BYTES - start
+                                return start
+                            kind3, number3, size3 = unpack_frame(data, body)
+                            if kind3 == FRAME_BODY and number3 == number and size3 == body_bytes:
+                                if stop > end:
+                                    self._needed_bytes = stop - start
+                                    return start
+                                if data[stop - 1] == FRAME_END == data[body - 1]:
+                                    tail = stop
+                                    property_list = data[at + HEADER_START_BYTES : body - 1]
+                                    found = traits_cache.get(property_list)
+                                    traits = read_traits(channel, property_list) if found is None else found
+                                    if tail - at == content_bytes:
+                                        # Contents of one size often begin alike, also where the routing keys differ.
+                                        alike, alike_number = data[at : body + FRAME_START_BYTES], number
+                                    else:
+                                        content_bytes, alike_number = tail - at, 0
+                    if not tail:
                         channel.assembly = ContentAssembly(payload)
                         continue
-                    kind2, number2, size2, class_id, weight, body_bytes = unpack_header_frame(data, at)
-                    body = at + FRAME_OVERHEAD + size2
+                    content = data[at:tail]
+                    head_bytes = at - start
+                    at = tail
+                    if route is None or not route.is_plain or not traits.is_plain or channel.transaction is not None:
+                        publish(channel, payload, traits, content, body_bytes)
+                        continue
+                    channel.publish(route, content, traits)
+                    step = tail - start
                     if (
-                        kind2 == FRAME_HEADER
-                        and number2 == number
-                        and class_id == 60
-                        and weight == 0
-                        and _HEADER_BYTES_MIN <= size2 <= payload_max
-                        and 0 < body_bytes <= body_max
+                        step == last_step
+                        and number == alike_number
+                        and data.startswith(payload, at + FRAME_START_BYTES)
                     ):
-                        tail = body + FRAME_OVERHEAD + body_bytes
-                        if tail > end and body + FRAME_START_BYTES > end:
-                            # Only the start of the next frame: it may belong to another channel, and need an answer.
-                            self._needed_bytes = body + FRAME_START_BYTES - start
-                            return start
-                        kind3, number3, size3 = unpack_frame(data, body)
-                        if kind3 == FRAME_BODY and number3 == number and size3 == body_bytes:
-                            if tail > end:
-                                self._needed_bytes = tail - start
-                                return start
-                            if data[tail - 1] == FRAME_END == data[body - 1]:
-                                property_list = data[at + HEADER_START_BYTES : body - 1]
-                                content = data[at:tail]
-                                at = tail
-                                traits = traits_cache.get(property_list)
-                                if traits is None:
-                                    traits = read_traits(channel, property_list)
-                                if (
-                                    route is None
-                                    or not route.is_plain
-                                    or not traits.is_plain
-                                    or channel.transaction is not None
-                                ):
-                                    publish(channel, payload, traits, content, body_bytes)
-                                    continue
-                                channel.publish(route, content, traits)
-                                step = tail - start
-                                if step == last_step and data.startswith(payload, at + FRAME_START_BYTES):
-                                    # Publishes often come in runs, whose frames are alike up to their bodies.
-                                    head, content_bytes = data[start : body + FRAME_START_BYTES], len(content)
-                                    while (
-                                        end - at >= step
-                                        and data.startswith(head, at)
-                                        and data[at + step - 1] == FRAME_END
-                                        and routes.get(payload) is route
-                                    ):
-                                        at += step
-                                        content = data[at - content_bytes : at]
-                                        channel.publish(route, content, traits)
-                                last_step = step
-                                continue
-                    channel.assembly = ContentAssembly(payload)
+                        # Publishes often come in runs, whose frames are alike up to their bodies.
+                        head = data[start : start + head_bytes] + alike
+                        while (
+                            end - at >= step
+                            and data.startswith(head, at)
+                            and data[at + step - 1] == FRAME_END
+                            and routes.get(payload) is route
+                        ):
+                            at += step
+                            content = data[at - content_bytes : at]
+                            channel.publish(route, content, traits)
+                    last_step = step
                 else:
                     self._needed_bytes = FRAME_OVERHEAD
                     return at
