@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
+from operator import is_
 from typing import Any, Final
 
 import pyarrow as pa
@@ -154,8 +156,8 @@ class Rows:
         _, redelivered, _, _, headers, bodies, _ = zip(*deliveries, strict=True)
         self._add_own(bodies, redelivered, offsets)
         last = headers[-1]
-        if headers[0] is last and headers.count(last) == len(headers):
-            # Equal headers in a row are most often one object. Others are as rare as they are equal.
+        # Only deliveries with one and the same header share exchange and routing key: an equal one does not suffice.
+        if headers[0] is last and all(map(is_, headers, repeat(last))):
             self._add_shared(deliveries[-1], len(headers))
         else:
             for delivery in deliveries:

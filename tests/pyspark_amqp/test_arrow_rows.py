@@ -105,6 +105,15 @@ def test_a_row_is_the_same_alone_and_among_others(messages: list[tuple[dict[str,
     assert (rows.count, rows.size) == (0, 0)
 
 
+def test_a_row_among_alike_ones_keeps_its_routing_key() -> None:
+    # As after a parse of alike deliveries: the first and the last share a header, the second has an equal one.
+    alike = delivery()
+    other = delivery()._replace(routing_key=b"other")
+    rows = Rows(EVERYTHING, "q")
+    rows.add([alike, other, alike])
+    assert [found["routing_key"] for found in rows.take().to_pylist()] == ["key", "other", "key"]
+
+
 def test_missing_properties_are_null() -> None:
     found = row(delivery())
     assert [found[name] for name in ("offset", "message_id", "timestamp", "headers", "error")] == [None] * 5
