@@ -59,15 +59,11 @@ class RangeReader:
         begin(connection, self.queue, self.next, prefetch)
         timeout_s = self.options.poll_timeout_ms / 1000
         unacked = 0
-        is_first = True
         while self.next < self.end:
             deliveries = connection.poll(timeout_s)
             if not deliveries:
                 self._lack(connection, timeout_s)
                 return
-            if is_first:
-                self._check_start(offset_of(deliveries[0], self.queue))
-                is_first = False
             if self._add(deliveries):
                 return
             unacked += len(deliveries)
@@ -80,13 +76,14 @@ class RangeReader:
     def _add(self, deliveries: list[Delivery]) -> bool:
         """Keep the deliveries of the range; return whether it has ended.
 
-        Offsets may have holes, but the last offset of a range was seen when it was planned.
+        Offsets may have holes, but the last offset of a range was seen when it was planned. Retention may overtake a
+        slow task, whose consumer then continues at the first message that there is.
         """
         offsets = [delivery.offset for delivery in deliveries]
         first, last = offsets[0], offsets[-1]
         if first is not None and last is not None and None not in offsets:
             is_dense = last - first == len(offsets) - 1
-            if is_dense and first >= self.next and last < self.end:
+            if is_dense and first == self.next and last < self.end:
                 self.rows.add(deliveries, offsets)
                 self.next = last + 1
                 return self.next >= self.end
@@ -96,6 +93,11 @@ class RangeReader:
             offset = offset_of(delivery, self.queue)
             if offset < self.next:
                 continue
+            if offset > self.next and self.options.fail_on_data_loss:
+                # The check may lose its connection, and reading then resumes after these rows.
+                self.rows.add(kept, places)
+                kept, places = [], []
+                self._check_gap()
             self.next = min(offset + 1, self.end)
             if offset >= self.end:
                 break
@@ -104,10 +106,8 @@ class RangeReader:
         self.rows.add(kept, places)
         return self.next >= self.end
 
-    def _check_start(self, first: int) -> None:
-        if first <= self.next:
-            return
-        # The offset may be a hole, with messages before it.
+    def _check_gap(self) -> None:
+        """Raise DataLoss if retention has removed the next offset. It may also be a hole, with messages before it."""
         with Connection(self.options.address) as connection:
             start = StreamProbe(self.queue, self.options.tail_probe_ms / 1000).first(connection)
         if start > self.next:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from amqp_broker.testing import EmbeddedBroker
+from pyspark_amqp import arrow_rows
 from pyspark_amqp.errors import ConnectionLost, DataLoss
 from pyspark_amqp.offsets import Range
 from pyspark_amqp.stream_range import RangeReader
@@ -61,6 +62,27 @@ def test_messages_removed_by_retention_are_an_error_or_skipped(broker: At) -> No
     assert (offsets[0], offsets[-1]) in ((first, 398), (first, 399))
     assert offsets[-1] - numbers[-1] <= 8
     assert read(broker, Range(queue, 0, first), failOnDataLoss=False) == []
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_retention_that_overtakes_a_task_is_noticed(
+    amqp_broker: At, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    monkeypatch.setattr(arrow_rows, "BATCH_ROWS_MAX", 5)
+    queue = amqp_broker.stream(**{"x-max-length-bytes": 100_000, "x-stream-max-segment-size-bytes": 50_000})
+    amqp_broker.publish(queue, [bytes(1000)] * 50)
+    options = options_of(amqp_broker, queue, queueType="stream", prefetch=4, failOnDataLoss=fails)
+    batches = RangeReader(options, Range(queue, 0, 450), SCHEMA).read()
+    found = next(batches).column("offset").to_pylist()
+    for _ in range(8):
+        amqp_broker.publish(queue, [bytes(1000)] * 50)
+    if fails:
+        with pytest.raises(DataLoss, match=rf"offsets \d+ to \d+ of queue '{queue}' are gone"):
+            list(batches)
+    else:
+        found += [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+        assert (found[0], found[-1]) == (0, 449)
+        assert len(found) < 450
 
 
 def test_a_range_after_the_end_is_lost(amqp_broker: At) -> None:
