@@ -48,8 +48,10 @@ class StreamBatch(Shipped, DataSourceReader):
         for queue, tail in tails.items():
             if end[queue] > tail:
                 raise OptionError("endingOffsets", f"queue '{queue}' ends at offset {tail}, before {end[queue]}")
-            if start[queue] > tail:
-                raise OptionError("startingOffsets", f"queue '{queue}' ends at offset {tail}, before {start[queue]}")
+            if start[queue] > end[queue]:
+                raise OptionError(
+                    "endingOffsets", f"{end[queue]} of queue '{queue}' is before the start, {start[queue]}"
+                )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition)

@@ -20,6 +20,8 @@ FAR: Final = 1000
 # Time for messages that exist but may be on a slow disk, and time for messages that may not exist.
 SURE_TIMEOUT_S: Final = 10.0
 EMPTY_TIMEOUT_S: Final = 0.5
+# Time for a message that a tail lacks, before its stream counts as shorter than it was.
+SHORTER_TIMEOUT_S: Final = 1.0
 
 
 def begin(connection: Connection, queue: str, offset: Any, prefetch: int) -> int:
@@ -56,6 +58,9 @@ class StreamProbe:
         self.queue = queue
         self.quiet_s = quiet_s
         self.tail: int | None = None
+        # The broker's last count of messages, and that at the last check whether the known tail exists.
+        self._count = 0
+        self._checked_count: int | None = None
 
     def first(self, connection: Connection) -> int:
         """Return the first offset; 0 if the stream is empty or does not deliver in time."""
@@ -79,19 +84,42 @@ class StreamProbe:
     def look(self, connection: Connection, wait_s: float = 0.0, quiet_s: float = 0.0) -> int:
         """Return the offset after the last message; wait for a message after the known tail, up to a limit.
 
-        The result is never beyond the end. It may lag behind a publisher that does not pause, and behind RabbitMQ's
-        last messages if RabbitMQ pauses for longer than `quiet_s`.
+        The result is never beyond the end, except that of a stream that was declared again and already has more
+        messages than before. It may lag behind a publisher that does not pause, and behind RabbitMQ's last messages if
+        RabbitMQ pauses for longer than `quiet_s`.
         """
         quiet_s = max(quiet_s, self.quiet_s)
         if self.tail is None:
             return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
         known = self.tail
-        if self._drain(connection, known, wait_s, quiet_s) - known >= FAR:
-            self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
-        return self.tail
+        found = self._drain(connection, known, wait_s, quiet_s)
+        if found - known >= FAR:
+            return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
+        if found == known and self._may_be_shorter(known) and not self.reaches(connection, known):
+            # The stream was deleted and declared again.
+            self.tail = None
+            return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
+        return found
+
+    def _may_be_shorter(self, known: int) -> bool:
+        """Return whether the count is less than the known tail, and was not at the last call.
+
+        After retention it is always less, and checks of an idle stream would deliver its last message again and again.
+        """
+        if self._count >= known or self._count == self._checked_count:
+            return False
+        self._checked_count = self._count
+        return True
+
+    def reaches(self, connection: Connection, end: int) -> bool:
+        """Return whether the message before this offset, or a later one, exists; wait for it for a second."""
+        if end == 0:
+            return True
+        found = self._first_from(connection, end - 1, SHORTER_TIMEOUT_S)
+        return found is not None and found >= end - 1
 
     def _drain(self, connection: Connection, offset: str | int, wait_s: float, quiet_s: float) -> int:
-        count = begin(connection, self.queue, offset, PREFETCH)
+        self._count = count = begin(connection, self.queue, offset, PREFETCH)
         found = start = self.tail or 0
         timeout_s = SURE_TIMEOUT_S if found < count else max(wait_s, quiet_s)
         deadline = time.monotonic() + DRAIN_S

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -19,13 +19,15 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_amqp.amqp_connection import Connection
-from pyspark_amqp.errors import ConnectionLost, DataLoss
+from pyspark_amqp.errors import ConnectionLost, DataLoss, OptionError
 from pyspark_amqp.format_options import SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, capped, split
 from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.shipping import Shipped
 from pyspark_amqp.stream_probe import StreamProbe
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
+
+T = TypeVar("T")
 
 # Delay of an answer without news: an idle query asks again at once.
 WAIT_S: Final = 0.3
@@ -63,7 +65,10 @@ class StreamEnds:
         if timestamp_ms is not None:
             return self._each(lambda probe: probe.at(self.connection, timestamp_ms))
         if isinstance(given, dict):
-            self.tails()
+            tails = self.tails()
+            for queue in self.shorter(given, tails):
+                tail = tails[queue]
+                raise OptionError("startingOffsets", f"queue '{queue}' ends at offset {tail}, before {given[queue]}")
             return dict(given)
         if given == "latest":
             return self.tails()
@@ -77,10 +82,19 @@ class StreamEnds:
         wait_s /= len(self._probes)
         return self._each(lambda probe: probe.look(self.connection, wait_s, quiet_s))
 
-    def _each(self, ask: Callable[[StreamProbe], int]) -> Offsets:
-        def act() -> Offsets:
+    def shorter(self, offsets: Offsets, tails: Offsets) -> list[str]:
+        """Return the queues that end before these offsets; the tails may be those of a moment before."""
+        behind = [queue for queue, tail in tails.items() if tail < offsets.get(queue, 0)]
+        reached = self._each(lambda probe: probe.reaches(self.connection, offsets[probe.queue]), behind)
+        return [queue for queue in behind if not reached[queue]]
+
+    def _each(self, ask: Callable[[StreamProbe], T], queues: Iterable[str] | None = None) -> dict[str, T]:
+        """Return what each probe, or those of these queues, answers."""
+        asked = self.options.queues if queues is None else queues
+
+        def act() -> dict[str, T]:
             try:
-                return {queue: ask(probe) for queue, probe in self._probes.items()}
+                return {queue: ask(self._probes[queue]) for queue in asked}
             except ConnectionLost:
                 self.close()
                 raise
@@ -173,11 +187,14 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
                 return start
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         tails = self._tails(start, rows_max)
-        anew = {queue: 0 for queue, tail in tails.items() if tail < start.get(queue, 0)}
-        if anew:
-            return self._begin_anew(start, anew)
-        start = {**{queue: 0 for queue in tails if queue not in start}, **start}
-        return capped({queue: start[queue] for queue in tails}, tails, rows_max)
+        if shorter := self.ends.shorter(start, tails):
+            return self._begin_anew(start, shorter)
+        ends = capped({queue: start[queue] for queue in tails if queue in start}, tails, rows_max)
+        if lacking := tails.keys() - start.keys():
+            # A batch has no messages of a queue that its start lacks. Its end stores where the next one begins.
+            initial = self.initialOffset()
+            ends |= {queue: initial[queue] for queue in lacking}
+        return dict(sorted(ends.items()))
 
     def _tails(self, start: Offsets, rows_max: int | None) -> Offsets:
         if self._final is not None:
@@ -188,15 +205,15 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
             return self.ends.tails()
         return self.ends.tails(WAIT_S)
 
-    def _begin_anew(self, start: Offsets, anew: Offsets) -> Offsets:
+    def _begin_anew(self, start: Offsets, queues: list[str]) -> Offsets:
         """Handle streams shorter than their read part: they were deleted and declared again."""
         if self.options.fail_on_data_loss:
-            queue = next(iter(anew))
+            queue = queues[0]
             raise DataLoss(
                 f"queue '{queue}' ends before offset {start[queue]}, up to which it was read: it was deleted and"
                 " declared again. With failOnDataLoss=false it is read from its beginning"
             )
-        return dict(sorted({**start, **anew}.items()))
+        return dict(sorted({**start, **dict.fromkeys(queues, 0)}.items()))
 
     def reportLatestOffset(self) -> Offsets | None:
         return self.ends.known_tails() or None

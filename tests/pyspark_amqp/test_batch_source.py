@@ -49,6 +49,15 @@ def test_offsets_after_the_end_are_an_error(amqp_broker: At, option: str) -> Non
         batch.partitions()
 
 
+def test_an_end_before_the_start_is_an_error(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(30))
+    given = {"startingOffsets": f'{{"{queue}": 20}}', "endingOffsets": f'{{"{queue}": 10}}'}
+    batch = StreamBatch(options_of(amqp_broker, queue, queueType="stream", **given), SCHEMA)
+    with pytest.raises(OptionError, match=f"option 'endingOffsets': 10 of queue '{queue}' is before the start, 20"):
+        batch.partitions()
+
+
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 def test_peeking_leaves_the_messages_in_the_queue(broker: At, kind: str) -> None:
     queue = broker.queue(kind)

@@ -17,6 +17,11 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(first, first + count)]
 
 
+def redeclare(at: At, queue: str) -> None:
+    at.channel.queue_delete(queue)
+    at.channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+
+
 def test_batches_have_no_gaps(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(500))
@@ -130,8 +135,7 @@ def test_an_idle_query_waits(amqp_broker: At) -> None:
 def test_a_redeclared_stream_is_an_error_or_read_from_its_beginning(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(50))
-    broker.channel.queue_delete(queue)
-    broker.channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+    redeclare(broker, queue)
     broker.publish(queue, numbers(7))
     with pytest.raises(DataLoss, match="ends before offset 50"):
         Query(stream_source(broker, queue), {queue: 50}).next()
@@ -153,3 +157,59 @@ def test_the_end_of_the_stream_is_reported(amqp_broker: At) -> None:
     Query(source).next(ReadMaxRows(2))
     assert source.reportLatestOffset() == {queue: 9}
     source.stop()
+
+
+def test_a_stream_that_is_redeclared_while_it_is_read_is_noticed(broker: At) -> None:
+    queue = broker.stream()
+    broker.publish(queue, numbers(50))
+    query = Query(stream_source(broker, queue, startingOffsets="earliest"))
+    assert query.bodies() == numbers(50)
+    redeclare(broker, queue)
+    broker.publish(queue, numbers(7))
+
+    def read_on() -> None:
+        # RabbitMQ's count of messages is some seconds old.
+        for _ in range(60):
+            assert query.bodies() == []
+
+    with pytest.raises(DataLoss, match="ends before offset 50"):
+        read_on()
+
+
+def test_a_query_that_starts_at_a_published_end_does_not_take_the_stream_for_another(amqp_broker: At) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(5))
+    source = stream_source(amqp_broker, queue)
+    source.prepareForTriggerAvailableNow()
+    assert source.latestOffset({queue: 0}, ALL) == {queue: 5}
+    # These are published before Spark asks for the start.
+    amqp_broker.publish(queue, numbers(3, 5))
+    query = Query(source)
+    assert query.start == {queue: 8}
+    assert [query.bodies(), query.bodies()] == [[], []]
+    assert query.end == {queue: 8}
+
+
+@pytest.mark.parametrize(("starting", "expected"), [("earliest", numbers(7)), ("latest", [])])
+def test_a_queue_that_the_checkpoint_lacks_starts_as_in_a_new_query(
+    amqp_broker: At, starting: str, expected: list[bytes]
+) -> None:
+    former, new = amqp_broker.stream(), amqp_broker.stream()
+    amqp_broker.publish(former, numbers(5, 100))
+    amqp_broker.publish(new, numbers(7))
+    source = stream_source(amqp_broker, f"{former},{new}", startingOffsets=starting, maxOffsetsPerTrigger=20)
+    query = Query(source, {former: 3})
+    limit = ReadMaxRows(20)
+    assert query.bodies(limit) == numbers(2, 103)
+    assert query.bodies(limit) == expected
+    amqp_broker.publish(new, numbers(2, 7))
+    assert query.bodies(limit) == numbers(2, 7)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_start_after_the_end_of_the_stream_is_an_error(amqp_broker: At, fails: bool) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(3))
+    source = stream_source(amqp_broker, queue, startingOffsets=json.dumps({queue: 9}), failOnDataLoss=fails)
+    with pytest.raises(OptionError, match=f"option 'startingOffsets': queue '{queue}' ends at offset 3, before 9"):
+        source.initialOffset()
