@@ -133,6 +133,13 @@ class FinalTails:
             self._early.cancel()
             ends.close()
 
+    def known(self) -> Offsets | None:
+        """Return the tails as far as they are known, without waiting."""
+        for found in (self._final, self._early):
+            if found.done() and not found.cancelled() and found.exception() is None:
+                return found.result()
+        return None
+
     @property
     def is_certain(self) -> bool:
         return self._final.done()
@@ -216,6 +223,8 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
         return dict(sorted({**start, **dict.fromkeys(queues, 0)}.items()))
 
     def reportLatestOffset(self) -> Offsets | None:
+        if self._final is not None:
+            return self._final.known()
         return self.ends.known_tails() or None
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:

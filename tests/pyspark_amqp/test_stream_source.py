@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from pyspark_amqp.errors import DataLoss, OptionError
 from pyspark_amqp.stream_source import WAIT_S, FinalTails, StreamEnds
@@ -213,3 +213,13 @@ def test_a_start_after_the_end_of_the_stream_is_an_error(amqp_broker: At, fails:
     source = stream_source(amqp_broker, queue, startingOffsets=json.dumps({queue: 9}), failOnDataLoss=fails)
     with pytest.raises(OptionError, match=f"option 'startingOffsets': queue '{queue}' ends at offset 3, before 9"):
         source.initialOffset()
+
+
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(2)])
+def test_available_now_reports_the_end_of_the_stream(amqp_broker: At, limit: ReadLimit) -> None:
+    queue = amqp_broker.stream()
+    amqp_broker.publish(queue, numbers(9))
+    source = stream_source(amqp_broker, queue, startingOffsets="earliest", maxOffsetsPerTrigger=2)
+    source.prepareForTriggerAvailableNow()
+    Query(source).next(limit)
+    assert source.reportLatestOffset() == {queue: 9}
