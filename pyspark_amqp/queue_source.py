@@ -343,11 +343,14 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Ack all deliveries before `start` and return the end of the next batch."""
         if set(start) != {self.queue}:
             raise OptionError("queue", f"the checkpoint is of queue {', '.join(start)}")
+        if not isinstance(limit, ReadMaxRows):
+            # Spark lifts the limit for this trigger only. It asks for nothing after the batch, so no ack could follow.
+            raise OptionError("trigger", "once=True would leave its messages in the queue; use availableNow=True")
         first = start[self.queue]
         attempts = Attempts(self.options.address)
         while True:
             try:
-                return {self.queue: self._next_end(first, limit)}
+                return {self.queue: self._next_end(first, limit.max_rows)}
             except ConnectionLost as lost:
                 # The broker redelivers everything that is held, and it gets new numbers.
                 if self._held is not None:
@@ -356,7 +359,7 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._held = self._end = None
                 attempts.failed(lost)
 
-    def _next_end(self, first: int, limit: ReadLimit) -> int:
+    def _next_end(self, first: int, count_max: int) -> int:
         held = self.held(first)
         if self._is_available_now and self._end is None:
             self._end = first + held.ready_count
@@ -364,7 +367,6 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if held.start < first:
             # Numbers of an earlier run: the broker has requeued these deliveries.
             raise BrokerError(f"offset {first} was never delivered")
-        count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else _offsets_max(self.options)
         wait_s = WAIT_S
         if self._end is not None:
             count_max = min(count_max, self._end - first)

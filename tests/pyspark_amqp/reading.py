@@ -58,10 +58,11 @@ class Query:
         self.start = reader.initialOffset() if committed is None else committed
         self.end = self.start
 
-    def next(self, limit: ReadLimit = ALL) -> list[dict[str, Any]]:
+    def next(self, limit: ReadLimit | None = None) -> list[dict[str, Any]]:
         """Return the rows of the next batch, which the next call commits."""
+        limit = limit or self.reader.getDefaultReadLimit()
         self.start, self.end = self.end, self.reader.latestOffset(self.end, limit)
         return rows(self.reader, list(self.reader.partitions(self.start, self.end)))
 
-    def bodies(self, limit: ReadLimit = ALL) -> list[bytes]:
+    def bodies(self, limit: ReadLimit | None = None) -> list[bytes]:
         return [row["body"] for row in self.next(limit)]

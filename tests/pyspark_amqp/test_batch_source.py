@@ -70,6 +70,13 @@ def test_peeking_leaves_the_messages_in_the_queue(broker: At, kind: str) -> None
     assert all(row["redelivered"] for row in again)
 
 
+def test_each_peek_at_a_quorum_queue_counts_towards_its_delivery_limit(broker: At) -> None:
+    queue = broker.queue("quorum", {"x-delivery-limit": 2})
+    broker.publish(queue, numbers(3))
+    browse = QueueBrowse(options_of(broker, queue), SCHEMA)
+    assert [len(rows(browse, list(browse.partitions()))) for _ in range(4)] == [3, 3, 3, 0]
+
+
 def test_peeking_at_an_empty_queue_has_no_rows(amqp_broker: At) -> None:
     browse = QueueBrowse(options_of(amqp_broker, amqp_broker.queue()), SCHEMA)
     assert rows(browse, list(browse.partitions())) == []

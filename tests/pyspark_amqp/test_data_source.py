@@ -144,6 +144,16 @@ def test_a_failed_batch_neither_loses_nor_duplicates_a_row(
     assert lake.bodies() == list(range(100))
 
 
+def test_a_queue_is_not_read_by_a_trigger_that_never_acks(spark: SparkSession, amqp_broker: At, lake: Lake) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(3))
+    writer = read_stream(spark, amqp_broker, queue).writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(once=True).start()
+    with pytest.raises(PySparkException, match="option 'trigger': once=True"):
+        query.awaitTermination(60)
+    assert amqp_broker.count(queue) == 3
+
+
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 def test_a_queue_is_empty_after_its_rows_are_written(spark: SparkSession, broker: At, lake: Lake, kind: str) -> None:
     queue = broker.queue(kind)

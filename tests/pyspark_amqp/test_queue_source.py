@@ -12,7 +12,7 @@ from pyspark_amqp import queue_source as module
 from pyspark_amqp.errors import ConnectionLost, OptionError
 from pyspark_amqp.queue_source import HeldQueue, QueuePartition
 from tests.pyspark_amqp.conftest import At
-from tests.pyspark_amqp.reading import Query, options_of, queue_source, rows
+from tests.pyspark_amqp.reading import ALL, Query, options_of, queue_source, rows
 
 KINDS = pytest.mark.parametrize("kind", ["classic", "quorum"])
 
@@ -109,6 +109,13 @@ def test_available_now_ends_after_the_ready_messages(broker: At) -> None:
     broker.publish(queue, numbers(10))
     assert [len(query.next(ReadMaxRows(200))) for _ in range(2)] == [50, 0]
     assert unacked_after_closing(broker, query, queue) == 10
+
+
+def test_a_trigger_that_never_acks_is_refused(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(3))
+    with pytest.raises(OptionError, match=r"option 'trigger': once=True .*availableNow=True"):
+        Query(queue_source(amqp_broker, queue)).next(ALL)
 
 
 def test_prefetch_follows_the_size_of_the_messages(amqp_broker: At) -> None:
