@@ -102,7 +102,9 @@ def from_url(url: str) -> Address:
 
 
 def read_hosts(text: str, port: int, option: str) -> tuple[Host, ...]:
-    """Return the hosts of `host:port,host,…`. Raise OptionError with this name."""
+    """Return the hosts of `host:port,host,…`; localhost for an empty text. Raise OptionError with this name."""
+    if text and not all(text.split(",")):
+        raise OptionError(option, "has an empty host beside a comma")
     try:
         found = [urlsplit(f"//{part}") for part in text.split(",")]
         hosts = tuple(Host(part.hostname or "localhost", part.port or port) for part in found)

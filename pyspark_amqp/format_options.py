@@ -44,6 +44,8 @@ CLASSIC_ONLY: Final = ("maxBytesPerTrigger", "numReaders")
 SPARKS: Final = ("path", "checkpointlocation", "queryname")
 
 UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+# Octets of a name in AMQP.
+SHORT_MAX: Final = 255
 MEGABYTE: Final = 1024 * 1024
 # Deliveries of a queue per batch: each batch costs Spark a fixed time, and the prefetch of two fits into 16 bits.
 QUEUE_OFFSETS_MAX: Final = 32_000
@@ -169,6 +171,12 @@ def parse_duration_s(text: str) -> float:
     raise ValueError(f"must be a time such as 30s, 5m or 1h, not '{text}'")
 
 
+def check_short(option: str, text: str) -> None:
+    """Raise OptionError if the text is too long for a name in AMQP."""
+    if len(text.encode(errors="replace")) > SHORT_MAX:
+        raise OptionError(option, f"is longer than AMQP's {SHORT_MAX} octets")
+
+
 def read_address(given: Given) -> Address:
     """Return the broker's address. Raise OptionError."""
     spelt_out = [name for name in ("host", "port", "virtualHost", "username", "password", "tls") if name in given]
@@ -190,6 +198,7 @@ def read_address(given: Given) -> Address:
         )
     else:
         address = from_url(given.text("url"))
+    check_short("virtualHost" if address.option == "host" else "url", address.virtual_host)
     if passwords and passwords[0] != "password":
         address = replace(address, password=_password(given, passwords[0]))
     reconnect_timeout_s = given.read("reconnectTimeout", parse_duration_s, address.reconnect_timeout_s)
@@ -271,10 +280,13 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
 
 def _read_queues(given: Given, is_stream: bool) -> tuple[str, ...]:
     if not is_stream:
+        check_short("queue", given.text("queue"))
         return (given.text("queue"),)
     queues = [name.strip() for name in given.text("queue").split(",")]
     if not all(queues) or len(set(queues)) < len(queues):
         raise OptionError("queue", "has an empty name or names a queue twice")
+    for name in queues:
+        check_short("queue", name)
     return tuple(sorted(queues))
 
 
@@ -282,8 +294,7 @@ def read_sink(options: Mapping[str, str]) -> SinkOptions:
     """Return the options of a writer. Raise OptionError."""
     given = Given(options, (*CONNECTION, *SINK))
     for name in ("exchange", "routingKey"):
-        if len(given.text(name).encode()) > 255:
-            raise OptionError(name, "is longer than AMQP's 255 octets")
+        check_short(name, given.text(name))
     return SinkOptions(
         read_address(given),
         given.text("exchange") if "exchange" in given else None,

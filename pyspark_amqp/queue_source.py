@@ -112,7 +112,7 @@ class HeldQueue:
         self.start = start
         self.held: deque[tuple[Consumer, Delivery]] = deque()
         self.held_bytes = 0
-        self.failure: BrokerError | None = None
+        self.failure: BrokerError | OptionError | None = None
         self._known = known or Counter()
         self._acked: deque[int] = deque(maxlen=ACKED_MAX)
         self._lock = threading.Lock()
@@ -278,8 +278,9 @@ class HeldQueue:
                 return None
             try:
                 ready_count = self._consumers[0].connection.check_queue(self.queue).message_count
-            except (BrokerError, OptionError):
-                # The next batch tells the reason.
+            except (BrokerError, OptionError) as failure:
+                # The next batch tells it.
+                self.failure = failure
                 return None
             return {"ready": ready_count, "unacked": len(self.held)}
 

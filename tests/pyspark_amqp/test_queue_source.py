@@ -226,6 +226,16 @@ def test_progress_has_the_depth_of_the_queue(broker: At) -> None:
     assert source.reportLatestOffset() is None
     Query(source).next(ReadMaxRows(4))
     assert source.reportLatestOffset() == {queue: {"ready": 6, "unacked": 4}}
+    source.stop()
+
+
+def test_a_queue_that_is_found_deleted_when_its_depth_is_asked_ends_the_query(broker: At) -> None:
+    queue = broker.queue()
+    broker.publish(queue, numbers(4))
+    source = queue_source(broker, queue, prefetch=4)
+    Query(source).next(ReadMaxRows(4))
     broker.channel.queue_delete(queue)
     assert source.reportLatestOffset() is None
+    with pytest.raises(OptionError, match="option 'queue': NOT_FOUND"):
+        source.latestOffset({queue: 4}, ReadMaxRows(4))
     source.stop()
