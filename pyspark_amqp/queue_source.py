@@ -63,13 +63,14 @@ class QueuePartition(InputPartition):
 
 
 class Consumer:
-    """A connection with a consumer; without a tag it pauses."""
+    """A connection with a consumer, without a moment between two: that would end a queue with auto-delete."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.queue = options.queues[0]
         self.heartbeat_s = options.address.heartbeat_s
         self.connection = Connection(options.address, self.heartbeat_s)
-        self.tag: str | None = None
+        self.is_paused = False
+        self._tag: str | None = None
         # By time.monotonic().
         self.beat_at = time.monotonic()
 
@@ -87,13 +88,16 @@ class Consumer:
 
     def start(self, prefetch: int) -> None:
         """Consume with this prefetch, instead of the former one."""
-        self.pause()
-        self.tag = self.connection.consume(self.queue, prefetch)
+        former, self._tag = self._tag, self.connection.consume(self.queue, prefetch)
+        if former is not None:
+            self.connection.cancel(former)
+        self.is_paused = False
 
     def pause(self) -> None:
-        if self.tag is not None:
-            self.connection.cancel(self.tag)
-            self.tag = None
+        """Take one more message at most."""
+        if not self.is_paused:
+            self.start(1)
+            self.is_paused = True
 
 
 class HeldQueue:
@@ -205,7 +209,7 @@ class HeldQueue:
         if not self.prefetch // 2 <= fitting <= self.prefetch * 2:
             self.prefetch = fitting
             for consumer in self._consumers:
-                if consumer.tag is not None:
+                if not consumer.is_paused:
                     consumer.start(fitting)
         if self._seen_count > 10 * SAMPLE:
             self._seen_count, self._seen_bytes = self._seen_count // 2, self._seen_bytes // 2
@@ -227,7 +231,7 @@ class HeldQueue:
                 self._resume()
 
     def _resume(self) -> None:
-        paused = [consumer for consumer in self._consumers if consumer.tag is None]
+        paused = [consumer for consumer in self._consumers if consumer.is_paused]
         if paused:
             average = max(self._seen_bytes // max(self._seen_count, 1), 1)
             fitting = self.options.bytes_per_trigger_max // average // len(self._consumers)

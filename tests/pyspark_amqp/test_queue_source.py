@@ -131,6 +131,24 @@ def test_prefetch_follows_the_size_of_the_messages(amqp_broker: At) -> None:
     held.close()
 
 
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_queue_with_auto_delete_stays_while_the_prefetch_changes(
+    broker: At, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(module, "QUIET_S", 0.5)
+    queue = f"auto{size}"
+    broker.channel.queue_declare(queue, auto_delete=True)
+    bodies = [b"%d" % number + bytes(size) for number in range(500)]
+    broker.publish(queue, bodies)
+    query = Query(queue_source(broker, queue, maxBytesPerTrigger=100_000))
+    limit = ReadMaxRows(250)
+    found: list[bytes] = []
+    while len(found) < len(bodies):
+        found += query.bodies(limit)
+    assert found == bodies
+    query.reader.stop()
+
+
 def test_small_messages_arrive_in_large_batches(amqp_broker: At) -> None:
     queue = amqp_broker.queue()
     amqp_broker.publish(queue, [b"x"] * 9000)
