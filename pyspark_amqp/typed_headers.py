@@ -176,7 +176,7 @@ def _written(value: Any, name: str, depth: int) -> bytes:
         octet, octets = _sized(type_, text, name, depth)
     except InvalidHeader:
         raise
-    except (StructError, ArithmeticError, KeyError, ValueError):
+    except (StructError, ArithmeticError, KeyError, ValueError, RecursionError):
         raise InvalidHeader(f"header {name}: '{text}' is no {type_}") from None
     return octet + _U32.pack(len(octets)) + octets
 
@@ -186,7 +186,10 @@ def _decimal(number: Decimal) -> bytes:
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise StructError("not finite")
-    value = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+    value = int("".join(map(str, digits)))
+    if value and exponent > 9:
+        raise StructError("more than 32 bits")
+    value *= 10 ** min(max(exponent, 0), 9)
     return _DECIMAL.pack(max(-exponent, 0), -value if sign else value)
 
 
