@@ -199,19 +199,18 @@ def offset_at(header: bytes) -> int:
 
 
 def as_text(value: Any) -> str:
-    """Return a header's value as text: strings unchanged, octets with backslashes, other values as JSON."""
+    """Return a header's value as text: strings unchanged, octets with backslashes, other values as JSON.
+
+    In a table or an array, a decimal is a JSON string, as JSON's readers would make a float of a number.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    return str(value) if type(value) is int else _as_json(value)
+    return str(value) if type(value) in (int, Decimal) else _as_json(value)
 
 
-def _in_json(value: Any) -> str:
-    return str(value) if isinstance(value, Decimal) else as_text(value)
-
-
-_as_json: Final = json.JSONEncoder(default=_in_json, ensure_ascii=False).encode
+_as_json: Final = json.JSONEncoder(default=as_text, ensure_ascii=False).encode
 
 
 def encode(values: Mapping[str, Any], body_size: int) -> bytes:

@@ -142,6 +142,7 @@ def test_values_other_than_strings_are_json() -> None:
     assert json.loads(as_text({"a": [1, None, True, 1.5]})) == {"a": [1, None, True, 1.5]}
     assert as_text([Decimal("1.50"), b"\xff"]) == '["1.50", "\\\\xff"]'
     assert as_text(7) == "7"
+    assert as_text(Decimal("1.50")) == "1.50"
 
 
 @pytest.mark.parametrize(
