@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from collections.abc import Callable
@@ -19,16 +20,22 @@ log = logging.getLogger("pyspark_amqp")
 
 
 class Attempts:
-    """The attempts since something was achieved; they end after the address's `reconnect_timeout_s`."""
+    """The attempts since something was achieved; they end after the address's `reconnect_timeout_s`.
+
+    They also end with the Java process that has started this one: it does not stop the processes of running queries.
+    """
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._delay_s = DELAY_S_MIN
+        self._parent = os.getppid()
         # By time.monotonic().
         self._deadline: float | None = None
 
     def failed(self, lost: ConnectionLost) -> None:
         """Wait before the next attempt, each time for longer. Raise ConnectionLost if the time is over."""
+        if os.getppid() != self._parent:
+            raise ConnectionLost(f"{lost} (Spark has ended)", lost.code) from None
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self.address.reconnect_timeout_s

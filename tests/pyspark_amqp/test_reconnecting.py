@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from pyspark_amqp.row_publisher import Publisher
 from tests.pyspark_amqp.conftest import At
 from tests.pyspark_amqp.reading import Query, queue_source, stream_source
 
+ROOT = Path(__file__).parents[2]
 AWAY = replace(Address(), reconnect_timeout_s=0.0)
 
 
@@ -83,6 +86,34 @@ def test_an_error_that_will_not_pass_is_not_repeated() -> None:
 
     with pytest.raises(OptionError):
         persist(Address(), act)
+
+
+# A process whose parent ends when the attempts have begun.
+ORPHAN = """
+import os
+from compat.waiting import wait_until
+from pyspark_amqp.address import Address
+from pyspark_amqp.errors import ConnectionLost
+from pyspark_amqp.reconnecting import Attempts
+
+read, write = os.pipe()
+if os.fork():
+    os.read(read, 1)
+    os._exit(0)
+parent = os.getppid()
+attempts = Attempts(Address())
+os.write(write, b".")
+wait_until(lambda: os.getppid() != parent)
+try:
+    attempts.failed(ConnectionLost("the broker is away"))
+except ConnectionLost as lost:
+    print(lost)
+"""
+
+
+def test_attempts_end_with_spark() -> None:
+    told = subprocess.check_output([sys.executable, "-c", ORPHAN], cwd=ROOT, encoding="utf-8")
+    assert told == "the broker is away (Spark has ended)\n"
 
 
 def test_a_stream_is_read_on_where_it_was(process: AmqpBroker) -> None:
