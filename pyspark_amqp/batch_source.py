@@ -12,14 +12,12 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.errors import OptionError
-from pyspark_amqp.format_options import SourceOptions
+from pyspark_amqp.format_options import PREFETCH_MAX, SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, split
 from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.shipping import Shipped
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
 from pyspark_amqp.stream_source import StreamEnds
-
-PREFETCH_MAX = 65_535
 
 
 class StreamBatch(Shipped, DataSourceReader):

@@ -47,6 +47,8 @@ UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 # Octets of a name in AMQP.
 SHORT_MAX: Final = 255
 MEGABYTE: Final = 1024 * 1024
+# AMQP's limit.
+PREFETCH_MAX: Final = 65_535
 # Deliveries of a queue per batch: each batch costs Spark a fixed time, and the prefetch of two fits into 16 bits.
 QUEUE_OFFSETS_MAX: Final = 32_000
 
@@ -271,7 +273,7 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         given.number("minPartitions", 1, 1, 10_000),
         given.number("maxRecordsPerPartition", None, 1),
         given.boolean("failOnDataLoss", True),
-        given.number("prefetch", 2000 if is_stream else 0, 1, 65535),
+        given.number("prefetch", 2000 if is_stream else 0, 1, PREFETCH_MAX),
         given.number("pollTimeoutMs", 10_000, 1),
         given.number("tailProbeMs", 30, 1),
         given.number("numReaders", 1, 1, 100),

@@ -25,7 +25,7 @@ from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.content_header import PROPERTIES_AT
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
-from pyspark_amqp.format_options import QUEUE_OFFSETS_MAX, SourceOptions
+from pyspark_amqp.format_options import PREFETCH_MAX, QUEUE_OFFSETS_MAX, SourceOptions
 from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Offsets
 from pyspark_amqp.reconnecting import Attempts, persist
@@ -39,7 +39,6 @@ WAIT_S: Final = 0.3
 QUIET_S: Final = 0.03
 # Number of messages from which the average size is estimated.
 SAMPLE: Final = 200
-PREFETCH_MAX: Final = 65_535
 # Number of acked deliveries of which a broker that is killed may lose the acks: the last batches.
 ACKED_MAX: Final = 2 * QUEUE_OFFSETS_MAX
 # Number of deliveries that become rows at once.
