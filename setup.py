@@ -37,17 +37,17 @@ COMPILED = {
     "broker": "counters history peer portions timers",
     "broker/clients": "channel_counts client_channel client_connection",
     "broker/durability": "chunk damaged journal overflow_buffer paged_buffer stream_log",
-    "broker/observe": "recorder",
+    "broker/observe": "message_trace record recorder",
     "broker/queues": (
         "arrival_backlog backlog backlog_queue classic consumer consumer_rotation expiry length_limit memory_buffer "
-        "octets priority priority_backlog queue quorum quorum_backlog quorum_order reply return_counts "
+        "octets priority priority_backlog queue queue_trace quorum quorum_backlog quorum_order reply return_counts "
         "statistics stream unused_expiry"
     ),
     "broker/routing": "destinations route vhost_counts",
     "server": "clock committing flush_cycle transport",
     "session": (
-        "basic_publish channel commit_gate consuming delivery_deadlines dispatch heartbeats late_deliveries outbox "
-        "reader session transactions"
+        "basic_publish channel commit_gate confirms consuming delivery_deadlines dispatch heartbeats late_deliveries "
+        "outbox reader session transactions"
     ),
     "store": "chunks codec journal seal writer",
 }

@@ -15,6 +15,7 @@ from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.message import Traits
 from amqp_broker.broker.broker import Broker
+from amqp_broker.session import channel
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.outbox import Outbox
@@ -106,7 +107,7 @@ def go_on_after_close(teardown: Callable[[Session], None]) -> Any:
     [
         (FrameReader, "receive", forget_unfinished),
         (FrameReader, "receive", never_forget),
-        (Channel, "_send_confirms", confirm_twice),
+        (channel, "send_confirms", confirm_twice),
         (ChannelConsumer, "deliver", stumble),
         (Outbox, "append", send_garbage),
         (Broker, "dismiss", keep_connections),
@@ -114,7 +115,7 @@ def go_on_after_close(teardown: Callable[[Session], None]) -> Any:
     ],
 )
 def test_a_planted_bug_is_found(
-    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, make: Callable[[Any], Any]
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, make: Callable[[Any], Any]
 ) -> None:
     monkeypatch.setattr(owner, name, make(getattr(owner, name)))
     with pytest.raises(Failure, match=r"again: python -m tests\.fuzz --seed 1 --case "):

@@ -331,9 +331,12 @@ class Message:
 
 
 class NumberedMessage(Message):
-    """A message with a number in the trace; `is_recorded` says that a recorder has selected it."""
+    """A message with a number in the trace.
 
-    __slots__ = ("is_recorded", "number")
+    `is_recorded` says that a recorder has selected it, `row` is the index of the last row with one of its events.
+    """
+
+    __slots__ = ("is_recorded", "number", "row")
 
     def __init__(self, address: Address, content: bytes, channel: int, is_persistent: bool, number: int) -> None:
         # Without super(): one is made for each traced publish.
@@ -343,6 +346,7 @@ class NumberedMessage(Message):
         self.is_persistent = is_persistent
         self.number = number
         self.is_recorded = False
+        self.row = 0
 
     def with_properties(self, properties: Properties) -> Message:
         return self._carried_to(super().with_properties(properties))
@@ -392,6 +396,7 @@ class SpecialMessage(NumberedMessage):
         self.is_rerouted = is_rerouted
         self.number = 0
         self.is_recorded = False
+        self.row = 0
 
     @classmethod
     def of(cls, message: Message) -> Self:

@@ -28,6 +28,7 @@ from amqp_broker.broker.durability.journal import Journal, NullJournal
 from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
+from amqp_broker.broker.observe.recorder import MessageNumbers
 from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.backlog_queue import FREED_MAX
 from amqp_broker.broker.queues.classic import ClassicQueue
@@ -100,10 +101,9 @@ class Broker:
         self.event_logs = EventLogs(self)
         self.idle_waits: list[IdleWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
-        # Number of messages that traces have numbered.
-        self.message_count = 0
-        # When the first message was numbered (µs since the epoch); 0 before.
-        self.numbered_since_us = 0
+        self.message_numbers = MessageNumbers(lambda: self.now_us())
+        # To call when the current turn of the loop ends.
+        self.turn_ends: list[Callable[[], None]] = []
         self._dead_letters: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
         self._is_dead_lettering = False
         # Set when a message waits for the full socket of a consumer that would have taken it; the server then slows
@@ -118,12 +118,16 @@ class Broker:
         """Return a unique name: `prefix` and 22 characters, as RabbitMQ makes them."""
         return prefix + base64.urlsafe_b64encode(self.entropy(16)).decode().rstrip("=")
 
-    def next_message_number(self) -> int:
-        """Return a number for a traced message."""
-        if not self.message_count:
-            self.numbered_since_us = self.now_us()
-        self.message_count += 1
-        return self.message_count
+    @property
+    def message_count(self) -> int:
+        """Number of messages that traces have numbered."""
+        return self.message_numbers.count
+
+    def end_turn(self) -> None:
+        """Do what is due at the end of a turn of the loop."""
+        ends, self.turn_ends = self.turn_ends, []
+        for end in ends:
+            end()
 
     def tick(self, now: int) -> None:
         """Set the time, and run the timers that are due."""

@@ -17,7 +17,7 @@ from amqp_broker.broker.admin.limits import MAX_QUEUES
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectExchange, Exchange, ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
-from amqp_broker.broker.observe.recorder import TRACE_EXCHANGE, MessageTrace
+from amqp_broker.broker.observe.message_trace import TRACE_EXCHANGE, MessageTrace
 from amqp_broker.broker.observe.tracing import Tracing
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues import arguments

@@ -1,8 +1,8 @@
 """Decodes the messages of a trace: records of amqp-broker, and the firehose of RabbitMQ.
 
 `amqp_broker/broker/observe/recorder.py` describes records. They are decoded column by column: the facts of a place are
-read once and taken by index. A message of the firehose is one event: its routing key is an event and a name
-(`deliver.orders`), and its headers have the rest; numbers and times are missing.
+read once and taken by index, and so are those of a row for its events. A message of the firehose is one event: its
+routing key is an event and a name (`deliver.orders`), and its headers have the rest; numbers and times are missing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from itertools import repeat
+from typing import Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,12 +38,14 @@ VALUES: Final = {
 }
 
 RECORDS: Final = "records"
-MAGIC: Final = b"ATR1"
-_START: Final = struct.Struct(">4sII")
-_ROW: Final = struct.Struct(">qQIIIQ")
+MAGIC: Final = b"ATR2"
+_START: Final = struct.Struct(">4sIII")
+_ROW: Final = struct.Struct(">qQQIII")
+# Instead of a first number or a value: the row has a list.
+_IN_LIST: Final = (1 << 64) - 1
 _FRAME: Final = struct.Struct(">BHI")
-# In a content: the size of the header frame's payload, and where the property flags begin.
-_FLAGS_AT: Final = 19
+# A content up to its property flags, with the size of the header frame's payload and that of the body.
+_CONTENT: Final = struct.Struct(">xxxIxxxxQ")
 # Rows of a batch, unless one record has more.
 BATCH_ROWS: Final = 10_000
 CACHED_MAX: Final = 1024
@@ -51,6 +54,13 @@ _TRUE, _FALSE = frozenset({"true", "t", "yes", "y", "1"}), frozenset({"false", "
 
 class Poison(ValueError):
     """A message of the stream is not an event; the text says why."""
+
+
+_NOTHING: Final = pa.scalar(None, pa.int64())
+# Reading damaged octets may raise these.
+_MALFORMED: Final = (
+    *(struct.error, ValueError, LookupError, TypeError, AttributeError, OverflowError, pa.ArrowException),
+)
 
 
 def decoded(
@@ -99,41 +109,87 @@ def events_of_record(
 ) -> pa.RecordBatch:
     """Return the events of a record. Raise Poison."""
     try:
-        magic, head_bytes, count = _START.unpack_from(body)
-        start = _START.size + head_bytes
-        end = start + count * _ROW.size
-        if magic != MAGIC:
+        if not body.startswith(MAGIC):
             raise Poison("a record of an unknown version")
+        _, head_bytes, row_count, count = _START.unpack_from(body)
+        start = _START.size + head_bytes
+        end = start + row_count * _ROW.size
         head = json.loads(body[_START.size : start])
         rows = list(_ROW.iter_unpack(memoryview(body)[start:end]))
-        if len(rows) < count or end + sum(row[4] for row in rows) != len(body):
+        if len(rows) < row_count:
             raise Poison("a record that is cut off")
-        columns = _columns(head, rows, schema) | _contents(body, end, rows, with_bodies)
-        columns |= _constants(head, queue, offset, len(rows), schema)
+        if sum(row[5] for row in rows) != count:
+            raise Poison("a damaged record: its rows have another number of events")
+        facts = [{name: _clean(value) for name, value in place.items()} for place in head["places"]]
+        events = _Events.of(rows, [fact["event"] for fact in facts], body, end)
+        # First the contents, which have the values of the publishes.
+        columns = _contents(body, events, with_bodies) | _columns(head, facts, rows, events, schema)
+        columns |= _constants(head, queue, offset, count, schema)
         return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-    except (struct.error, ValueError, LookupError, TypeError, pa.ArrowException) as error:
+    except _MALFORMED as error:
         raise error if isinstance(error, Poison) else Poison(f"a damaged record: {error}") from None
 
 
-def _columns(head: dict[str, Any], rows: list[tuple[int, ...]], schema: pa.Schema) -> dict[str, pa.Array]:
-    """Return the columns that differ from row to row."""
-    times, numbers, places, addresses, _, values = zip(*rows, strict=True)
-    place_at, address_at = pa.array(places, pa.int32()), pa.array(addresses, pa.int32())
-    facts = [{name: _clean(value) for name, value in place.items()} for place in head["places"]]
+class _Events(NamedTuple):
+    """The row, the message number and the value of each event; the places of the publishes among them.
+
+    The contents of the publishes begin at `contents_at`.
+    """
+
+    rows: list[int]
+    numbers: list[int]
+    values: list[int]
+    publishes: list[int]
+    contents_at: int
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, ...]], kinds: list[str], body: bytes, at: int) -> Self:
+        """Return the events of the rows, whose lists begin at an offset."""
+        row_at: list[int] = []
+        numbers: list[int] = []
+        values: list[int] = []
+        publishes: list[int] = []
+        for index, (_, first, value, place, _, count) in enumerate(rows):
+            if kinds[place] == "publish":
+                publishes.extend(range(len(row_at), len(row_at) + count))
+            row_at.extend(repeat(index, count))
+            if first == _IN_LIST:
+                numbers.extend(struct.unpack_from(f">{count}Q", body, at))
+                at += 8 * count
+            else:
+                numbers.extend(range(first, first + count))
+            if value == _IN_LIST:
+                values.extend(struct.unpack_from(f">{count}Q", body, at))
+                at += 8 * count
+            elif kinds[place] == "confirm":
+                values.extend(range(value, value + count))
+            else:
+                values.extend(repeat(value, count))
+        return cls(row_at, numbers, values, publishes, at)
+
+
+def _columns(
+    head: dict[str, Any], facts: list[dict[str, Any]], rows: list[tuple[int, ...]], events: _Events, schema: pa.Schema
+) -> dict[str, pa.Array]:
+    """Return the columns that differ from event to event, without the contents of publishes."""
+    times, _, _, places, addresses, _ = zip(*rows, strict=True)
+    row_at = pa.array(events.rows, pa.int32())
+    place_at, address_at = pa.array(places, pa.int32()).take(row_at), pa.array(addresses, pa.int32()).take(row_at)
+    number = pa.array(events.numbers, pa.int64())
     columns: dict[str, pa.Array] = {
-        "time": pa.array(times, pa.int64()).cast(schema.field("time").type),
-        "message_number": pa.array([number or None for number in numbers], pa.int64()),
-        "trace_index": pa.array(range(len(rows)), pa.int32()),
+        "time": pa.array(times, pa.int64()).cast(schema.field("time").type).take(row_at),
+        "message_number": pc.if_else(pc.equal(number, 0), _NOTHING, number),
+        "trace_index": pa.array(range(len(events.rows)), pa.int32()),
     }
     for name in OF_PLACES:
         columns[name] = pa.array([fact.get(name) for fact in facts], schema.field(name).type).take(place_at)
     for index, name in enumerate(("exchange", "routing_key")):
         names = [_clean(address[index]) for address in head["addresses"]]
         columns[name] = pa.array(names, pa.string()).take(address_at)
-    value, nothing = pa.array(values, pa.int64()), pa.scalar(None, pa.int64())
+    value = pa.array(events.values, pa.int64())
     for name, kinds in VALUES.items():
         has_value = pa.array([fact["event"] in kinds for fact in facts], pa.bool_()).take(place_at)
-        columns[name] = pc.if_else(has_value, value, nothing)
+        columns[name] = pc.if_else(has_value, value, _NOTHING)
     return columns
 
 
@@ -146,29 +202,33 @@ def _constants(
     return {name: pa.repeat(pa.scalar(value, schema.field(name).type), count) for name, value in values.items()}
 
 
-def _contents(body: bytes, at: int, rows: list[tuple[int, ...]], with_bodies: bool) -> dict[str, pa.Array]:
-    """Return the properties and the bodies of the publishes, whose contents begin at an offset."""
-    properties: list[str | None] = [None] * len(rows)
-    bodies: list[bytes | None] = [None] * len(rows)
-    for index, row in enumerate(rows):
-        if size := row[4]:
-            end = at + size
-            header_end = at + _FRAME.size + _FRAME.unpack_from(body, at)[2]
-            properties[index] = properties_text(body[at + _FLAGS_AT : header_end])
-            if with_bodies:
-                bodies[index] = _body(body, header_end + 1, end)
-            at = end
+def _contents(body: bytes, events: _Events, with_bodies: bool) -> dict[str, pa.Array]:
+    """Return the properties and the bodies of the publishes, and set their values to their sizes."""
+    properties: list[str | None] = [None] * len(events.rows)
+    bodies: list[bytes | None] = [None] * len(events.rows)
+    at = events.contents_at
+    for index in events.publishes:
+        header_bytes, size = _CONTENT.unpack_from(body, at)
+        header_end = at + _FRAME.size + header_bytes
+        properties[index] = properties_text(body[at + _CONTENT.size : header_end])
+        octets, at = _body(body, header_end + 1, size)
+        events.values[index] = size
+        if with_bodies:
+            bodies[index] = octets
+    if at != len(body):
+        raise Poison("a record that is cut off")
     return {"properties": pa.array(properties, pa.string()), "body": pa.array(bodies, pa.binary())}
 
 
-def _body(octets: bytes, at: int, end: int) -> bytes:
-    """Return the payloads of the body frames."""
+def _body(octets: bytes, at: int, size: int) -> tuple[bytes, int]:
+    """Return a body of this size from the body frames that begin at an offset, and where these end."""
     pieces = []
-    while at < end:
+    while size > 0:
         start = at + _FRAME.size
         at = start + _FRAME.unpack_from(octets, at)[2] + 1
         pieces.append(octets[start : at - 1])
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        size -= at - 1 - start
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces), at
 
 
 _texts: Final[dict[bytes, str]] = {}

@@ -18,12 +18,12 @@ from amqp_broker.amqp.message import (
     Address,
     MalformedProperties,
     Message,
-    NumberedMessage,
     Properties,
     SpecialMessage,
     Traits,
     with_property_list,
 )
+from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
@@ -87,26 +87,8 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         route = routes[method] = _resolve(channel, method)
     if traits.is_plain and route.is_plain and channel.transaction is None:
         channel.publish(route, content, traits)
-    elif traits.is_plain and route.is_traced and channel.transaction is None:
-        _publish_traced(channel, route, content, traits)
     else:
         _publish_checked(channel, route, traits, content)
-
-
-def _publish_traced(channel: Channel, route: Route, content: bytes, traits: Traits) -> None:
-    """Publish a message whose route is plain but for a trace, which takes plain publishes."""
-    trace = channel.vhost.trace
-    assert trace is not None
-    if route is not channel.route:
-        channel.take_route(route)
-    number = channel.session.broker.next_message_number()
-    message = NumberedMessage(route.address, content, channel.number, traits.is_persistent, number)
-    trace.published(channel.session, channel.number, message, route.queues, route.mandatory)
-    for queue in route.queues:
-        queue.push_with_extras(message, traits.expiration_ms)
-    channel.count_publish()
-    if channel.mode == CONFIRMING and message.is_recorded:
-        channel.traced[channel.publish_count] = message
 
 
 def _publish_checked(channel: Channel, route: Route, traits: Traits, content: bytes) -> None:
@@ -215,19 +197,20 @@ def _resolve(channel: Channel, method: bytes) -> Route:
     exchange = checked_publish.exchange_to_publish_to(vhost, user, name)
     queues, by_message = vhost.route(exchange, (routing_key,), {}, None)
     # A policy can change the answer; it empties the route caches.
-    is_simple = (
+    is_recorded = isinstance(vhost.trace, Recorder)
+    is_plain = (
         bool(queues or not mandatory)
         and not by_message
         and (exchange.type != "topic" or user.may_topic("write", vhost.name, name, routing_key))
         and not vhost.broker.settings.intercepts
         and not vhost.broker.faults.concerns_publish(vhost.name, name, routing_key, user.name)
         and not any(queue.settings.rejects_publish for queue in queues)
+        and (vhost.trace is None or is_recorded)
     )
     if not queues and not mandatory and not is_reply(name, routing_key):
         exchange.unroutable_key = routing_key
-    address, trace = Address(name, routing_key, names=method[6:-1]), vhost.trace
-    is_plain, is_traced = is_simple and trace is None, is_simple and trace is not None and trace.takes_plain
-    return Route(address, exchange, mandatory, tuple(queues), is_plain, is_traced)
+    address = Address(name, routing_key, names=method[6:-1])
+    return Route(address, exchange, mandatory, tuple(queues), is_plain, is_recorded)
 
 
 def _check_special(

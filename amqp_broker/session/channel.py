@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_channel import ClientChannel
+from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
+from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ Duplicate: TypeAlias = "tuple[Queue, Message]"
 PLAIN: Final = 0
 CONFIRMING: Final = 1
 TRANSACTIONAL: Final = 2
-
-NOTHING_WITHHELD: Final[list[int]] = []
 
 
 class Channel(ClientChannel[VHost]):
@@ -93,6 +92,9 @@ class Channel(ClientChannel[VHost]):
         """Push a message to its queues. Where route and traits are plain, this is all of publishing."""
         if route is not self.route:
             self.take_route(route)
+        if route.is_recorded:
+            self._publish_recorded(route, content, traits)
+            return
         message = Message(route.address, content, self.number, traits.is_persistent)
         if traits.expiration_ms is not None:
             for queue in route.queues:
@@ -105,6 +107,23 @@ class Channel(ClientChannel[VHost]):
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         self.publish_count += 1
+
+    def _publish_recorded(self, route: Route, content: bytes, traits: Traits) -> None:
+        """Publish a message of which a recorder is to learn."""
+        recorder = self.vhost.trace
+        assert isinstance(recorder, Recorder)
+        message = recorder.publish(route, self, content, traits.is_persistent)
+        if traits.expiration_ms is not None:
+            for queue in route.queues:
+                queue.push_with_extras(message, traits.expiration_ms)
+        else:
+            for queue in route.queues:
+                queue.push(message)
+        if self.mode and self.publish_count == self.scheduled_count:
+            self.gate.confirming.append(self)
+        number = self.publish_count = self.publish_count + 1
+        if self.mode == CONFIRMING and message.is_recorded:
+            self.traced[number] = message
 
     def count_publish(self) -> None:
         """Give the current message the next publish number. Its confirm is due after the read."""
@@ -122,7 +141,7 @@ class Channel(ClientChannel[VHost]):
             batch = self.session.broker.journal.batch if is_journaled else self.uncommitted[-1][0]
             self.uncommitted.append((batch, self.publish_count, rejected))
         else:
-            self._send_confirms(self.publish_count, rejected)
+            send_confirms(self, self.publish_count, rejected)
 
     def confirm_committed(self, committed: int) -> None:
         """Confirm what waited for a batch of the journal up to `committed`."""
@@ -131,50 +150,7 @@ class Channel(ClientChannel[VHost]):
             _, until, more = uncommitted.popleft()
             rejected += more
         if until:
-            self._send_confirms(until, rejected)
-
-    def _send_confirms(self, until: int, rejected: list[int]) -> None:
-        """Confirm all publish numbers up to `until`, with one ack, multiple if it covers several."""
-        count = until - self.confirmed_count
-        withheld = NOTHING_WITHHELD if self.withheld is None else self.withheld.pass_over(self, until)
-        if count:
-            self.count_confirms(until, sorted([*rejected, *withheld]) if withheld else rejected)
-        if self.traced:
-            self._trace_confirms(until, rejected, withheld)
-        if rejected or withheld:
-            self._send_mixed_confirms(until, rejected, withheld)
-        elif count:
-            self.session.outbox.append(wire.ack_frame(self.number, until, count > 1))
-        self.confirmed_count = until
-
-    def _trace_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
-        trace, traced = self.vhost.trace, self.traced
-        # A list, because the first entry of a dict is found ever later as entries before it are removed.
-        for number in list(traced):
-            if number > until:
-                break
-            message = traced.pop(number)
-            if trace is not None and number not in withheld:
-                trace.confirmed(self.session, self.number, message, number, number not in rejected)
-
-    def _send_mixed_confirms(self, until: int, rejected: list[int], withheld: list[int]) -> None:
-        """Send acks, then nacks, in RabbitMQ's form (rabbit_channel.erl, coalesce_and_send)."""
-        accepted = sorted(set(range(self.confirmed_count + 1, until + 1)).difference(rejected, withheld))
-        if len(accepted) == 1:
-            self.session.outbox.append(wire.ack_frame(self.number, accepted[0], False))
-        else:
-            self._send_coalesced(wire.ack_frame, accepted, sorted([*rejected, *withheld]))
-        self._send_coalesced(wire.nack_frame, rejected, sorted([*accepted, *withheld]))
-
-    def _send_coalesced(
-        self, make_frame: Callable[[int, int, bool], bytes], numbers: list[int], others: list[int]
-    ) -> None:
-        """Send one multiple frame for the numbers before all `others`, and a frame each for the rest."""
-        before = [number for number in numbers if not others or number < others[0]]
-        if before:
-            self.session.outbox.append(make_frame(self.number, before[-1], True))
-        for number in numbers[len(before) :]:
-            self.session.outbox.append(make_frame(self.number, number, False))
+            send_confirms(self, until, rejected)
 
     # Settling
 
@@ -197,11 +173,14 @@ class Channel(ClientChannel[VHost]):
             return
         queue, consumer, position, message = delivery
         if queue.has_extras:
-            if queue.is_faulty and not delivery_faults.effective_acks(self, [(tag, delivery)]):
+            trace = queue.trace
+            if trace is not None and consumer is not None:
+                trace.acked_by(consumer, message)
+            elif queue.is_faulty and not delivery_faults.effective_acks(self, [(tag, delivery)]):
                 return
-            queue.forget(position, message)
-            if self.vhost.trace is not None:
-                self.vhost.trace.acked(queue, message, self.session, self.number)
+            else:
+                queue.forget(position, message)
+                self._trace_ack(queue, consumer, message)
         queue.unacked_count -= 1
         if self.prefetch_total:
             self._leave_flight(tag, consumer)
@@ -247,8 +226,16 @@ class Channel(ClientChannel[VHost]):
         queue.forget(position, message)
         if consumer is None:
             self.count_ack(queue)
-        if self.vhost.trace is not None:
-            self.vhost.trace.acked(queue, message, self.session, self.number)
+        self._trace_ack(queue, consumer, message)
+
+    def _trace_ack(self, queue: Queue, consumer: Consumer | None, message: Message) -> None:
+        trace = self.vhost.trace
+        if trace is None:
+            return
+        if consumer is not None:
+            trace.acked_by(consumer, message)
+        else:
+            trace.acked(queue, message, self.session, self.number)
 
     def release_prefetch(self, deliveries: list[tuple[int, Delivery]]) -> None:
         """Stop counting deliveries against the prefetch of their consumers and of the channel."""

@@ -19,6 +19,7 @@ from tests.broker_parts import (
     new_message,
     new_queue,
     new_route,
+    new_vhost,
     push,
 )
 from tests.memory_journal import MemoryJournal
@@ -272,3 +273,19 @@ def test_a_deleted_vhost_may_be_created_anew_but_not_before_its_end() -> None:
     _, _ = counted(broker.deleting_vhost("v"), {1: lambda: broker.add_vhost("v")})
     assert "v" not in broker.vhosts
     assert not broker.add_vhost("v").is_down
+
+
+def test_the_end_of_a_turn_is_called_once_for_each_who_asked() -> None:
+    broker = new_vhost().broker
+    calls: list[int] = []
+
+    def again() -> None:
+        calls.append(1)
+        broker.turn_ends.append(lambda: calls.append(2))
+
+    broker.turn_ends.append(again)
+    broker.end_turn()
+    assert calls == [1]
+    broker.end_turn()
+    broker.end_turn()
+    assert calls == [1, 2]

@@ -49,6 +49,8 @@ class Tape:
         return self.vhost.declare_queue(QueueDeclaration(name, arguments, is_durable=True))
 
     def publish(self, exchange: str, key: str, body: bytes, properties: Properties, queues: list[Queue]) -> Message:
+        # The publishes of a turn precede its other events.
+        self.vhost.broker.end_turn()
         message = self.recorder.numbered(Message.build(Address(exchange, key), properties, body, 8192))
         self.recorder.published(self.connection, 3, message, queues)
         table = dict(reversed(properties.as_dict().items()))
@@ -118,7 +120,7 @@ def test_events_are_decoded_as_they_were_recorded(
     rows = events_of_record(tape.record(), "t", 17, SCHEMA).to_pylist()
     assert len(rows) == len(tape.expected)
     of_all = {"node": "rabbit@localhost", "vhost": "/", "time_source": "broker", "trace_queue": "t", "trace_offset": 17}
-    of_all["numbered_since_us"] = tape.vhost.broker.numbered_since_us
+    of_all["numbered_since_us"] = tape.vhost.broker.message_numbers.since_us
     for index, (row, expected) in enumerate(zip(rows, tape.expected, strict=True)):
         if row["properties"] is not None:
             row["properties"] = json.loads(row["properties"])
@@ -149,8 +151,9 @@ def test_a_message_that_is_older_than_the_trace_has_no_number() -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda record: record[:5], "a damaged record: unpack_from requires a buffer of at least 12 bytes"),
+        (lambda record: record[:5], "a damaged record: unpack_from requires a buffer of at least 16 bytes"),
         (lambda record: b"ATR9" + record[4:], "a record of an unknown version"),
+        (lambda record: b"ATR1" + record[4:], "a record of an unknown version"),
         (lambda record: record[:-1], "a record that is cut off"),
         (lambda record: record + b"x", "a record that is cut off"),
         (lambda record: record.replace(b'{"node"', b'["node"'), "a damaged record: "),

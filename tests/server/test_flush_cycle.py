@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from amqp_broker.server.server import Server
 from tests.client import Client
@@ -31,6 +32,22 @@ def test_other_clients_are_served_while_a_backlog_is_delivered(running: RunningS
         # `client` has read nothing, so its backlog remains.
         assert other.ready_count("q") > 0
     assert [len(client.expect_delivery()[1]) for _ in range(16)] == [1_000_000] * 16
+
+
+# Turns
+
+
+def _at_the_end(server: Server, call: Callable[[], None]) -> None:
+    server.broker.turn_ends.append(call)
+
+
+def test_each_read_is_a_turn(running: RunningServer, client: Client) -> None:
+    ended: list[int] = []
+    for number in range(2):
+        running.ask(partial(_at_the_end, call=partial(ended.append, number)))
+        client.sync()
+    # Each is called once.
+    assert ended == [0, 1]
 
 
 # Publishers that are faster than their consumers

@@ -19,6 +19,7 @@ from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
+from amqp_broker.session import channel
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.session import Session
@@ -85,7 +86,7 @@ def confirms_are_always_for_one(patch: pytest.MonkeyPatch) -> None:
             self.session.outbox.append(wire.ack_frame(self.number, until, False))
         self.confirmed_count = until
 
-    patch.setattr(Channel, "_send_confirms", send_confirms)
+    patch.setattr(channel, "send_confirms", send_confirms)
 
 
 @plant
@@ -100,7 +101,7 @@ def confirms_are_sent_twice(patch: pytest.MonkeyPatch) -> None:
 
         return wrong
 
-    replace(patch, Channel, "_send_confirms", make)
+    replace(patch, channel, "send_confirms", make)
 
 
 @plant

@@ -66,7 +66,7 @@ LAYERS = {
     ),
     "broker/observe": Layer(
         {"amqp", "settings", "broker/admin", "broker/peer", "broker/exchanges", "broker/queues", "broker/clients"}
-        | {"broker/portions", "broker/timers"},
+        | {"broker/portions", "broker/timers", "broker/routing"},
         PURE,
     ),
     "broker/journal_entries": Layer(
@@ -261,7 +261,7 @@ CIRCLES = (
     ),
     Circle(
         "broker/queues",
-        "consumer consumer_rotation queue queue_surroundings",
+        "consumer consumer_rotation queue queue_surroundings queue_trace",
         "a queue has consumers and a consumer its queue; both are arguments of what the queue calls",
     ),
     Circle(
@@ -271,8 +271,8 @@ CIRCLES = (
     ),
     Circle(
         "session",
-        "ack_timeouts basic_publish channel channel_methods commit_gate connection_log consuming dispatch handshake "
-        "heartbeats late_deliveries outbox reader session topology_methods transactions",
+        "ack_timeouts basic_publish channel channel_methods commit_gate confirms connection_log consuming dispatch "
+        "handshake heartbeats late_deliveries outbox reader session topology_methods transactions",
         "the reader of a session calls the functions of methods, which act on the session and its channels",
     ),
     Circle("server", "certificate_authority tls", "the authority makes what a context loads, and raises its errors"),

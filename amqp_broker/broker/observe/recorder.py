@@ -1,73 +1,43 @@
 """The trace: all events of a vhost's selected messages, as records in a stream.
 
-No event is a message of its own, or encoded twice. An event is a row of fixed size, which refers to two tables: its
-*place* (kind, queue, connection, user …), and the address of its message. Only a publish has more: the frames of its
-content as they arrived. Rows, tables and contents are collected in memory. After 250 ms, or earlier if they are many,
-they become one message of the stream, a *record*. A broker that is killed loses the events since its last record; one
-that ends writes them. `amqp_broker/pipeline/trace_records.py` decodes records.
-
-    octets         content
-    4              "ATR1"
-    4              size of the head
-    4              number of rows
-    …              head, in JSON: `node`, `vhost`, `numbered_since_us`, `places`, `addresses` (exchange, routing key)
-    36 per row     8 time (µs since the epoch), 8 message number, 4 place, 4 address, 4 size of the content, 8 value
-    …              contents of the publishes in the order of the rows: header frame and body frames
-
-Numbers are big-endian, and unsigned except for the time. The value is the size of the body for a publish and a
-delivery, the publish number for a confirm, and the number of the original message for a dead letter.
-
-A message has one number in all its queues, or 0 if it is older than the trace. Numbers start again with each broker;
-`numbered_since_us`, the time of the first number, distinguishes the runs. These are the kinds of events, and what a
-place has besides `event`:
-
-    publish       routed_queues, mandatory, connection, channel, user
-    confirm       is_ack, connection, channel, user
-    return        reply_code, reply_text, connection, channel, user
-    deliver       queue, redelivered, no_ack, connection, channel, user
-    ack, nack     queue, connection, channel, user; requeue of a nack
-    expire        queue
-    drop          queue; reason is maxlen, delivery_limit, purged or queue_deleted
-    dead_letter   queue, reason, routed_queues, death_count: its deaths in this queue for this reason
+No event is a message of its own. They are collected in memory, and after 250 ms, or earlier if they are many, they
+become a record (record.py), one message of the stream. A broker that is killed loses the events since its last record;
+one that ends writes them.
 
 Messages of the trace itself are not traced, not even after they were dead-lettered: a trace must not cause itself.
 """
 
 from __future__ import annotations
 
-import json
-import struct
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mypy_extensions import mypyc_attr
-
 from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties
 from amqp_broker.amqp.stamped_message import special_copy
+from amqp_broker.broker.observe.message_trace import (
+    TRACE_EXCHANGE,
+    MessageTrace,
+    TracedClient,
+    death_count,
+    is_own,
+    user_name,
+)
+from amqp_broker.broker.observe.record import Record
 from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
+from amqp_broker.broker.queues.queue_trace import Run
 
 if TYPE_CHECKING:
-    from amqp_broker.amqp import fields
-    from amqp_broker.broker.admin.access import User
+    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.routing.route import Route
     from amqp_broker.broker.timers import Timer, Timers
 
-TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
 # The routing key of records.
 RECORDS: Final = "records"
-# Limits of a record, which the events of one turn of the loop may exceed.
-CONTENT_BYTES_MAX: Final = 128 * 1024
-ROWS_MAX: Final = 4096
 RECORD_MS: Final = 250
 
-MAGIC: Final = b"ATR1"
-START: Final = struct.Struct(">4sII")
-ROW: Final = struct.Struct(">qQIII8s")
-VALUE: Final = struct.Struct(">Q")
-NO_VALUE: Final = bytes(VALUE.size)
-_pack_row: Final[Callable[..., bytes]] = ROW.pack
 # Where the size of the body is in a content.
 _BODY_SIZE_AT: Final = 11
 _BODY_SIZE_END: Final = 19
@@ -75,19 +45,38 @@ _BODY_SIZE_END: Final = 19
 _UNRECORDED: Final = -1
 
 
+class MessageNumbers:
+    """Numbers of a broker for its traced messages and for the rows of its traces.
+
+    `count` is the last number of a message, `since_us` the time of the first one (µs since the epoch; 0 before).
+    """
+
+    __slots__ = ("_now_us", "count", "row_count", "since_us")
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self.count = 0
+        self.since_us = 0
+        self.row_count = 0
+
+    def next(self) -> int:
+        """Return a number for a message."""
+        if not self.count:
+            self.since_us = self._now_us()
+        self.count += 1
+        return self.count
+
+
 class RecordingBroker(Protocol):
     """The broker of recorded messages."""
 
     node: str
-    numbered_since_us: int
+    message_numbers: MessageNumbers
     now_us: Callable[[], int]
     real_now: Callable[[], int]
     real_timers: Timers
     undrained: list[Callable[[], None]]
-
-    def next_message_number(self) -> int:
-        """Return a number for a traced message."""
-        ...
+    turn_ends: list[Callable[[], None]]
 
 
 class RecordingVHost(Protocol):
@@ -99,70 +88,6 @@ class RecordingVHost(Protocol):
     def broker(self) -> RecordingBroker: ...
 
 
-class TracedClient(Protocol):
-    """The connection of a client that does something with a message."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def user(self) -> User | None: ...
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class MessageTrace:
-    """Receives the events of a vhost's messages, in the order of a message's life.
-
-    `takes_plain` says that a publish with a plain route needs nothing but a number and `published`.
-    """
-
-    def __init__(self) -> None:
-        self.takes_plain = False
-
-    @abstractmethod
-    def numbered(self, message: Message, origin: Message | None = None) -> Message:
-        """Return the message with a number if events need one; `origin` is the message it was dead-lettered from."""
-
-    @abstractmethod
-    def published(
-        self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
-    ) -> None:
-        """Report a message that is about to go to its queues."""
-
-    @abstractmethod
-    def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
-        """Report a mandatory message without a queue."""
-
-    @abstractmethod
-    def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
-        """Report the confirm of a message, an ack or a nack."""
-
-    @abstractmethod
-    def delivered(
-        self, queue: Queue, message: Message, redelivered: bool, connection: TracedClient, channel: int, no_ack: bool
-    ) -> None:
-        """Report a message that was sent to a consumer or in answer to basic.get."""
-
-    @abstractmethod
-    def acked(self, queue: Queue, message: Message, connection: TracedClient, channel: int) -> None:
-        """Report a message that was settled."""
-
-    @abstractmethod
-    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
-        """Report a message that was rejected, or requeued by basic.recover."""
-
-    @abstractmethod
-    def given_up(self, queue: Queue, message: Message, reason: str) -> None:
-        """Report a message that a queue has expired or dropped."""
-
-    @abstractmethod
-    def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
-        """Report `message`, which is about to go to its next queues as `dead`."""
-
-    def faulted(self, connection: str, facts: fields.Table, message: Message | None, queue: str | None) -> None:
-        """Report a fault that has hit a message, at a queue or at its exchange, or (None) a connection."""
-
-
 class Recorder(MessageTrace):
     """Writes the events of the selected messages of a vhost to a stream queue.
 
@@ -170,7 +95,6 @@ class Recorder(MessageTrace):
     """
 
     def __init__(self, vhost: RecordingVHost, queue: Queue, selection: Selection, on_gone: Callable[[], None]) -> None:
-        self.takes_plain = True
         self.vhost = vhost
         self.queue = queue
         self.selection = selection
@@ -178,29 +102,145 @@ class Recorder(MessageTrace):
         self._on_gone: Callable[[], None] = on_gone
         self._takes_all = selection.takes_all
         self._is_by_name = selection.is_by_name
-        self._now_us = vhost.broker.now_us
+        self._numbers = vhost.broker.message_numbers
         self._timer: Timer | None = None
         self._is_due = False
-        # The record that is being filled. Places and addresses are found by what they are made of.
-        self._rows: list[bytes] = []
-        self._contents: list[bytes] = []
-        self._content_bytes = 0
-        self._places: dict[tuple[Any, ...], int] = {}
-        self._place_table: list[dict[str, Any]] = []
-        self._addresses: dict[Address, int] = {}
-        self._address_table: list[tuple[str, str]] = []
+        # The time of this turn of the loop; 0 before its first event.
+        self._time_us = 0
+        # Rows before this index get no more events.
+        self._growing_from = self._numbers.row_count + 1
+        # The last run of publishes with a plain route, and where they come from; places of other routes from there.
+        self._publishes: Run | None = None
+        self._route: Route | None = None
+        self._publisher: Channel | None = None
+        self._route_places: dict[Route, int] = {}
+        # The record that is being filled.
+        self._record = Record()
 
     @property
     def events(self) -> int:
         """Number of events, including those that are not written yet."""
-        return self.written + len(self._rows)
+        return self.written + self._record.events
+
+    # Events of runs
+
+    def publish(self, route: Route, channel: Channel, content: bytes, is_persistent: bool) -> NumberedMessage:
+        """Return a message with a number that is published with a plain route, and report it."""
+        numbers, run = self._numbers, self._publishes
+        number = numbers.count + 1
+        if (
+            run is not None
+            and run.following == number
+            and route is self._route
+            and channel is self._publisher
+            and run.index >= self._growing_from
+        ):
+            numbers.count = number
+            run.following = number + 1
+            message = NumberedMessage(route.address, content, channel.number, is_persistent, number)
+            message.is_recorded = True
+            self._record.contents.append(content)
+            return message
+        message = NumberedMessage(route.address, content, channel.number, is_persistent, numbers.next())
+        if channel is self._publisher and route in self._route_places:
+            message.is_recorded = True
+            run = self._new_run(self._route_places[route], message, number, 0)
+            self._record.publishes.append(run)
+            self._record.contents.append(content)
+            self._publishes, self._route = run, route
+            return message
+        self.published(channel.connection, channel.number, message, route.queues, route.mandatory)
+        if message.is_recorded and self.selection.one_in == 1:
+            run = self._record.publishes[-1]
+            if channel is not self._publisher:
+                self._route_places.clear()
+            self._publishes, self._route, self._publisher = run, route, channel
+            self._route_places[route] = run.place
+        return message
+
+    def delivered_to(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
+        run = consumer.delivery_run
+        # Other types carry more, and a queue may deliver copies, whose rows it does not know.
+        if type(message) is NumberedMessage and message.is_recorded:
+            if (
+                run is None
+                or run.index < self._growing_from
+                or run.index < message.row
+                or run.address is not message.address
+                or run.redelivered is not redelivered
+            ):
+                queue, connection, channel = consumer.queue, consumer.connection, consumer.number
+                self.delivered(queue, message, redelivered, connection, channel, consumer.no_ack)
+                consumer.delivery_run = self._record.others[-1]
+                return
+            message.row = run.index
+            number = message.number
+            if number == run.following:
+                run.following = number + 1
+            else:
+                run.add(number)
+            assert run.sizes is not None
+            run.sizes.append(message.content[_BODY_SIZE_AT:_BODY_SIZE_END])
+        else:
+            queue, connection, channel = consumer.queue, consumer.connection, consumer.number
+            self.delivered(queue, message, redelivered, connection, channel, consumer.no_ack)
+
+    def acked_by(self, consumer: Consumer, message: Message) -> None:
+        run = consumer.ack_run
+        if type(message) is NumberedMessage and message.is_recorded:
+            if (
+                run is None
+                or run.index < self._growing_from
+                or run.index < message.row
+                or run.address is not message.address
+            ):
+                self.acked(consumer.queue, message, consumer.connection, consumer.number)
+                consumer.ack_run = self._record.others[-1]
+                return
+            message.row = run.index
+            number = message.number
+            if number == run.following:
+                run.following = number + 1
+            else:
+                run.add(number)
+        else:
+            self.acked(consumer.queue, message, consumer.connection, consumer.number)
+
+    def confirmed_all(self, connection: TracedClient, channel: int, messages: dict[int, Message]) -> None:
+        others = self._record.others
+        runs: dict[Address, Run] = {}
+        run: Run | None = None
+        for tag, message in messages.items():
+            if run is None or run.address is not message.address:
+                run = runs.get(message.address)
+            if (
+                run is not None
+                and type(message) is NumberedMessage
+                and message.is_recorded
+                and message.row <= run.index
+                and run.index >= self._growing_from
+            ):
+                message.row = run.index
+                number = message.number
+                if number == run.following:
+                    run.following = number + 1
+                else:
+                    run.add(number)
+                assert run.tags is not None
+                run.tags.append(tag)
+                continue
+            before = len(others)
+            self.confirmed(connection, channel, message, tag, True)
+            if len(others) > before:
+                run = runs[message.address] = others[-1]
+                run.tags = [tag]
 
     # Events
 
     def numbered(self, message: Message, origin: Message | None = None) -> Message:
         if origin is not None and is_own(origin):
             return message
-        number = self.vhost.broker.next_message_number()
+        number = self._numbers.next()
         if type(message) is Message:
             return NumberedMessage(message.address, message.content, message.channel, message.is_persistent, number)
         special = special_copy(message)
@@ -218,16 +258,12 @@ class Recorder(MessageTrace):
             return
         message.is_recorded = True
         key = ("publish", targets, connection, channel, mandatory)
-        place = self._places.get(key)
+        place = self._record.places.get(key)
         if place is None:
             facts = {"routed_queues": _names(targets), "mandatory": mandatory, **_client(connection, channel)}
-            place = self._new_place(key, facts)
-        content = message.content
-        self._contents.append(content)
-        self._content_bytes += len(content)
-        if self._content_bytes >= CONTENT_BYTES_MAX:
-            self._flush_soon()
-        self._add(place, message.number, message.address, len(content), content[_BODY_SIZE_AT:_BODY_SIZE_END])
+            place = self._record.new_place(key, facts)
+        self._record.contents.append(message.content)
+        self._record.publishes.append(self._new_run(place, message, message.number, 0))
 
     def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
         facts = {"reply_code": code, "reply_text": text}
@@ -235,7 +271,7 @@ class Recorder(MessageTrace):
 
     def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
         key = ("confirm", connection, channel, is_ack)
-        self._report(key, message, {"is_ack": is_ack}, connection, channel, VALUE.pack(tag))
+        self._report(key, message, {"is_ack": is_ack}, connection, channel, tag)
 
     def delivered(
         self, queue: Queue, message: Message, redelivered: bool, connection: TracedClient, channel: int, no_ack: bool
@@ -244,21 +280,23 @@ class Recorder(MessageTrace):
         if number == _UNRECORDED:
             return
         key = ("deliver", queue, connection, channel, redelivered, no_ack)
-        place = self._places.get(key)
+        place = self._record.places.get(key)
         if place is None:
             facts = {"queue": queue.name, "redelivered": redelivered, "no_ack": no_ack}
-            place = self._new_place(key, facts | _client(connection, channel))
-        self._add(place, number, message.address, 0, message.content[_BODY_SIZE_AT:_BODY_SIZE_END])
+            place = self._record.new_place(key, facts | _client(connection, channel))
+        run = self._add(place, message, number, 0)
+        run.redelivered = redelivered
+        run.sizes = [message.content[_BODY_SIZE_AT:_BODY_SIZE_END]]
 
     def acked(self, queue: Queue, message: Message, connection: TracedClient, channel: int) -> None:
         number = self._number(message)
         if number == _UNRECORDED:
             return
         key = ("ack", queue, connection, channel)
-        place = self._places.get(key)
+        place = self._record.places.get(key)
         if place is None:
-            place = self._new_place(key, {"queue": queue.name} | _client(connection, channel))
-        self._add(place, number, message.address, 0, NO_VALUE)
+            place = self._record.new_place(key, {"queue": queue.name} | _client(connection, channel))
+        self._add(place, message, number, 0)
 
     def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
         facts = {"queue": queue.name, "requeue": requeue}
@@ -280,8 +318,7 @@ class Recorder(MessageTrace):
         deaths = death_count(dead)
         key = ("dead_letter", queue, reason, tuple(targets), deaths)
         facts = {"queue": queue.name, "reason": reason, "routed_queues": _names(targets), "death_count": deaths}
-        value = VALUE.pack(message.number) if isinstance(message, NumberedMessage) else NO_VALUE
-        self._report(key, dead, facts, value=value)
+        self._report(key, dead, facts, value=message.number if isinstance(message, NumberedMessage) else 0)
 
     # The record
 
@@ -304,46 +341,50 @@ class Recorder(MessageTrace):
         facts: dict[str, Any],
         connection: TracedClient | None = None,
         channel: int = 0,
-        value: bytes = NO_VALUE,
+        value: int = 0,
     ) -> None:
         number = self._number(message)
         if number == _UNRECORDED:
             return
-        place = self._places.get(key)
+        place = self._record.places.get(key)
         if place is None:
-            place = self._new_place(key, facts if connection is None else facts | _client(connection, channel))
-        self._add(place, number, message.address, 0, value)
+            place = self._record.new_place(key, facts if connection is None else facts | _client(connection, channel))
+        self._add(place, message, number, value)
 
-    def _new_place(self, key: tuple[Any, ...], facts: dict[str, Any]) -> int:
-        place = self._places[key] = len(self._place_table)
-        self._place_table.append({"event": key[0], **facts})
-        return place
+    def _new_run(self, place: int, message: Message, number: int, value: int) -> Run:
+        """Return a run of an event of a message."""
+        if not self._time_us:
+            self._begin_turn()
+        numbers = self._numbers
+        numbers.row_count += 1
+        return Run(numbers.row_count, self._time_us, place, message.address, number, value)
 
-    def _new_address(self, address: Address) -> int:
-        index = self._addresses[address] = len(self._address_table)
-        self._address_table.append((address.exchange, address.routing_key))
-        return index
+    def _add(self, place: int, message: Message, number: int, value: int) -> Run:
+        """Begin a row with an event of a message that is no publish, and return it."""
+        run = self._new_run(place, message, number, value)
+        if type(message) is NumberedMessage:
+            message.row = run.index
+        else:
+            # It may be a copy of another one, which does not learn of this row. So nothing more precedes it.
+            self._growing_from = run.index
+        self._record.others.append(run)
+        return run
 
-    def _add(self, place: int, number: int, address: Address, size: int, value: bytes) -> None:
-        at = self._addresses.get(address)
-        if at is None:
-            at = self._new_address(address)
-        rows = self._rows
-        if not rows:
-            self._begin()
-        elif len(rows) == ROWS_MAX:
-            self._flush_soon()
-        rows.append(_pack_row(self._now_us(), number, place, at, size, value))
-
-    def _begin(self) -> None:
-        """Have the record written in time."""
+    def _begin_turn(self) -> None:
+        """Read the clock, and have the record written in time."""
+        broker = self.vhost.broker
+        self._time_us = broker.now_us()
+        broker.turn_ends.append(self._end_turn)
         if self._timer is None:
-            broker = self.vhost.broker
             self._timer = broker.real_timers.at(broker.real_now() + RECORD_MS, self._on_time)
 
-    def _flush_soon(self) -> None:
-        """Have the record written before the next turn of the loop, after the current read."""
-        if not self._is_due:
+    def _end_turn(self) -> None:
+        """Let no run grow any more: what follows has another time. Have a large record written."""
+        self._time_us = 0
+        self._growing_from = self._numbers.row_count + 1
+        self._record.end_turn()
+        if not self._record.has_room() and not self._is_due:
+            # Before the next turn.
             self._is_due = True
             self.vhost.broker.undrained.append(self.flush)
 
@@ -354,57 +395,30 @@ class Recorder(MessageTrace):
     def flush(self) -> None:
         """Write the events so far."""
         self._is_due = False
-        rows, contents, head = self._rows, self._contents, self._head()
-        self._rows, self._contents, self._content_bytes = [], [], 0
-        self._places, self._place_table = {}, []
-        self._addresses, self._address_table = {}, []
+        self._time_us = 0
+        self._growing_from = self._numbers.row_count + 1
+        self._publishes = self._route = self._publisher = None
+        self._route_places.clear()
+        record, self._record = self._record, Record()
         if self.queue.is_deleted:
             self._on_gone()
-        elif rows:
-            self.written += len(rows)
-            body = b"".join((START.pack(MAGIC, len(head), len(rows)), head, *rows, *contents))
+        elif not record.is_empty:
+            self.written += record.events
+            since_us = self._numbers.since_us
+            facts = {"node": self.vhost.broker.node, "vhost": self.vhost.name, "numbered_since_us": since_us}
+            body = record.encode(facts)
+            record.release()
             self.queue.accept(Message.build(Address(TRACE_EXCHANGE, RECORDS), Properties(), body))
-
-    def _head(self) -> bytes:
-        broker = self.vhost.broker
-        head = {
-            "node": broker.node,
-            "vhost": self.vhost.name,
-            "numbered_since_us": broker.numbered_since_us,
-            "places": self._place_table,
-            "addresses": self._address_table,
-        }
-        return json.dumps(head, separators=(",", ":")).encode()
 
     def close(self) -> None:
         """Write the last record."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._rows and not self.queue.is_deleted:
+        if not self._record.is_empty and not self.queue.is_deleted:
             self.flush()
         # A flush may still be due, when another recorder has taken over.
         self._on_gone = lambda: None
-
-
-def is_own(message: Message, properties: Properties | None = None) -> bool:
-    """Return True for a message of the trace, dead-lettered ones included."""
-    if message.exchange == TRACE_EXCHANGE:
-        return True
-    if isinstance(message, NumberedMessage) and message.number:
-        return False
-    headers = (properties or message.properties()).headers or {}
-    return headers.get("x-first-death-exchange") == TRACE_EXCHANGE
-
-
-def death_count(dead: Message) -> int:
-    """Return the number of deaths with the latest queue and reason, the first entry of x-death."""
-    deaths = (dead.properties().headers or {}).get("x-death")
-    return int(deaths[0]["count"]) if isinstance(deaths, list) else 1
-
-
-def user_name(connection: TracedClient) -> str:
-    return connection.user.name if connection.user is not None else ""
 
 
 def _client(connection: TracedClient, channel: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 The firehose is RabbitMQ's: copies of published and delivered messages, `publish.<exchange>` and `deliver.<queue>` with
 the body. The headers have the address and the properties of the message.
 
-Observers hear of all events (recorder.py lists them), at the same moment and without a queue. The headers are like
+Observers hear of all events (record.py lists them), at the same moment and without a queue. The headers are like
 those of the firehose. All have `message_number` and `time_us` (since the epoch); `publish` also has `mandatory`, and
 `deliver` has `no_ack`. `routed_queues` of a publish are the queues that receive it; the firehose does not know these of
 the default exchange. The others have no body:
@@ -30,17 +30,15 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties, routing_keys
 from amqp_broker.amqp.stamped_message import special_copy
-from amqp_broker.broker.observe.recorder import (
+from amqp_broker.broker.observe.message_trace import (
     TRACE_EXCHANGE,
     MessageTrace,
-    Recorder,
-    RecordingBroker,
-    RecordingVHost,
     TracedClient,
     death_count,
     is_own,
     user_name,
 )
+from amqp_broker.broker.observe.recorder import Recorder, RecordingBroker, RecordingVHost
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 from amqp_broker.broker.queues.reply import REPLY_PREFIX
 
@@ -86,7 +84,6 @@ class Trace(MessageTrace):
     def __init__(
         self, vhost: TracedVHost, observers: tuple[Observer, ...], *, is_published: bool, recorder: Recorder | None
     ) -> None:
-        super().__init__()
         self.vhost = vhost
         self.observers = observers
         self.is_published = is_published
@@ -100,7 +97,7 @@ class Trace(MessageTrace):
         if (not self.is_full and self.recorder is None) or (origin is not None and is_own(origin)):
             return message
         special = special_copy(message)
-        special.number = self.vhost.broker.next_message_number()
+        special.number = self.vhost.broker.message_numbers.next()
         special.is_recorded = False
         return special
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from amqp_broker.broker.observe.recorder import MessageTrace, Recorder
+from amqp_broker.broker.observe.message_trace import MessageTrace
+from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.broker.observe.trace import Observer, Trace, TracedVHost
 
@@ -73,12 +74,12 @@ class Tracing:
         self._apply()
 
     def _apply(self) -> None:
-        """Replace the trace. A traced vhost has no plain routes and queues, so that plain ones need not check."""
+        """Replace the trace. Routes and queues know whether there is one, so that plain ones need not check."""
         vhost, former, trace = self._vhost, self._vhost.trace, self._new_trace()
         vhost.trace = trace
-        if (former is None) is not (trace is None):
+        if former is not trace:
             for queue in vhost.queues.values():
-                queue.apply(queue.settings)
+                queue.follow_trace()
         if former is not None or trace is not None:
             vhost.topology_changed()
 

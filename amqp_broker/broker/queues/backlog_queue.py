@@ -154,6 +154,7 @@ class BacklogQueue(Queue, Generic[B]):
         position = backlog.append(message, deadline_ms)
         if deadline_ms is not None:
             self.has_extras = True
+            self.trace = None
         if limit.bytes_max is not None:
             limit.ready_bytes += octets_of(message, limit.counts_properties)
         has_moved = bool(self.ready_consumers)
@@ -184,12 +185,13 @@ class BacklogQueue(Queue, Generic[B]):
         if deadline_ms is not None and not consumer.no_ack:
             self.deadlines[position] = deadline_ms
             self.has_extras = True
+            self.trace = None
         consumer.deliver(message, position, False)
         if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
             self.rotation.end_turn()
         trace = self.vhost.trace
         if trace is not None:
-            trace.delivered(self, message, False, consumer.connection, consumer.number, consumer.no_ack)
+            trace.delivered_to(consumer, message, False)
         return True
 
     def _deadline(self, expiration_ms: int | None) -> int | None:
@@ -250,7 +252,7 @@ class BacklogQueue(Queue, Generic[B]):
             if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
                 self.rotation.end_turn()
             if trace is not None:
-                trace.delivered(self, delivered, redelivered, consumer.connection, consumer.number, consumer.no_ack)
+                trace.delivered_to(consumer, delivered, redelivered)
             if self.deadlines:
                 # Also after the last message that was delivered: the new head may be due.
                 self.expire()
@@ -275,6 +277,7 @@ class BacklogQueue(Queue, Generic[B]):
             self.failures[position] = self.failures.get(position, 0) + 1
             # An ack has to forget the position.
             self.has_extras = True
+            self.trace = None
 
     @property
     def _keeps_failures(self) -> bool:

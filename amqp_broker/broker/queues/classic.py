@@ -21,10 +21,9 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
         return ArrivalBacklog(self.deadlines)
 
     def _update_extras(self) -> None:
-        settings = self.settings
-        self.has_extras = (
+        settings, trace = self.settings, self.vhost.trace
+        has_others = (
             self.backlog.paged is not None
-            or self.vhost.trace is not None
             or self.is_faulty
             or bool(self.deadlines)
             or bool(self.failures)
@@ -33,6 +32,8 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
             or settings.length_max is not None
             or settings.bytes_max is not None
         )
+        self.has_extras = has_others or trace is not None
+        self.trace = None if has_others else trace
 
     def page(self) -> bool:
         """Put new messages into the journal, as memory is short; return whether that starts now."""
@@ -68,9 +69,12 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
             self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
 
     def push(self, message: Message) -> None:
+        trace = None
         if self.has_extras:
-            self.push_with_extras(message)
-            return
+            trace = self.trace
+            if trace is None:
+                self.push_with_extras(message)
+                return
         ready_consumers, backlog = self.ready_consumers, self.backlog
         consumer = ready_consumers[0] if ready_consumers and not backlog.ready and not backlog.returned else None
         if consumer is not None and consumer.is_full:
@@ -81,15 +85,20 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
             consumer.deliver(message, position, False)
             if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
                 self.rotation.end_turn()
+            if trace is not None:
+                trace.delivered_to(consumer, message, False)
         else:
             backlog.ready.append(message)
             if self.backpressured or self.is_undrained:
                 self.vhost.broker.is_congested = True
 
     def drain(self) -> None:
+        trace = None
         if self.has_extras:
-            self._drain_with_extras(with_expired=False)
-            return
+            trace = self.trace
+            if trace is None:
+                self._drain_with_extras(with_expired=False)
+                return
         ready_consumers, backlog = self.ready_consumers, self.backlog
         ready, returned = backlog.ready, backlog.returned
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
@@ -110,6 +119,8 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
             consumer.deliver(message, position, redelivered)
             if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
                 self.rotation.end_turn()
+            if trace is not None:
+                trace.delivered_to(consumer, message, redelivered)
             bytes_left -= len(message.content)
             messages_left -= 1
             if bytes_left < 0 or not messages_left:

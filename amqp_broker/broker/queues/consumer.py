@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.counters import DeliveryCounts
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.queue_trace import Run
 
 
 class ConsumerAttributes(NamedTuple):
@@ -39,11 +40,13 @@ class Consumer:
         "_collected_acked",
         "_collected_delivered",
         "_collected_redelivered",
+        "ack_run",
         "arguments",
         "channel_prefetch",
         "connection",
         "counts",
         "delivered",
+        "delivery_run",
         "in_flight",
         "is_exclusive",
         "is_full",
@@ -86,6 +89,9 @@ class Consumer:
         self.delivered = self.redelivered = self.refused = 0
         self.counts: tuple[DeliveryCounts, ...] = ()
         self._collected_delivered = self._collected_redelivered = self._collected_acked = 0
+        # Its last runs in a trace.
+        self.delivery_run: Run | None = None
+        self.ack_run: Run | None = None
 
     @abstractmethod
     def can_take(self) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Binding
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
+    from amqp_broker.broker.queues.queue_trace import QueueTrace
     from amqp_broker.broker.queues.refused_publishers import Publisher
 
 # A backlog is delivered in batches of about one socket buffer; the sockets are flushed in between.
@@ -76,6 +77,8 @@ class Queue:
         self.unacked_count = 0
         # Set while a message takes more than handing it over: the only check of the plain path.
         self.has_extras = False
+        # The trace of the vhost, where it is all that a message takes more.
+        self.trace: QueueTrace | None = None
         # Set while a fault rule may apply to deliveries or their acks.
         self.is_faulty = broker.faults.concerns_queue(vhost.name, self.name)
         # The first of its ranges in the journal; None while everything is in memory.
@@ -106,9 +109,13 @@ class Queue:
         self.is_faulty = self.vhost.broker.faults.concerns_queue(self.vhost.name, self.name)
         self._update_extras()
 
+    def follow_trace(self) -> None:
+        """Report to the trace of the vhost from now on; it has changed."""
+        self._update_extras()
+
     @abstractmethod
     def _update_extras(self) -> None:
-        """Set `has_extras` to what holds now."""
+        """Set `has_extras`, and `trace`, to what holds now."""
 
     # The journal
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.counters import Counters, DeliveryCounts
     from amqp_broker.broker.durability.journal import Journal
-    from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.queue_trace import QueueTrace
     from amqp_broker.broker.timers import Timers
     from amqp_broker.settings.profiles import Profile
 
@@ -65,20 +65,6 @@ class QueueFaults(Protocol):
         self, queue: Queue, consumer: Consumer, message: Message, delivered: Message, position: int, redelivered: bool
     ) -> None:
         """Deliver a message of a queue that a rule may concern."""
-        ...
-
-
-class QueueTrace(Protocol):
-    """The trace of a vhost's messages, as far as queues report to it."""
-
-    def delivered(
-        self, queue: Queue, message: Message, redelivered: bool, connection: Peer, channel: int, no_ack: bool
-    ) -> None:
-        """Report a delivery."""
-        ...
-
-    def given_up(self, queue: Queue, message: Message, reason: str) -> None:
-        """Report a message that a queue has expired or dropped."""
         ...
 
 

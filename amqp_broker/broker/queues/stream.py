@@ -213,7 +213,7 @@ class StreamQueue(Queue):
                 if filter_ is None or filter_.matches(message):
                     consumer.deliver(message, reader.next - 1, False)
                     if trace is not None:
-                        trace.delivered(self, message, False, consumer.connection, consumer.number, consumer.no_ack)
+                        trace.delivered_to(consumer, message, False)
                     if consumer.is_full or not consumer.is_taking:
                         self.rotation.suspend(consumer)
                         return False

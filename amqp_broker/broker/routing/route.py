@@ -15,11 +15,11 @@ class Route:
 
     `is_plain` means that only the queues matter: no exchange needs more than the key, no publisher waits for a return
     if there are no queues, and no queue can refuse. `count` is the number of messages that `VHostCounts.collect` has
-    not counted yet. `only_queue` is the queue if there is only one. `is_traced` means that the route would be plain
-    without the trace, which takes plain publishes.
+    not counted yet. `only_queue` is the queue if there is only one. `is_recorded` means that a recorder is to learn of
+    each publish.
     """
 
-    __slots__ = ("address", "count", "exchange", "is_plain", "is_traced", "mandatory", "only_queue", "queues")
+    __slots__ = ("address", "count", "exchange", "is_plain", "is_recorded", "mandatory", "only_queue", "queues")
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Route:
         mandatory: bool,
         queues: tuple[Queue, ...],
         is_plain: bool,
-        is_traced: bool = False,
+        is_recorded: bool = False,
     ) -> None:
         self.address = address
         self.exchange = exchange
@@ -36,5 +36,5 @@ class Route:
         self.queues = queues
         self.only_queue = queues[0] if len(queues) == 1 else None
         self.is_plain = is_plain
-        self.is_traced = is_traced
+        self.is_recorded = is_recorded
         self.count = 0

@@ -4,51 +4,31 @@ from __future__ import annotations
 
 import json
 import struct
-from itertools import count
-from typing import Any
 
 import pytest
 from pamqp.commands import Basic, Confirm
 
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
-from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.observe.recorder import CONTENT_BYTES_MAX, RECORD_MS, ROWS_MAX, TRACE_EXCHANGE
+from amqp_broker.broker.observe.message_trace import TRACE_EXCHANGE
+from amqp_broker.broker.observe.record import CONTENT_BYTES_MAX, EVENTS_MAX
+from amqp_broker.broker.observe.recorder import RECORD_MS
 from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.broker.peer import Peer
-from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.settings.settings import Settings
+from tests.broker.observe.records import declare, new_client, new_traced_vhost, record, records, rows
 from tests.peer import Lab
-
-EVERYTHING = Selection()
 
 
 @pytest.fixture
 def vhost() -> VHost:
     """A vhost whose events go to the stream `trace`."""
-    broker = Broker(Settings(), bytes)
-    broker.now_us = count(1001).__next__
-    broker.add_defaults()
-    vhost = broker.vhosts["/"]
-    record(vhost)
-    return vhost
+    return new_traced_vhost()
 
 
 @pytest.fixture
 def connection(vhost: VHost) -> Peer:
-    connection = Peer("127.0.0.1", 1, "127.0.0.1", 5672, 0)
-    connection.user = vhost.broker.users["guest"]
-    return connection
-
-
-def declare(vhost: VHost, name: str, **arguments: Any) -> Queue:
-    table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
-    return vhost.declare_queue(QueueDeclaration(name, table, is_durable=True))
-
-
-def record(vhost: VHost, selection: Selection = EVERYTHING) -> None:
-    stream = vhost.queues.get("trace") or declare(vhost, "trace", queue_type="stream")
-    vhost.tracing.record(stream, selection)
+    return new_client(vhost)
 
 
 def publish(vhost: VHost, connection: Peer, queue: Queue, body: bytes = b"", exchange: str = "") -> Message:
@@ -60,24 +40,9 @@ def publish(vhost: VHost, connection: Peer, queue: Queue, body: bytes = b"", exc
     return message
 
 
-def records(vhost: VHost) -> list[bytes]:
-    """Return the bodies of all records, the last one included."""
-    recorder = vhost.tracing.recorder
-    if recorder is not None:
-        recorder.flush()
-    return [message.body for message in vhost.queues["trace"].messages()]
-
-
 def events(vhost: VHost) -> list[tuple[str, int]]:
     """Return kind and number of all events."""
-    found = []
-    for body in records(vhost):
-        _, head_bytes, rows = struct.unpack_from(">4sII", body)
-        places = json.loads(body[12 : 12 + head_bytes])["places"]
-        for row in range(rows):
-            _, number, place = struct.unpack_from(">qQI", body, 12 + head_bytes + 36 * row)
-            found.append((places[place]["event"], number))
-    return found
+    return [(row.event, number) for row in rows(vhost) for number in row.numbers]
 
 
 def test_a_record_has_tables_rows_and_contents(vhost: VHost, connection: Peer) -> None:
@@ -107,11 +72,11 @@ def test_a_record_has_tables_rows_and_contents(vhost: VHost, connection: Peer) -
     content = bytes.fromhex("02 0001 0000000e 003c 0000 0000000000000004 0000 ce 03 0001 00000004") + b"body\xce"
     assert message.content == content
     assert records(vhost) == [
-        b"ATR1"
-        + struct.pack(">II", len(head), 2)
+        b"ATR2"
+        + struct.pack(">III", len(head), 2, 2)
         + head
-        + struct.pack(">qQIIIQ", 1002, 1, 0, 0, len(content), 4)
-        + struct.pack(">qQIIIQ", 1003, 1, 1, 0, 0, 0)
+        + struct.pack(">qQQIII", 1002, 1, 0, 0, 0, 1)
+        + struct.pack(">qQQIII", 1002, 1, 0, 1, 0, 1)
         + content
     ]
 
@@ -134,6 +99,8 @@ def test_events_of_several_clients_and_queues_keep_their_places(vhost: VHost, co
         trace.delivered(queue, message, flag, client, channel, not flag)
         trace.acked(queue, message, client, channel)
         trace.confirmed(client, channel, message, number + 1, not flag)
+        # The publishes of a turn precede its other events.
+        vhost.broker.end_turn()
         if number == 7:
             records(vhost)
         common: dict[str, object] = {
@@ -142,20 +109,13 @@ def test_events_of_several_clients_and_queues_keep_their_places(vhost: VHost, co
             "user": "guest" if client is connection else "",
         }
         facts: list[tuple[dict[str, object], int]] = [
-            ({"event": "publish", "routed_queues": [queue.name], "mandatory": flag}, number),
+            ({"event": "publish", "routed_queues": [queue.name], "mandatory": flag}, 0),
             ({"event": "deliver", "queue": queue.name, "redelivered": flag, "no_ack": not flag}, number),
             ({"event": "ack", "queue": queue.name}, 0),
             ({"event": "confirm", "is_ack": not flag}, number + 1),
         ]
         wanted += [(place | common, message.routing_key, value) for place, value in facts]
-    found = []
-    for body in records(vhost):
-        _, head_bytes, rows = struct.unpack_from(">4sII", body)
-        head = json.loads(body[12 : 12 + head_bytes])
-        for row in range(rows):
-            _, _, place, address, _, value = struct.unpack_from(">qQIIIQ", body, 12 + head_bytes + 36 * row)
-            found.append((head["places"][place], head["addresses"][address][1], value))
-    assert found == wanted
+    assert [(row.place, row.address[1], row.values[0]) for row in rows(vhost)] == wanted
 
 
 def test_a_record_is_written_after_a_while(vhost: VHost, connection: Peer) -> None:
@@ -168,14 +128,14 @@ def test_a_record_is_written_after_a_while(vhost: VHost, connection: Peer) -> No
     assert vhost.queues["trace"].ready_count == 1
 
 
-@pytest.mark.parametrize(("messages", "octets"), [(1, CONTENT_BYTES_MAX), (ROWS_MAX + 1, 0)])
-def test_a_large_record_is_written_at_the_end_of_the_read(
-    vhost: VHost, connection: Peer, messages: int, octets: int
-) -> None:
+@pytest.mark.parametrize(("messages", "octets"), [(1, CONTENT_BYTES_MAX), (EVENTS_MAX, 0)])
+def test_a_large_record_is_written_after_the_turn(vhost: VHost, connection: Peer, messages: int, octets: int) -> None:
     queue = declare(vhost, "q")
     for _ in range(messages):
         publish(vhost, connection, queue, bytes(octets))
+    vhost.broker.drain_on()
     assert vhost.queues["trace"].ready_count == 0
+    vhost.broker.end_turn()
     vhost.broker.drain_on()
     assert vhost.queues["trace"].ready_count == 1
 
@@ -189,6 +149,7 @@ def test_the_last_events_are_written_when_the_trace_stops(vhost: VHost, connecti
 
 def test_a_record_that_is_still_due_does_not_end_the_next_trace(vhost: VHost, connection: Peer) -> None:
     publish(vhost, connection, declare(vhost, "q"), bytes(CONTENT_BYTES_MAX))
+    vhost.broker.end_turn()
     vhost.remove_queue(vhost.queues["trace"])
     record(vhost)
     vhost.broker.drain_on()
@@ -316,8 +277,8 @@ def test_the_routes_of_a_trace_end_with_it(lab: Lab) -> None:
     client.declare("q")
     record(lab.vhost)
     client.publish("q", b"1")
-    assert [route.is_traced for route in client.session.routes.values()] == [True]
+    assert [route.is_recorded for route in client.session.routes.values()] == [True]
     lab.vhost.tracing.stop_recording()
     client.publish("q", b"2")
-    assert [(route.is_plain, route.is_traced) for route in client.session.routes.values()] == [(True, False)]
+    assert [route.is_recorded for route in client.session.routes.values()] == [False]
     assert not lab.vhost.queues["q"].has_extras

@@ -9,7 +9,6 @@ from amqp_broker.broker.queues import queue_surroundings
 from tests.broker_parts import new_connection, new_vhost
 
 VHOST = new_vhost()
-VHOST.tracing.start()
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,6 @@ VHOST.tracing.start()
         (queue_surroundings.QueueBroker, VHOST.broker),
         (queue_surroundings.QueueVHostCounts, VHOST.counts),
         (queue_surroundings.QueueVHost, VHOST),
-        (queue_surroundings.QueueTrace, VHOST.trace),
     ],
 )
 def test_an_object_has_all_members_of_its_protocol(protocol: type, subject: object) -> None:

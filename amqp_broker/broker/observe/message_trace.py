@@ -1,0 +1,88 @@
+"""The trace of a vhost's messages, as the parts of the broker report to it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from mypy_extensions import mypyc_attr
+
+from amqp_broker.amqp.message import Message, NumberedMessage, Properties
+from amqp_broker.broker.queues.queue_trace import QueueTrace
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp import fields
+    from amqp_broker.broker.admin.access import User
+    from amqp_broker.broker.queues.queue import Queue
+
+TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
+
+
+class TracedClient(Protocol):
+    """The connection of a client that does something with a message."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def user(self) -> User | None: ...
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class MessageTrace(QueueTrace):
+    """Receives the events of a vhost's messages, in the order of a message's life."""
+
+    @abstractmethod
+    def numbered(self, message: Message, origin: Message | None = None) -> Message:
+        """Return the message with a number if events need one; `origin` is the message it was dead-lettered from."""
+
+    @abstractmethod
+    def published(
+        self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+    ) -> None:
+        """Report a message that is about to go to its queues."""
+
+    @abstractmethod
+    def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
+        """Report a mandatory message without a queue."""
+
+    @abstractmethod
+    def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
+        """Report the confirm of a message, an ack or a nack."""
+
+    def confirmed_all(self, connection: TracedClient, channel: int, messages: dict[int, Message]) -> None:
+        """Report that messages were confirmed by acks, given by their publish numbers."""
+        for tag, message in messages.items():
+            self.confirmed(connection, channel, message, tag, True)
+
+    @abstractmethod
+    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
+        """Report a message that was rejected, or requeued by basic.recover."""
+
+    @abstractmethod
+    def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
+        """Report `message`, which is about to go to its next queues as `dead`."""
+
+    def faulted(self, connection: str, facts: fields.Table, message: Message | None, queue: str | None) -> None:
+        """Report a fault that has hit a message, at a queue or at its exchange, or (None) a connection."""
+
+
+def is_own(message: Message, properties: Properties | None = None) -> bool:
+    """Return True for a message of the trace, dead-lettered ones included."""
+    if message.exchange == TRACE_EXCHANGE:
+        return True
+    if isinstance(message, NumberedMessage) and message.number:
+        return False
+    headers = (properties or message.properties()).headers or {}
+    return headers.get("x-first-death-exchange") == TRACE_EXCHANGE
+
+
+def death_count(dead: Message) -> int:
+    """Return the number of deaths with the latest queue and reason, the first entry of x-death."""
+    deaths = (dead.properties().headers or {}).get("x-death")
+    return int(deaths[0]["count"]) if isinstance(deaths, list) else 1
+
+
+def user_name(connection: TracedClient) -> str:
+    return connection.user.name if connection.user is not None else ""
