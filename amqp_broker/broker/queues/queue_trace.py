@@ -18,7 +18,7 @@ LISTED: Final = -1
 
 
 class Run:
-    """Events of one kind, place, address and time, as a row of a record (broker/observe/recorder.py).
+    """Events of one kind, place, address and time, as a row of a record (broker/observe/record.py).
 
     `index` counts the rows of a broker. `first` is the number of its first message. While the numbers are consecutive,
     `following` is the one after the last; then `numbers` has all. `sizes` has the size of the body of each delivery, 8
