@@ -78,7 +78,7 @@ class MemoryJournal(Journal):
         self._changes = [batch, states]
         return batch
 
-    def on_committed(self) -> None:
+    def on_committed(self) -> Batch:
         (batch, states), self._changes = self._changes, []
         disk = self.disk
         for key, value in batch.definitions.items():
@@ -103,7 +103,7 @@ class MemoryJournal(Journal):
                 del disk.messages[key]
             for key in [key for key in disk.chunks if key[0] == range_id and start <= key[1] < end]:
                 del disk.chunks[key]
-        super().on_committed()
+        return super().on_committed()
 
     def commit(self) -> None:
         """Take the batch and commit it."""

@@ -24,6 +24,7 @@ from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
 from amqp_broker.broker.durability.damaged import DamagedMessage
 from amqp_broker.broker.durability.journal import (
     END,
+    Batch,
     DefinitionKey,
     Journal,
     JournaledRange,
@@ -45,7 +46,7 @@ NEXT_RANGE: Final = b"next_range"
 SLICE_BYTES: Final = 768 * 1024
 RECORD_BYTES: Final = 1024
 # Changes of objects that are written without a pause.
-DEFINITIONS_MAX: Final = 200
+DEFINITIONS_MAX: Final = 25
 # Discarded positions that are deleted per batch. Not Final, because tests lower it (paged_buffer.py).
 GARBAGE_BATCH = SLICE_BYTES // RECORD_BYTES
 # LMDB's errors at damaged pages, and that at a key of another size.
@@ -241,6 +242,8 @@ class LmdbJournal(Journal):
         for range_id, start, end in batch.discards:
             _put(txn, POSITION.pack(range_id, start), NUMBER.pack(end), self._garbage)
             self._has_garbage = True
+            if self._ends_slice():
+                yield
         if self._has_garbage:
             yield
             self._collect_garbage(txn)
@@ -258,20 +261,31 @@ class LmdbJournal(Journal):
             if count % DEFINITIONS_MAX == 0:
                 yield
 
-    def on_committed(self) -> None:
-        super().on_committed()
+    def _ends_slice(self) -> bool:
+        """Count a record to the current slice; return whether it is the last one. Then the next slice begins."""
+        self._slice_bytes -= RECORD_BYTES
+        if self._slice_bytes >= 0:
+            return False
+        self._slice_bytes = SLICE_BYTES
+        return True
+
+    def on_committed(self) -> Batch:
+        batch = super().on_committed()
         self._safe_range = self._writing_range
         # Until now reads find what the transaction has deleted.
         self._has_garbage = self._leaves_garbage
+        return batch
 
     def _write_buffer(self, txn: lmdb.Transaction, buffer: JournaledRange, removes: list[int]) -> Iterator[None]:
         """Write the changes of a range; yield at the end of each slice."""
+        if self._ends_slice():
+            yield
         range_id, encode, pack, state = buffer.id, codec.encode, POSITION.pack, buffer.writing_state
         run = self._run
         if state is None:
             txn.delete(NUMBER.pack(range_id), db=self._buffers)
             return
-        left = self._slice_bytes - RECORD_BYTES
+        left = self._slice_bytes
         _put(txn, NUMBER.pack(range_id), STATE.pack(*state), self._buffers)
         with txn.cursor(self._messages) as cursor:
             # Appended records fill their pages; LMDB would leave them half empty otherwise.

@@ -12,6 +12,7 @@ from typing import Final
 
 import lmdb
 
+from amqp_broker.broker.durability.journal import Batch
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
 
@@ -19,6 +20,9 @@ logger = logging.getLogger("amqp_broker.store")
 
 # A commit that takes longer is logged: clients notice that confirms are late.
 SLOW_COMMIT_S: Final = 1.0
+
+# Changes of a batch that are freed without a pause.
+RELEASED_MAX: Final = 500
 
 
 class Writer:
@@ -126,7 +130,7 @@ class Writer:
         if self._txn is None and not isinstance(error, lmdb.MapFullError):
             self._reopen()
         if was_open and error is None:
-            self._journal.on_committed()
+            self._release(self._journal.on_committed())
         elif was_open:
             self._journal.take_back()
         elif error is None:
@@ -134,6 +138,15 @@ class Writer:
             self.commit()
             return
         self._on_done(error)
+
+    def _release(self, batch: Batch) -> None:
+        """Free the changes of a batch in slices."""
+        for _ in range(min(len(batch.definitions), RELEASED_MAX)):
+            batch.definitions.popitem()
+        del batch.buffers[-RELEASED_MAX:]
+        if batch.definitions or batch.buffers:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._post(self._release, batch)
 
     def _reopen(self) -> None:
         """Open the files again: an environment that can begin no transaction may be unusable (MDB_PANIC)."""

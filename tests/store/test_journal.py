@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.amqp.message import SpecialMessage
-from amqp_broker.broker.durability.journal import RangeState, Stored
+from amqp_broker.broker.durability.journal import END, RangeState, Stored
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store import journal as journal_module
 from amqp_broker.store.environment import NUMBER, POSITION, Environment
@@ -182,8 +182,8 @@ def test_discarded_ranges_without_messages_are_deleted_in_batches_too(
 ) -> None:
     monkeypatch.setattr(journal_module, "GARBAGE_BATCH", 10)
     journal = disk.open()
-    for _ in range(35):
-        new_buffer(journal).drop()
+    for range_id in range(1, 36):
+        journal.discard(range_id, 0, END)
     left = []
     while journal.has_work:
         disk.commit(journal)

@@ -10,8 +10,10 @@ import pytest
 from amqp_broker.broker.durability.journal import RangeState
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store.environment import Environment
-from amqp_broker.store.journal import DEFINITIONS_MAX, LmdbJournal
+from amqp_broker.store.journal import DEFINITIONS_MAX, RECORD_BYTES, SLICE_BYTES, LmdbJournal
 from tests.broker_parts import new_message
+
+SLICE_RECORDS = SLICE_BYTES // RECORD_BYTES
 
 
 @pytest.fixture
@@ -140,3 +142,18 @@ def test_nothing_waits_for_a_batch_without_changes_while_garbage_is_deleted(envi
     journal.on_committed()
     assert not journal.has_work
     assert awaited == journal.committed
+
+
+def test_many_ranges_are_dropped_in_slices(environment: Environment) -> None:
+    journal = LmdbJournal(environment)
+    buffers = [PagedBuffer(journal, journal.new_ranges(1), keeps_all=False) for _ in range(2 * SLICE_RECORDS)]
+    for buffer in buffers:
+        fill(buffer, 1, b"")
+    write(environment, journal)
+    for buffer in buffers:
+        buffer.drop()
+    # Two for the ranges, two for their messages, and one for the garbage.
+    assert write(environment, journal) >= 5
+    while journal.has_work:
+        write(environment, journal)
+    assert all(journal.state_of(buffer.id) == RangeState() for buffer in buffers)

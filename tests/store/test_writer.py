@@ -13,7 +13,7 @@ from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.store import writer
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
-from amqp_broker.store.writer import Writer
+from amqp_broker.store.writer import RELEASED_MAX, Writer
 from tests.broker_parts import new_message
 from tests.present import present
 
@@ -147,3 +147,16 @@ def test_a_writer_that_stops_leaves_no_transaction_open(loop: Loop) -> None:
     with loop.environment.lmdb.begin(write=True):
         pass
     loop.writer = Writer(loop.environment, loop.journal, loop.post, loop.ends.append)
+
+
+def test_the_changes_of_a_batch_are_freed_in_slices_after_its_commit(loop: Loop) -> None:
+    for number in range(2 * RELEASED_MAX):
+        loop.journal.define(("queue", "/", str(number)), {})
+    batch = loop.journal._collected
+    loop.writer.commit()
+    while len(loop.ends) < 2:
+        loop.run()
+    assert len(batch.definitions) == RELEASED_MAX
+    loop.run()
+    assert len(batch.definitions) == 0
+    assert loop.calls.empty()

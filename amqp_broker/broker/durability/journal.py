@@ -332,21 +332,23 @@ class Journal:
         self.batch += 1
         return batch
 
-    def on_committed(self) -> None:
-        """Note that the taken batch is safe."""
-        assert self._writing is not None
+    def on_committed(self) -> Batch:
+        """Note that the taken batch is safe, and return it."""
+        batch = self._writing
+        assert batch is not None
         settled = written = 0
-        for buffer, _ in self._writing.buffers:
+        for buffer, _ in batch.buffers:
             settled += len(buffer.removes)
             written += len(buffer.writing)
             buffer.writing = {}
         if written:
             self.settles_fast = 2 * settled >= written
-        for log, _ in self._writing.logs:
+        for log, _ in batch.logs:
             log.on_committed()
             self.advanced_logs.append(log)
         self._writing = None
         self.committed = self.batch - 1
+        return batch
 
     def take_back(self) -> None:
         """Add the taken batch to the collected one; it could not be written."""

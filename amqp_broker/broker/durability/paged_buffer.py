@@ -250,6 +250,8 @@ class PagedBuffer:
 
     def clear(self) -> None:
         """Remove all ready messages; taken ones stay."""
+        if not self.next:
+            return  # nothing was ever here, and the journal does not know the range
         memory = self.memory
         if len(memory) >= DISCARDED_MIN and not self._deadlines and memory[-1][0] - memory[0][0] == len(memory) - 1:
             # No taken message is among them.
@@ -283,7 +285,8 @@ class PagedBuffer:
         self.is_dropped = True
         # It refers to the backlog, which refers to this buffer.
         self._on_recovered = None
-        self.journal.discard(self.id, 0, END)
+        if self.next:
+            self.journal.discard(self.id, 0, END)
 
     def take_all(self) -> list[tuple[int, Stored]]:
         """Take and return everything that a restart found."""

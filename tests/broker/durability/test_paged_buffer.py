@@ -379,3 +379,12 @@ def test_messages_written_to_the_journal_and_read_from_it_are_counted(journal: M
     while buffer:
         buffer.pop_head()
     assert (written, buffer.read_count) == (6, 3)
+
+
+def test_a_range_that_was_never_used_leaves_nothing_for_the_journal_to_do(journal: MemoryJournal) -> None:
+    buffer = new_buffer(journal)
+    before = journal.definitions
+    buffer.clear()
+    buffer.drop()
+    assert not journal.has_changes
+    assert journal.definitions == before
