@@ -73,7 +73,11 @@ class HttpListener:
         from aiohttp import web
 
         management = self._make()
-        self._runner = web.AppRunner(management.application(), handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
+        # Each of these takes milliseconds the first time.
+        await asyncio.sleep(0)
+        application = management.application()
+        await asyncio.sleep(0)
+        self._runner = web.AppRunner(application, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S)
         await self._runner.setup()
         assert self._runner.server is not None, "setup makes it"
         make_protocol = management.connections(self._runner.server, quiet_logger())
@@ -82,7 +86,8 @@ class HttpListener:
 
     def _import(self) -> None:
         with self._importing():
-            import amqp_broker.management.application  # noqa: F401
+            import amqp_broker.management.application
+            import amqp_broker.management.metrics.exposition  # noqa: F401
 
     async def close(self) -> None:
         """Close the sockets and all connections."""

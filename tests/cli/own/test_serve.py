@@ -10,12 +10,13 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from pamqp import commands
 
-from amqp_broker.cli.own.serve import explain, without_authorities
+from amqp_broker.cli.own.serve import beside_clients, explain, without_authorities
 from compat.brokers import free_port
 from compat.certificates import Issuer
 from compat.waiting import wait_until
@@ -369,6 +370,37 @@ def test_no_garbage_is_collected_while_objects_are_restored() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=True)
     assert done.stdout == "(False, False) True True\n"
+
+
+def test_an_import_beside_clients_gives_way_sooner_and_leaves_no_work_for_collections() -> None:
+    script = (
+        "import gc, sys; from amqp_broker.cli.own.serve import IMPORT_SWITCH_S, beside_clients\n"
+        "usual = sys.getswitchinterval()\n"
+        "with beside_clients(): print(sys.getswitchinterval() == IMPORT_SWITCH_S < usual, gc.isenabled())\n"
+        "print(sys.getswitchinterval() == usual, gc.isenabled(), gc.get_freeze_count() > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=True)
+    assert done.stdout == "True False\nTrue True True\n"
+
+
+def test_two_listeners_that_import_at_once_leave_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    before = dict(os.environ)
+    began, entered = threading.Event(), list[str]()
+
+    def second() -> None:
+        began.set()
+        with beside_clients():
+            entered.append("second")
+
+    other = threading.Thread(target=second)
+    with beside_clients():
+        other.start()
+        began.wait(20)
+        entered.append("first")
+    other.join(20)
+    assert entered == ["first", "second"]
+    assert os.environ == before
 
 
 def test_certificate_authorities_are_skipped_only_during_the_import_of_aiohttp(
