@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.observe.waiting import IdleWait
-    from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.settings.settings import Settings
@@ -330,12 +329,6 @@ class Broker:
         """Yield all open channels."""
         for connection in self.connections:
             yield from connection.channels.values()
-
-    def consumers(self) -> Iterator[Consumer]:
-        """Yield all subscriptions to queues."""
-        for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
-                yield from queue.consumers
 
     # Dead letters
 

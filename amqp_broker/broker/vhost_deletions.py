@@ -35,6 +35,11 @@ class VHostDeletions:
         self._resumed: set[tuple[str, str]] = set()
         self._bereft: dict[str, None] = {}
 
+    @property
+    def are_under_way(self) -> bool:
+        """True while objects are out of reach whose bindings are not removed yet."""
+        return bool(self._under_way)
+
     def of_queue(self, queue: Queue, before_cancels: Callable[[], object] | None = None) -> Steps[None]:
         """Delete a queue with its messages, bindings and consumers.
 

@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -32,6 +33,8 @@ logger = logging.getLogger("amqp_broker.server")
 MANAGEMENT_PORT: Final = 15672
 MANAGEMENT_TLS_PORT: Final = 15671
 PROMETHEUS_PORT: Final = 15692
+# The clock of portions. That of uvloop counts whole milliseconds, as many as a portion takes.
+CLOCK: Final = time.monotonic
 UNKNOWN_DESCRIPTORS: Final = (0, 0)
 NO_CONTROL: Final = (
     "the command line cannot command this broker: cannot create a socket in '%s' (%s); "
@@ -188,19 +191,19 @@ class Listeners:
         """The application of the HTTP API, which all its listeners share."""
         from amqp_broker.management.application import Management
 
-        return Management(self.server.broker, self.server.node)
+        return Management(self.server.broker, self.server.node, clock=CLOCK)
 
     def _metrics(self) -> Management:
         from amqp_broker.management.application import Management
         from amqp_broker.management.metrics import exposition
 
         endpoints = exposition.endpoints(self.server.settings.prometheus_per_object)
-        return Management(self.server.broker, self.server.node, endpoints)
+        return Management(self.server.broker, self.server.node, endpoints, clock=CLOCK)
 
     def _local(self) -> Management:
         from amqp_broker.management.application import Management
 
-        return Management(self.server.broker, self.server.node, is_local=True)
+        return Management(self.server.broker, self.server.node, is_local=True, clock=CLOCK)
 
     def start(self) -> None:
         """Open all listeners. Raise CannotListen, TlsError or SettingsError."""

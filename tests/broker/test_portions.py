@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from itertools import count
 
-from amqp_broker.broker.portions import Steps, Work, finished
+import pytest
+
+from amqp_broker.broker.portions import Steps, Work, emptying, finished
 
 
 def counted(seen: list[int], number: int) -> Steps[str]:
@@ -47,3 +51,17 @@ def test_closed_work_cleans_up() -> None:
     work.run_portion()
     work.close()
     assert seen == [0, -1]
+
+
+@pytest.mark.interpreted  # Compiled objects do not clear weak references.
+def test_an_item_that_was_taken_out_is_freed_in_its_turn() -> None:
+    class Item:
+        pass
+
+    items = deque(Item() for _ in range(3))
+    seen = [weakref.ref(item) for item in items]
+    freed = []
+    for item in emptying(items):
+        del item
+        freed.append([reference() is None for reference in seen])
+    assert freed == [[True, False, False], [True, True, False], [True, True, True]]

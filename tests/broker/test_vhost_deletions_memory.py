@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 from tests.restarting import durable_lab, restarted
@@ -182,3 +183,19 @@ def is_freed(lab: Lab, peer: Peer) -> bool:
         return seen() is None
     finally:
         gc.enable()
+
+
+def test_each_queue_of_a_deleted_vhost_is_freed_in_its_turn() -> None:
+    lab = Lab()
+    lab.broker.add_vhost("v")
+    for number in range(5):
+        lab.broker.vhosts["v"].declare_queue(QueueDeclaration(str(number), {}))
+    seen = [weakref.ref(queue) for queue in lab.broker.vhosts["v"].queues.values()]
+    freed = set()
+    gc.disable()
+    try:
+        for _ in lab.broker.deleting_vhost("v"):
+            freed.add(sum(queue() is None for queue in seen))
+    finally:
+        gc.enable()
+    assert freed >= {0, 1, 2, 3, 4}

@@ -223,5 +223,6 @@ def test_the_active_and_the_waiting_consumers_are_listed() -> None:
     peer.declare("shared")
     for queue, tag in (("q", "first"), ("q", "second"), ("shared", "third")):
         peer.consume(queue, tag)
-    found = {consumer.tag: (consumer.is_active, consumer.activity_status) for consumer in lab.broker.consumers()}
+    queues = lab.broker.vhosts["/"].queues.values()
+    found = {one.tag: (one.is_active, one.activity_status) for queue in queues for one in queue.consumers}
     assert found == {"first": (True, "single_active"), "second": (False, "waiting"), "third": (True, "up")}

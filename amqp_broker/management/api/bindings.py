@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from urllib.parse import quote_plus, unquote_plus
 
 from msgspec import Struct
@@ -76,32 +76,42 @@ def implicit(vhost: VHost, queue: Queue) -> Binding:
     return Binding(vhost.default_exchange, queue, queue.name, {})
 
 
-def of_vhosts(vhosts: Iterable[VHost]) -> Iterator[Binding]:
-    """Yield all bindings in some vhosts."""
+def _of_vhosts(vhosts: Iterable[VHost]) -> Iterator[Binding | Queue]:
+    """Yield all bindings in some vhosts, as `_listed` takes them."""
     for vhost in vhosts:
-        yield from (implicit(vhost, queue) for queue in vhost.queues.values())
+        yield from vhost.queues.values()
         for exchange in vhost.exchanges.values():
             yield from exchange.bindings.values()
 
 
-def _is_there(binding: Binding) -> bool:
+def _is_there(bound: Binding | Queue) -> bool:
     """Return whether a binding has not been removed; an implicit one is there as long as its queue."""
-    source, destination = binding.source, binding.destination
-    if not source.name and isinstance(destination, Queue):
-        return not destination.is_deleted
-    return binding.is_in_force and source.bindings.get(binding.key) is binding
+    if isinstance(bound, Queue):
+        return not bound.is_deleted
+    if not bound.source.name and isinstance(bound.destination, Queue):
+        return not bound.destination.is_deleted
+    return bound.is_in_force and bound.source.bindings.get(bound.key) is bound
 
 
-def _listed(request: Request, bindings: Iterable[Binding]) -> Any:
-    """Return a list of bindings, which RabbitMQ does not divide into pages."""
+def _row(bound: Binding | Queue) -> dict[str, Any]:
+    if isinstance(bound, Queue):
+        bound = implicit(cast("VHost", bound.vhost), bound)
+    return binding_row(bound)
+
+
+def _listed(request: Request, bindings: Iterable[Binding | Queue]) -> Any:
+    """Return a list of bindings, which RabbitMQ does not divide into pages.
+
+    A queue stands for its implicit binding, which is made when its turn comes.
+    """
     query = {name: value for name, value in request.query.items() if name != "page"}
-    return listed(replace(request, query=query), bindings, binding_row, is_there=_is_there, default_sort=SORT)
+    return listed(replace(request, query=query), bindings, _row, is_there=_is_there, default_sort=SORT)
 
 
 @endpoints.on("GET /api/bindings", "GET /api/bindings/{vhost}", tag=MANAGEMENT, query=ListQuery)
 def all_bindings(request: Request) -> Any:
     """List bindings, of one vhost or of all."""
-    return _listed(request, of_vhosts(request.vhosts))
+    return _listed(request, _of_vhosts(request.vhosts))
 
 
 @endpoints.on("GET /api/exchanges/{vhost}/{name}/bindings/source", tag=MANAGEMENT)
@@ -109,7 +119,7 @@ def of_source(request: Request) -> Any:
     """List the bindings from an exchange."""
     vhost, name = request.vhost, request.exchange_name()
     if not name:
-        return _listed(request, (implicit(vhost, queue) for queue in vhost.queues.values()))
+        return _listed(request, vhost.queues.values())
     exchange = vhost.exchanges.get(name)
     return _listed(request, exchange.bindings.values() if exchange is not None else ())
 
@@ -125,7 +135,7 @@ def of_destination(request: Request) -> Any:
 def of_queue(request: Request) -> Any:
     """List the bindings to a queue."""
     queue = request.vhost.queues.get(request.path["name"])
-    return _listed(request, (implicit(request.vhost, queue), *queue.incoming) if queue is not None else ())
+    return _listed(request, (queue, *queue.incoming) if queue is not None else ())
 
 
 # Between a source and a destination

@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.exporting import exporting
 from amqp_broker.management.documents.importing import importing
-from amqp_broker.management.documents.parsing import NotJSON, parse
+from amqp_broker.management.documents.parsing import NotJSON, parsing
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -68,7 +69,10 @@ def post(request: Request) -> Steps[Answer]:
     """Import definitions, into one vhost or the broker."""
     vhost = request.vhost.name if "vhost" in request.path else None
     try:
-        yield from importing(request.broker, parse(_document(request)), vhost, request.user.name)
+        document = yield from parsing(_document(request))
+        if isinstance(document, dict):
+            document = {name: Disposable(it) if isinstance(it, list) else it for name, it in document.items()}
+        yield from importing(request.broker, document, vhost, request.user.name)
     except NotJSON:
         raise bad_request("failed_to_parse_json") from None
     except DefinitionsError as error:

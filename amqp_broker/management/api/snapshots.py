@@ -13,7 +13,7 @@ from msgspec import Struct
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
-from amqp_broker.management.documents.parsing import parse
+from amqp_broker.management.documents.parsing import parsing
 from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restoring, taking
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
@@ -40,7 +40,7 @@ def get(request: Request) -> Steps[dict[str, Any]]:
 def put(request: Request) -> Steps[Answer]:
     """Restore a snapshot; a vhost that is not empty is refused unless `clear=true` empties it."""
     try:
-        document = parse(request.body)
+        document = yield from parsing(request.body)
         clear = request.read_query(RestoreQuery).clear
         is_new = yield from restoring(request.broker, document, request.path["vhost"], clear=clear)
     except NotEmpty as error:

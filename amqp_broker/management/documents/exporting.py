@@ -5,16 +5,19 @@ Source: RabbitMQ, "Schema Definition Export and Import"; rabbit_mgmt_wm_definiti
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import chain
 from typing import Any
 
 from amqp_broker.broker.admin.access import Permission, TopicPermission, User, encode_hash
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import Binding, Exchange
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.portions import Steps, emptying, finished
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.runtime_parameters import Parameter
 from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.importing import INTERNAL, RESERVED
 from amqp_broker.management.documents.values import json_of, text_of
 
@@ -50,20 +53,21 @@ def exporting(broker: Broker, vhost: str | None = None) -> Steps[dict[str, Any]]
     return document | (yield from _topology(vhosts))
 
 
-def _topology(vhosts: list[VHost]) -> Steps[dict[str, list[dict[str, Any]]]]:
+def _topology(vhosts: list[VHost]) -> Steps[dict[str, Disposable[dict[str, Any]]]]:
     """Return the queues, exchanges and bindings of some vhosts."""
-    queues = [queue for vhost in vhosts for queue in _queues(vhost)]
+    queues = deque(chain.from_iterable(map(_queues, vhosts)))
     exchanges = [(vhost, exchange) for vhost in vhosts for exchange in _exchanges(vhost)]
-    bindings = [binding for vhost in vhosts for binding in _bindings(vhost)]
-    rows: dict[str, list[dict[str, Any]]] = {"queues": [], "exchanges": [], "bindings": []}
-    for queue in queues:
+    bindings = deque(chain.from_iterable(map(_bindings, vhosts)))
+    rows = {kind: Disposable[dict[str, Any]]() for kind in ("queues", "exchanges", "bindings")}
+    for queue in emptying(queues):
         rows["queues"].append(_queue(queue))
         yield
     for vhost, exchange in exchanges:
         rows["exchanges"].append(_exchange(vhost, exchange))
         yield
-    for binding in bindings:
-        rows["bindings"].append(_binding(binding))
+    for binding in emptying(bindings):
+        if not (isinstance(binding.destination, Queue) and binding.destination.owner is not None):
+            rows["bindings"].append(_binding(binding))
         yield
     return rows
 
@@ -77,6 +81,7 @@ def _export_vhost(broker: Broker, vhost: VHost) -> Steps[dict[str, Any]]:
     }
     for item in (item for listed in items.values() for item in listed):
         del item["vhost"]
+        yield
     return {
         **_version(broker),
         "rabbitmq_definition_format": "single_virtual_host",
@@ -221,14 +226,11 @@ def _exchange(vhost: VHost, exchange: Exchange) -> dict[str, Any]:
 
 
 def _bindings(vhost: VHost) -> list[Binding]:
-    """Return the bindings, except those of queues that belong to a connection."""
-    return [
-        binding
-        for exchange in vhost.exchanges.values()
-        for binding in exchange.bindings.values()
-        if binding.is_in_force
-        and not (isinstance(binding.destination, Queue) and binding.destination.owner is not None)
-    ]
+    """Return the bindings, also those of queues that belong to a connection."""
+    found = list(chain.from_iterable(exchange.bindings.values() for exchange in vhost.exchanges.values()))
+    if vhost.deletions.are_under_way:
+        found = [binding for binding in found if binding.is_in_force]
+    return found
 
 
 def _binding(binding: Binding) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import check_shape, with_default_type
 from amqp_broker.management.documents.definition import DefinitionsError, Entry
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
 
 # Sections in RabbitMQ's order of import, and the name of one object.
@@ -83,13 +84,7 @@ class Import:
     """
 
     def __init__(
-        self,
-        broker: Broker,
-        document: Any,
-        vhost: str | None = None,
-        actor: str | None = None,
-        *,
-        reads: bool = True,
+        self, broker: Broker, document: Any, vhost: str | None = None, actor: str | None = None, *, reads: bool = True
     ) -> None:
         """With an existing `vhost`, all objects are declared there.
 
@@ -117,7 +112,7 @@ class Import:
             finished(self.reading())
 
     def reading(self) -> Steps[None]:
-        """Read and check the document in steps. Raise DefinitionsError."""
+        """Read and check the document in steps; disposable sections are empty then. Raise DefinitionsError."""
         # Kept by the import, they would refer to it, and it would be freed by a collection of garbage only.
         readers: dict[str, Callable[[Entry], None]] = {
             "users": self._read_user,
@@ -156,7 +151,7 @@ class Import:
         found = self._document.get(section) or []
         if not isinstance(found, list):
             raise DefinitionsError(f"{section} should be an array, actually was {fields.json_term(found)[:60]}")
-        for number, values in enumerate(found, 1):
+        for number, values in enumerate(found.taken() if isinstance(found, Disposable) else found, 1):
             if not isinstance(values, dict):
                 raise DefinitionsError(
                     f"{kind} {number} should be an object, actually was {fields.json_term(values)[:60]}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amqp_broker.broker.portions import Steps
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http.listing import Paged
 
 
@@ -21,8 +22,8 @@ def selected(query: Mapping[str, str], value: Any) -> Steps[Any]:
         return {**value, "items": _cut(value["items"], columns)}
     if not isinstance(value, list):
         return _cut(value, columns)
-    rows = []
-    for row in value:
+    rows = Disposable[Any]()
+    for row in value.taken() if isinstance(value, Disposable) else value:
         rows.append(_cut(row, columns))
         yield
     return rows

@@ -15,6 +15,7 @@ from amqp_broker.amqp import fields, nested
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.portions import Steps
 from amqp_broker.management.documents import nested_json
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import has_null, table_of, text_of
 from amqp_broker.management.http.answers import bad_request
 
@@ -39,7 +40,7 @@ def encode(value: Any) -> bytes:
 
 
 def encoded(value: Any) -> Steps[list[bytes]]:
-    """Return `encode(value)` as parts, made in steps."""
+    """Return `encode(value)` as parts, made in steps. Disposable lists are empty then, if they are long."""
     parts: list[bytes] = []
     yield from _add(parts, value, DEPTH_MAX)
     return parts
@@ -57,7 +58,7 @@ def _add(parts: list[bytes], value: Any, depth: int) -> Steps[None]:
             before = b","
         parts.append(b"}")
     else:
-        items, before = iter(value), b"["
+        items, before = value.taken() if isinstance(value, Disposable) else iter(value), b"["
         while some := list(islice(items, ITEMS_MAX)):
             if any(_is_long(item, depth - 1) for item in some):
                 for item in some:

@@ -6,6 +6,7 @@ Source: rabbit_mgmt_util.erl.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -13,7 +14,8 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from amqp_broker.broker.admin import patterns
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.portions import Steps, emptying
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Refusal, bad_request
 from amqp_broker.management.http.request import Request
@@ -26,11 +28,14 @@ View: TypeAlias = Callable[[T], "Row | Steps[Row]"]
 
 PAGE_SIZE: Final = 100
 PAGE_SIZE_MAX: Final = 500
+# The key of a row that is to be sorted, the row, and its object.
+Found: TypeAlias = tuple[Any, Row, T]
+KEY: Final = itemgetter(0)
 # A pattern of names.
 MATCHES_NOTHING: Final = "(?!)"
 DEFAULT_SORT: Final = ("vhost", "name")
 # Rows that are sorted at once.
-SORTED_MAX: Final = 500
+SORTED_MAX: Final = 250
 # Digits of an integer that are read as RabbitMQ does (list_to_integer).
 _DIGITS_MAX: Final = 18
 
@@ -116,36 +121,45 @@ def listed(
     For a page, `brief` makes the rows that are sorted and filtered, as long as `brief_columns` suffice for that, and
     `view` only those of the page. A thing that is deleted meanwhile, so that `is_there(thing)` is false, is left out.
     """
-    things = list(things)
+    left = deque(things)
     query = request.read_query(ListQuery)
     page, sort, is_reversed = page_of(query, request.broker.profile.release), query.sort, query.sort_reverse
     order = _order_by((sort, *default_sort) if sort else default_sort)
     is_brief = page is not None and brief is not None and (not sort or sort in brief_columns)
     first = brief if is_brief and brief is not None else view
-    total_count, pairs = 0, list[tuple[Any, Row, T]]()
-    for thing in things:
+    total_count, filtered_count, found, runs = 0, 0, list[Found[T]](), list[deque[Found[T]]]()
+    for thing in emptying(left):
         if is_there(thing):
             total_count += 1
             row = yield from _row(first, thing)
             if page is None or not page.name or _is_named(row, page):
-                pairs.append((order(row), row, thing))
+                filtered_count += 1
+                found.append((order(row), row, thing))
+        if len(found) == SORTED_MAX or not left:
+            runs.append(deque(sorted(found, key=KEY, reverse=is_reversed)))
+            found = []
         yield
-    ordered = yield from _sorted(pairs, is_reversed)
+    ordered = heapq.merge(*map(emptying, runs), key=KEY, reverse=is_reversed)
     if page is None:
-        return [row for _, row, _ in ordered]
+        rows = Disposable[Row]()
+        for _, row, _ in ordered:
+            rows.append(row)
+            yield
+        return rows
     if page.is_pattern and patterns.is_given_up(page.pattern):
         raise bad_request("the regular expression takes too long")
-    items = []
-    for _, row, thing in _cut(ordered, page):
-        items.append((yield from _row(view, thing)) if is_brief else row)
+    span, items = _span(page, filtered_count), []
+    for number, (_, row, thing) in enumerate(ordered):
+        if number in span:
+            items.append((yield from _row(view, thing)) if is_brief else row)
         yield
     return Paged(
         total_count=total_count,
         item_count=len(items),
-        filtered_count=len(ordered),
+        filtered_count=filtered_count,
         page=page.number,
         page_size=page.size,
-        page_count=(len(ordered) + page.size - 1) // page.size,
+        page_count=(filtered_count + page.size - 1) // page.size,
         items=items,
     )
 
@@ -155,31 +169,16 @@ def _row(view: View[T], thing: T) -> Steps[Row]:
     return (yield from row) if isinstance(row, Generator) else row
 
 
-def _sorted(pairs: list[tuple[Any, Row, T]], is_reversed: bool) -> Steps[list[tuple[Any, Row, T]]]:
-    """Return rows in the order of their keys; equal ones keep their order."""
-    runs = []
-    for start in range(0, len(pairs), SORTED_MAX):
-        runs.append(sorted(pairs[start : start + SORTED_MAX], key=itemgetter(0), reverse=is_reversed))
-        yield
-    if len(runs) < 2:
-        return runs[0] if runs else []
-    merged = []
-    for pair in heapq.merge(*runs, key=itemgetter(0), reverse=is_reversed):
-        merged.append(pair)
-        yield
-    return merged
-
-
-def _cut(pairs: list[T], page: Page) -> list[T]:
-    """Return the part of a list that is on a page. Raise Refusal for a page behind its end."""
+def _span(page: Page, count: int) -> range:
+    """Return the numbers of the rows that are on a page. Raise Refusal for a page behind the end of the list."""
     start = (page.number - 1) * page.size
-    if start > len(pairs):
+    if start > count:
         raise Refusal(
             400,
             "page_out_of_range",
-            f"Page out of range, page: {page.number} page size: {page.size}, len: {len(pairs)}",
+            f"Page out of range, page: {page.number} page size: {page.size}, len: {count}",
         )
-    return pairs[start : start + page.size]
+    return range(start, start + page.size)
 
 
 def _is_named(row: Row, page: Page) -> bool:

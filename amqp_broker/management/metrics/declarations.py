@@ -15,12 +15,16 @@ UNTYPED: Final = "untyped"
 
 
 class Scope(NamedTuple):
-    """The subject of a scrape: a broker on its node, some vhosts or (None) all, and the endpoint's name."""
+    """The subject of a scrape: a broker on its node, some vhosts or (None) all, and the endpoint's name.
+
+    `consumer_count` is that of all vhosts.
+    """
 
     broker: Broker
     node: Node
     vhosts: Collection[str] | None
     endpoint: str
+    consumer_count: int
 
 
 # Yields None where others may be served, so that anything may change in between.

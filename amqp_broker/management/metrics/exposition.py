@@ -6,12 +6,13 @@ broker for a hundred milliseconds with two thousand queues. Source: RabbitMQ, "M
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.portions import Steps, emptying
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.auth import PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints
@@ -77,8 +78,12 @@ def detailed(request: Request, names: Collection[str], vhosts: Collection[str] |
 
 
 def _scope(request: Request, endpoint: str, vhosts: Collection[str] | None = None) -> Steps[Scope]:
-    yield from request.broker.collecting_counts()
-    return Scope(request.broker, request.node, vhosts, endpoint)
+    broker, consumer_count = request.broker, 0
+    yield from broker.collecting_counts()
+    for queue in emptying(deque(queue for vhost in broker.vhosts.values() for queue in vhost.queues.values())):
+        consumer_count += len(queue.consumers)
+        yield
+    return Scope(broker, request.node, vhosts, endpoint, consumer_count)
 
 
 def _text(*parts: Lines) -> Steps[bytes]:
@@ -124,6 +129,8 @@ def _all(prefix: str, families: Iterable[Family], scope: Scope) -> Lines:
                 value = value_of(subject)
                 if value is not None:
                     yield f"{start}{labels} {value if value == value else 'NaN'}"
+    for objects in known.values():
+        yield from _freeing(objects)
 
 
 def _sums(scope: Scope) -> Lines:
@@ -141,6 +148,14 @@ def _sums(scope: Scope) -> Lines:
                     total += metric.value(subject) or 0
                     yield None
                 yield f"{PREFIX}{metric.name} {total}"
+        yield from _freeing(objects)
+
+
+def _freeing(objects: list[Any]) -> Iterator[None]:
+    """Free what was made of thousands of objects in steps."""
+    while objects:
+        objects.pop()
+        yield
 
 
 def _head(prefix: str, metric: Metric) -> tuple[str, str]:

@@ -35,8 +35,7 @@ def _protocols(scope: Scope) -> Iterator[tuple[tuple[str, ...], Clients]]:
     broker = scope.broker
     publishers = sum(bool(channel.counts.publishes) for channel in broker.channels())
     counters = broker.counters
-    consumers = sum(1 for _ in broker.consumers())
-    yield (AMQP_091,), Clients(publishers, consumers, counters.publishes, counters.received_confirm)
+    yield (AMQP_091,), Clients(publishers, scope.consumer_count, counters.publishes, counters.received_confirm)
     if _has_amqp_10(scope):
         yield (AMQP_10,), Clients(0, 0, PublishCounts(), 0)
 
@@ -242,7 +241,7 @@ NODE_FAMILIES: Final = (
         (
             Metric("connections", GAUGE, "Connections currently open", lambda s: len(s.broker.connections)),
             Metric("channels", GAUGE, "Channels currently open", lambda s: sum(1 for _ in s.broker.channels())),
-            Metric("consumers", GAUGE, "Consumers currently connected", lambda s: sum(1 for _ in s.broker.consumers())),
+            Metric("consumers", GAUGE, "Consumers currently connected", lambda s: s.consumer_count),
             Metric(
                 "queues",
                 GAUGE,

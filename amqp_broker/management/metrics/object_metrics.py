@@ -24,11 +24,12 @@ def _published_exchanges(scope: Scope) -> Iterator[tuple[Labels, Any]]:
                 yield (vhost.name, exchange.name), exchange.publishes
 
 
-def _queue_routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
+def _queue_routes(scope: Scope) -> Iterator[tuple[Labels, int] | None]:
     for vhost in selected(scope):
         for queue in list(vhost.queues.values()):
             for exchange, count in list(queue.statistics.published_from.items()):
                 yield (vhost.name, exchange.name, queue.name), count
+            yield None
 
 
 def _vhosts(scope: Scope) -> Iterator[tuple[Labels, VHost]]:
@@ -69,11 +70,12 @@ def _deliveries(scope: Scope) -> Iterator[tuple[Labels, Any]]:
             yield (name, queue.vhost.name, queue.name), counts
 
 
-def _routes(scope: Scope) -> Iterator[tuple[Labels, int]]:
+def _routes(scope: Scope) -> Iterator[tuple[Labels, int] | None]:
     for vhost in selected(scope):
         for queue in list(vhost.queues.values()):
             for exchange, count in list(queue.statistics.published_from.items()):
                 yield (vhost.name, queue.name, vhost.name, exchange.name), count
+            yield None
 
 
 def _reductions(name: str) -> Metric:

@@ -33,6 +33,17 @@ def tellable(document: Any) -> Any:
     return parse(json.dumps(document).encode())
 
 
+def test_the_bindings_of_a_queue_that_is_being_deleted_are_not_exported(broker: Broker) -> None:
+    vhost = broker.vhosts["/"]
+    queue, other = new_queue(vhost, "q"), new_queue(vhost, "other")
+    for destination in (queue, other):
+        vhost.bind(vhost.exchanges["amq.direct"], destination, "k", {})
+    deletion = vhost.deletions.of_queue(queue)
+    next(deletion)
+    assert [binding["destination"] for binding in export(broker)["bindings"]] == ["other"]
+    finished(deletion)
+
+
 def test_a_fresh_broker_exports_its_user_and_vhost(broker: Broker) -> None:
     told = export(broker)
     user = told["users"].pop()

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-import pytest
+import json
+from collections.abc import Callable
+from typing import Any
 
-from amqp_broker.management.documents.parsing import NotJSON, parse
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amqp_broker.management.documents.parsing import NotJSON, parse, parsing
+from tests.management.documents.test_nested_json import VALUES
 
 
 def test_an_empty_file_is_an_empty_document_and_a_byte_order_mark_is_ignored() -> None:
@@ -45,3 +52,45 @@ def test_a_number_of_ten_thousand_digits_is_refused() -> None:
 
 def test_escaped_characters_are_decoded() -> None:
     assert parse(b'"\\u00e9\\ud83d\\ude00"') == "é\U0001f600"
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    """Return what is read, or the reason why it is not JSON."""
+    try:
+        return read()
+    except ValueError as error:
+        return ("not JSON", str(error).removeprefix("not JSON: "))
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), st.lists(VALUES, max_size=4) | VALUES, max_size=4),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
+def test_an_object_with_lists_is_read_as_pythons_reader_reads_it(
+    value: dict[str, Any], indent: int | None, is_ascii: bool
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=is_ascii)
+    assert parse(text.encode()) == json.loads(text)
+
+
+@given(st.dictionaries(st.sampled_from("ab"), st.lists(st.integers(0, 3), max_size=3), max_size=2), st.data())
+def test_an_object_that_was_damaged_is_refused_as_pythons_reader_refuses_it(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
+    text = json.dumps(value)
+    at = data.draw(st.integers(0, len(text)))
+    text = text[:at] + data.draw(st.text('[]{},:" 1\n', max_size=2)) + text[data.draw(st.integers(at, at + 1)) :]
+    expected = outcome(lambda: json.loads(text) if text else {})
+    assert outcome(lambda: parse(text.encode())) == expected
+
+
+def test_the_lists_of_an_object_are_read_in_steps() -> None:
+    text = json.dumps({"name": "x", "queues": [{"name": str(number)} for number in range(50)], "bindings": [1, 2]})
+    assert sum(1 for _ in parsing(text.encode())) == 52
+
+
+@pytest.mark.parametrize("text", [b'{"a": [1, "\\ud800"]}', b'{"a": {"\\udcff": 1}}'])
+def test_a_lone_surrogate_in_an_object_is_refused(text: bytes) -> None:
+    with pytest.raises(NotJSON, match="the text is not valid UTF-8"):
+        parse(text)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.portions import finished
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.listing import Paged
 
@@ -33,3 +34,9 @@ def test_columns_are_selected_in_lists_and_objects(columns: str, value: Any, exp
 
 def test_without_the_parameter_all_columns_are_answered() -> None:
     assert finished(selected({}, ROWS)) is ROWS
+
+
+def test_the_rows_of_a_disposable_list_are_freed_when_their_columns_are_selected() -> None:
+    rows = Disposable(ROWS)
+    assert finished(selected({"columns": "name"}, rows)) == [{"name": "b"}, {"name": "a"}]
+    assert rows == []

@@ -8,6 +8,7 @@ import pytest
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.portions import finished
+from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Refusal
@@ -119,3 +120,10 @@ def test_json_deeper_than_pythons_stack_is_written(leaf: Any) -> None:
         value = {"a\udcff": [value, None, True]}
     shown = "1" if leaf == 1 else '"text"' if leaf == "text" else '"\ufffd"'
     assert json.encode(value).decode() == '{"a\ufffd":[' * 2000 + shown + ",null,true]}" * 2000
+
+
+def test_the_rows_of_a_disposable_list_are_freed_in_the_steps_that_encode_them() -> None:
+    rows = [{"name": str(number)} for number in range(4 * json.ITEMS_MAX)]
+    value = {"rows": Disposable(rows)}
+    assert [len(value["rows"]) // json.ITEMS_MAX for _ in json.encoded(value)] == [3, 2, 1, 0]
+    assert b"".join(finished(json.encoded({"rows": Disposable(rows)}))) == json.encode({"rows": rows})

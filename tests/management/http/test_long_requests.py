@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 from amqp_broker.management.http.long_requests import LongRequests
 
@@ -38,3 +40,21 @@ def test_one_that_is_cancelled_is_passed_over_for_the_next() -> None:
         assert first.cancelled()
 
     asyncio.run(asyncio.wait_for(run(), 10))
+
+
+def test_the_garbage_of_a_portion_is_collected_before_the_next() -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.itself = self
+
+    async def run() -> bool:
+        seen = weakref.ref(Ring())
+        assert seen() is not None
+        await LongRequests().wait()
+        return seen() is None
+
+    gc.disable()
+    try:
+        assert asyncio.run(run())
+    finally:
+        gc.enable()
