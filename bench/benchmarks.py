@@ -117,6 +117,8 @@ def _below(limit: float, text: str) -> Goal:
     return Goal(f"below {text}", lambda row, amqp_broker, rabbitmq: amqp_broker.value, below=limit)
 
 
+_NO_WORSE = Goal("no worse than RabbitMQ's", Row.advantage, at_least=1)
+
 # Persistent messages to each kind of queue, with a limited number of unconfirmed ones. A stream has no reader.
 _KINDS = {
     "classic": Load(body=1024, ack=1, prefetch=200, persistent=True),
@@ -270,7 +272,7 @@ ROWS = (
         "p99 latency at 1 000 persistent msg/s",
         MICROSECONDS,
         Load(messages=4_000, rate=1000, persistent=True),
-        (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
+        (_NO_WORSE,),
     ),
     Row(
         "stall",
@@ -285,14 +287,14 @@ ROWS = (
         "p99 latency at 1 000 msg/s",
         MICROSECONDS,
         Load(messages=4_000, rate=1000),
-        (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
+        (_NO_WORSE,),
     ),
     Row(
         "latency-20k",
         "p99 latency at 20 000 msg/s of 100 B",
         MICROSECONDS,
         Load(messages=80_000, body=100, rate=20_000),
-        (Goal("no worse than RabbitMQ's", Row.advantage, at_least=1),),
+        (_NO_WORSE,),
     ),
     Row(
         "paced",
@@ -328,14 +330,14 @@ ROWS = (
         "administered",
         "p99 latency at 1 000 msg/s, beside administration",
         MILLISECONDS,
-        goals=(_below(20, "20 ms"),),
+        goals=(_NO_WORSE,),
         is_managed=True,
     ),
     Row(
         "administered-worst",
         "longest latency of these",
         MILLISECONDS,
-        goals=(_below(100, "100 ms"),),
+        goals=(_NO_WORSE,),
         is_managed=True,
     ),
 )
