@@ -160,51 +160,28 @@ class Recorder(MessageTrace):
 
     def delivered_to(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
         run = consumer.delivery_run
-        # Other types carry more, and a queue may deliver copies, whose rows it does not know.
-        if type(message) is NumberedMessage and message.is_recorded:
-            if (
-                run is None
-                or run.index < self._growing_from
-                or run.index < message.row
-                or run.address is not message.address
-                or run.redelivered is not redelivered
-            ):
-                queue, connection, channel = consumer.queue, consumer.connection, consumer.number
-                self.delivered(queue, message, redelivered, connection, channel, consumer.no_ack)
-                consumer.delivery_run = self._record.others[-1]
-                return
-            message.row = run.index
-            number = message.number
-            if number == run.following:
-                run.following = number + 1
-            else:
-                run.add(number)
+        if (
+            run is not None
+            and type(message) is NumberedMessage
+            and self._continues(run, message)
+            and run.redelivered is redelivered
+        ):
+            run.take(message)
             assert run.sizes is not None
             run.sizes.append(message.content[_BODY_SIZE_AT:_BODY_SIZE_END])
-        else:
-            queue, connection, channel = consumer.queue, consumer.connection, consumer.number
-            self.delivered(queue, message, redelivered, connection, channel, consumer.no_ack)
+            return
+        self.delivered(consumer.queue, message, redelivered, consumer.connection, consumer.number, consumer.no_ack)
+        if type(message) is NumberedMessage and message.is_recorded:
+            consumer.delivery_run = self._record.others[-1]
 
     def acked_by(self, consumer: Consumer, message: Message) -> None:
         run = consumer.ack_run
+        if run is not None and type(message) is NumberedMessage and self._continues(run, message):
+            run.take(message)
+            return
+        self.acked(consumer.queue, message, consumer.connection, consumer.number)
         if type(message) is NumberedMessage and message.is_recorded:
-            if (
-                run is None
-                or run.index < self._growing_from
-                or run.index < message.row
-                or run.address is not message.address
-            ):
-                self.acked(consumer.queue, message, consumer.connection, consumer.number)
-                consumer.ack_run = self._record.others[-1]
-                return
-            message.row = run.index
-            number = message.number
-            if number == run.following:
-                run.following = number + 1
-            else:
-                run.add(number)
-        else:
-            self.acked(consumer.queue, message, consumer.connection, consumer.number)
+            consumer.ack_run = self._record.others[-1]
 
     def confirmed_all(self, connection: TracedClient, channel: int, messages: dict[int, Message]) -> None:
         others = self._record.others
@@ -213,19 +190,8 @@ class Recorder(MessageTrace):
         for tag, message in messages.items():
             if run is None or run.address is not message.address:
                 run = runs.get(message.address)
-            if (
-                run is not None
-                and type(message) is NumberedMessage
-                and message.is_recorded
-                and message.row <= run.index
-                and run.index >= self._growing_from
-            ):
-                message.row = run.index
-                number = message.number
-                if number == run.following:
-                    run.following = number + 1
-                else:
-                    run.add(number)
+            if run is not None and type(message) is NumberedMessage and self._continues(run, message):
+                run.take(message)
                 assert run.tags is not None
                 run.tags.append(tag)
                 continue
@@ -234,6 +200,18 @@ class Recorder(MessageTrace):
             if len(others) > before:
                 run = runs[message.address] = others[-1]
                 run.tags = [tag]
+
+    def _continues(self, run: Run, message: NumberedMessage) -> bool:
+        """Return whether an event of a message may join a run of this turn, behind its own last row.
+
+        Subclasses of NumberedMessage carry more, and a queue may deliver copies, whose rows it does not know.
+        """
+        return (
+            message.is_recorded
+            and run.index >= self._growing_from
+            and run.index >= message.row
+            and run.address is message.address
+        )
 
     # Events
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
-    from amqp_broker.amqp.message import Address, Message
+    from amqp_broker.amqp.message import Address, Message, NumberedMessage
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
@@ -21,7 +21,7 @@ class Run:
     """Events of one kind, place, address and time, as a row of a record (broker/observe/record.py).
 
     `index` counts the rows of a broker. `first` is the number of its first message. While the numbers are consecutive,
-    `following` is the one after the last; then `numbers` has all. `sizes` has the size of the body of each delivery, 8
+    `following` is the one after the last; later `numbers` has all. `sizes` has the size of the body of each delivery, 8
     octets each, `tags` the publish number of each confirm.
     """
 
@@ -59,8 +59,13 @@ class Run:
         """Number of events."""
         return self.following - self.first if self.numbers is None else len(self.numbers)
 
-    def add(self, number: int) -> None:
-        """Add the number of a message that is not the following one."""
+    def take(self, message: NumberedMessage) -> None:
+        """Add an event of a message, whose last row this becomes."""
+        message.row = self.index
+        number = message.number
+        if number == self.following:
+            self.following = number + 1
+            return
         if self.numbers is None:
             self.numbers = list(range(self.first, self.following))
             self.following = LISTED

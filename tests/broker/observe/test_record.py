@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import struct
 
-from amqp_broker.amqp.message import Address
+from amqp_broker.amqp.message import Address, NumberedMessage
 from amqp_broker.broker.observe.record import CONTENT_BYTES_MAX, EVENTS_MAX, Record
 from amqp_broker.broker.queues.queue_trace import Run
 
@@ -17,7 +17,7 @@ def test_a_record_has_a_row_per_run_and_lists_what_is_not_alike() -> None:
     alike.following += 1
     alike.sizes = [bytes([0] * 7 + [4])] * 2
     unlike = Run(2, 1000, deliver, THERE, 9, 0)
-    unlike.add(12)
+    unlike.take(NumberedMessage(THERE, b"", 1, False, 12))
     unlike.sizes = [bytes([0] * 7 + [size]) for size in (5, 6)]
     confirms = Run(3, 2000, confirm, HERE, 7, 21)
     confirms.following += 2
@@ -69,7 +69,7 @@ def test_a_record_has_room_until_its_contents_or_its_events_reach_a_limit() -> N
 def test_a_record_that_was_written_frees_the_lists_of_its_runs() -> None:
     record = Record()
     run = Run(1, 0, 0, HERE, 1, 0)
-    run.add(5)
+    run.take(NumberedMessage(HERE, b"", 1, False, 5))
     run.sizes = [bytes(8), bytes(8)]
     record.others.append(run)
     record.encode({})

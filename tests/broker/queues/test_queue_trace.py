@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amqp_broker.amqp.message import Address
+from amqp_broker.amqp.message import Address, NumberedMessage
 from amqp_broker.broker.queues.queue_trace import LISTED, QueueTrace, Run
 from tests.broker_parts import CollectingConsumer, new_message, new_queue
 
@@ -24,12 +24,16 @@ class Hearer(QueueTrace):
 
 
 def test_a_run_lists_its_numbers_from_the_first_gap_on() -> None:
-    run = Run(1, 0, 0, Address("", "q"), 5, 0)
-    run.following += 2
+    address = Address("", "q")
+    run = Run(3, 0, 0, address, 5, 0)
+    messages = [NumberedMessage(address, b"", 1, False, number) for number in (6, 7, 10, 8)]
+    for message in messages[:2]:
+        run.take(message)
     assert (run.count, run.numbers) == (3, None)
-    for number in (10, 8):
-        run.add(number)
+    for message in messages[2:]:
+        run.take(message)
     assert (run.count, run.numbers, run.following) == (5, [5, 6, 7, 10, 8], LISTED)
+    assert {message.row for message in messages} == {3}
 
 
 def test_a_trace_without_runs_hears_whose_delivery_and_ack_it_is() -> None:
