@@ -40,9 +40,9 @@ IGNORED: dict[str, dict[str, Any]] = {
     "nothing": {},
     "an unknown section": {"no such section": [1], "queues": []},
     "an exchange whose name is reserved": {"exchanges": [{**EXCHANGE, "name": "amq.mine", "type": "direct"}]},
-    "bindings of exchanges that are not there": {
-        "bindings": [{**BINDING, "source": "none"}, {**BINDING, "source": ""}]
-    },
+    # One at a time: RabbitMQ imports bindings at once, and its answer is about the one that fails first.
+    "a binding of an exchange that is not there": {"bindings": [{**BINDING, "source": "none"}]},
+    "a binding of the default exchange": {"bindings": [{**BINDING, "source": ""}]},
 }
 # Into a vhost that does not exist.
 LOST = "queues into a vhost that is not there"
