@@ -28,6 +28,8 @@ _SIZE: Final = Struct(">Q")
 # The start of a header frame, and of a body frame with the end of the frame before.
 _HEADER_START: Final = Struct(">BHI4xQ")
 _BODY_START: Final = Struct(">BBHI")
+# Instead of the position of a body: the content is not a header and one frame, or its end has not arrived.
+NOT_WHOLE, CUT_OFF = 0, -1
 
 
 class Delivery(NamedTuple):
@@ -144,11 +146,15 @@ class Frames:
                 (self._lacking,) = _SIZE.unpack_from(data, start + 4)
             elif kind == METHOD:
                 if data.startswith(DELIVER, start):
-                    body_at = _body_at(data, at, channel) if channel == self.channel else 0
-                    if body_at:
-                        at = self._whole(data, start, at, body_at, deliveries)
-                    else:
+                    body_at = _body_at(data, at, channel) if channel == self.channel else NOT_WHOLE
+                    if body_at == CUT_OFF:
+                        # The next read has it as a whole, and it may be like those before.
+                        at = start - FRAME.size
+                        break
+                    if body_at == NOT_WHOLE:
                         self._method = (channel, data[start:end])
+                    else:
+                        at = self._whole(data, start, at, body_at, deliveries)
                     continue
                 self._keep(channel, data[start - 7 : at])
                 continue
@@ -229,22 +235,23 @@ class Frames:
 
 
 def _body_at(data: bytes, at: int, channel: int) -> int:
-    """Return the position of the body if the next two frames are the whole content; else 0."""
-    if len(data) - at < _HEADER_START.size:
-        return 0
+    """Return the position of the body if the next two frames are the whole content, NOT_WHOLE or CUT_OFF."""
+    size_max = len(data)
+    if size_max - at < _HEADER_START.size:
+        return CUT_OFF
     kind, header_channel, header_size, size = _HEADER_START.unpack_from(data, at)
-    header_end = at + 7 + header_size
-    body_at = header_end + 8
-    body_end = body_at + size
-    if (
-        kind != HEADER
-        or header_channel != channel
-        or body_end >= len(data)
-        or data[body_end] != FRAME_END
-        or _BODY_START.unpack_from(data, header_end) != (FRAME_END, BODY, channel, size)
-    ):
-        return 0
-    return int(body_at)
+    if kind != HEADER or header_channel != channel or not size:
+        return NOT_WHOLE
+    header_end = at + FRAME.size + header_size
+    body_at = header_end + _BODY_START.size
+    if body_at > size_max:
+        return CUT_OFF
+    if _BODY_START.unpack_from(data, header_end) != (FRAME_END, BODY, channel, size):
+        return NOT_WHOLE
+    body_end: int = body_at + size
+    if body_end >= size_max:
+        return CUT_OFF
+    return int(body_at) if data[body_end] == FRAME_END else NOT_WHOLE
 
 
 def _addressed(data: bytes, at: int, end: int) -> tuple[bool, bytes, bytes]:

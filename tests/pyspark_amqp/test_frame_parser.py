@@ -134,6 +134,15 @@ def test_deliveries_that_differ_in_tag_offset_and_body_share_a_header() -> None:
     assert all(delivery.header is deliveries[1].header for delivery in deliveries[1:])
 
 
+def test_alike_deliveries_share_a_header_wherever_a_read_ends() -> None:
+    octets = b"".join(delivered(tag, b"x" * 30) for tag in range(2, 12, 2))
+    begin = len(delivered(2, b"x" * 30)) * 2
+    for end in range(begin, len(octets)):
+        frames = Frames()
+        found = frames.feed(octets[:end]) + frames.feed(octets[end:])
+        assert len({id(delivery.header) for delivery in found[1:]}) == 1
+
+
 def test_alike_deliveries_of_an_earlier_channel_are_skipped() -> None:
     frames = Frames()
     assert len(frames.feed(b"".join(delivered(tag, b"a") for tag in (2, 4, 6)))) == 3
