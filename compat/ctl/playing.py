@@ -49,7 +49,7 @@ def _lines(text: str, node: str) -> list[str]:
     text = text.replace(node, "NODE")
     # The time in lines of Erlang's log, which some errors contain; processes and ports.
     text = re.sub(r"^\n\d\d:\d\d:.*\n", "", text)
-    # What a helper process of Erlang prints if Erlang ends before it: EPIPE, as by the timeout of a command.
+    # A line of a helper process of Erlang, if Erlang ends before it (EPIPE), as by the timeout of a command.
     text = re.sub(r"^erl_child_setup: failed with error 32 on line \d+\r?\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"<[\w@.]+\.\d+\.\d+>", "PID", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
