@@ -375,10 +375,10 @@ class Import:
         if len(key.encode()) > SHORTSTR_BYTES_MAX:
             raise DefinitionsError(f"routing_key of {entry.title} is longer than {SHORTSTR_BYTES_MAX} octets")
         table = table_of(entry.values.get("arguments"))
+        if self.broker.profile.release >= (4, 0):
+            self._check_ends(entry, vhost, source, kind, destination)
         # Bindings of the default exchange cannot be declared.
         if source:
-            if self.broker.profile.release >= (4, 0):
-                self._check_ends(entry, vhost, source, kind, destination)
             self._do(entry, partial(self._bind, entry.title, vhost, source, kind, destination, key, table))
 
     def _check_ends(self, entry: Entry, vhost: str, source: str, kind: str, destination: str) -> None:
@@ -387,8 +387,9 @@ class Import:
         for end, name in (("exchange", source), (kind, destination)):
             new = self._new_exchanges if end == "exchange" else self._new_queues
             old = () if there is None else there.exchanges if end == "exchange" else there.queues
-            # A new vhost has exchanges with reserved names.
-            if not (name in new.get(vhost, ()) or name in old or (there is None and name.startswith(RESERVED))):
+            # A new vhost has the default exchange, and those with reserved names.
+            is_default = there is None and (not name or name.startswith(RESERVED))
+            if not (name in new.get(vhost, ()) or name in old or is_default):
                 raise DefinitionsError(f"{entry.title}: there is no {end} '{name}'")
 
     def _bind(

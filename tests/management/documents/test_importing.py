@@ -266,16 +266,18 @@ def test_objects_with_reserved_names_are_skipped() -> None:
 
 
 def test_a_binding_of_a_missing_queue_is_refused(broker: Broker) -> None:
-    assert reason(broker, {"bindings": [{**BINDING, "source": "amq.direct"}]}) == (
-        "binding 'k' of exchange 'amq.direct' to queue 'q' in vhost '/': there is no queue 'q'"
-    )
+    for source in ("amq.direct", ""):
+        assert reason(broker, {"bindings": [{**BINDING, "source": source}]}) == (
+            f"binding 'k' of exchange '{source}' to queue 'q' in vhost '/': there is no queue 'q'"
+        )
     assert reason(broker, {"queues": [QUEUE], "bindings": [BINDING]}) == (
         "binding 'k' of exchange 'e' to queue 'q' in vhost '/': there is no exchange 'e'"
     )
 
 
 def test_objects_of_a_new_vhost_are_bound(broker: Broker) -> None:
-    bindings = [{**BINDING, "vhost": "v", "source": source} for source in ("e", "amq.direct")]
+    # That of the default exchange is there anyway.
+    bindings = [{**BINDING, "vhost": "v", "source": source} for source in ("e", "amq.direct", "")]
     document = {
         "vhosts": [{"name": "v"}],
         "exchanges": [{**EXCHANGE, "vhost": "v"}],
