@@ -11,6 +11,7 @@ from pika import spec
 from amqp_broker.testing import EmbeddedBroker
 from compat.brokers import free_port
 from compat.certificates import Issuer
+from compat.waiting import wait_until
 from pyspark_amqp.address import from_url
 from pyspark_amqp.amqp_connection import CHANNEL_MAX, Connection
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
@@ -30,7 +31,8 @@ def test_deliveries_are_ordered_and_requeued_on_close(broker: At) -> None:
             tag = deliveries[99].tag if len(deliveries) > 99 else deliveries[-1].tag
         assert bodies == [b"%d" % number for number in range(200)]
         connection.ack(tag)
-    assert broker.count(queue) == 300 - tag
+    # RabbitMQ requeues after it has answered the close.
+    wait_until(lambda: broker.count(queue) == 300 - tag)
 
 
 def test_a_body_of_many_frames_is_whole(broker: At) -> None:
