@@ -20,8 +20,9 @@ import pika.frame
 from pika import spec
 
 from pyspark_amqp.address import Address, Host
+from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
-from pyspark_amqp.frame_parser import HEARTBEAT_FRAME, Delivery, Frames
+from pyspark_amqp.frame_parser import HEARTBEAT_FRAME, Frames
 
 READ_BYTES: Final = 256 * 1024
 FRAME_BYTES_MAX: Final = 131_072
@@ -60,7 +61,7 @@ class Connection:
         self.frames = Frames()
         # By time.monotonic().
         self.heard_at = time.monotonic()
-        self._pending: list[Delivery] = []
+        self._pending: list[Run] = []
         self._open(heartbeat_s)
 
     def __enter__(self) -> Self:
@@ -215,20 +216,20 @@ class Connection:
     def send_heartbeat(self) -> None:
         self.send_octets(HEARTBEAT_FRAME)
 
-    def poll(self, timeout_s: float) -> list[Delivery]:
+    def poll(self, timeout_s: float) -> list[Run]:
         """Return the next available deliveries; an empty list if the time expires. Raise BrokerError."""
         if self._pending:
             pending, self._pending = self._pending, []
             return pending
         deadline = time.monotonic() + timeout_s
         while True:
-            deliveries = self._read(deadline - time.monotonic())
-            if deliveries is None:
+            runs = self._read(deadline - time.monotonic())
+            if runs is None:
                 return []
             for channel, method in self._take_methods():
                 self.heed(channel, method)
-            if deliveries:
-                return deliveries
+            if runs:
+                return runs
 
     def _take_methods(self) -> Sequence[tuple[int, Any]]:
         methods, self.frames.methods = self.frames.methods, []
@@ -240,7 +241,7 @@ class Connection:
             return ()
         return self._take_methods()
 
-    def _read(self, timeout_s: float) -> list[Delivery] | None:
+    def _read(self, timeout_s: float) -> list[Run] | None:
         """Read the socket once; return None if the time expires. Raise ConnectionLost."""
         try:
             if not self._has_octets(max(timeout_s, 0.0)):
@@ -267,10 +268,10 @@ class Connection:
     def _expect(self, replies: tuple[type[Any], ...], timeout_s: float = REPLY_TIMEOUT_S) -> Any:
         deadline = time.monotonic() + timeout_s
         while True:
-            deliveries = self._read(deadline - time.monotonic())
-            if deliveries is None:
+            runs = self._read(deadline - time.monotonic())
+            if runs is None:
                 raise ConnectionLost(self._lost(f"no {replies[0].NAME} within {timeout_s:.0f} s"))
-            self._pending += deliveries
+            self._pending += runs
             reply = None
             for channel, method in self._take_methods():
                 if isinstance(method, replies):

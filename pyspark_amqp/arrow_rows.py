@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from operator import is_
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,8 +23,8 @@ from pyspark_amqp.content_header import (
     decode_table,
     offset_at,
 )
+from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import OptionError
-from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
 from pyspark_amqp.typed_headers import read_table
 
@@ -133,10 +132,10 @@ class Rows:
         self._bodies: list[bytes] = []
         self._offsets: list[int | None] = []
         self._redelivered: list[bool] = []
-        # The values of the columns in _SHARED, one tuple for successive messages in which they are equal.
-        self._shared: list[tuple[Any, ...]] = []
+        # The values of the columns in _SHARED, and the number of successive messages that have them.
+        self._shared: list[tuple[tuple[Any, ...], int]] = []
         self._tuple_count = 0
-        # The last tuple, its size, and the header that it was decoded from: alike deliveries share one.
+        # The last values, their size, and the header that they were decoded from: alike deliveries share one.
         self._last: tuple[Any, ...] = ()
         self._last_size = 0
         self._last_header: bytes | None = None
@@ -149,43 +148,18 @@ class Rows:
     def is_full(self) -> bool:
         return len(self._bodies) >= BATCH_ROWS_MAX or self.size >= BATCH_BYTES_MAX
 
-    def add(self, deliveries: Sequence[Delivery], offsets: Sequence[int | None] | None = None) -> None:
-        """Append a row for each delivery, with its offset."""
-        if not deliveries:
-            return
-        _, redelivered, _, _, headers, bodies, _ = zip(*deliveries, strict=True)
-        self._add_own(bodies, redelivered, offsets)
-        last = headers[-1]
-        # Only deliveries with one and the same header share exchange and routing key: an equal one does not suffice.
-        if headers[0] is last and all(map(is_, headers, repeat(last))):
-            self._add_shared(deliveries[-1], len(headers))
-        else:
-            for delivery in deliveries:
-                self._add_shared(delivery, 1)
-
-    def add_run(self, delivery: Delivery, bodies: Sequence[bytes]) -> None:
-        """Append rows without offsets that differ from that of a delivery only in the body."""
-        self._add_own(bodies, [delivery.redelivered] * len(bodies), None)
-        self._add_shared(delivery, len(bodies))
-
-    def _add_own(
-        self, bodies: Sequence[bytes], redelivered: Sequence[bool], offsets: Sequence[int | None] | None
-    ) -> None:
-        self._bodies += bodies
-        self._redelivered += redelivered
-        self._offsets += offsets if offsets is not None else [None] * len(bodies)
-        self.size += sum(map(len, bodies))
-
-    def _add_shared(self, delivery: Delivery, count: int) -> None:
-        """Append the values that deliveries share."""
-        if delivery.header is not self._last_header:
-            self._last_header = delivery.header
-            self._decode(delivery.exchange, delivery.routing_key, delivery.header)
-        if count == 1:
-            self._shared.append(self._last)
-        else:
-            self._shared += [self._last] * count
-        self.size += self._last_size * count
+    def add(self, run: Run, offset: int | None = None) -> None:
+        """Append a row for each delivery; the first has this offset in its stream."""
+        count = run.count
+        self._bodies += run.bodies
+        self._redelivered += repeat(run.redelivered, count)
+        self._offsets += repeat(None, count) if offset is None else range(offset, offset + count)
+        # An equal header does not suffice: exchange and routing key may differ.
+        if run.header is not self._last_header:
+            self._last_header = run.header
+            self._decode(run.exchange, run.routing_key, run.header)
+        self._shared.append((self._last, count))
+        self.size += sum(map(len, run.bodies)) + self._last_size * count
 
     def _decode(self, exchange: bytes, routing_key: bytes, header: bytes) -> None:
         values, problem = decode(header, self.allows_ms)
@@ -226,7 +200,9 @@ class Rows:
 
     def take(self) -> pa.RecordBatch:
         """Return and clear the rows."""
-        columns = [] if self._tuple_count == 1 else list(zip(*self._shared, strict=True))
+        columns: list[tuple[Any, ...]] = []
+        if self._tuple_count > 1:
+            columns = list(zip(*(values for values, count in self._shared for _ in range(count)), strict=True))
         arrays = [self._column(name, self.schema.field(name).type, columns) for name in self._names]
         self._bodies, self._offsets, self._redelivered, self._shared = [], [], [], []
         self.size = self._tuple_count = 0

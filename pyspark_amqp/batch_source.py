@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
+from pyspark_amqp.delivery_run import between
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.format_options import PREFETCH_MAX, SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, split
@@ -100,9 +101,10 @@ class QueueBrowse(Shipped, DataSourceReader):
             if left:
                 connection.consume(queue, left)
             # Other consumers may take messages in the meantime.
-            while left and (deliveries := connection.poll(self.options.poll_timeout_ms / 1000)):
-                rows.add(deliveries[:left])
-                left -= min(len(deliveries), left)
+            while left and (runs := connection.poll(self.options.poll_timeout_ms / 1000)):
+                for run in between(runs, 0, left):
+                    rows.add(run)
+                    left -= run.count
                 if rows.is_full:
                     yield rows.take()
         if rows.count:

@@ -7,14 +7,16 @@ decoded.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pika.exceptions
 import pika.frame
 import pika.spec
 
 from pyspark_amqp.content_header import PROPERTIES_AT, offset_at
+from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import BrokerError
 
 FRAME: Final = Struct(">BHI")
@@ -32,38 +34,18 @@ _BODY_START: Final = Struct(">BBHI")
 NOT_WHOLE, CUT_OFF = 0, -1
 
 
-class Delivery(NamedTuple):
-    """A message as received: `header` is the payload of the content header frame.
-
-    Successive deliveries may share the header of the first. Then they share its exchange and routing key, too, and
-    only the first has its own body size and stream offset in the header.
-    """
-
-    tag: int
-    redelivered: bool
-    exchange: bytes
-    routing_key: bytes
-    header: bytes
-    body: bytes
-    # The offset in a stream, if it is the first header.
-    offset: int | None = None
-
-
-_new: Final = tuple.__new__
-
-
 class Pattern:
     """The octets before the body of a delivery, and where the numbers are that may differ in the next one."""
 
-    def __init__(self, delivery: Delivery, channel: int, octets: bytes, tag_at: int, header_at: int) -> None:
+    def __init__(self, run: Run, channel: int, octets: bytes, tag_at: int, header_at: int) -> None:
         """Take the frames of the method and of the header, and the start of the body's frame.
 
         `tag_at` is the position of the delivery tag, `header_at` that of the header frame's payload.
         """
-        self.delivery = delivery
+        self.run = run
         self.channel = channel
         size_at, length_at = header_at + 4, len(octets) - 4
-        offset = offset_at(delivery.header)
+        offset = offset_at(run.header)
         self.has_offset = offset > 0
         offset_start = header_at + offset if offset else length_at
         offset_end = offset_start + 8 if offset else length_at
@@ -77,16 +59,17 @@ class Pattern:
         sizes = [len(part) for part in self.parts]
         self._numbers = Struct(">{}xQ{}xQ{}x{}{}xI".format(*sizes[:3], "Q" if offset else "0s", sizes[3]))
 
-    def take(self, data: bytes, at: int, deliveries: list[Delivery]) -> int:
-        """Append the deliveries with this pattern from `at` on, and return their end."""
+    def take(self, data: bytes, at: int, runs: list[Run]) -> int:
+        """Append a run of the deliveries with this pattern from `at` on, and return its end."""
         numbers = self._numbers
         start, middle, properties, rest = self.parts
         middle_at = len(start) + 8
         properties_at = middle_at + len(middle) + 8
         rest_at = numbers.size - 4 - len(rest)
-        _, redelivered, exchange, routing_key, header, _, _ = self.delivery
         has_offset = self.has_offset
         size_max, last = len(data), len(data) - numbers.size
+        bodies: list[bytes] = []
+        first_tag = first_offset = next_tag = next_offset = 0
         while (
             at < last
             and data.startswith(start, at)
@@ -99,9 +82,18 @@ class Pattern:
             end = body_at + size
             if length != size or end >= size_max or data[end] != FRAME_END:
                 break
-            body, place = data[body_at:end], offset if has_offset else None
-            deliveries.append(_new(Delivery, (tag, redelivered, exchange, routing_key, header, body, place)))
+            if not bodies:
+                first_tag, first_offset = next_tag, next_offset = tag, offset
+            elif tag != next_tag or (has_offset and offset != next_offset):
+                break
+            bodies.append(data[body_at:end])
+            next_tag += 1
+            if has_offset:
+                next_offset += 1
             at = end + 1
+        if bodies:
+            offset = first_offset if has_offset else None
+            runs.append(replace(self.run, tag=first_tag, bodies=bodies, offset=offset))
         return at
 
 
@@ -123,11 +115,11 @@ class Frames:
         self._parts: list[bytes] = []
         self._lacking = 0
 
-    def feed(self, octets: bytes) -> list[Delivery]:
-        """Return the deliveries that these octets complete; add methods to `methods`. Raise BrokerError."""
+    def feed(self, octets: bytes) -> list[Run]:
+        """Return the deliveries that these octets complete; add other methods to `methods`. Raise BrokerError."""
         data = self._rest + octets if self._rest else octets
-        deliveries: list[Delivery] = []
-        at, size_max = self._alike(data, 0, deliveries), len(data)
+        runs: list[Run] = []
+        at, size_max = self._alike(data, 0, runs), len(data)
         unpack = FRAME.unpack_from
         while size_max - at >= 8:
             kind, channel, size = unpack(data, at)
@@ -154,25 +146,25 @@ class Frames:
                     if body_at == NOT_WHOLE:
                         self._method = (channel, data[start:end])
                     else:
-                        at = self._whole(data, start, at, body_at, deliveries)
+                        at = self._whole(data, start, at, body_at, runs)
                     continue
                 self._keep(channel, data[start - 7 : at])
                 continue
             else:
                 continue
             if self._lacking <= 0:
-                self._end(deliveries)
+                self._end(runs)
         self._rest = data[at:]
         if self._rest and self._rest[0] not in KINDS:
             raise BrokerError(f"instead of an AMQP frame came {self._rest[:8]!r}")
-        return deliveries
+        return runs
 
-    def _alike(self, data: bytes, at: int, deliveries: list[Delivery]) -> int:
+    def _alike(self, data: bytes, at: int, runs: list[Run]) -> int:
         """Append deliveries that are like those before, and return their end."""
         pattern = self._pattern
-        return pattern.take(data, at, deliveries) if pattern is not None and pattern.channel == self.channel else at
+        return pattern.take(data, at, runs) if pattern is not None and pattern.channel == self.channel else at
 
-    def _whole(self, data: bytes, method_at: int, at: int, body_at: int, deliveries: list[Delivery]) -> int:
+    def _whole(self, data: bytes, method_at: int, at: int, body_at: int, runs: list[Run]) -> int:
         """Append a delivery whose body is in one frame, and those after it that are like it; return their end.
 
         `at` is the end of its method's frame.
@@ -199,18 +191,19 @@ class Frames:
             is_alike = has_last and not place and header.endswith(first) and len(header) == PROPERTIES_AT + len(first)
             place = 0 if is_alike else offset_at(header)
         offset = int.from_bytes(header[place : place + 8]) if place else None
-        delivery = _new(Delivery, (tag, redelivered, exchange, routing_key, header, data[body_at : end - 1], offset))
-        deliveries.append(delivery)
+        run = Run(tag, redelivered, exchange, routing_key, header, [data[body_at : end - 1]], offset)
         if is_alike:
-            self._pattern = Pattern(delivery, self.channel, data[start:body_at], tag_at - start, at + 7 - start)
-            return self._alike(data, end, deliveries)
+            # The pattern takes this delivery, too.
+            self._pattern = Pattern(run, self.channel, data[start:body_at], tag_at - start, at + 7 - start)
+            return self._pattern.take(data, start, runs)
+        runs.append(run)
         if place:
             self._last_header = place, header[PROPERTIES_AT:place], header[place + 8 :]
         else:
             self._last_header = 0, header[PROPERTIES_AT:], b""
         return end
 
-    def _end(self, deliveries: list[Delivery]) -> None:
+    def _end(self, runs: list[Run]) -> None:
         parts = self._parts
         if len(parts) == 1:
             body = parts[0]
@@ -221,7 +214,7 @@ class Frames:
         if not isinstance(method, bytes):
             self.methods.append((channel, method))
         elif channel == self.channel:
-            deliveries.append(_delivery(method, self._header, body))
+            runs.append(_single(method, self._header, body))
 
     def _keep(self, channel: int, frame: bytes) -> None:
         try:
@@ -260,10 +253,10 @@ def _addressed(data: bytes, at: int, end: int) -> tuple[bool, bytes, bytes]:
     return data[at] == 1, data[at + 2 : key_at - 1], data[key_at:end]
 
 
-def _delivery(method: bytes, header: bytes, body: bytes) -> Delivery:
+def _single(method: bytes, header: bytes, body: bytes) -> Run:
     # After the two numbers of the method and the consumer tag.
     tag_at = 5 + method[4]
     (tag,) = _SIZE.unpack_from(method, tag_at)
     place = offset_at(header)
     offset = int.from_bytes(header[place : place + 8]) if place else None
-    return Delivery(tag, *_addressed(method, tag_at + 8, len(method)), header, body, offset)
+    return Run(tag, *_addressed(method, tag_at + 8, len(method)), header, [body], offset)

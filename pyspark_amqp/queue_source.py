@@ -11,9 +11,9 @@ import selectors
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -24,9 +24,9 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.content_header import PROPERTIES_AT
+from pyspark_amqp.delivery_run import Run, between, singles, total_count, total_size
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.format_options import PREFETCH_MAX, QUEUE_OFFSETS_MAX, SourceOptions
-from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Offsets
 from pyspark_amqp.reconnecting import Attempts, persist
 from pyspark_amqp.shipping import Shipped
@@ -41,24 +41,14 @@ QUIET_S: Final = 0.03
 SAMPLE: Final = 200
 # Number of acked deliveries of which a broker that is killed may lose the acks: the last batches.
 ACKED_MAX: Final = 2 * QUEUE_OFFSETS_MAX
-# Number of deliveries that become rows at once.
-PORTION: Final = 250
 PARTITION_BYTES: Final = 24 * 1024 * 1024
 
 
 @dataclass
 class QueuePartition(InputPartition):
-    """Runs of deliveries that Spark sends to a task.
+    """Deliveries that Spark sends to a task, which makes rows of them."""
 
-    The task makes rows of them. Plain values are pickled fastest.
-    """
-
-    runs: list[tuple[bool, bytes, bytes, bytes, list[bytes]]]
-
-    @property
-    def count(self) -> int:
-        """Number of deliveries."""
-        return sum(len(bodies) for *_, bodies in self.runs)
+    runs: list[Run]
 
 
 class Consumer:
@@ -73,17 +63,17 @@ class Consumer:
         # By time.monotonic().
         self.beat_at = time.monotonic()
 
-    def poll(self) -> list[Delivery]:
+    def poll(self) -> list[Run]:
         """Return the deliveries that have arrived; keep the connection alive. Raise BrokerError."""
         now = time.monotonic()
         if self.heartbeat_s and now - self.beat_at > self.heartbeat_s / 3:
             self.connection.send_heartbeat()
             self.beat_at = now
-        deliveries = self.connection.poll(0.0)
+        runs = self.connection.poll(0.0)
         silence_s = now - self.connection.heard_at
         if self.heartbeat_s and silence_s > 2 * self.heartbeat_s:
             raise ConnectionLost(f"nothing was heard of {self.connection.host} for {silence_s:.0f} s")
-        return deliveries
+        return runs
 
     def start(self, prefetch: int) -> None:
         """Consume with this prefetch, instead of the former one."""
@@ -113,8 +103,8 @@ class HeldQueue:
         self.options = options
         self.queue = options.queues[0]
         self.start = start
-        self.held: deque[tuple[Consumer, Delivery]] = deque()
-        self.held_bytes = 0
+        self.held: deque[tuple[Consumer, Run]] = deque()
+        self.held_count = self.held_bytes = 0
         self.failure: BrokerError | OptionError | None = None
         self._known = known or Counter()
         self._acked: deque[int] = deque(maxlen=ACKED_MAX)
@@ -167,33 +157,35 @@ class HeldQueue:
         """Take what has arrived; return whether there was something. Raise BrokerError."""
         is_any = False
         for consumer in self._consumers:
-            if deliveries := consumer.poll():
-                self._hold(consumer, deliveries)
+            if runs := consumer.poll():
+                self._hold(consumer, runs)
                 is_any = True
         if is_any:
             self._adapt()
         return is_any
 
-    def _hold(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
+    def _hold(self, consumer: Consumer, runs: list[Run]) -> None:
         if self._known:
-            deliveries = [self._recognised(delivery) for delivery in deliveries]
-        size = _sum(deliveries)
-        self.held.extend((consumer, delivery) for delivery in deliveries)
+            runs = [self._recognised(one) for run in runs for one in singles(run)]
+        size, count = total_size(runs), total_count(runs)
+        self.held.extend((consumer, run) for run in runs)
         self.held_bytes += size
-        self._seen_count += len(deliveries)
+        self.held_count += count
+        self._seen_count += count
         self._seen_bytes += size
 
-    def _recognised(self, delivery: Delivery) -> Delivery:
-        mark = _mark(delivery)
+    def _recognised(self, one: Run) -> Run:
+        (mark,) = _marks(one)
         if not self._known[mark]:
-            return delivery
+            return one
         self._known[mark] -= 1
-        return delivery._replace(redelivered=True)
+        return replace(one, redelivered=True)
 
     def known(self) -> Counter[int]:
         """Return the marks of all deliveries that may come again if the connection is lost now."""
         with self._lock:
-            return +self._known + Counter(self._acked) + Counter(_mark(delivery) for _, delivery in self.held)
+            held = chain.from_iterable(_marks(run) for _, run in self.held)
+            return +self._known + Counter(self._acked) + Counter(held)
 
     def _adapt(self) -> None:
         """Consume again with a prefetch that fits the size of the messages, or pause if too much is held."""
@@ -219,11 +211,15 @@ class HeldQueue:
             self._check()
             tags: dict[Consumer, int] = {}
             while self.held and self.start < start:
-                consumer, delivery = self.held.popleft()
-                self.start += 1
-                self.held_bytes -= _size(delivery)
-                tags[consumer] = delivery.tag
-                self._acked.append(_mark(delivery))
+                consumer, run = self.held.popleft()
+                settled = run.part(0, start - self.start)
+                if settled is not run:
+                    self.held.appendleft((consumer, run.part(settled.count, run.count)))
+                self.start += settled.count
+                self.held_count -= settled.count
+                self.held_bytes -= settled.size
+                tags[consumer] = settled.last_tag
+                self._acked.extend(_marks(settled))
             for consumer, tag in tags.items():
                 consumer.connection.ack(tag)
             if self.held_bytes <= self.options.bytes_per_trigger_max:
@@ -242,8 +238,8 @@ class HeldQueue:
         """Return the number of deliveries for a batch, after waiting for the first one. Raise BrokerError."""
         deadline = time.monotonic() + wait_s
         with self._lock:
-            while len(self.held) < count_max and not self.is_full:
-                timeout_s = QUIET_S if self.held else max(deadline - time.monotonic(), 0.0)
+            while self.held_count < count_max and not self.is_full:
+                timeout_s = QUIET_S if self.held_count else max(deadline - time.monotonic(), 0.0)
                 if not self._pump(timeout_s):
                     break
             self._check()
@@ -255,10 +251,10 @@ class HeldQueue:
 
     def _fitting(self, count_max: int) -> int:
         if self.held_bytes <= self.options.bytes_per_trigger_max:
-            return min(len(self.held), count_max)
+            return min(self.held_count, count_max)
         size = count = 0
-        for _, delivery in self.held:
-            size += _size(delivery)
+        for one in chain.from_iterable(singles(run) for _, run in self.held):
+            size += one.size
             if count >= count_max or (count and size > self.options.bytes_per_trigger_max):
                 break
             count += 1
@@ -268,11 +264,10 @@ class HeldQueue:
         if self.failure is not None:
             raise self.failure
 
-    def deliveries(self, start: int, end: int) -> list[Delivery]:
+    def runs(self, start: int, end: int) -> list[Run]:
         """Return the held deliveries with these numbers; others were requeued and will be redelivered."""
         with self._lock:
-            held = islice(self.held, max(start - self.start, 0), max(end - self.start, 0))
-            return [delivery for _, delivery in held]
+            return list(between((run for _, run in self.held), start - self.start, end - self.start))
 
     def depth(self) -> dict[str, int] | None:
         """Return the numbers of messages: ready in the queue, and unacked here; None if the connection is lost."""
@@ -285,7 +280,7 @@ class HeldQueue:
                 # The next batch tells it.
                 self.failure = failure
                 return None
-            return {"ready": ready_count, "unacked": len(self.held)}
+            return {"ready": ready_count, "unacked": self.held_count}
 
     def close(self) -> None:
         with self._lock:
@@ -295,21 +290,14 @@ class HeldQueue:
                 consumer.connection.close()
 
 
-def _size(delivery: Delivery) -> int:
-    return len(delivery.body) + len(delivery.header)
-
-
-def _sum(deliveries: Iterable[Delivery]) -> int:
-    return sum([len(delivery.body) + len(delivery.header) for delivery in deliveries])
-
-
 def _offsets_max(options: SourceOptions) -> int:
     return options.offsets_per_trigger_max or QUEUE_OFFSETS_MAX
 
 
-def _mark(delivery: Delivery) -> int:
-    # Alike deliveries share a header, and then the size of the body in it is that of another one.
-    return hash((delivery.routing_key, delivery.header[PROPERTIES_AT:], delivery.body))
+def _marks(run: Run) -> list[int]:
+    # The header of a run has the size of one body.
+    key, properties = run.routing_key, run.header[PROPERTIES_AT:]
+    return [hash((key, properties, body)) for body in run.bodies]
 
 
 class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -385,18 +373,16 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._held is None:
             self._held = persist(self.options.address, lambda: HeldQueue(self.options, last))
             return []
-        deliveries = self._held.deliveries(start.get(self.queue, 0), last)
-        return [QueuePartition(_runs(part)) for part in _parts(deliveries, self.options.reader_count)]
+        runs = self._held.runs(start.get(self.queue, 0), last)
+        return [QueuePartition(part) for part in _parts(runs, self.options.reader_count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, QueuePartition)
         rows = Rows(self.schema, self.queue, self.options.allows_ms)
-        for redelivered, exchange, routing_key, header, bodies in partition.runs:
-            for start in range(0, len(bodies), PORTION):
-                portion = bodies[start : start + PORTION]
-                rows.add_run(Delivery(0, redelivered, exchange, routing_key, header, portion[0]), portion)
-                if rows.is_full:
-                    yield rows.take()
+        for run in partition.runs:
+            rows.add(run)
+            if rows.is_full:
+                yield rows.take()
         if rows.count:
             yield rows.take()
 
@@ -414,35 +400,23 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._held.close()
 
 
-def _parts(deliveries: list[Delivery], count_min: int) -> Iterator[list[Delivery]]:
+def _parts(runs: list[Run], count_min: int) -> Iterator[list[Run]]:
     """Return the deliveries of each task: equal numbers for at least `count_min` tasks if possible.
 
     More tasks are made if one had more than `PARTITION_BYTES` otherwise.
     """
-    count = max(count_min, -(-_sum(deliveries) // PARTITION_BYTES), 1)
-    share = -(-len(deliveries) // count)
-    for start in range(0, len(deliveries), share or 1):
-        yield from _limited(deliveries[start : start + share])
+    total = total_count(runs)
+    count = max(count_min, -(-total_size(runs) // PARTITION_BYTES), 1)
+    share = -(-total // count)
+    for start in range(0, total, share or 1):
+        yield from _limited(list(between(runs, start, start + share)))
 
 
-def _limited(deliveries: list[Delivery]) -> Iterator[list[Delivery]]:
+def _limited(runs: list[Run]) -> Iterator[list[Run]]:
     """Return the deliveries in parts of at most `PARTITION_BYTES`, or one delivery."""
-    if _sum(deliveries) <= PARTITION_BYTES or len(deliveries) == 1:
-        yield deliveries
+    count = total_count(runs)
+    if total_size(runs) <= PARTITION_BYTES or count == 1:
+        yield runs
         return
-    middle = len(deliveries) // 2
-    yield from _limited(deliveries[:middle])
-    yield from _limited(deliveries[middle:])
-
-
-def _runs(deliveries: list[Delivery]) -> list[tuple[bool, bytes, bytes, bytes, list[bytes]]]:
-    """Return the deliveries by what successive ones share."""
-    runs: list[tuple[bool, bytes, bytes, bytes, list[bytes]]] = []
-    bodies: list[bytes] = []
-    last_header, was_redelivered = None, False
-    for _, redelivered, exchange, routing_key, header, body, _ in deliveries:
-        if header is not last_header or redelivered != was_redelivered:
-            last_header, was_redelivered, bodies = header, redelivered, []
-            runs.append((redelivered, exchange, routing_key, header, bodies))
-        bodies.append(body)
-    return runs
+    yield from _limited(list(between(runs, 0, count // 2)))
+    yield from _limited(list(between(runs, count // 2, count)))

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import stream_offset
+from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import BrokerError, OptionError
-from pyspark_amqp.frame_parser import Delivery
 
 # Prefetch of a probe.
 PREFETCH: Final = 1000
@@ -41,11 +41,11 @@ def begin(connection: Connection, queue: str, offset: Any, prefetch: int) -> int
     return count
 
 
-def offset_of(delivery: Delivery, queue: str) -> int:
-    """Return the offset of a delivery of this queue. Raise OptionError if it has none."""
-    offset = delivery.offset
+def offset_of(run: Run, queue: str) -> int:
+    """Return the offset of the first delivery of a run of this queue. Raise OptionError if it has none."""
+    offset = run.offset
     if offset is None:
-        offset = stream_offset(delivery.header)
+        offset = stream_offset(run.header)
     if offset is None:
         raise OptionError("queueType", f"queue '{queue}' is not a stream: its messages have no offset")
     return offset
@@ -77,9 +77,9 @@ class StreamProbe:
         count = begin(connection, self.queue, offset, 1)
         if timeout_s is None:
             timeout_s = SURE_TIMEOUT_S if count else EMPTY_TIMEOUT_S
-        deliveries = connection.poll(timeout_s)
+        runs = connection.poll(timeout_s)
         connection.close_channel()
-        return offset_of(deliveries[0], self.queue) if deliveries else None
+        return offset_of(runs[0], self.queue) if runs else None
 
     def look(self, connection: Connection, wait_s: float = 0.0, quiet_s: float = 0.0) -> int:
         """Return the offset after the last message; wait for a message after the known tail, up to a limit.
@@ -123,9 +123,9 @@ class StreamProbe:
         found = start = self.tail or 0
         timeout_s = SURE_TIMEOUT_S if found < count else max(wait_s, quiet_s)
         deadline = time.monotonic() + DRAIN_S
-        while deliveries := connection.poll(timeout_s):
-            found = max(found, offset_of(deliveries[-1], self.queue) + 1)
-            connection.ack(deliveries[-1].tag)
+        while runs := connection.poll(timeout_s):
+            found = max(found, offset_of(runs[-1], self.queue) + runs[-1].count)
+            connection.ack(runs[-1].last_tag)
             if (offset != "last" and found - start >= FAR) or time.monotonic() > deadline:
                 break
             timeout_s = SURE_TIMEOUT_S if found < count else quiet_s

@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
+from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import ConnectionLost, DataLoss
 from pyspark_amqp.format_options import SourceOptions
-from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.offsets import Range
 from pyspark_amqp.reconnecting import Attempts
 from pyspark_amqp.stream_probe import StreamProbe, begin, offset_of
@@ -60,51 +60,37 @@ class RangeReader:
         timeout_s = self.options.poll_timeout_ms / 1000
         unacked = 0
         while self.next < self.end:
-            deliveries = connection.poll(timeout_s)
-            if not deliveries:
+            runs = connection.poll(timeout_s)
+            if not runs:
                 self._lack(connection, timeout_s)
                 return
-            if self._add(deliveries):
-                return
-            unacked += len(deliveries)
-            if unacked >= prefetch // 2:
-                connection.ack(deliveries[-1].tag)
+            for run in runs:
+                if self.next < self.end:
+                    self._add(run)
+                unacked += run.count
+            if self.next < self.end and unacked >= prefetch // 2:
+                connection.ack(runs[-1].last_tag)
                 unacked = 0
             if self.rows.is_full:
                 yield self.rows.take()
 
-    def _add(self, deliveries: list[Delivery]) -> bool:
-        """Keep the deliveries of the range; return whether it has ended.
+    def _add(self, run: Run) -> None:
+        """Keep the deliveries of the range.
 
         Offsets may have holes, but the last offset of a range was seen when it was planned. Retention may overtake a
         slow task, whose consumer then continues at the first message that there is.
         """
-        offsets = [delivery.offset for delivery in deliveries]
-        first, last = offsets[0], offsets[-1]
-        if first is not None and last is not None and None not in offsets:
-            is_dense = last - first == len(offsets) - 1
-            if is_dense and first == self.next and last < self.end:
-                self.rows.add(deliveries, offsets)
-                self.next = last + 1
-                return self.next >= self.end
-        kept: list[Delivery] = []
-        places: list[int] = []
-        for delivery in deliveries:
-            offset = offset_of(delivery, self.queue)
-            if offset < self.next:
-                continue
-            if offset > self.next and self.options.fail_on_data_loss:
-                # The check may lose its connection, and reading then resumes after these rows.
-                self.rows.add(kept, places)
-                kept, places = [], []
-                self._check_gap()
-            self.next = min(offset + 1, self.end)
-            if offset >= self.end:
-                break
-            kept.append(delivery)
-            places.append(offset)
-        self.rows.add(kept, places)
-        return self.next >= self.end
+        offset = offset_of(run, self.queue)
+        end = offset + run.count
+        if end <= self.next:
+            return
+        if offset > self.next and self.options.fail_on_data_loss:
+            # The check may lose its connection, and reading then resumes after the rows that are kept.
+            self._check_gap()
+        start, last = max(offset, self.next), min(end, self.end)
+        if start < last:
+            self.rows.add(run.part(start - offset, last - offset), start)
+        self.next = last
 
     def _check_gap(self) -> None:
         """Raise DataLoss if retention has removed the next offset. It may also be a hole, with messages before it."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pika
@@ -30,8 +31,8 @@ from pyspark_amqp.arrow_rows import (
     default_schema,
     stream_offset,
 )
+from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import OptionError
-from pyspark_amqp.frame_parser import Delivery
 from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
 
 SCHEMA = (
@@ -54,14 +55,14 @@ EVERYTHING = (
 )
 
 
-def delivery(body: bytes = b"body", **properties: object) -> Delivery:
+def delivery(body: bytes = b"body", **properties: object) -> Run:
     header = pika.frame.Header(1, len(body), pika.BasicProperties(**properties)).marshal()[7:-1]
-    return Delivery(1, False, b"exchange", b"key", header, body)
+    return Run(1, False, b"exchange", b"key", header, [body])
 
 
-def row(message: Delivery, schema: StructType = SCHEMA, offset: int | None = None) -> dict[str, object]:
+def row(message: Run, schema: StructType = SCHEMA, offset: int | None = None) -> dict[str, object]:
     rows = Rows(schema, "q")
-    rows.add([message], [offset])
+    rows.add(message, offset)
     found: list[dict[str, object]] = rows.take().to_pylist()
     (only,) = found
     return only
@@ -88,19 +89,15 @@ PROPERTIES = st.sampled_from(
 )
 
 
-@given(st.lists(st.tuples(PROPERTIES, st.sampled_from([b"a", b"b"]), st.booleans()), max_size=12))
-def test_a_row_is_the_same_alone_and_among_others(messages: list[tuple[dict[str, Any], bytes, bool]]) -> None:
-    rows, together = Rows(EVERYTHING, "q"), Rows(EVERYTHING, "q")
-    every = []
+@given(st.lists(st.tuples(PROPERTIES, st.lists(st.sampled_from([b"a", b"bc"]), min_size=1, max_size=3), st.booleans())))
+def test_a_row_is_the_same_alone_and_among_others(runs: list[tuple[dict[str, Any], list[bytes], bool]]) -> None:
+    rows = Rows(EVERYTHING, "q")
     alone = []
-    for offset, (properties, body, redelivered) in enumerate(messages):
-        message = delivery(body, **properties)._replace(redelivered=redelivered, routing_key=body)
-        rows.add([message], [offset])
-        every.append(message)
-        alone.append(row(message, EVERYTHING, offset))
-    together.add(every, range(len(every)))
-    assert (together.count, together.size) == (rows.count, rows.size)
-    assert together.take().to_pylist() == alone
+    for properties, bodies, redelivered in runs:
+        run = replace(delivery(**properties), bodies=bodies, redelivered=redelivered, routing_key=bodies[0])
+        alone += [row(replace(run, bodies=[body]), EVERYTHING, rows.count + at) for at, body in enumerate(bodies)]
+        rows.add(run, rows.count)
+    assert rows.count == len(alone)
     assert rows.take().to_pylist() == alone
     assert (rows.count, rows.size) == (0, 0)
 
@@ -108,9 +105,9 @@ def test_a_row_is_the_same_alone_and_among_others(messages: list[tuple[dict[str,
 def test_a_row_among_alike_ones_keeps_its_routing_key() -> None:
     # As after a parse of alike deliveries: the first and the last share a header, the second has an equal one.
     alike = delivery()
-    other = delivery()._replace(routing_key=b"other")
     rows = Rows(EVERYTHING, "q")
-    rows.add([alike, other, alike])
+    for run in (alike, replace(delivery(), routing_key=b"other"), alike):
+        rows.add(run)
     assert [found["routing_key"] for found in rows.take().to_pylist()] == ["key", "other", "key"]
 
 
@@ -168,7 +165,7 @@ def test_a_timestamp_may_be_in_milliseconds() -> None:
     schema = StructType().add("timestamp", TimestampType()).add("error", StringType())
     rows = Rows(schema, "q", allows_ms=True)
     for timestamp in (1_700_000_000, 1_700_000_000_123, 1_700_000_000_123_456):
-        rows.add([delivery(timestamp=timestamp)])
+        rows.add(delivery(timestamp=timestamp))
     found = rows.take().to_pylist()
     assert [str(row["timestamp"]) for row in found] == [
         "2023-11-14 22:13:20+00:00",
@@ -203,7 +200,7 @@ def test_an_offset_in_another_header_is_ignored() -> None:
 def test_unreadable_headers_keep_the_body_and_give_a_reason() -> None:
     broken = struct.pack(">I", 9) + b"\x05abcde?\x00\x00"
     header = struct.pack(">HHQH", 60, 0, 4, 1 << 13) + broken
-    found = row(Delivery(1, False, b"", b"k", header, b"body"))
+    found = row(Run(1, False, b"", b"k", header, [b"body"]))
     assert found["body"] == b"body"
     assert found["headers"] is None
     assert str(found["error"]).startswith("headers: ")
@@ -211,26 +208,26 @@ def test_unreadable_headers_keep_the_body_and_give_a_reason() -> None:
 
 def test_header_octets_that_are_not_utf_8_are_shown_and_reported() -> None:
     message = delivery(headers={"h": "abc"})
-    found = row(message._replace(header=message.header.replace(b"abc", b"a\xffc")))
+    found = row(replace(message, header=message.header.replace(b"abc", b"a\xffc")))
     assert (found["headers"], found["error"]) == ([("h", "a\\xffc")], "header h is not UTF-8")
 
 
 def test_a_routing_key_that_is_not_utf_8_is_shown_and_reported() -> None:
     schema = StructType().add("routing_key", StringType()).add("error", StringType())
-    found = row(delivery()._replace(routing_key=b"a\xff"), schema)
+    found = row(replace(delivery(), routing_key=b"a\xff"), schema)
     assert found == {"routing_key": "a\\xff", "error": "the exchange or the routing key is not UTF-8"}
 
 
 def test_a_batch_is_limited_by_rows_and_octets() -> None:
     rows = Rows(SCHEMA, "q")
     for _ in range(BATCH_ROWS_MAX - 1):
-        rows.add([delivery()])
+        rows.add(delivery())
     assert not rows.is_full
-    rows.add([delivery()])
+    rows.add(delivery())
     assert rows.is_full
     assert rows.take().num_rows == BATCH_ROWS_MAX
     assert not rows.is_full
-    rows.add([delivery(b"x" * BATCH_BYTES_MAX)])
+    rows.add(delivery(b"x" * BATCH_BYTES_MAX))
     assert rows.is_full
 
 
