@@ -96,7 +96,8 @@ class HeldQueue:
     bounded in octets: prefetch counts messages, so it is adapted to their size.
 
     A broker that is killed may forget what it has delivered. So `known` has the marks of the deliveries of a lost
-    connection: when they come again, they are marked as redelivered here.
+    connection: when they come again, they are marked as redelivered here. They come before others, except for those of
+    a higher priority, so the marks are forgotten after twice as many deliveries.
     """
 
     def __init__(self, options: SourceOptions, start: int, known: Counter[int] | None = None) -> None:
@@ -107,6 +108,7 @@ class HeldQueue:
         self.held_count = self.held_bytes = 0
         self.failure: BrokerError | OptionError | None = None
         self._known = known or Counter()
+        self._recognisable_count = 2 * self._known.total()
         self._acked: deque[int] = deque(maxlen=ACKED_MAX)
         self._lock = threading.Lock()
         self._is_closed = False
@@ -167,6 +169,9 @@ class HeldQueue:
     def _hold(self, consumer: Consumer, runs: list[Run]) -> None:
         if self._known:
             runs = [self._recognised(one) for run in runs for one in singles(run)]
+            self._recognisable_count -= len(runs)
+            if self._recognisable_count <= 0:
+                self._known = Counter()
         size, count = total_size(runs), total_count(runs)
         self.held.extend((consumer, run) for run in runs)
         self.held_bytes += size

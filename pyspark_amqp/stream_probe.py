@@ -20,6 +20,8 @@ FAR: Final = 1000
 # Time for messages that exist but may be on a slow disk, and time for messages that may not exist.
 SURE_TIMEOUT_S: Final = 10.0
 EMPTY_TIMEOUT_S: Final = 0.5
+# Time for a message after a given moment: without one, all messages of the stream are older, and are skipped.
+MOMENT_TIMEOUT_S: Final = 3.0
 # Time for a message that a tail lacks, before its stream counts as shorter than it was.
 SHORTER_TIMEOUT_S: Final = 1.0
 
@@ -70,7 +72,7 @@ class StreamProbe:
         """Return the first offset of the chunk at or after this time; the tail if there is none."""
         tail = self.look(connection)
         moment = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
-        found = self._first_from(connection, moment, EMPTY_TIMEOUT_S)
+        found = self._first_from(connection, moment, MOMENT_TIMEOUT_S)
         return tail if found is None else found
 
     def _first_from(self, connection: Connection, offset: Any, timeout_s: float | None = None) -> int | None:

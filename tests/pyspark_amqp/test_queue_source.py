@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import pika
 import pytest
@@ -131,6 +132,16 @@ def test_prefetch_follows_the_size_of_the_messages(amqp_broker: At) -> None:
     held.settle(99)
     assert held.gather(5000, 5.0) == 99
     held.close()
+
+
+def test_the_marks_of_a_lost_connection_are_forgotten_after_twice_as_many_deliveries(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(10))
+    for marks, kept in ((5, 0), (6, 6)):
+        held = HeldQueue(options_of(amqp_broker, queue), 0, Counter({1: marks}))
+        assert held.gather(10, 5.0) == 10
+        assert held.known().total() == 10 + kept
+        held.close()
 
 
 @pytest.mark.parametrize("size", [1, 10_000])
