@@ -2,9 +2,9 @@
 
     python -m bench.spark [--compiled] [--rows 256000] [--batch-rows 32000] [--repeats 3]
 
-Prints a table for docs/spark-speed.md: the rate, and the processor time per row of the broker, of Spark's Python
-processes and of Java. The first run of each job is not counted: it starts processes and compiles code. Needs the extra
-`spark` and Java.
+Prints a table for docs/spark-speed.md: the rate, and the processor time per row of the broker, of Java, and of the
+processes that Java starts: those are Python's, and small ones for the files of checkpoints. The first run of each job
+is not counted: it starts processes and compiles code. Needs the extra `spark` and Java.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ CONF: Final = {
 BODY_BYTES: Final = 1024
 # Rows of a batch, in all jobs: each batch costs Spark a fixed time.
 BATCH_ROWS: Final = 32_000
-# Batches of a queue are limited by AMQP's prefetch.
-QUEUE_BATCH_ROWS_MAX: Final = 32_000
+# Batches of a queue are limited by the prefetch of each of its consumers, which AMQP limits.
+READER_BATCH_ROWS_MAX: Final = 32_000
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -160,9 +160,9 @@ class Jobs:
         return self.save(reader.option("maxFilesPerTrigger", "2").parquet(str(self.files)), "parquet")
 
     def queue_to_parquet(self, readers: int) -> Path:
-        rows = min(self.batch_rows, QUEUE_BATCH_ROWS_MAX)
+        rows = min(self.batch_rows, READER_BATCH_ROWS_MAX * readers)
         options = {"queue": "queue", "maxOffsetsPerTrigger": str(rows), "numReaders": str(readers)}
-        return self.save(self.source(**options), "parquet")
+        return self.save(self.source(**options, maxBytesPerTrigger=str(1 << 30)), "parquet")
 
     def publish(self) -> None:
         rows = self.spark.range(0, self.rows, 1, 2).selectExpr(f"repeat('a', {BODY_BYTES}) AS body")
