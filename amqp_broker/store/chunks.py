@@ -20,7 +20,7 @@ from typing import Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message
-from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
+from amqp_broker.broker.durability.chunk import Chunk, ChunkHead, OffsetHeader
 from amqp_broker.store.codec import MalformedRecord
 from amqp_broker.store.seal import SEAL_BYTES, seal, unseal
 
@@ -92,25 +92,32 @@ def renew(first: int, record: bytes) -> bytes:
     return seal(NUMBER.pack(first), bytes([FORMAT]) + record[1:at]) + record[at:]
 
 
-def decode(first: int, record: bytes | memoryview) -> Chunk:
-    """Return the chunk of a record. Raise DamagedRecord."""
+def decode(first: int, record: bytes | memoryview, *, as_delivered: bool = False) -> Chunk:
+    """Return the chunk of a record, or (`as_delivered`) with its messages as readers get them. Raise DamagedRecord."""
     head, at = decode_head(first, record)
     data, unpack = bytes(record), ENTRY.unpack_from
     if data[1] & IS_LOST:
         return Chunk(head, [])
     messages: list[Message] = []
-    # Consecutive messages mostly have the same exchange and routing key.
-    names, address = b"", Address("", "")
+    header = OffsetHeader() if as_delivered else None
+    # Consecutive messages mostly have the same exchange and routing key, and often the same size, so the same entry.
+    entry, names, address = b"", b"", Address("", "")
+    is_persistent, channel, size = False, 0, 0
     try:
-        for _ in range(head.message_count):
-            is_persistent, channel, size = unpack(data, at)
-            at += ENTRY.size
-            key_at = at + 1 + data[at]
-            start = key_at + 1 + data[key_at]
-            if data[at:start] != names:
-                names, address = data[at:start], _address(data, at, key_at, start)
+        for offset in range(head.first, head.end):
+            start = at + len(entry)
+            if not entry or data[at:start] != entry:
+                persistent, channel, size = unpack(data, at)
+                is_persistent = persistent == 1
+                names_at = at + ENTRY.size
+                key_at = names_at + 1 + data[names_at]
+                start = key_at + 1 + data[key_at]
+                if data[names_at:start] != names:
+                    names, address = data[names_at:start], _address(data, names_at, key_at, start)
+                entry = data[at:start]
             at = start + size
-            messages.append(Message(address, data[start:at], channel, is_persistent == 1))
+            content = data[start:at] if header is None else header.insert(data, start, at, offset)
+            messages.append(Message(address, content, channel, is_persistent))
     except (struct.error, IndexError):
         raise MalformedRecord("a chunk is cut short") from None
     if at != len(data):

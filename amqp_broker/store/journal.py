@@ -160,15 +160,18 @@ class LmdbJournal(Journal):
             raise self.broken(str(error)) from None
 
     def chunk_at(self, range_id: int, offset: int) -> Chunk | None:
-        return self._found(lambda: self._chunk_at(range_id, offset))
+        return self._found(lambda: self._chunk_at(range_id, offset, as_delivered=False))
 
-    def _chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+    def delivered_chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+        return self._found(lambda: self._chunk_at(range_id, offset, as_delivered=True))
+
+    def _chunk_at(self, range_id: int, offset: int, *, as_delivered: bool) -> Chunk | None:
         with self._reading() as txn, txn.cursor(self._chunks) as cursor:
             head = self._find_chunk(cursor, range_id, offset)
             if head is None:
                 return None
             try:
-                return chunks.decode(head.first, unseal(cursor.key(), cursor.value()))
+                return chunks.decode(head.first, unseal(cursor.key(), cursor.value()), as_delivered=as_delivered)
             except DamagedRecord:
                 return Chunk(head, [])
 

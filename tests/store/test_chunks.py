@@ -9,7 +9,7 @@ import pytest
 
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.durability.chunk import Chunk, ChunkHead
+from amqp_broker.broker.durability.chunk import Chunk, ChunkHead, as_delivered
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.settings.settings import Settings
 from amqp_broker.store import chunks
@@ -42,6 +42,32 @@ def test_a_chunk_is_read_as_it_was_written(filters: frozenset[str] | None, has_u
     found = chunks.decode(1 << 40, chunks.encode(Chunk(head, messages)))
     assert found.head == head
     assert [fields_of(message) for message in found.messages] == [fields_of(message) for message in messages]
+
+
+def test_a_chunk_is_read_for_readers_with_the_offsets_of_its_messages() -> None:
+    messages = [
+        *(new_message(body, delivery_mode=2) for body in (b"one", b"two", b"three")),
+        *(new_message(body, "key", headers={"a": 1}) for body in (b"one", b"two", b"six")),
+        new_message(b"one", "key", headers={"x-stream-offset": 1}),
+        Message.build(Address("x", "y"), Properties(), b"y" * 300_000),
+        new_message(b"one"),
+    ]
+    chunk = Chunk(ChunkHead(7, len(messages), 1, 2, frozenset(), True), messages)
+    found = chunks.decode(7, chunks.encode(chunk), as_delivered=True)
+    assert found.head == chunk.head
+    assert [fields_of(message) for message in found.messages] == [fields_of(one) for one in as_delivered(chunk)]
+
+
+def test_a_record_whose_contents_are_cut_is_refused_by_readers() -> None:
+    messages = [new_message(b"one"), new_message(b"two")]
+    record = chunks.encode(Chunk(ChunkHead(0, 2, 0, 0, None, True), messages))
+    size = len(messages[0].content)
+    for cut in range(1, size):
+        # The sizes before the contents say less than there was.
+        entry = chunks.ENTRY.pack(False, 1, size)
+        short = record[:-cut].replace(entry, chunks.ENTRY.pack(False, 1, size - cut))
+        with pytest.raises(MalformedRecord):
+            chunks.decode(0, short, as_delivered=True)
 
 
 def test_messages_of_the_same_names_share_an_address() -> None:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import (
     ENTRY_BYTES,
     FRAME,
-    FRAME_HEADER,
     HEADER_START_BYTES,
     Message,
     NumberedMessage,
+    Properties,
     with_property_list,
 )
 
@@ -30,14 +30,21 @@ FILTERS_MAX: Final = 256
 
 _FILTER_KEY: Final = FILTER_HEADER.encode()
 _OFFSET_KEY: Final = bytes([len(OFFSET_HEADER)]) + OFFSET_HEADER.encode()
-# The entry of a field table: a short string, the type `l`, and its value.
-_ENTRY: Final = struct.Struct(f">{len(_OFFSET_KEY)}scq")
 _TABLE_SIZE: Final = struct.Struct(">I")
-# A header frame without content type, encoding and headers, with what makes it one with headers:
-# the frame's start, class to body size, property flags, the table's size and its one entry.
-_HEADER_FRAME: Final = struct.Struct(f">BHI12sHI{len(_OFFSET_KEY)}scq")
 _FLAGS: Final = struct.Struct(">H")
-_CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS = 1 << 15, 1 << 14, 1 << 13
+# The offset's entry in a field table: its name and type, the size of all, and the start of a table with no other entry.
+_ENTRY_START: Final = _OFFSET_KEY + b"l"
+_ENTRY_BYTES: Final = len(_ENTRY_START) + 8
+_TABLE_START: Final = _TABLE_SIZE.pack(_ENTRY_BYTES) + _ENTRY_START
+_pack_offset: Final[Callable[[int], bytes]] = struct.Struct(">q").pack
+# A header frame up to the size of the body: type and channel, size, class and weight; and up to the property flags.
+_FRAME_START: Final = struct.Struct(">3sI4s")
+_HEADER_START: Final = struct.Struct(">3sI4s8sH")
+_BODY_SIZE_AT: Final = _FRAME_START.size
+# Property flags.
+_CONTENT_TYPE: Final = 1 << 15
+_CONTENT_ENCODING: Final = 1 << 14
+_HEADERS: Final = 1 << 13
 
 
 class ChunkHead(NamedTuple):
@@ -91,65 +98,80 @@ def filter_value(message: Message) -> str | None:
     return value if isinstance(value, str) else None
 
 
+class OffsetHeader:
+    """Inserts the header with the offset into contents.
+
+    Successive messages mostly differ in their bodies, but not in what stands before the offset, except the body's size.
+    """
+
+    __slots__ = ("_frame", "_new_frame", "_new_properties", "_properties")
+
+    def __init__(self) -> None:
+        # The start of the last content: up to the body's size, and from the property flags to the place of the offset.
+        self._frame = self._properties = b""
+        # The same as readers get it.
+        self._new_frame = self._new_properties = b""
+
+    def insert(self, data: bytes, start: int, end: int, offset: int) -> bytes:
+        """Return the content at `data[start:end]` with its offset in the headers, in place of a value that it had."""
+        size_at, flags_at = start + _BODY_SIZE_AT, start + HEADER_START_BYTES
+        at = flags_at + len(self._properties)
+        if at > end or data[start:size_at] != self._frame or data[flags_at:at] != self._properties:
+            content = data[start:end]
+            if not self._learn(content):
+                return _with_other_value(content, offset)
+            at = flags_at + len(self._properties)
+        return b"".join(
+            (self._new_frame, data[size_at:flags_at], self._new_properties, _pack_offset(offset), data[at:end])
+        )
+
+    def _learn(self, content: bytes) -> bool:
+        """Find out how a content begins; return False if it has the header already."""
+        kind, size, class_id, _, flags = _HEADER_START.unpack_from(content)
+        at = HEADER_START_BYTES + _FLAGS.size
+        if flags & _CONTENT_TYPE:
+            at += 1 + content[at]
+        if flags & _CONTENT_ENCODING:
+            at += 1 + content[at]
+        types = _FLAGS.pack(flags | _HEADERS) + content[HEADER_START_BYTES + _FLAGS.size : at]
+        if flags & _HEADERS:
+            entries_at = at + _TABLE_SIZE.size
+            at = entries_at + _TABLE_SIZE.unpack_from(content, at)[0]
+            entries = content[entries_at:at]
+            if _OFFSET_KEY in entries:
+                return False
+            added = _ENTRY_BYTES
+            self._new_properties = types + _TABLE_SIZE.pack(len(entries) + added) + entries + _ENTRY_START
+        else:
+            added = _TABLE_SIZE.size + _ENTRY_BYTES
+            self._new_properties = types + _TABLE_START
+        self._frame, self._new_frame = content[:_BODY_SIZE_AT], _FRAME_START.pack(kind, size + added, class_id)
+        self._properties = content[HEADER_START_BYTES:at]
+        return True
+
+
+def _with_other_value(content: bytes, offset: int) -> bytes:
+    """Return a content whose headers have an offset, with another one in its place."""
+    end = FRAME.size + FRAME.unpack_from(content)[2]
+    properties = Properties.decode(content[HEADER_START_BYTES:end])
+    properties.headers = {**(properties.headers or {}), OFFSET_HEADER: fields.Long(offset)}
+    return with_property_list(content, properties.encode())
+
+
 def as_delivered(chunk: Chunk, start: int = 0) -> list[Message]:
     """Return the messages of a chunk as readers get them, from index `start` on."""
-    first = chunk.head.first
+    first, header = chunk.head.first, OffsetHeader()
     messages = chunk.messages[start:] if start else chunk.messages
-    return [with_offset(message, offset) for offset, message in enumerate(messages, first + start)]
+    return [_with_offset(message, header, offset) for offset, message in enumerate(messages, first + start)]
 
 
-def with_offset(message: Message, offset: int) -> Message:
-    """Return the message with its offset in the headers, which replaces a value that it had."""
-    content = message.content
-    (flags,) = _FLAGS.unpack_from(content, HEADER_START_BYTES)
-    if flags < _HEADERS:
-        _, channel, size = FRAME.unpack_from(content)
-        start = _HEADER_FRAME.pack(
-            FRAME_HEADER,
-            channel,
-            size + _TABLE_SIZE.size + _ENTRY.size,
-            content[FRAME.size : HEADER_START_BYTES],
-            flags | _HEADERS,
-            _ENTRY.size,
-            _OFFSET_KEY,
-            b"l",
-            offset,
-        )
-        content = start + content[HEADER_START_BYTES + _FLAGS.size :]
-    else:
-        content = with_property_list(content, _with_entry(message, flags, offset))
+def _with_offset(message: Message, header: OffsetHeader, offset: int) -> Message:
+    content = header.insert(message.content, 0, len(message.content), offset)
     if isinstance(message, NumberedMessage) and message.number:
         numbered = NumberedMessage(message.address, content, message.channel, message.is_persistent, message.number)
         numbered.is_recorded = message.is_recorded
         return numbered
     return Message(message.address, content, message.channel, message.is_persistent)
-
-
-def _with_entry(message: Message, flags: int, offset: int) -> bytes:
-    """Return the property list with the offset after the other headers."""
-    properties = message.property_list
-    if flags & _HEADERS and _OFFSET_KEY in properties:
-        decoded = message.properties()
-        decoded.headers = {**(decoded.headers or {}), OFFSET_HEADER: fields.Long(offset)}
-        return decoded.encode()
-    at = _FLAGS.size
-    for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
-        if flags & flag:
-            at += 1 + properties[at]
-    size, end, entries = 0, at, b""
-    if flags & _HEADERS:
-        (size,) = _TABLE_SIZE.unpack_from(properties, at)
-        end = at + _TABLE_SIZE.size + size
-        entries = properties[at + _TABLE_SIZE.size : end]
-    pieces = (
-        _FLAGS.pack(flags | _HEADERS),
-        properties[_FLAGS.size : at],
-        _TABLE_SIZE.pack(size + _ENTRY.size),
-        entries,
-        _ENTRY.pack(_OFFSET_KEY, b"l", offset),
-        properties[end:],
-    )
-    return b"".join(pieces)
 
 
 class ChunkCache:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
-from amqp_broker.broker.durability.chunk import Chunk, ChunkCache, ChunkHead
+from amqp_broker.broker.durability.chunk import Chunk, ChunkCache, ChunkHead, as_delivered
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -246,6 +246,11 @@ class Journal:
 
         A damaged chunk has no messages, although its head counts some.
         """
+
+    def delivered_chunk_at(self, range_id: int, offset: int) -> Chunk | None:
+        """Return the chunk that `chunk_at` returns, with its messages as readers get them."""
+        chunk = self.chunk_at(range_id, offset)
+        return None if chunk is None else Chunk(chunk.head, as_delivered(chunk))
 
     @abstractmethod
     def chunk_head_at(self, range_id: int, offset: int) -> ChunkHead | None:

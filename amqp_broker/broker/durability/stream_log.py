@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -20,6 +20,8 @@ from amqp_broker.broker.durability.journal import END, RangeState
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Journal, LogReaders
+
+T = TypeVar("T")
 
 # Limits of a chunk; a larger message is a chunk of its own.
 CHUNK_BYTES_MAX: Final = 256 * 1024
@@ -202,16 +204,16 @@ class JournaledLog(StreamLog):
             self.journal.dirty_logs.append(self)
 
     def _chunk_at(self, offset: int) -> Chunk:
-        chunk = self.journal.chunk_at(self.id, offset)
-        if chunk is None:
-            raise self.journal.broken(f"offset {offset} of range {self.id} is missing")
-        return chunk
+        return self._found(offset, self.journal.chunk_at(self.id, offset))
 
     def head_at(self, offset: int) -> ChunkHead:
-        head = self.journal.chunk_head_at(self.id, offset)
-        if head is None:
+        return self._found(offset, self.journal.chunk_head_at(self.id, offset))
+
+    def _found(self, offset: int, what: T | None) -> T:
+        """Return what the journal has found at an offset. Raise JournalBroken for nothing."""
+        if what is None:
             raise self.journal.broken(f"offset {offset} of range {self.id} is missing")
-        return head
+        return what
 
     def read(self, offset: int) -> list[Message]:
         cache = self.journal.chunk_cache
@@ -219,10 +221,9 @@ class JournaledLog(StreamLog):
         messages = cache.get(self.id, offset)
         if messages is not None:
             return messages
-        chunk = self._chunk_at(offset)
-        messages = as_delivered(chunk)
-        cache.put(self.id, chunk.head, messages)
-        return messages[offset - chunk.head.first :]
+        chunk = self._found(offset, self.journal.delivered_chunk_at(self.id, offset))
+        cache.put(self.id, chunk.head, chunk.messages)
+        return chunk.messages[offset - chunk.head.first :]
 
     def first_head(self) -> ChunkHead | None:
         if self._first_head is None or self._first_head.first != self.first:

@@ -13,7 +13,6 @@ from amqp_broker.broker.durability.chunk import (
     Filter,
     as_delivered,
     filter_value,
-    with_offset,
 )
 from tests.broker_parts import new_message
 
@@ -21,6 +20,11 @@ from tests.broker_parts import new_message
 def head_of(first: int = 0, messages: int = 1, content_bytes: int = 10, **values: Any) -> ChunkHead:
     given: dict[str, Any] = {"timestamp_ms": 0, "filters": frozenset(), "has_unfiltered": True}
     return ChunkHead(first, messages, content_bytes=content_bytes, **{**given, **values})
+
+
+def with_offset(message: Message, offset: int) -> Message:
+    (delivered,) = as_delivered(Chunk(head_of(offset), [message]))
+    return delivered
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,29 @@ def test_a_message_gets_its_offset_as_the_last_header_and_keeps_all_others(prope
 def test_an_offset_from_the_publisher_is_replaced() -> None:
     delivered = with_offset(new_message(headers={"x-stream-offset": "mine", "z": 1}), 3)
     assert delivered.properties().headers == {"x-stream-offset": 3, "z": 1}
+
+
+def test_messages_get_their_offsets_however_they_begin() -> None:
+    messages = [
+        new_message(b"one"),
+        new_message(b"two"),
+        new_message(b"four"),
+        new_message(b"one", delivery_mode=2, message_id="1"),
+        new_message(b"two", delivery_mode=2, message_id="2"),
+        new_message(b"two", delivery_mode=2, message_id="\x0fx-stream-offset"),
+        new_message(b"one", headers={"a": 1}, timestamp=1),
+        new_message(b"two", headers={"a": 1}, timestamp=2),
+        new_message(b"one", headers={"x-stream-offset": "mine"}),
+        new_message(b"two", headers={"a": 1}, timestamp=3),
+        new_message(b"one", content_type="text/plain", content_encoding="utf-8"),
+        new_message(b"two", content_type="text/plain", content_encoding="utf-8"),
+        new_message(b"two", content_type="text/html?", content_encoding="utf-8"),
+    ]
+    found = as_delivered(Chunk(head_of(5, len(messages)), messages))
+    for offset, (message, delivered) in enumerate(zip(messages, found, strict=True), 5):
+        expected = message.properties()
+        expected.headers = {**(expected.headers or {}), "x-stream-offset": fields.Long(offset)}
+        assert delivered.content == message.with_properties(expected).content
 
 
 def test_a_large_body_stays_in_its_frames() -> None:
