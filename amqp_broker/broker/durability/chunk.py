@@ -189,6 +189,12 @@ class ChunkCache:
         self._entries.move_to_end((stream, first))
         return entry[0]
 
+    def take(self, stream: int, first: int) -> list[Message] | None:
+        """Return a chunk and forget it."""
+        messages, size = self._entries.pop((stream, first), (None, 0))
+        self.bytes -= size
+        return messages
+
     def put(self, stream: int, head: ChunkHead, messages: list[Message]) -> None:
         size = head.content_bytes + head.message_count * ENTRY_BYTES
         _, former_size = self._entries.pop((stream, head.first), (None, 0))

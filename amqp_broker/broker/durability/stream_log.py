@@ -217,12 +217,15 @@ class JournaledLog(StreamLog):
 
     def read(self, offset: int) -> list[Message]:
         cache = self.journal.chunk_cache
+        # No chunk is kept for a single consumer: it reads each once, and memory that was used just now is used again.
+        is_shared = len(self.readers.consumers) > 1
         # Readers are at the start of a chunk, except sometimes at their first offset.
-        messages = cache.get(self.id, offset)
+        messages = cache.get(self.id, offset) if is_shared else cache.take(self.id, offset)
         if messages is not None:
             return messages
         chunk = self._found(offset, self.journal.delivered_chunk_at(self.id, offset))
-        cache.put(self.id, chunk.head, chunk.messages)
+        if is_shared:
+            cache.put(self.id, chunk.head, chunk.messages)
         return chunk.messages[offset - chunk.head.first :]
 
     def first_head(self) -> ChunkHead | None:

@@ -151,6 +151,12 @@ def test_the_cache_keeps_no_chunk_of_a_deleted_stream() -> None:
     assert cache.bytes == 10 + 256
 
 
+def test_a_chunk_that_is_taken_from_the_cache_is_gone() -> None:
+    cache, chunk = ChunkCache(), [new_message()]
+    cache.put(1, head_of(0), chunk)
+    assert (cache.take(1, 0), cache.take(1, 0), cache.bytes) == (chunk, None, 0)
+
+
 def test_a_chunk_that_is_added_twice_counts_once() -> None:
     cache = ChunkCache()
     for _ in range(2):

@@ -4,7 +4,7 @@ import pytest
 
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, CHUNK_MESSAGES_MAX, JournaledLog, StreamLog
 from amqp_broker.broker.queues.stream import StreamQueue
-from tests.broker_parts import new_message, new_queue, new_vhost
+from tests.broker_parts import CollectingConsumer, new_message, new_queue, new_vhost
 from tests.memory_journal import MemoryJournal
 
 STREAM = {"x-queue-type": "stream"}
@@ -14,12 +14,17 @@ def bodies(log: StreamLog, offset: int = 0) -> list[bytes]:
     return [message.body for message in log.read(offset)]
 
 
-def stream_on(journal: MemoryJournal) -> JournaledLog:
+def stream_queue_on(journal: MemoryJournal) -> StreamQueue:
     queue = new_queue(new_vhost(journal), is_durable=True, arguments=STREAM)
     assert isinstance(queue, StreamQueue)
-    assert isinstance(queue.log, JournaledLog)
     journal.commit()
-    return queue.log
+    return queue
+
+
+def stream_on(journal: MemoryJournal) -> JournaledLog:
+    log = stream_queue_on(journal).log
+    assert isinstance(log, JournaledLog)
+    return log
 
 
 def append(log: StreamLog, *names: bytes, now: int = 0) -> None:
@@ -162,12 +167,29 @@ def test_counters_and_chunks_survive_a_restart() -> None:
     assert bodies(again) == [b"a", b"b"]
 
 
-def test_a_chunk_is_read_from_the_journal_once() -> None:
+@pytest.mark.parametrize(("consumers", "is_kept"), [(1, False), (2, True)])
+def test_a_chunk_is_kept_for_the_next_of_several_consumers(consumers: int, is_kept: bool) -> None:
     journal = MemoryJournal()
-    log = stream_on(journal)
-    append(log, b"a", b"b")
+    queue = stream_queue_on(journal)
+    append(queue.log, b"a", b"b")
     journal.commit()
-    assert log.read(0)[1] is log.read(0)[1]
+    for _ in range(consumers):
+        CollectingConsumer(queue, prefetch=1).start()
+    assert (queue.log.read(0)[1] is queue.log.read(0)[1]) == is_kept
+    assert (journal.chunk_cache.bytes > 0) == is_kept
+
+
+@pytest.mark.parametrize(("consumers", "is_kept"), [(1, False), (2, True)])
+def test_a_committed_chunk_leaves_the_cache_when_its_only_consumer_has_it(consumers: int, is_kept: bool) -> None:
+    journal = MemoryJournal()
+    queue = stream_queue_on(journal)
+    for _ in range(consumers):
+        CollectingConsumer(queue, prefetch=5).start()
+    append(queue.log, b"a", b"b")
+    journal.commit()
+    assert journal.chunk_cache.bytes > 0
+    assert bodies(queue.log) == [b"a", b"b"]
+    assert (journal.chunk_cache.bytes > 0) == is_kept
 
 
 def test_a_chunk_lists_its_filter_values() -> None:
