@@ -46,8 +46,8 @@ COMPILED = {
     "broker/routing": "destinations route vhost_counts",
     "server": "clock committing flush_cycle transport",
     "session": (
-        "basic_publish channel commit_gate confirms consuming delivery_deadlines dispatch heartbeats late_deliveries "
-        "outbox reader session transactions"
+        "acks basic_publish channel commit_gate confirms consuming delivery_deadlines dispatch heartbeats "
+        "late_deliveries outbox reader session transactions"
     ),
     "store": "chunks codec journal seal writer",
 }

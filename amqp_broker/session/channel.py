@@ -13,6 +13,7 @@ from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
+from amqp_broker.session.acks import ack_up_to
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
 
@@ -157,6 +158,8 @@ class Channel(ClientChannel[VHost]):
     def ack(self, tag: int, multiple: bool) -> None:
         """Settle as acked (basic.ack). Raise PreconditionFailed for a tag that is not unacked."""
         if multiple or self.mode == TRANSACTIONAL:
+            if multiple and ack_up_to(self, tag):
+                return
             deliveries = self._take(tag, multiple)
             if self.transaction is not None:
                 self.transaction.acks.extend(deliveries)
@@ -187,7 +190,7 @@ class Channel(ClientChannel[VHost]):
         if consumer is not None:
             consumer.in_flight -= 1
             if consumer.is_full:
-                self._mark_freed(consumer)
+                self.mark_freed(consumer)
         else:
             self.count_ack(queue)
 
@@ -245,9 +248,9 @@ class Channel(ClientChannel[VHost]):
             if consumer is not None:
                 consumer.in_flight -= 1
                 if consumer.is_full:
-                    self._mark_freed(consumer)
+                    self.mark_freed(consumer)
 
-    def _mark_freed(self, consumer: Consumer) -> None:
+    def mark_freed(self, consumer: Consumer) -> None:
         """Have a consumer that was full take again, at the end of the read."""
         consumer.is_full = False
         if not consumer.is_taking:

@@ -123,7 +123,7 @@ def a_full_channel_takes_more(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def an_ack_frees_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Channel, "_mark_freed", lambda self, consumer: None)
+    patch.setattr(Channel, "mark_freed", lambda self, consumer: None)
 
 
 @plant

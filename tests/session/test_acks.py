@@ -1,0 +1,69 @@
+"""Acks of many deliveries at once; test_channel_settling.py tests which tags there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pamqp.commands import Basic
+
+from tests.peer import Lab, Peer
+
+STREAM = {"x-queue-type": "stream"}
+
+
+def filled(peer: Peer, queue: str, *bodies: bytes, **options: Any) -> None:
+    peer.declare(queue, **options)
+    for body in bodies:
+        peer.publish(queue, body)
+
+
+def unacked(lab: Lab, *queues: str) -> list[int]:
+    return [lab.vhost.queues[queue].unacked_count for queue in queues]
+
+
+def test_deliveries_of_several_queues_consumers_and_gets_are_acked_up_to_a_tag(lab: Lab) -> None:
+    peer = lab.connect()
+    filled(peer, "a", b"1", b"2", b"3")
+    filled(peer, "b", b"4")
+    peer.send(Basic.Qos(prefetch_count=2))
+    peer.expect(Basic.QosOk)
+    peer.consume("a", "first")
+    assert peer.bodies() == [b"1", b"2"]
+    peer.consume("b", "second")
+    assert peer.bodies() == [b"4"]
+    assert peer.get("a", no_ack=False) is not None
+    peer.publish("b", b"5")
+    assert unacked(lab, "a", "b") == [3, 2]
+    channel = peer.session.channels[1]
+    assert list(channel.unacked) == [1, 2, 3, 4, 5]
+    peer.send(Basic.Ack(4, multiple=True))
+    assert unacked(lab, "a", "b") == [0, 1]
+    assert list(channel.unacked) == [5]
+    assert {tag: consumer.in_flight for tag, consumer in channel.consumers.items()} == {"first": 0, "second": 1}
+
+
+def test_a_consumer_that_was_full_gets_as_many_messages_as_were_acked(lab: Lab) -> None:
+    peer = lab.connect()
+    filled(peer, "q", b"1", b"2", b"3", b"4", b"5")
+    peer.send(Basic.Qos(prefetch_count=3))
+    peer.expect(Basic.QosOk)
+    peer.consume("q")
+    assert peer.bodies() == [b"1", b"2", b"3"]
+    peer.send(Basic.Ack(2, multiple=True))
+    assert peer.bodies() == [b"4", b"5"]
+    peer.send(Basic.Ack(0, multiple=True))
+    assert (unacked(lab, "q"), peer.session.channels[1].unacked) == ([0], {})
+
+
+@pytest.mark.parametrize("arguments", [{}, STREAM], ids=["classic", "stream"])
+def test_a_channel_acks_what_a_cancelled_consumer_got(lab: Lab, arguments: dict[str, Any]) -> None:
+    peer = lab.connect()
+    filled(peer, "q", b"1", b"2", durable=True, arguments=arguments)
+    peer.send(Basic.Qos(prefetch_count=5))
+    peer.expect(Basic.QosOk)
+    peer.consume("q", arguments={"x-stream-offset": "first"} if arguments else {})
+    assert peer.bodies() == [b"1", b"2"]
+    peer.call(Basic.Cancel("c"))
+    peer.send(Basic.Ack(0, multiple=True))
+    assert (unacked(lab, "q"), peer.session.channels[1].unacked) == ([0], {})
