@@ -182,6 +182,9 @@ class ChunkCache:
         self._entries: OrderedDict[tuple[int, int], tuple[list[Message], int]] = OrderedDict()
         self.bytes = 0
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def get(self, stream: int, first: int) -> list[Message] | None:
         entry = self._entries.get((stream, first))
         if entry is None:

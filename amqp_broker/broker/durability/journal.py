@@ -128,10 +128,6 @@ class LogReaders(Protocol):
     """The stream that a log belongs to, which serves the readers."""
 
     @property
-    def consumers(self) -> Collection[object]:
-        """All consumers of the stream."""
-
-    @property
     def ready_consumers(self) -> Collection[object]:
         """Consumers that wait for messages."""
 

@@ -120,8 +120,11 @@ class StreamLog:
         """Have a new log begin at this offset."""
         self.first = self.next = self.committed = offset
 
-    def read(self, offset: int) -> list[Message]:
-        """Return the messages from an offset to the end of its chunk, as readers get them."""
+    def read(self, offset: int, *, is_shared: bool = True) -> list[Message]:
+        """Return the messages from an offset to the end of its chunk, as readers get them.
+
+        With `is_shared`, others will soon read the same chunk, and it is kept for them.
+        """
         chunk = self._chunk_at(offset)
         return as_delivered(chunk, offset - chunk.head.first)
 
@@ -215,10 +218,9 @@ class JournaledLog(StreamLog):
             raise self.journal.broken(f"offset {offset} of range {self.id} is missing")
         return what
 
-    def read(self, offset: int) -> list[Message]:
+    def read(self, offset: int, *, is_shared: bool = True) -> list[Message]:
+        # A chunk that is not kept is freed while it is in the processor's caches, and its memory is used again.
         cache = self.journal.chunk_cache
-        # No chunk is kept for a single consumer: it reads each once, and memory that was used just now is used again.
-        is_shared = len(self.readers.consumers) > 1
         # Readers are at the start of a chunk, except sometimes at their first offset.
         messages = cache.get(self.id, offset) if is_shared else cache.take(self.id, offset)
         if messages is not None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 # Cost of looking at a chunk, in delivered messages.
 CHUNK_COST: Final = 16
+# The distance in messages within which readers read the same chunks, and the number of readers that are compared.
+NEAR: Final = 4096
+COMPARED_READERS_MAX: Final = 8
 
 
 class Reader:
@@ -233,7 +236,8 @@ class StreamQueue(Queue):
             if not reader.filter.may_match(head):
                 reader.next = head.end
                 return False
-        reader.first, reader.messages = reader.next, self.log.read(reader.next)
+        is_shared = self._is_awaited_by_others(reader)
+        reader.first, reader.messages = reader.next, self.log.read(reader.next, is_shared=is_shared)
         if reader.messages:
             return True
         end = self.log.head_at(reader.next).end
@@ -242,6 +246,13 @@ class StreamQueue(Queue):
         )
         reader.next = end
         return False
+
+    def _is_awaited_by_others(self, reader: Reader) -> bool:
+        """Return whether other readers are where this one is, or a few chunks behind it."""
+        readers, offset = self.readers.values(), reader.next
+        if len(readers) > COMPARED_READERS_MAX:
+            return True
+        return any(offset - NEAR <= other.next <= offset for other in readers if other is not reader)
 
     def pull(self) -> tuple[Message, int, bool] | None:
         raise NotImplemented_(f"basic.get not supported by stream queues {self}")

@@ -4,7 +4,7 @@ import pytest
 
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, CHUNK_MESSAGES_MAX, JournaledLog, StreamLog
 from amqp_broker.broker.queues.stream import StreamQueue
-from tests.broker_parts import CollectingConsumer, new_message, new_queue, new_vhost
+from tests.broker_parts import new_message, new_queue, new_vhost
 from tests.memory_journal import MemoryJournal
 
 STREAM = {"x-queue-type": "stream"}
@@ -14,17 +14,12 @@ def bodies(log: StreamLog, offset: int = 0) -> list[bytes]:
     return [message.body for message in log.read(offset)]
 
 
-def stream_queue_on(journal: MemoryJournal) -> StreamQueue:
+def stream_on(journal: MemoryJournal) -> JournaledLog:
     queue = new_queue(new_vhost(journal), is_durable=True, arguments=STREAM)
     assert isinstance(queue, StreamQueue)
+    assert isinstance(queue.log, JournaledLog)
     journal.commit()
-    return queue
-
-
-def stream_on(journal: MemoryJournal) -> JournaledLog:
-    log = stream_queue_on(journal).log
-    assert isinstance(log, JournaledLog)
-    return log
+    return queue.log
 
 
 def append(log: StreamLog, *names: bytes, now: int = 0) -> None:
@@ -167,29 +162,17 @@ def test_counters_and_chunks_survive_a_restart() -> None:
     assert bodies(again) == [b"a", b"b"]
 
 
-@pytest.mark.parametrize(("consumers", "is_kept"), [(1, False), (2, True)])
-def test_a_chunk_is_kept_for_the_next_of_several_consumers(consumers: int, is_kept: bool) -> None:
+def test_a_chunk_is_kept_for_others_that_read_it() -> None:
     journal = MemoryJournal()
-    queue = stream_queue_on(journal)
-    append(queue.log, b"a", b"b")
+    log = stream_on(journal)
+    append(log, b"a", b"b")
     journal.commit()
-    for _ in range(consumers):
-        CollectingConsumer(queue, prefetch=1).start()
-    assert (queue.log.read(0)[1] is queue.log.read(0)[1]) == is_kept
-    assert (journal.chunk_cache.bytes > 0) == is_kept
-
-
-@pytest.mark.parametrize(("consumers", "is_kept"), [(1, False), (2, True)])
-def test_a_committed_chunk_leaves_the_cache_when_its_only_consumer_has_it(consumers: int, is_kept: bool) -> None:
-    journal = MemoryJournal()
-    queue = stream_queue_on(journal)
-    for _ in range(consumers):
-        CollectingConsumer(queue, prefetch=5).start()
-    append(queue.log, b"a", b"b")
-    journal.commit()
-    assert journal.chunk_cache.bytes > 0
-    assert bodies(queue.log) == [b"a", b"b"]
-    assert (journal.chunk_cache.bytes > 0) == is_kept
+    assert log.read(0, is_shared=False)[1] is not log.read(0, is_shared=False)[1]
+    assert journal.chunk_cache.bytes == 0
+    kept = log.read(0)[1]
+    assert log.read(0)[1] is kept
+    assert log.read(0, is_shared=False)[1] is kept
+    assert journal.chunk_cache.bytes == 0
 
 
 def test_a_chunk_lists_its_filter_values() -> None:

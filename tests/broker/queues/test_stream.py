@@ -151,6 +151,25 @@ def test_readers_are_independent() -> None:
     assert slow.bodies == [b"a", b"b"]
 
 
+def test_chunks_are_kept_in_memory_until_the_last_of_the_readers_nearby_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = Stream()
+    stream.put(b"a", b"b", b"c")
+    cache = stream.journal.chunk_cache
+    slow = stream.read(prefetch=1)
+    assert cache.bytes == 0
+    stream.read()
+    assert len(cache) == 2
+    slow.ack()
+    slow.ack()
+    assert (slow.bodies, len(cache)) == ([b"a", b"b", b"c"], 0)
+    monkeypatch.setattr("amqp_broker.broker.queues.stream.NEAR", 0)
+    stream.read(prefetch=1)
+    stream.read()
+    assert len(cache) == 1
+
+
 def test_deliveries_are_not_redelivered_and_keep_their_address() -> None:
     stream = Stream()
     stream.put(b"a")
@@ -244,6 +263,8 @@ def test_a_chunk_without_a_match_is_not_read() -> None:
     stream = Stream()
     for _ in range(10):
         stream.put(b"", headers={"x-stream-filter-value": "a"})
+    # Chunks that another one reads are kept for this reader.
+    stream.read(prefetch=1)
     assert offsets(stream.read(x_stream_filter="b")) == []
     assert stream.journal.chunk_cache.bytes == 0
     assert len(offsets(stream.read(x_stream_filter="a"))) == 10
