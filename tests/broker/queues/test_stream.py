@@ -12,7 +12,7 @@ from amqp_broker.amqp.message import Message
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.operations import restoring
-from amqp_broker.broker.queues.stream import StreamQueue, filter_of
+from amqp_broker.broker.queues.stream import NEAR, StreamQueue, filter_of
 from tests.broker_parts import CollectingConsumer, new_broker, new_message, new_queue
 from tests.memory_journal import MemoryJournal
 
@@ -151,23 +151,28 @@ def test_readers_are_independent() -> None:
     assert slow.bodies == [b"a", b"b"]
 
 
-def test_chunks_are_kept_in_memory_until_the_last_of_the_readers_nearby_has_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunks_are_kept_in_memory_until_the_last_of_the_readers_nearby_has_them() -> None:
     stream = Stream()
     stream.put(b"a", b"b", b"c")
     cache = stream.journal.chunk_cache
     slow = stream.read(prefetch=1)
-    assert cache.bytes == 0
+    assert len(cache) == 0
     stream.read()
     assert len(cache) == 2
     slow.ack()
     slow.ack()
     assert (slow.bodies, len(cache)) == ([b"a", b"b", b"c"], 0)
-    monkeypatch.setattr("amqp_broker.broker.queues.stream.NEAR", 0)
+
+
+def test_chunks_are_not_kept_for_readers_far_behind() -> None:
+    stream = Stream()
+    for _ in range(NEAR + 10):
+        stream.queue.push(new_message())
+    stream.commit()
+    stream.put(b"last")
     stream.read(prefetch=1)
-    stream.read()
-    assert len(cache) == 1
+    assert stream.read("last").bodies == [b"last"]
+    assert len(stream.journal.chunk_cache) == 0
 
 
 def test_deliveries_are_not_redelivered_and_keep_their_address() -> None:
