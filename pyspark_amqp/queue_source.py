@@ -258,8 +258,8 @@ class HeldQueue:
         if self.held_bytes <= self.options.bytes_per_trigger_max:
             return min(self.held_count, count_max)
         size = count = 0
-        for one in chain.from_iterable(singles(run) for _, run in self.held):
-            size += one.size
+        for body_bytes, header_bytes in ((len(body), len(run.header)) for _, run in self.held for body in run.bodies):
+            size += body_bytes + header_bytes
             if count >= count_max or (count and size > self.options.bytes_per_trigger_max):
                 break
             count += 1

@@ -65,10 +65,11 @@ class RangeReader:
                 self._lack(connection, timeout_s)
                 return
             for run in runs:
-                if self.next < self.end:
-                    self._add(run)
+                self._add(run)
                 unacked += run.count
-            if self.next < self.end and unacked >= prefetch // 2:
+                if self.next >= self.end:
+                    return
+            if unacked >= prefetch // 2:
                 connection.ack(runs[-1].last_tag)
                 unacked = 0
             if self.rows.is_full:
