@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.verify, pytest.mark.timeout(900)]
 
 # Starts an oracle and waits for a signal. As programs do, it turns SIGTERM into an exit.
 USER = """
-import signal, sys
+import signal, sys, time
 from pathlib import Path
 from compat.oracles.oracle import ORACLES
 from compat.oracles.rabbitmq import RabbitMQ
@@ -29,7 +29,9 @@ broker = RabbitMQ(Path(sys.argv[2]), oracle=ORACLES[sys.argv[1]])
 try:
     broker.start()
     print("started", flush=True)
-    signal.pause()
+    # signal.pause() waits for ever if the signal arrives just before it.
+    while True:
+        time.sleep(0.1)
 finally:
     broker.kill()
 """

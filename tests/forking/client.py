@@ -28,7 +28,11 @@ def main() -> None:
     connection.sendmsg([len(request).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
     connection.sendall(request)
     for number in PASSED_ON:
-        _signal.signal(number, lambda number, frame: connection.send(bytes([number])))
+        _signal.signal(number, lambda number, frame: None)
+    # The signal itself sends its number. A handler in Python would run too late if the signal arrives just before recv.
+    connection.setblocking(False)
+    _signal.set_wakeup_fd(connection.fileno())
+    connection.setblocking(True)
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, PASSED_ON)
     code = int.from_bytes(connection.recv(4), "big", signed=True)
     if code < 0:
