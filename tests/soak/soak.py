@@ -9,7 +9,8 @@ import asyncio
 import random
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,15 +67,22 @@ def soak(folder: Path, duration_s: float, seed: int) -> Result:
 
 async def _soak(broker: AmqpBroker, duration_s: float, seed: int) -> Result:
     result, began = Result(), time.monotonic()
+    for checkpoint in range(1, CHECKPOINTS + 1):
+        until = began + duration_s * checkpoint / CHECKPOINTS
+        dice = [random.Random(f"{seed} {checkpoint} {worker}") for worker in range(WORKERS)]
+        async with _place(broker) as place:
+            await asyncio.gather(*(_work(place, each, until, result) for each in dice))
+        async with _place(broker) as place:
+            await _look(place, broker.pid, result.checkpoints)
+    return result
+
+
+@asynccontextmanager
+async def _place(broker: AmqpBroker) -> AsyncIterator[Place]:
+    """Yield the broker's addresses. Its HTTP connections, as many as were needed at once, end with it."""
     login = {"Authorization": "Basic " + b64encode(b"guest:guest").decode()}
     async with aiohttp.ClientSession(headers=login) as http:
-        place = Place(broker.url, broker.port, f"http://127.0.0.1:{broker.management_port}", http)
-        for checkpoint in range(1, CHECKPOINTS + 1):
-            until = began + duration_s * checkpoint / CHECKPOINTS
-            dice = [random.Random(f"{seed} {checkpoint} {worker}") for worker in range(WORKERS)]
-            await asyncio.gather(*(_work(place, each, until, result) for each in dice))
-            result.checkpoints.append(await _look(place, broker.pid))
-    return result
+        yield Place(broker.url, broker.port, f"http://127.0.0.1:{broker.management_port}", http)
 
 
 async def _work(place: Place, dice: random.Random, until: float, result: Result) -> None:
@@ -88,13 +96,17 @@ async def _work(place: Place, dice: random.Random, until: float, result: Result)
         result.rounds += 1
 
 
-async def _look(place: Place, pid: int) -> Checkpoint:
-    """Measure the resources after the last client has left."""
+async def _look(place: Place, pid: int, checkpoints: list[Checkpoint]) -> None:
+    """Add the resources after the last client has left, and after its sockets, which may take a moment, are closed."""
     deadline = time.monotonic() + SETTLING_S
     while (objects := (await place.ask("GET", "overview"))["object_totals"])["connections"]:
         assert time.monotonic() < deadline, f"connections stay open: {objects}"
         await asyncio.sleep(0.1)
-    return Checkpoint(memory_bytes(pid, "RssAnon"), open_files(pid), objects)
+    files = open_files(pid)
+    while checkpoints and files > checkpoints[0].open_files and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
+        files = open_files(pid)
+    checkpoints.append(Checkpoint(memory_bytes(pid, "RssAnon"), files, objects))
 
 
 def leftovers(first: Checkpoint, last: Checkpoint) -> Iterator[str]:
