@@ -97,7 +97,7 @@ async def _work(place: Place, dice: random.Random, until: float, result: Result)
 
 
 async def _look(place: Place, pid: int, checkpoints: list[Checkpoint]) -> None:
-    """Add the resources after the last client has left, and after its sockets, which may take a moment, are closed."""
+    """Add the resources after the last client has left. Its sockets are closed a moment later."""
     deadline = time.monotonic() + SETTLING_S
     while (objects := (await place.ask("GET", "overview"))["object_totals"])["connections"]:
         assert time.monotonic() < deadline, f"connections stay open: {objects}"
