@@ -103,7 +103,8 @@ async def _look(place: Place, pid: int, checkpoints: list[Checkpoint]) -> None:
         assert time.monotonic() < deadline, f"connections stay open: {objects}"
         await asyncio.sleep(0.1)
     files = open_files(pid)
-    while checkpoints and files > checkpoints[0].open_files and time.monotonic() < deadline:
+    files_max = checkpoints[0].open_files + OPEN_FILES_SLACK if checkpoints else files
+    while files > files_max and time.monotonic() < deadline:
         await asyncio.sleep(0.1)
         files = open_files(pid)
     checkpoints.append(Checkpoint(memory_bytes(pid, "RssAnon"), files, objects))
