@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Queue, Tx
 
+from amqp_broker.conformance.lab import Lab
+from amqp_broker.conformance.scenario_channel import Channel
 from compat.brokers import AmqpBroker
 from compat.configured.area import Area
 from compat.configured.evaluator import evaluate
+from compat.configured.registry import configured_scenario
 from compat.definitions.suite import api_of
-from compat.differential.lab import Lab, configured_scenario
-from compat.differential.scenario_channel import Channel
 from compat.oracles.rabbitmq import RabbitMQ
 
 AREA = Area("alarms")

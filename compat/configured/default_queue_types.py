@@ -11,12 +11,13 @@ from typing import Any
 
 from pamqp.commands import Queue
 
+from amqp_broker.conformance.lab import Lab
+from amqp_broker.conformance.scenario_channel import Channel
 from compat.brokers import AmqpBroker
 from compat.configured.area import Area
 from compat.configured.evaluator import evaluate
+from compat.configured.registry import configured_scenario
 from compat.definitions.suite import api_of
-from compat.differential.lab import Lab, configured_scenario
-from compat.differential.scenario_channel import Channel
 from compat.oracles.rabbitmq import RabbitMQ
 
 AREA = Area("default_queue_types", ("default_queue_type = quorum",), since=(4, 0))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pamqp.commands import Basic, Queue
 
+from amqp_broker.conformance.lab import Lab
 from compat.configured import denied_features, permitted_features
-from compat.differential.lab import Lab, shared_scenario
+from compat.configured.registry import shared_scenario
 
 AREAS = denied_features.AREA, permitted_features.AREA
 _scenario = shared_scenario(*(area.name for area in AREAS))

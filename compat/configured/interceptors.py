@@ -6,8 +6,9 @@ from typing import Any
 
 from pamqp.commands import Basic, Tx
 
+from amqp_broker.conformance.lab import Lab
 from compat.configured.area import Area
-from compat.differential.lab import Lab, configured_scenario
+from compat.configured.registry import configured_scenario
 
 AREA = Area(
     "interceptors",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pamqp.commands import Basic
 
+from amqp_broker.conformance.lab import Lab
 from compat.configured.area import Area
 from compat.configured.interceptors import read_from_a_stream
-from compat.differential.lab import Lab, configured_scenario
+from compat.configured.registry import configured_scenario
 
 AREA = Area(
     "overwriting_interceptors",

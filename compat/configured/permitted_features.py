@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pamqp.commands import Queue
 
+from amqp_broker.conformance.lab import Lab
 from compat.configured.area import Area
-from compat.differential.lab import Lab, configured_scenario
+from compat.configured.registry import configured_scenario
 
 AREA = Area(
     "permitted_features",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from amqp_broker.conformance.comparing import fields
+from amqp_broker.conformance.lab import Scenario, run
 from compat.brokers import AmqpBroker
 from compat.configured import alarms, default_queue_types, deprecated_features, interceptors, overwriting_interceptors
 from compat.configured.area import Area
-from compat.differential.fields import fields
-from compat.differential.lab import CONFIGURED as SCENARIOS
-from compat.differential.lab import Scenario, run
+from compat.configured.registry import CONFIGURED as SCENARIOS
 from compat.oracle.suite import Answer, Answers, Suite
 from compat.oracles.rabbitmq import RabbitMQ
 

@@ -1,7 +1,6 @@
-"""The differential suite: scenarios played by one client against both brokers have equal transcripts.
+"""The differential suite: the scenarios of `amqp_broker/conformance/` at RabbitMQ and at this broker.
 
-A scenario is a function whose name is a sentence (`scenarios/`). It uses a raw client (`scenario_connection.py` and
-`scenario_channel.py` over `wire.py`), since a transcript needs every field of every method. `compat/allowed` lists the
-intended differences, and `compat/DIFFERENCES.md` explains them to users. Read `lab.py` first; `python -m
-compat.differential --help` explains how to print transcripts.
+`suite.py` records RabbitMQ's transcripts and compares those of this broker. `compat/allowed` lists the intended
+differences, and `compat/DIFFERENCES.md` explains them to users. `python -m compat.differential --help` explains how to
+print transcripts.
 """

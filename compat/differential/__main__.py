@@ -10,10 +10,10 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from amqp_broker.conformance.lab import SCENARIOS, Scenario
+from amqp_broker.conformance.playing import Playing
 from amqp_broker.settings.profiles import DEFAULT, PROFILES
 from compat.brokers import AmqpBroker, BrokerProcess
-from compat.differential.lab import SCENARIOS, Scenario
-from compat.differential.playing import Playing
 from compat.differential.suite import WIRE
 from compat.oracle.records import Seen, load
 from compat.oracles.oracle import ORACLES

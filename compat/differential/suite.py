@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from amqp_broker.conformance import scenarios  # noqa: F401 (registers them)
+from amqp_broker.conformance.comparing import fields
+from amqp_broker.conformance.lab import SCENARIOS
+from amqp_broker.conformance.playing import Playing
+from amqp_broker.conformance.records import RECORDED
 from compat.brokers import AmqpBroker
-from compat.differential import scenarios  # noqa: F401 (registers them)
-from compat.differential.fields import fields
-from compat.differential.lab import SCENARIOS
-from compat.differential.playing import Playing
 from compat.oracle.suite import Answers, Suite
 from compat.oracles.rabbitmq import EXCHANGE_PLUGINS, RabbitMQ
 
@@ -26,4 +27,4 @@ def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
         yield playing
 
 
-WIRE = Suite("wire", _answers, _own_answers, fields, plugins=EXCHANGE_PLUGINS, has_areas=True)
+WIRE = Suite("wire", _answers, _own_answers, fields, plugins=EXCHANGE_PLUGINS, has_areas=True, folder=RECORDED)

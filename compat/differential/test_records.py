@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.differential.lab import STOPPED
+from amqp_broker.conformance.lab import STOPPED
 from compat.differential.suite import WIRE
 from compat.oracle.records import load
 from compat.oracles.oracle import ORACLES

@@ -1,6 +1,7 @@
 """The answers of each oracle in files: `compat/recorded/<oracle>/<suite>.json`.
 
-An oracle is a minor version of RabbitMQ; `version.txt` has the exact one that was recorded. A file is an object with
+The suite `wire` has its records in `amqp_broker/conformance/recorded`, which the package ships. An oracle is a minor
+version of RabbitMQ; `version.txt` there has the exact one that was recorded. A file is an object with
 the list of answers to each question. Most questions have one answer; those with answers that vary between runs have
 several. The question `area/name` of a suite with areas is the question `name` of
 `<suite>/<area>.json`.
@@ -12,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from amqp_broker.conformance.records import RECORDED as SHIPPED
 from compat.oracle.suite import Answer, Suite
 from compat.oracles.oracle import OLDEST
 
@@ -24,7 +26,7 @@ Seen = dict[str, list[Answer]]
 
 def load(suite: Suite, oracle: str = OLDEST.name, folder: Path | None = None) -> Seen:
     """Return the recorded answers; empty if there are none."""
-    place = (folder or RECORDED) / oracle / suite.name
+    place = (folder or suite.folder or RECORDED) / oracle / suite.name
     if suite.has_areas:
         return {
             f"{file.stem}/{name}": seen for file in sorted(place.glob("*.json")) for name, seen in _read(file).items()
@@ -35,7 +37,7 @@ def load(suite: Suite, oracle: str = OLDEST.name, folder: Path | None = None) ->
 
 def save(suite: Suite, seen: Seen, oracle: str = OLDEST.name, folder: Path | None = None) -> None:
     """Replace the files of a suite."""
-    place = (folder or RECORDED) / oracle / suite.name
+    place = (folder or suite.folder or RECORDED) / oracle / suite.name
     if not suite.has_areas:
         _write(place.with_suffix(".json"), seen)
         return
@@ -52,12 +54,12 @@ def save(suite: Suite, seen: Seen, oracle: str = OLDEST.name, folder: Path | Non
 
 def recorded_version(oracle: str, folder: Path | None = None) -> str:
     """Return the exact version that was recorded, or an empty string."""
-    file = (folder or RECORDED) / oracle / VERSION_FILE
+    file = (folder or SHIPPED) / oracle / VERSION_FILE
     return file.read_text("utf-8").strip() if file.exists() else ""
 
 
 def save_version(oracle: str, version: str, folder: Path | None = None) -> None:
-    file = (folder or RECORDED) / oracle / VERSION_FILE
+    file = (folder or SHIPPED) / oracle / VERSION_FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{version}\n", "utf-8")
 

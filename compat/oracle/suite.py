@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compat.brokers import AmqpBroker
@@ -34,3 +35,5 @@ class Suite:
     settings: tuple[str, ...] = ()
     # Questions are named `area/name`, and each area has its own file.
     has_areas: bool = False
+    # The folder of its records, if it is not that of all others.
+    folder: Path | None = None

@@ -209,6 +209,8 @@ LAYERS = {
     "demo": Layer({"broker/admin", "lab", "management/node", "server"}, set()),
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
+    # A referee knows nothing of the players.
+    "conformance": Layer(set(), {"asyncio", "lmdb", "aiohttp"}),
     "cli": Layer({"management/documents", "control", "exit_codes", "light_typing"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
         {"amqp", "management/documents", "settings", "cli", "exit_codes", "light_typing"},
@@ -283,10 +285,11 @@ CIRCLES = (
         "a connection of the comparison has channels, and a channel its connection",
     ),
     Circle(
-        "testing",
-        "embedded_broker embedded_vhost",
-        "an embedded broker lends vhosts, which act through it",
+        "conformance",
+        "scenario_channel scenario_connection",
+        "a connection has channels, and a channel its connection",
     ),
+    Circle("testing", "embedded_broker embedded_vhost", "an embedded broker lends vhosts, which act through it"),
 )
 
 

@@ -14,7 +14,11 @@ PACKAGE = TESTS.parent / "amqp_broker"
 # The Spark format is a package beside `amqp_broker`; its tests have a folder of that name.
 FORMAT = "pyspark_amqp"
 
-FOLDERS = [*sorted(path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")), Path(FORMAT)]
+# Scenarios are tests: compat/oracle plays all of them.
+SCENARIOS = Path("conformance/scenarios")
+
+PACKAGES = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")}
+FOLDERS = [*sorted(PACKAGES - {SCENARIOS}), Path(FORMAT)]
 
 
 def sources(folder: Path) -> Path:

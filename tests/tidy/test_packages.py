@@ -15,7 +15,7 @@ PACKAGE = ROOT / "amqp_broker"
 FOLDERS = sorted({path.parent for name in ("amqp_broker", "pyspark_amqp") for path in (ROOT / name).rglob("*.py")})
 
 # One module per noun that users see: their names repeat those of the modules that do the work.
-BY_NOUN = {"management/api", "cli/own"}
+BY_NOUN = {"management/api", "cli/own", "conformance/scenarios"}
 
 # Names of modules in several packages, and the reason.
 SHARED_NAMES = {

@@ -1,0 +1,217 @@
+"""Distribution of messages among consumers: prefetch, exclusive consumers, priorities."""
+
+from __future__ import annotations
+
+from pamqp.commands import Basic, Queue
+
+from amqp_broker.conformance.lab import Lab, scenario
+from amqp_broker.conformance.wire import Field
+
+# --- prefetch
+
+
+@scenario
+def a_consumer_gets_no_more_than_its_prefetch(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    lab.put(q, b"1", b"2", b"3", b"4")
+    channel.call(Basic.Qos, prefetch_count=2)
+    channel.consume(q)
+    channel.deliveries(2)
+    channel.sync(q)
+    channel.ack(1)
+    channel.deliveries(1)
+    channel.sync(q)
+    channel.ack(3, multiple=True)
+    channel.deliveries(1)
+
+
+@scenario
+def prefetch_counts_for_each_consumer(lab: Lab) -> None:
+    channel = lab.channel()
+    p, q = lab.queue("p"), lab.queue("q")
+    lab.put(p, b"p1", b"p2")
+    lab.put(q, b"q1", b"q2")
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.consume(p, "p")
+    channel.deliveries(1)
+    channel.consume(q, "q")
+    channel.deliveries(1)
+    channel.sync(p, q)
+
+
+@scenario
+def prefetch_is_fixed_when_the_consumer_begins(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    lab.put(q, b"1", b"2", b"3")
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.consume(q)
+    channel.deliveries(1)
+    channel.call(Basic.Qos, prefetch_count=10)
+    channel.sync(q)
+    channel.ack(1)
+    channel.deliveries(1)
+
+
+@scenario
+def prefetch_does_not_hold_back_consumers_without_acks(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    lab.put(q, b"1", b"2", b"3")
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.consume(q, no_ack=True)
+    channel.deliveries(3)
+    channel.declare(q, passive=True)
+
+
+@scenario
+def prefetch_does_not_count_gets(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    lab.put(q, b"1", b"2", b"3")
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.get(q)
+    channel.get(q)
+    channel.consume(q)
+    channel.deliveries(1)
+
+
+@scenario
+def a_global_prefetch_counts_for_the_channel(lab: Lab) -> None:
+    channel = lab.channel()
+    p, q = lab.queue("p"), lab.queue("q")
+    lab.put(p, b"p1", b"p2")
+    lab.put(q, b"q1")
+    channel.call(Basic.Qos, prefetch_count=2, global_=True)
+    channel.consume(p, "p")
+    channel.deliveries(2)
+    channel.consume(q, "q")
+    channel.sync(p, q)
+    channel.ack(1)
+    channel.sync(p, q)
+
+
+@scenario
+def a_global_prefetch_holds_for_consumers_that_are_there(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    channel.consume(q)
+    channel.call(Basic.Qos, prefetch_count=1, global_=True)
+    lab.put(q, b"1", b"2")
+    channel.deliveries(1)
+    channel.sync(q)
+    channel.ack(1)
+    channel.sync(q)
+
+
+@scenario
+def a_global_prefetch_of_0_lifts_the_limit(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    lab.put(q, b"1", b"2", b"3")
+    channel.call(Basic.Qos, prefetch_count=1, global_=True)
+    channel.consume(q)
+    channel.deliveries(1)
+    channel.call(Basic.Qos, prefetch_count=0, global_=True)
+    channel.sync(q)
+
+
+@scenario
+def the_smaller_of_both_prefetches_holds(lab: Lab) -> None:
+    channel = lab.channel()
+    q = lab.queue()
+    lab.put(q, b"1", b"2", b"3")
+    channel.call(Basic.Qos, prefetch_count=2, global_=True)
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.consume(q)
+    channel.deliveries(1)
+    channel.sync(q)
+
+
+@scenario
+def a_consumer_that_is_full_is_passed_over(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue()
+    full, free = connection.channel(), connection.channel()
+    full.call(Basic.Qos, prefetch_count=1)
+    full.consume(q)
+    free.consume(q)
+    for body in (b"1", b"2", b"3", b"4"):
+        lab.put(q, body)
+    full.deliveries(1)
+    free.deliveries(3)
+
+
+# --- exclusive consumers
+
+
+@scenario
+def an_exclusive_consumer_keeps_others_out(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue()
+    connection.channel().consume(q, exclusive=True)
+    connection.channel().call(Basic.Consume, queue=q)
+    connection.channel().call(Basic.Consume, queue=q, exclusive=True)
+    connection.channel().get(q)
+    lab.channel().call(Queue.Declare, queue=q)
+
+
+@scenario
+def a_queue_with_consumers_takes_no_exclusive_one(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue()
+    connection.channel().consume(q)
+    connection.channel().call(Basic.Consume, queue=q, exclusive=True)
+
+
+@scenario
+def an_exclusive_consumer_that_leaves_lets_others_in(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue()
+    channel = connection.channel()
+    channel.consume(q, exclusive=True)
+    channel.call(Basic.Cancel, consumer_tag="c")
+    connection.channel().consume(q, exclusive=True)
+
+
+@scenario
+def an_exclusive_consumer_is_refused_with_single_active_consumer(lab: Lab) -> None:
+    channel = lab.channel()
+    q = channel.declare(lab.name("q"), arguments={"x-single-active-consumer": True})
+    channel.call(Basic.Consume, queue=q, exclusive=True)
+
+
+# --- priorities
+
+
+@scenario
+def consumers_of_higher_priority_come_first(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue()
+    low, high = connection.channel(), connection.channel()
+    low.consume(q, "low", arguments={"x-priority": -1})
+    high.call(Basic.Qos, prefetch_count=2)
+    high.consume(q, "high", arguments={"x-priority": 10})
+    for body in (b"1", b"2", b"3"):
+        lab.put(q, body)
+    high.deliveries(2)
+    low.deliveries(1)
+
+
+@scenario
+def a_consumer_priority_must_be_a_number(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue()
+    for value in ("high", 1.5, True, None, Field("l", 2**40)):
+        connection.channel().call(Basic.Consume, queue=q, arguments={"x-priority": value})
+
+
+@scenario
+def unknown_consumer_arguments_are_ignored(lab: Lab) -> None:
+    lab.channel().consume(lab.queue(), arguments={"x-unknown": 1, "unknown": "x"})
+
+
+@scenario
+def consumer_arguments_of_other_queue_types_are_refused(lab: Lab) -> None:
+    lab.channel().call(Basic.Consume, queue=lab.queue(), arguments={"x-stream-offset": "first"})
