@@ -337,7 +337,8 @@ class Advisor:
         if not counts.publishes and not counts.deliveries and not channel.consumers:
             return
         seen = self._channels.get(channel)
-        if seen is not None and seen.has_persistent:
+        # Without an exchange that took it, a persistent message is no publish that could be lost.
+        if seen is not None and seen.has_persistent and counts.publishes:
             exchanges = [exchange.name or "(default)" for exchange in counts.publishes]
             self._report_once("no-confirms", channel, detail=f"published to exchange '{printable(exchanges[-1])}'")
         for exchange, published in counts.publishes.items():

@@ -186,6 +186,15 @@ def test_a_channel_closed_before_a_scan_is_reported(lab: Lab) -> None:
     assert [advice.habit.name for advice in lab.broker.advice] == ["no-confirms"]
 
 
+def test_a_persistent_message_to_a_missing_exchange_closes_its_channel_alone(lab: Lab) -> None:
+    peer = lab.connect()
+    declare(peer, "orders")
+    peer.call(commands.Basic.Consume(queue="orders", consumer_tag="c", no_ack=True))
+    peer.publish("orders", b"m", exchange="missing", delivery_mode=2)
+    assert peer.expect(commands.Channel.Close).reply_code == 404
+    assert "no-confirms" not in habits_in(lab)
+
+
 @pytest.mark.parametrize("method", [commands.Confirm.Select(), commands.Tx.Select()])
 def test_with_confirms_or_transactions_they_are_safe(lab: Lab, method: Any) -> None:
     peer = lab.connect()
