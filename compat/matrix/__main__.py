@@ -12,7 +12,7 @@ from pathlib import Path
 from compat.matrix import results as kept
 from compat.matrix import table
 from compat.matrix.results import AMQP_BROKER, RABBITMQ, ClientResults
-from compat.matrix.rows import COMPAT, Client, chosen, clients
+from compat.matrix.rows import COMPAT, Client, chosen, clients, third
 from compat.matrix.running import run
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stages
@@ -32,6 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if options.third is not None:
+        players = third(players, options.third)
     scenarios = [scenario for scenario in SCENARIOS if not options.only or scenario in options.only]
     results = kept.load(RESULTS)
     # Rows that are no longer declared are dropped.
@@ -53,6 +55,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("client", nargs="*", help="a client's name, language or folder; all if none is given")
     parser.add_argument("--broker", choices=BROKERS, default=os.environ.get("BROKER") or "amqp-broker")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="play this scenario alone")
+    parser.add_argument("--third", type=int, choices=range(3), help="play a third of these clients: some languages")
     return parser.parse_args(arguments)
 
 

@@ -78,6 +78,17 @@ def chosen(known: list[Client], words: Sequence[str]) -> list[Client]:
     return [client for client in known if not words or client.words & set(words)]
 
 
+def third(known: list[Client], number: int) -> list[Client]:
+    """Return a third of the clients: 0, 1 or 2. Languages stay together, as their clients share installations."""
+    languages: dict[str, list[Client]] = {}
+    for client in known:
+        languages.setdefault(client.row.language, []).append(client)
+    thirds: list[list[Client]] = [[], [], []]
+    for group in sorted(languages.values(), key=len, reverse=True):
+        min(thirds, key=len).extend(group)
+    return thirds[number]
+
+
 def _declared(path: Path) -> Iterator[Row]:
     spec = importlib.util.spec_from_file_location(f"compat_row_{path.parent.name}", path)
     assert spec is not None

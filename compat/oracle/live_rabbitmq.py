@@ -56,16 +56,15 @@ def record(suite: Suite, oracle: Oracle, folder: Path, runs: int, only: str = ""
 
 def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "") -> list[str]:
     """Ask once; return the outdated records as texts."""
-    seen = records.load(suite, oracle.name)
-    return list(disagreements(suite, seen, ask(suite, oracle, folder, only), is_all=not only))
+    seen = {question: answers for question, answers in records.load(suite, oracle.name).items() if only in question}
+    return list(disagreements(suite, seen, ask(suite, oracle, folder, only)))
 
 
-def disagreements(suite: Suite, seen: Seen, answers: Mapping[str, Answer], is_all: bool) -> Iterator[str]:
-    """Yield answers that are not recorded and, if all questions were asked, records without an answer."""
+def disagreements(suite: Suite, seen: Seen, answers: Mapping[str, Answer]) -> Iterator[str]:
+    """Yield answers that are not recorded, and records without an answer."""
     for question in records.unseen(suite, seen, answers):
         yield f"{question}\n{_difference(seen.get(question, []), answers[question])}"
-    if is_all:
-        yield from (f"{question}: recorded, but not asked" for question in seen if question not in answers)
+    yield from (f"{question}: recorded, but not asked" for question in seen if question not in answers)
 
 
 def _difference(seen: list[Answer], answer: Answer) -> str:

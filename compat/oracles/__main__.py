@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from datetime import date
 
 from compat.oracles.debian_root import Unavailable
-from compat.oracles.oracle import ORACLES, of_today, version_in
+from compat.oracles.oracle import ORACLES, version_in
 
 UNAVAILABLE = 69  # sysexits.h: a requirement is missing
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m compat.oracles", description=__doc__)
-    names_help = f"if none is given, all; in CI, today's: {', '.join(ORACLES)}"
-    parser.add_argument("names", nargs="*", metavar="NAME", help=names_help)
-    names = parser.parse_args().names or of_today(date.today())
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all if none is given: {', '.join(ORACLES)}")
+    names = parser.parse_args().names or list(ORACLES)
     if unknown := [name for name in names if name not in ORACLES]:
         parser.error(f"no oracle is called {', '.join(unknown)}")
     # Remove what is half installed.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
-from compat import turns
 from compat.oracles.debian_root import Unavailable, create
 
 SYSTEM = Path("/")
@@ -78,8 +76,3 @@ ORACLES = {
     )
 }
 OLDEST = ORACLES["3.10"]
-
-
-def of_today(today: date) -> list[str]:
-    """Return the names of the oracles that `make verify` asks: all of them, in CI one a day in turn."""
-    return turns.of_today(list(ORACLES), 1, today)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 
 import pika
 import pytest
 
 from compat.oracles.debian_root import Unavailable
-from compat.oracles.oracle import ORACLES, SYSTEM, Oracle, of_today
+from compat.oracles.oracle import ORACLES, SYSTEM, Oracle
 from compat.oracles.rabbitmq import RabbitMQ
 from compat.waiting import wait_until
 
@@ -37,7 +36,7 @@ finally:
 """
 
 
-@pytest.fixture(params=of_today(date.today()))
+@pytest.fixture(params=ORACLES)
 def oracle(request: pytest.FixtureRequest) -> Oracle:
     oracle = ORACLES[request.param]
     try:

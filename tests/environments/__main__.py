@@ -1,4 +1,4 @@
-"""Run the tests in environments: python3 -m tests.environments --list | NAME... | --today COUNT.
+"""Run the tests in environments: python3 -m tests.environments --list | NAME....
 
 Only Python and git are needed: each run installs its packages into a fresh clone of HEAD.
 """
@@ -17,10 +17,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
-from compat.turns import in_turn
 from tests.environments.environments_table import ENVIRONMENTS, Environment
 
 HERE = Path(__file__).parent
@@ -38,15 +36,6 @@ class Unavailable(Exception):
 
 class NotPrepared(Exception):
     """The environment could not be set up, or has no effect; the text says why."""
-
-
-# Several runs in a row take too long for CI.
-DAILY = [environment for environment in ENVIRONMENTS if environment.runs == 1]
-
-
-def of_today(count: int, today: date) -> list[Environment]:
-    """Return `count` of the daily environments; over the days each of them has its turn."""
-    return in_turn(DAILY, count, today.toordinal())
 
 
 @dataclass
@@ -226,7 +215,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tests.environments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="environments to run")
     parser.add_argument("--list", action="store_true", help="list the environments")
-    parser.add_argument("--today", type=int, default=0, metavar="COUNT", help="run today's environments")
     parser.add_argument("--make", default="test", metavar="TARGET", help="target and variables instead of `make test`")
     parser.add_argument("--seed", type=int, default=None, help="seed of the order of tests")
     options = parser.parse_args()
@@ -236,15 +224,12 @@ def main() -> int:
         return 0
     if unknown := [name for name in options.names if name not in BY_NAME]:
         parser.error(f"there is no environment {', '.join(unknown)}; see --list")
-    chosen = [BY_NAME[name] for name in options.names] + of_today(options.today, date.today())
+    chosen = [BY_NAME[name] for name in options.names]
     if not chosen:
-        parser.error("name an environment, or use --list or --today")
+        parser.error("name an environment, or use --list")
     if call(["git", "diff", "--quiet", "HEAD"]):
         print("The clones do not contain uncommitted changes.", file=sys.stderr)
-    seed = options.seed
-    if seed is None:
-        # All runs of a day have one order, so that a failure can be repeated.
-        seed = date.today().toordinal() if options.today else random.randrange(10**6)
+    seed = random.randrange(10**6) if options.seed is None else options.seed
     print(f"Running: {', '.join(environment.name for environment in chosen)}", flush=True)
     passed = [play(environment, shlex.split(options.make), seed) for environment in chosen]
     return 0 if all(passed) else 1

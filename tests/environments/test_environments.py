@@ -8,12 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.environments.__main__ import DAILY, HERE, ROOT, of_today, play
+from tests.environments.__main__ import HERE, ROOT, play
 from tests.environments.environments_table import ENVIRONMENTS, Environment
 
 ROW = re.compile(r"^\| `([\w.-]+)` \| ([^|]+?) \|", re.MULTILINE)
@@ -36,13 +35,6 @@ def test_contributing_lists_each_environment_and_its_change() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     rows = ROW.findall(text.partition("## The same everywhere")[2].partition("\n## ")[0])
     assert rows == [(environment.name, environment.changes) for environment in ENVIRONMENTS]
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_each_environment_has_its_day(count: int) -> None:
-    days = [date(2026, 12, 24) + timedelta(number) for number in range(len(DAILY))]
-    names = [environment.name for day in days for environment in of_today(count, day)]
-    assert {names.count(environment.name) for environment in DAILY} == {count}
 
 
 def test_list_names_each_environment() -> None:

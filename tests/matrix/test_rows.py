@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.matrix.rows import Client, Row, chosen, clients
+from compat.matrix.rows import Client, Row, chosen, clients, third
 
 IMPORT = "from compat.matrix.rows import Row\n"
 
@@ -34,6 +34,15 @@ def test_clients_are_chosen_by_name_language_or_folder(words: list[str], names: 
 def test_an_unknown_word_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="there is no client cobol; there are amqplib node pika python rascal"):
         chosen(THREE, ["pika", "cobol"])
+
+
+def test_each_client_is_in_one_third_together_with_those_of_its_language() -> None:
+    thirds = [third(clients(), number) for number in range(3)]
+    assert sorted(client.row.name for clients in thirds for client in clients) == sorted(
+        client.row.name for client in clients()
+    )
+    languages = [{client.row.language for client in clients} for clients in thirds]
+    assert sum(map(len, languages)) == len(set().union(*languages))
 
 
 def test_each_folder_with_rows_declares_its_clients(tmp_path: Path) -> None:

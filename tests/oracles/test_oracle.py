@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from compat.oracles import oracle
 from compat.oracles.__main__ import main
 from compat.oracles.debian_root import Unavailable
-from compat.oracles.oracle import LIB, ORACLES, Oracle, of_today, version_in
+from compat.oracles.oracle import LIB, ORACLES, Oracle, version_in
 
 OLD = ORACLES["4.0"]
 NEW = ORACLES["4.3"]
@@ -97,11 +96,3 @@ def test_all_oracles_are_listed_with_their_exact_versions(
     assert told.err == "RabbitMQ 4.3 cannot be had: cannot run apt-get: No such file or directory\n"
     monkeypatch.setattr("sys.argv", ["oracles", "3.10", "4.0"])
     assert main() == 0
-
-
-def test_ci_asks_one_oracle_a_day_in_turn_and_a_contributor_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CI", raising=False)
-    assert of_today(date(2026, 11, 22)) == list(ORACLES)
-    monkeypatch.setenv("CI", "true")
-    days = [of_today(date(2026, 11, day)) for day in (22, 23, 24)]
-    assert sorted(days) == [[name] for name in ORACLES]

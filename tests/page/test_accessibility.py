@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat.turns import of_today
 from tests.page import axe
 from tests.page.browser import Browser
 from tests.page.furnished import furnished
@@ -33,9 +32,7 @@ def routes(running: RunningServer) -> Iterator[list[str]]:
         yield found
 
 
-@pytest.fixture(
-    params=of_today([("light", 1280), ("dark", 1280), ("light", 360)], 1), ids=lambda one: "-".join(map(str, one))
-)
+@pytest.fixture(params=[("light", 1280), ("dark", 1280), ("light", 360)], ids=lambda one: "-".join(map(str, one)))
 def theme(request: pytest.FixtureRequest, browser: Browser) -> Iterator[str]:
     theme, width = request.param
     with browser.wide(width):

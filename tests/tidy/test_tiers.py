@@ -26,6 +26,18 @@ def test_a_named_folder_or_file_has_tests(prefix: str) -> None:
     assert place.is_file() or any(place.rglob("test_*.py"))
 
 
+def collected(*options: str) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "tests/matrix", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_each_test_is_in_one_third() -> None:
+    thirds = [collected("--third", str(number)) for number in range(3)]
+    assert sorted(test for third in thirds for test in third) == sorted(collected())
+    assert max(map(len, thirds)) - min(map(len, thirds)) <= 1
+
+
 def test_a_named_test_exists() -> None:
     named = [prefix for prefix in PREFIXES if "::" in prefix]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
