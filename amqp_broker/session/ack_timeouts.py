@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import commands
 
@@ -162,8 +162,9 @@ def own_timeout_ms(broker: Broker, queue: Queue, arguments: fields.Table) -> int
     """Return the timeout that a consumer or its quorum queue has set; None before RabbitMQ 4.3 and in other queues."""
     if not broker.profile.times_out_quorum_only or not isinstance(queue, QuorumQueue):
         return None
-    given = arguments.get("x-consumer-timeout")
-    return given if isinstance(given, int) and fields.is_integer(given) else queue.settings.consumer_timeout_ms
+    given: Any = arguments.get("x-consumer-timeout")
+    # JSON has the number, not its type in AMQP.
+    return int(given) if fields.is_integer(given) else queue.settings.consumer_timeout_ms
 
 
 def set_deadline(channel: Channel, tag: int, timeout_ms: int) -> None:

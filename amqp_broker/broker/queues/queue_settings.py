@@ -71,12 +71,14 @@ def effective(arguments: fields.Table, policy: Definition, operator_policy: Defi
         arguments = {name: value for name, value in arguments.items() if name.removeprefix("x-") not in definition}
     found: dict[str, Any] = {}
     for key, argument in POLICY_KEYS.items():
-        if argument in arguments and key in definition and key in SMALLEST:
-            # Numbers are smaller than values of any other type, which some arguments may have.
-            is_number = fields.is_integer(arguments[argument])
-            found[key] = smaller(key, arguments[argument], definition[key]) if is_number else definition[key]
-        elif argument in arguments:
-            found[key] = arguments[argument]
+        if argument in arguments:
+            value = arguments[argument]
+            # The integer types of AMQP end here: what is worked and listed with is a number.
+            is_number = fields.is_integer(value)
+            found[key] = int(value) if is_number else value
+            if key in definition and key in SMALLEST:
+                # Numbers are smaller than values of any other type, which some arguments may have.
+                found[key] = smaller(key, found[key], definition[key]) if is_number else definition[key]
         elif key in definition:
             found[key] = definition[key]
     return QueueSettings(
@@ -103,7 +105,7 @@ def _retry_delay(arguments: fields.Table, definition: Definition) -> RetryDelay 
 
     def smallest(key: str) -> int:
         values: list[Any] = [arguments.get(f"x-{key}"), definition.get(key)]
-        return min((value for value in values if fields.is_integer(value)), default=0)
+        return min((int(value) for value in values if fields.is_integer(value)), default=0)
 
     kind = definition.get("delayed-retry-type", arguments.get("x-delayed-retry-type"))
     return retry_delay(kind, smallest("delayed-retry-min"), smallest("delayed-retry-max"))

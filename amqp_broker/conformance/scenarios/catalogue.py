@@ -29,6 +29,7 @@ Step = tuple[Method, dict[str, Any]]
 ANY: tuple[Any, ...] = (
     *(-1, 0, 1, 3_000_000_001, 315_360_000_001, 2**63 - 1, Field("B", 5), Field("T", 5)),
     *(1.0, Field("D", (1, 50)), True, False, None, "", "abc", "5", Field("x", b"abc"), {"a": 1}, []),
+    *(*(Field(tag, 5) for tag in "bsui"), Field("f", 1.0)),
 )
 # Fewer, for exchanges.
 FEW: tuple[Any, ...] = (-1, 0, 5, 1.0, True, None, "", "abc", Field("x", b"abc"), {}, [], "amq.direct")

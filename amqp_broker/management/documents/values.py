@@ -16,6 +16,7 @@ from amqp_broker.amqp.errors import InvalidParameter
 SHORTSTR_BYTES_MAX: Final = 255
 LONG_MIN: Final = -(1 << 63)
 LONG_MAX: Final = (1 << 63) - 1
+TIMESTAMP_MAX: Final = (1 << 64) - 1
 
 
 def table_of(value: Any) -> fields.Table:
@@ -59,9 +60,12 @@ def _field(value: Any, key: str) -> Any:
     def leaf(item: Any) -> Any:
         if isinstance(item, bool) or not isinstance(item, int):
             return item
-        if not LONG_MIN <= item <= LONG_MAX:
-            raise InvalidParameter(f"argument '{key}' is {item}, which 64 bits do not hold")
-        return fields.Long(item)
+        if LONG_MIN <= item <= LONG_MAX:
+            return fields.Long(item)
+        if LONG_MAX < item <= TIMESTAMP_MAX:
+            # Only a time can have been exported so.
+            return fields.Timestamp(item)
+        raise InvalidParameter(f"argument '{key}' is {item}, which 64 bits do not hold")
 
     return nested.mapped(value, _key, leaf)
 

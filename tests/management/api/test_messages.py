@@ -96,7 +96,7 @@ def test_properties_are_returned_unchanged(desk: Desk) -> None:
         ({"properties": {"type": "t" * 256}}, "type is longer than 255 octets"),
         ({"properties": {"headers": "x"}}, "headers must be an object"),
         ({"properties": {"headers": {"a": [None]}}}, "null_not_allowed"),
-        ({"properties": {"headers": {"a": 2**63}}}, f"argument 'a' is {2**63}, which 64 bits do not hold"),
+        ({"properties": {"headers": {"a": 2**64}}}, f"argument 'a' is {2**64}, which 64 bits do not hold"),
         ({"properties": {"expiration": "x"}}, "406 PRECONDITION_FAILED - invalid expiration 'x': no_integer"),
         (
             {"properties": {"user_id": "alice"}},
