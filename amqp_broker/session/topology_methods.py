@@ -180,16 +180,19 @@ def require(channel: Channel, action: str, kind: str, name: str) -> None:
 
 
 def _require_any(channel: Channel, kind: str, name: str) -> None:
-    """Raise AccessRefused unless the user has any permission: RabbitMQ 4.3 asks that of a passive declare."""
+    """Raise AccessRefused unless the user has any permission: RabbitMQ 4.3 asks that of a passive declare.
+
+    Without any, the text is that of the permission to configure.
+    """
     if not channel.session.broker.profile.passive_needs_permission:
         return
-    for action in ("configure", "write"):
+    for action in ("read", "write"):
         try:
             require(channel, action, kind, name)
         except AccessRefused:
             continue
         return
-    require(channel, "read", kind, name)
+    require(channel, "configure", kind, name)
 
 
 def user_of(channel: Channel) -> User:

@@ -128,7 +128,13 @@ PROFILES: Final = {
         normalizes_properties=False,
         streams_name_delivery_mode=False,
     ),
-    "4.0": Profile(version="4.0.5", notes_queue_type=False, reply_tags_count=False, returns_late_replies=True),
+    "4.0": Profile(
+        version="4.0.5",
+        frame_max_lowest=4096,
+        notes_queue_type=False,
+        reply_tags_count=False,
+        returns_late_replies=True,
+    ),
     "4.2": Profile(version="4.2.1"),
     "4.3": Profile(
         version="4.3.6",

@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from amqp_broker.conformance.comparing import fields
 from amqp_broker.conformance.lab import Scenario, run
 from compat.brokers import AmqpBroker
-from compat.configured import alarms, default_queue_types, deprecated_features, interceptors, overwriting_interceptors
+from compat.configured import (
+    alarms,
+    default_queue_types,
+    deprecated_features,
+    interceptors,
+    no_permissions,
+    overwriting_interceptors,
+)
 from compat.configured.area import Area
 from compat.configured.registry import CONFIGURED as SCENARIOS
 from compat.oracle.suite import Answer, Answers, Suite
@@ -18,6 +25,7 @@ AREAS: tuple[Area, ...] = (
     alarms.AREA,
     default_queue_types.AREA,
     interceptors.AREA,
+    no_permissions.AREA,
     overwriting_interceptors.AREA,
     *deprecated_features.AREAS,
 )

@@ -119,3 +119,25 @@ def test_acking_needs_no_permission(lab: Lab, peer: Peer) -> None:
     permit(lab, [])
     peer.send(Basic.Ack(1))
     peer.expect_nothing()
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "name"),
+    [
+        (Queue.Declare(queue="q", passive=True), "queue", "q"),
+        (Queue.Declare(queue="missing", passive=True), "queue", "missing"),
+        (Exchange.Declare(exchange="amq.direct", passive=True), "exchange", "amq.direct"),
+        (Exchange.Declare(exchange="missing", passive=True), "exchange", "missing"),
+    ],
+)
+def test_without_any_permission_a_passive_declaration_lacks_that_to_configure(
+    method: base.Frame, kind: str, name: str
+) -> None:
+    """Seen at RabbitMQ 4.3.6 (compat/configured/no_permissions.py)."""
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True)
+    lab.broker.users.set_permission(lab.broker.users["guest"], "/", Permission("^$", "^$", "^$"))
+    peer.send(method)
+    text = f"ACCESS_REFUSED - configure access to {kind} '{name}' in vhost '/' refused for user 'guest'"
+    assert peer.expect_channel_close(403) == text

@@ -82,7 +82,7 @@ def test_anonymous_logs_in_as_guest_since_4_0(compat: str, is_offered: bool) -> 
         peer.expect_nothing()
 
 
-@pytest.mark.parametrize(("compat", "lowest"), [("3.13", 4096), ("4.2", 8192), ("4.3", 8192)])
+@pytest.mark.parametrize(("compat", "lowest"), [("3.13", 4096), ("4.0", 4096), ("4.2", 8192), ("4.3", 8192)])
 def test_the_smallest_frame_max(compat: str, lowest: int) -> None:
     """FRAME_MIN_SIZE in rabbit_common/include/rabbit_framing.hrl; release notes of 4.1.0."""
     answer_to_tune(compat, lowest).expect(commands.Connection.OpenOk, channel=0)
@@ -93,7 +93,7 @@ def test_the_smallest_frame_max(compat: str, lowest: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("compat", "largest"), [("3.13", 4096), ("4.2", 8192), ("4.3", 8192)])
+@pytest.mark.parametrize(("compat", "largest"), [("3.13", 4096), ("4.0", 4096), ("4.2", 8192), ("4.3", 8192)])
 def test_frames_before_a_login_have_that_size_at_most(compat: str, largest: int) -> None:
     """FRAME_MIN_SIZE, as above; 8 octets more are let through (FRAME_SIZE_FUDGE in rabbit_reader.erl)."""
     for size, is_dropped in ((largest, False), (largest + 1, True)):

@@ -207,6 +207,34 @@ def a_frame_max_below_the_minimum_is_refused(lab: Lab) -> None:
 
 
 @slow_scenario
+def a_frame_max_of_4096(lab: Lab) -> None:
+    connection = _logged_in(lab)
+    connection.tune_ok(frame_max=4096)
+    connection.open()
+
+
+@slow_scenario
+def a_frame_max_of_8191(lab: Lab) -> None:
+    connection = _logged_in(lab)
+    connection.tune_ok(frame_max=8191)
+    connection.open()
+
+
+@slow_scenario
+def start_ok_in_a_frame_of_5000_octets(lab: Lab) -> None:
+    connection = _greeted(lab)
+    with lab.transcript.muted():
+        connection.send(
+            commands.Connection.StartOk,
+            client_properties={"product": "x" * 4900},
+            mechanism="PLAIN",
+            response="\0guest\0guest",
+            locale="en_US",
+        )
+    connection.expect()
+
+
+@slow_scenario
 def a_heartbeat_of_a_second_is_kept_by_the_broker(lab: Lab) -> None:
     connection = _logged_in(lab)
     connection.tune_ok(heartbeat=1)
