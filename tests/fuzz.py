@@ -22,6 +22,7 @@ from pamqp import exceptions, frame
 from pamqp.commands import Basic, Channel
 
 from amqp_broker.amqp.connection_states import ENDED
+from amqp_broker.amqp.property_list import SHAPES_BYTES_MAX
 from amqp_broker.session import basic_publish
 from tests.mutations import mutate, streams
 from tests.peer import Lab, Peer
@@ -83,7 +84,7 @@ def check_memory(peer: Peer) -> None:
         # A publish waits for its content, if that is one frame.
         "octets of unfinished frames": (sum(map(len, session.reader._pending)), 2 * session.frame_max + 1024),
         "routes": (len(session.routes), basic_publish.ROUTES_MAX),
-        "property lists": (len(session.traits), basic_publish.TRAITS_MAX),
+        "octets of property lists": (session.shapes.size_bytes, SHAPES_BYTES_MAX),
         "channels": (len(session.channels), session.channel_max),
         "octets in the outbox": (sum(map(len, session.outbox.pieces)), OUTBOX_BYTES_MAX),
         "confirms and consumers put off": (len(session.gate.confirming) + len(session.freed_consumers), 0),

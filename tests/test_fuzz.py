@@ -13,7 +13,7 @@ import pytest
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import ENDED
-from amqp_broker.amqp.message import Traits
+from amqp_broker.amqp.property_list import PropertyShapes
 from amqp_broker.broker.broker import Broker
 from amqp_broker.session import channel
 from amqp_broker.session.channel import Channel
@@ -55,12 +55,18 @@ def forget_unfinished(receive: Callable[[FrameReader, bytes, int], None]) -> Any
     return wrong
 
 
+class EndlessShapes(PropertyShapes):
+    @property
+    def size_bytes(self) -> int:
+        return 1 << 20
+
+
 def never_forget(receive: Callable[[FrameReader, bytes, int], None]) -> Any:
     def wrong(self: FrameReader, data: bytes, now: int) -> None:
         receive(self, data, now)
         session = self._session
-        if not session.traits and session.state is not ENDED:
-            session.traits.update({number.to_bytes(9, "big"): Traits(b"\0\0") for number in range(300)})
+        if session.state is not ENDED:
+            session.shapes = EndlessShapes(session.shapes.sorts)
 
     return wrong
 

@@ -1,7 +1,7 @@
 """A message as the broker keeps it: the frames of its content, as they arrived on the wire.
 
 Properties are not decoded between publisher and consumer. Headers exchanges, dead-lettering and management call
-`Message.properties()`. Publishing needs the `Traits` of a property list, which are read once for each distinct list.
+`Message.properties()`. Publishing needs the `Traits` of a property list (`property_list.py`).
 """
 
 from __future__ import annotations
@@ -137,35 +137,6 @@ class Properties:
     def as_dict(self) -> dict[str, Any]:
         """Return the properties that are present, by name."""
         return {name: value for name, _, _ in PROPERTIES if (value := getattr(self, name)) is not None}
-
-
-class Traits:
-    """The part of a property list that publishing depends on.
-
-    `special` holds the decoded properties if they include headers, reply-to, user-id or an invalid expiration;
-    `expiration_ms` is a valid expiration. `is_plain` says that the message needs no more than a push with its
-    expiration, unless headers decide its route. `normal` is the property list as RabbitMQ 4 delivers it, if it differs:
-    with the keys of the headers sorted, each once, and the expiration without sign and zeros.
-    """
-
-    __slots__ = ("expiration_ms", "is_persistent", "is_plain", "normal", "special")
-
-    def __init__(self, property_list: bytes, *, normalizes: bool = False) -> None:
-        """Check and read flags and properties. Raise MalformedProperties."""
-        properties = Properties.decode(property_list)
-        self.is_persistent = properties.delivery_mode == 2
-        self.expiration_ms = parse_expiration(properties.expiration)
-        headers = properties.headers or {}
-        self.normal = normal_list(properties, self.expiration_ms) if normalizes else None
-        self.is_plain = (
-            self.normal is None
-            and properties.reply_to is None
-            and properties.user_id is None
-            and (properties.expiration is None or self.expiration_ms is not None)
-            and "CC" not in headers
-            and "BCC" not in headers
-        )
-        self.special: Properties | None = None if self.is_plain and properties.headers is None else properties
 
 
 def normal_list(properties: Properties, expiration_ms: int | None) -> bytes | None:

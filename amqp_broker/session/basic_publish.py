@@ -20,9 +20,10 @@ from amqp_broker.amqp.message import (
     Message,
     Properties,
     SpecialMessage,
-    Traits,
+    normal_list,
     with_property_list,
 )
+from amqp_broker.amqp.property_list import Traits
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
@@ -42,30 +43,24 @@ ROUTES_MAX: Final = 16_384
 # Used routes that are counted at once when another is found; that takes some ms. A change of topology counts them, too.
 # It is not Final, because a test lowers it (paged_buffer.py).
 PENDING_MAX = 4096
-TRAITS_MAX: Final = 256
-TRAITS_BYTES_MAX: Final = 256
 
 NO_ROUTE: Final = 312
 NO_RULES: Final[list[Rule]] = []
 # The traits of an empty property list.
-NO_PROPERTIES: Final = Traits(bytes(2))
+NO_PROPERTIES: Final = Traits()
 
 
 def read_traits(channel: Channel, property_list: bytes) -> Traits:
     """Return the traits of a property list. Raise SyntaxError_ for invalid properties."""
     session = channel.session
-    traits = session.traits.get(property_list)
+    traits = session.shapes.find(property_list)
     if traits is None:
         try:
-            traits = Traits(property_list, normalizes=session.broker.profile.normalizes_properties)
+            traits = session.shapes.learn(property_list)
         except MalformedProperties as error:
             raise SyntaxError_(str(error)) from None
         if traits.is_persistent and channel.mode == PLAIN:
             session.broker.advice.on_persistent(channel)
-        if len(property_list) <= TRAITS_BYTES_MAX:
-            if len(session.traits) >= TRAITS_MAX:
-                session.traits.clear()
-            session.traits[property_list] = traits
     return traits
 
 
@@ -85,6 +80,8 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         if len(channel.vhost.counts.pending_routes) >= PENDING_MAX:
             channel.vhost.counts.collect()
         route = routes[method] = _resolve(channel, method)
+    if traits.sorter is not None:
+        content = b"".join(traits.sorter(content))
     if traits.is_plain and route.is_plain and channel.transaction is None:
         channel.publish(route, content, traits)
     else:
@@ -96,12 +93,13 @@ def _publish_checked(channel: Channel, route: Route, traits: Traits, content: by
     keys = [route.address.routing_key]
     blind_keys: Sequence[str] = ()
     headers: fields.Table = {}
-    special = traits.special
-    if traits.normal is not None:
-        content = with_property_list(content, traits.normal)
-    if special is not None:
-        headers = special.headers or {}
-        content, blind_keys = _check_special(channel, route, traits, special, content, keys)
+    if traits.has_headers or not traits.is_plain:
+        properties = Properties.decode(content[FRAME.size : FRAME.size + FRAME.unpack_from(content)[2]], CONTENT.size)
+        headers = properties.headers or {}
+        if not traits.is_plain and channel.session.broker.profile.normalizes_properties:
+            normal = normal_list(properties, traits.expiration_ms)
+            content = content if normal is None else with_property_list(content, normal)
+        content, blind_keys = _check_special(channel, route, traits, properties, content, keys)
     elif not route.is_plain:
         checked_publish.check_topics(channel.vhost, user_of(channel), route.exchange, keys)
     message = _message(channel, route, traits, content, blind_keys)

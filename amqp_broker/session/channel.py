@@ -19,7 +19,7 @@ from amqp_broker.session.late_deliveries import settle_late
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
-    from amqp_broker.amqp.message import Traits
+    from amqp_broker.amqp.property_list import Traits
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.consumer import Consumer

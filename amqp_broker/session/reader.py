@@ -139,14 +139,14 @@ class FrameReader:
         payload = b""
         while session.state.reads is FRAMES:
             try:
-                routes, traits_cache = session.routes, session.traits
+                routes = session.routes
                 payload_max = session.frame_max - FRAME_OVERHEAD + FRAME_SIZE_FUDGE
                 # `publish` checks and refuses a larger body.
                 body_max = min(payload_max, session.broker.settings.message_bytes_max)
                 # Of the last publish: the size of its frames, and of its content. `alike` is how its content begins, if
                 # the one before it had the same size.
                 last_step = content_bytes = body_bytes = alike_number = 0
-                alike, traits = b"", NO_PROPERTIES
+                alike, traits, property_list = b"", NO_PROPERTIES, b""
                 while end - at >= FRAME_OVERHEAD:
                     kind, number, size = unpack_frame(data, at)
                     if size > payload_max:
@@ -224,9 +224,9 @@ class FrameReader:
                                     return start
                                 if data[stop - 1] == FRAME_END == data[body - 1]:
                                     tail = stop
-                                    property_list = data[at + HEADER_START_BYTES : body - 1]
-                                    found = traits_cache.get(property_list)
-                                    traits = read_traits(channel, property_list) if found is None else found
+                                    found = data[at + HEADER_START_BYTES : body - 1]
+                                    if found != property_list:
+                                        property_list, traits = found, read_traits(channel, found)
                                     if tail - at == content_bytes:
                                         # Contents of one size often begin alike, also where the routing keys differ.
                                         alike, alike_number = data[at : body + FRAME_START_BYTES], number
@@ -241,7 +241,8 @@ class FrameReader:
                     if route is None or not route.is_plain or not traits.is_plain or channel.transaction is not None:
                         publish(channel, payload, traits, content, body_bytes)
                         continue
-                    channel.publish(route, content, traits)
+                    sorter = traits.sorter
+                    channel.publish(route, content if sorter is None else b"".join(sorter(content)), traits)
                     step = tail - start
                     if (
                         step == last_step
@@ -258,7 +259,7 @@ class FrameReader:
                         ):
                             at += step
                             content = data[at - content_bytes : at]
-                            channel.publish(route, content, traits)
+                            channel.publish(route, content if sorter is None else b"".join(sorter(content)), traits)
                     last_step = step
                 else:
                     self._needed_bytes = FRAME_OVERHEAD

@@ -36,8 +36,8 @@ from amqp_broker.amqp.errors import (
     NegotiationFailed,
     UnreadableFrame,
 )
-from amqp_broker.amqp.message import Traits
 from amqp_broker.amqp.methods import encode_method
+from amqp_broker.amqp.property_list import PropertyShapes
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection
@@ -94,7 +94,7 @@ class Session(ClientConnection[VHost, Channel]):
         # Numbers of channels whose close the client has not answered yet.
         self.closing_channels: set[int] = set()
         self.routes: dict[bytes, Route] = {}
-        self.traits: dict[bytes, Traits] = {}
+        self.shapes = PropertyShapes(broker.profile.normalizes_properties)
         self.outbox = Outbox(self, dirty)
         self.gate = CommitGate(broker, self.outbox)
         self.faults = ConnectionFaults(self)

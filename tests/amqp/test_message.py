@@ -14,7 +14,6 @@ from amqp_broker.amqp.message import (
     Message,
     Properties,
     SpecialMessage,
-    Traits,
     content_frames,
     parse_expiration,
     routing_keys,
@@ -128,47 +127,7 @@ def test_octets_behind_the_property_list_are_malformed() -> None:
         Properties.decode(b"\x00\x00\x00")
 
 
-# Traits
-
-
-@pytest.mark.parametrize(("delivery_mode", "expected"), [(None, False), (1, False), (2, True), (3, False)])
-def test_only_delivery_mode_2_is_persistent(delivery_mode: int | None, expected: bool) -> None:
-    assert Traits(Properties(delivery_mode=delivery_mode).encode()).is_persistent is expected
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_only_some_properties_call_for_a_closer_look(name: str) -> None:
-    special = Traits(Properties(**{name: ALL[name]}).encode()).special
-    assert (special is not None) == (name in ("headers", "reply_to", "user_id"))
-
-
-def test_special_properties_are_decoded_once() -> None:
-    special = Traits(Properties(**ALL).encode()).special
-    assert special is not None
-    assert special.as_dict() == ALL
-
-
-def test_a_valid_expiration_calls_for_no_closer_look() -> None:
-    traits = Traits(Properties(expiration="+5", priority=3).encode())
-    assert (traits.special, traits.expiration_ms, traits.is_plain) == (None, 5, True)
-
-
-@pytest.mark.parametrize(
-    ("properties", "is_plain"),
-    [
-        ({}, True),
-        ({"priority": 5, "message_id": "m"}, True),
-        ({"headers": {"a": 1}}, True),
-        ({"headers": {"CC": ["a"]}}, False),
-        ({"headers": {"BCC": 1}}, False),
-        ({"headers": {}, "reply_to": "q"}, False),
-        ({"user_id": "guest"}, False),
-        ({"expiration": "0"}, True),
-        ({"expiration": "soon"}, False),
-    ],
-)
-def test_a_plain_property_list_says_nothing_about_publishing(properties: dict[str, Any], is_plain: bool) -> None:
-    assert Traits(Properties(**properties).encode()).is_plain is is_plain
+# Expirations
 
 
 @pytest.mark.parametrize(
@@ -182,11 +141,6 @@ def test_an_expiration_is_a_number_of_milliseconds(text: str, milliseconds: int)
 @pytest.mark.parametrize("text", ["", "x", "1.5", "1 ", "+-1", "-1", "1_0", "²", str(EXPIRATION_MAX_MS + 1), None])
 def test_an_invalid_expiration_is_none(text: str | None) -> None:
     assert parse_expiration(text) is None
-
-
-def test_traits_of_a_malformed_property_list_are_refused() -> None:
-    with pytest.raises(MalformedProperties):
-        Traits(b"\x80\x00\x05abc")
 
 
 # Messages

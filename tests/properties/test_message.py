@@ -18,7 +18,6 @@ from amqp_broker.amqp.message import (
     MalformedProperties,
     Message,
     Properties,
-    Traits,
 )
 from tests.properties.generators import PAMQP_TABLES, PROPERTIES, SHORT_TEXT, damaged, examples, shape, to_pamqp
 
@@ -61,7 +60,6 @@ def test_any_octets_are_properties_or_malformed(data: bytes) -> None:
     except MalformedProperties:
         return
     assert Properties.decode(properties.encode()).encode() == properties.encode()
-    assert Traits(data).is_persistent == (properties.delivery_mode == 2)
 
 
 @given(PROPERTIES)

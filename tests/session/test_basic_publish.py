@@ -260,12 +260,17 @@ def test_the_cache_of_routes_stays_bounded(peer: Peer) -> None:
     assert len(peer.session.routes) <= basic_publish.ROUTES_MAX
 
 
-def test_the_cache_of_property_lists_stays_bounded(peer: Peer) -> None:
-    for number in range(basic_publish.TRAITS_MAX + 10):
-        peer.publish("missing", message_id=str(number))
-    peer.publish("missing", message_id="x" * 255, correlation_id="x")
-    assert len(peer.session.traits) <= basic_publish.TRAITS_MAX
-    assert max(map(len, peer.session.traits)) <= basic_publish.TRAITS_BYTES_MAX
+def test_the_headers_of_each_message_are_sorted(peer: Peer) -> None:
+    peer.declare("q")
+    for number in range(3):
+        # Alone, in a run of equal messages, and in frames that arrive apart.
+        for text in ("x", "x", "y"):
+            peer.publish("q", headers={"b": text * (number + 1), "a": number})
+    peer.publish("q", bytes(300_000), headers={"b": "", "a": 3})
+    for number, text in [(0, "x"), (0, "x"), (0, "y"), (1, "xx"), (1, "xx"), (1, "yy")]:
+        peer.send(Basic.Get(queue="q", no_ack=True))
+        peer.expect(Basic.GetOk)
+        assert list((peer.expect_content().properties.headers or {}).items()) == [("a", number), ("b", text)]
 
 
 # Mandatory

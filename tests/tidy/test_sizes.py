@@ -16,7 +16,6 @@ FUNCTION_LINES_MAX = 60
 REASONS = {
     "amqp_broker/settings/settings.py": "the declarations of all settings, one after the other",
     "amqp_broker/cli/rabbitmq/runtime_commands.py": "for the most part one table, with a command in each entry",
-    "amqp_broker/amqp/message.py": "a message, its properties and what it may carry: all refer to each other",
     "amqp_broker/store/environment.py": "all refusals of a folder, in the order in which they are decided",
     "tests/simulation/bugs_in_extensions.py": "a list of planted bugs",
     "amqp_broker/session/reader.py:FrameReader._run": "the hot path: a call per frame costs more than its length",

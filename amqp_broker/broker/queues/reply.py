@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.amqp.property_list import DIRECT_REPLY_TO
 from amqp_broker.broker.counters import VOLATILE
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.queue import QueueDeclaration
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 
-REPLY_TO: Final = "amq.rabbitmq.reply-to"
+REPLY_TO: Final = DIRECT_REPLY_TO.decode("ascii")
 REPLY_PREFIX: Final = REPLY_TO + "."
 # Length of what follows the prefix.
 UNIQUE_CHARACTERS: Final = 22

@@ -20,8 +20,8 @@ from amqp_broker.amqp.message import (
     Address,
     MalformedProperties,
     Message,
+    Properties,
     SpecialMessage,
-    Traits,
     content_frames,
 )
 from amqp_broker.broker.broker import Broker
@@ -309,7 +309,7 @@ def _built(saved: SavedMessage) -> Message:
     if any(len(name.encode("utf-8", "replace")) > SHORTSTR_BYTES_MAX for name in (saved.exchange, saved.routing_key)):
         raise SnapshotError(f"a name of a message is longer than {SHORTSTR_BYTES_MAX} octets")
     try:
-        traits = Traits(saved.properties)
+        properties = Properties.decode(saved.properties)
     except (MalformedProperties, fields.MalformedTable) as error:
         raise SnapshotError(f"the properties of a message are malformed: {error}") from None
     header = CONTENT.pack(60, 0, len(saved.body)) + saved.properties
@@ -319,7 +319,7 @@ def _built(saved: SavedMessage) -> Message:
         Address(saved.exchange, saved.routing_key),
         content_frames(1, header, saved.body, FRAME_MAX),
         1,
-        traits.is_persistent,
+        properties.delivery_mode == 2,
         expiration_ms=saved.expiration_ms,
         blind_keys=saved.blind_keys,
         has_died=saved.has_died,

@@ -1,0 +1,338 @@
+"""Property lists without objects: one scan of the octets finds all that publishing depends on.
+
+A list is the property flags and properties of a content header (spec 4.2.6.1). `scan` agrees with `Properties.decode`
+on every list, which a property test shows, but makes no values. `PropertyShapes` scans a list once for
+all lists that are laid out alike.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+from amqp_broker.amqp.message import HEADER_START_BYTES, Properties, parse_expiration
+
+DIRECT_REPLY_TO: Final = b"amq.rabbitmq.reply-to"
+# Header keys whose values are further routing keys.
+_COPIES: Final = (b"CC", b"BCC")
+
+_HEADERS: Final = 1 << 13
+_DELIVERY_MODE: Final = 1 << 12
+_PRIORITY: Final = 1 << 11
+_REPLY_TO: Final = 1 << 9
+_EXPIRATION: Final = 1 << 8
+_TIMESTAMP: Final = 1 << 6
+_USER_ID: Final = 1 << 4
+# The flags of class basic, bit 15 first.
+_FLAGS: Final = tuple(1 << bit for bit in range(15, 1, -1))
+
+_STRING: Final = ord("S")
+_BINARY: Final = ord("x")
+_BOOLEAN: Final = ord("t")
+_TABLE: Final = ord("F")
+_ARRAY: Final = ord("A")
+_LONG_LONG: Final = ord("L")
+# Sizes of the values whose type says their size, by type; -1 for all others.
+_SIZES: Final = [-1] * 256
+for _letter, _size in zip(b"tbBsuIiflLdTDV", (1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 5, 0), strict=True):
+    _SIZES[_letter] = _size
+
+# A larger list is scanned each time.
+SHAPE_BYTES_MAX: Final = 4096
+# Shapes of one session, in octets of their lists, and shapes for lists of one size.
+SHAPES_BYTES_MAX: Final = 64 * 1024
+SHAPES_OF_SIZE_MAX: Final = 8
+# Lists in a row without a known shape; after them, one of this number is learnt.
+_MISSES_MAX: Final = 32
+
+# Returns a content, header frame and bodies, in pieces that make the same content with the header keys sorted.
+Sorter: TypeAlias = "Callable[[bytes], tuple[bytes, ...]]"
+
+
+class Traits:
+    """The part of a property list that publishing depends on; equal for all lists of one shape.
+
+    `is_plain` says that the message needs no more than a push with its expiration, unless headers decide its route.
+    `expiration_ms` is a valid expiration. `sorter` sorts the header keys where RabbitMQ 4 delivers them in another
+    order. Where it would change more than the order, the list is not plain.
+    """
+
+    __slots__ = ("expiration_ms", "has_headers", "is_persistent", "is_plain", "sorter")
+
+    def __init__(self) -> None:
+        self.is_persistent = False
+        self.is_plain = True
+        self.has_headers = False
+        self.expiration_ms: int | None = None
+        self.sorter: Sorter | None = None
+
+
+class Layout:
+    """The layout of a property list: where its values and its header fields are.
+
+    `values` are the spans of octets that may have any value in a list of this layout, `booleans` the places of octets
+    that may be 0 or 1. `entries` are key, start and end of each header.
+    """
+
+    __slots__ = ("booleans", "entries", "expiration", "is_exact", "is_special", "persistent_mode", "values")
+
+    def __init__(self) -> None:
+        self.values: list[tuple[int, int]] = []
+        self.booleans: list[int] = []
+        self.entries: list[tuple[bytes, int, int]] | None = None
+        self.persistent_mode = 0
+        self.expiration: bytes | None = None
+        # A reply-to or a user id that publishing has to look at.
+        self.is_special = False
+        # To decode and encode the headers gives the same octets.
+        self.is_exact = True
+
+
+def scan(data: bytes) -> Layout:
+    """Return the layout of a property list. Raise MalformedProperties."""
+    try:
+        layout = _scan(data)
+    except (struct.error, IndexError):
+        layout = None
+    if layout is None:
+        Properties.decode(data)
+        raise AssertionError("a property list that is decoded has a layout")
+    return layout
+
+
+def _scan(data: bytes) -> Layout | None:
+    layout = Layout()
+    flags = data[0] << 8 | data[1]
+    size = len(data)
+    at = 2
+    for flag in _FLAGS:
+        if not flags & flag:
+            continue
+        if flag == _HEADERS:
+            at = _scan_headers(data, at, layout)
+            if at < 0:
+                return None
+        elif flag == _DELIVERY_MODE:
+            layout.persistent_mode = data[at]
+            at += 1
+        elif flag == _PRIORITY:
+            layout.values.append((at, at + 1))
+            at += 1
+        elif flag == _TIMESTAMP:
+            layout.values.append((at, at + 8))
+            at += 8
+        else:
+            start = at + 1
+            at = start + data[at]
+            if flag == _EXPIRATION:
+                layout.expiration = data[start:at]
+            elif flag == _USER_ID or (flag == _REPLY_TO and data[start:at] == DIRECT_REPLY_TO):
+                layout.is_special = True
+            elif flag != _REPLY_TO or at - start != len(DIRECT_REPLY_TO):
+                layout.values.append((start, at))
+        if at > size:
+            return None
+    return layout if at == size else None
+
+
+def _scan_headers(data: bytes, at: int, layout: Layout) -> int:
+    """Scan the table at this offset; return the offset behind it, or -1 if it is malformed."""
+    entries: list[tuple[bytes, int, int]] = []
+    layout.entries = entries
+    values, booleans = layout.values, layout.booleans
+    size = len(data)
+    end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+    at += 4
+    if end > size:
+        return -1
+    while at < end:
+        start = at
+        at += 1 + data[at]
+        key = data[start + 1 : at]
+        kind = data[at]
+        at += 1
+        if kind in (_STRING, _BINARY):
+            first = at + 4
+            at = first + int.from_bytes(data[at:first], "big")
+            values.append((first, at))
+        elif kind == _BOOLEAN:
+            booleans.append(at)
+            if data[at] > 1:
+                layout.is_exact = False
+            at += 1
+        elif kind in (_TABLE, _ARRAY):
+            at = _scan_block(data, at, kind == _TABLE, layout)
+            if at < 0:
+                return -1
+        else:
+            width = _SIZES[kind]
+            if width < 0:
+                return -1
+            if kind == _LONG_LONG:
+                layout.is_exact = False
+            values.append((at, at + width))
+            at += width
+        if at > size:
+            return -1
+        entries.append((key, start, at))
+    return at if at == end else -1
+
+
+def _scan_block(data: bytes, at: int, is_table: bool, layout: Layout) -> int:
+    """Scan the table or array whose length prefix is at this offset; return the offset behind it, or -1."""
+    size = len(data)
+    end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+    at += 4
+    if end > size:
+        return -1
+    keys: set[bytes] = set()
+    # The blocks around the one that is being read: the end of each, whether it is a table, and its keys.
+    stack: list[tuple[int, bool, set[bytes]]] = []
+    while True:
+        while at < end:
+            if is_table:
+                start = at + 1
+                at = start + data[at]
+                key = data[start:at]
+                if key in keys:
+                    layout.is_exact = False
+                keys.add(key)
+            kind = data[at]
+            at += 1
+            if kind in (_STRING, _BINARY):
+                start = at + 4
+                at = start + int.from_bytes(data[at:start], "big")
+                layout.values.append((start, at))
+            elif kind in (_TABLE, _ARRAY):
+                stack.append((end, is_table, keys))
+                end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+                at += 4
+                is_table = kind == _TABLE
+                keys = set()
+            else:
+                width = _SIZES[kind]
+                if width < 0:
+                    return -1
+                if kind == _BOOLEAN:
+                    layout.booleans.append(at)
+                    if data[at] > 1:
+                        layout.is_exact = False
+                else:
+                    if kind == _LONG_LONG:
+                        layout.is_exact = False
+                    layout.values.append((at, at + width))
+                at += width
+            if at > size or end > size:
+                return -1
+        if at != end:
+            return -1
+        if not stack:
+            return at
+        end, is_table, keys = stack.pop()
+
+
+def traits_of(layout: Layout, sorts: bool) -> Traits:
+    """Return the traits of a list with this layout; `sorts` for a broker that delivers sorted header keys."""
+    traits = Traits()
+    traits.is_persistent = layout.persistent_mode == 2
+    if layout.is_special:
+        traits.is_plain = False
+    if layout.expiration is not None:
+        text = layout.expiration.decode("utf-8", "surrogateescape")
+        milliseconds = parse_expiration(text)
+        traits.expiration_ms = milliseconds
+        if milliseconds is None or (sorts and text != str(milliseconds)):
+            traits.is_plain = False
+    entries = layout.entries
+    if entries is not None:
+        traits.has_headers = True
+        keys = [key for key, _, _ in entries]
+        # Surrogate escapes have another order than their octets.
+        is_simple = len(set(keys)) == len(keys) and b"".join(keys).isascii()
+        if any(key in keys for key in _COPIES):
+            traits.is_plain = False
+        elif sorts and not (keys == sorted(keys) and is_simple):
+            if layout.is_exact and is_simple:
+                traits.sorter = _sorter(entries)
+            else:
+                traits.is_plain = False
+    return traits
+
+
+def _sorter(entries: list[tuple[bytes, int, int]]) -> Sorter:
+    """Return the sorter of contents whose headers are laid out like this."""
+    pieces = [slice(0, HEADER_START_BYTES + entries[0][1])]
+    for _, start, end in sorted(entries):
+        start, end = HEADER_START_BYTES + start, HEADER_START_BYTES + end
+        if pieces[-1].stop == start:
+            start = pieces.pop().start
+        pieces.append(slice(start, end))
+    pieces.append(slice(HEADER_START_BYTES + entries[-1][2], None))
+    sorter: Sorter = itemgetter(*pieces)
+    return sorter
+
+
+class Shape:
+    """Property lists of one layout, and their traits. They are equal in all octets that `mask` selects."""
+
+    __slots__ = ("mask", "octets", "traits")
+
+    def __init__(self, data: bytes, layout: Layout, traits: Traits) -> None:
+        mask = bytearray(b"\xff" * len(data))
+        for start, end in layout.values:
+            mask[start:end] = bytes(end - start)
+        for at in layout.booleans:
+            mask[at] = 0xFE
+        self.mask = int.from_bytes(mask, "little")
+        self.octets = int.from_bytes(data, "little") & self.mask
+        self.traits = traits
+
+
+class PropertyShapes:
+    """The shapes of property lists that a connection has sent. Their number and octets are bounded."""
+
+    __slots__ = ("_by_size", "_bytes", "_misses", "sorts")
+
+    def __init__(self, sorts: bool) -> None:
+        self.sorts = sorts
+        self._by_size: dict[int, list[Shape]] = {}
+        self._bytes = 0
+        self._misses = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Octets of the lists whose shapes are kept."""
+        return self._bytes
+
+    def find(self, data: bytes) -> Traits | None:
+        """Return the traits of a property list of a known shape."""
+        shapes = self._by_size.get(len(data))
+        if shapes is not None:
+            octets = int.from_bytes(data, "little")
+            for shape in shapes:
+                if octets & shape.mask == shape.octets:
+                    self._misses = 0
+                    return shape.traits
+        return None
+
+    def learn(self, data: bytes) -> Traits:
+        """Return the traits of a list of another shape, and keep its shape. Raise MalformedProperties."""
+        layout = scan(data)
+        traits = traits_of(layout, self.sorts)
+        self._misses += 1
+        size = len(data)
+        is_changing = self._misses > _MISSES_MAX and self._misses % _MISSES_MAX
+        if size > SHAPE_BYTES_MAX or is_changing:
+            return traits
+        if self._bytes + size > SHAPES_BYTES_MAX:
+            self._by_size.clear()
+            self._bytes = 0
+        shapes = self._by_size.setdefault(size, [])
+        if len(shapes) == SHAPES_OF_SIZE_MAX:
+            shapes.pop(0)
+            self._bytes -= size
+        shapes.append(Shape(data, layout, traits))
+        self._bytes += size
+        return traits
