@@ -86,6 +86,8 @@ VHOSTS = [
     put("vhosts/v2", {"description": 5}),
     put("vhosts/v2", {"tags": 5}),
     put("vhosts/v2", {"tracing": "maybe"}),
+    put("vhosts/v2", {"tracing": None}),
+    put("vhosts/v2", {"protected_from_deletion": None}),
     put("vhosts/v3", b"{"),
     put("vhosts/v3", []),
     put("vhosts/v3", b"null"),
@@ -138,6 +140,10 @@ PERMISSIONS = [
     get("users/alice/topic-permissions"),
     get("users/nobody/topic-permissions"),
     get("vhosts/v1/topic-permissions"),
+    put("exchanges/v1/topics", {"type": "topic", "durable": True}),
+    put("topic-permissions/v1/alice", {"exchange": "topics", "write": "", "read": ""}),
+    delete("exchanges/v1/topics"),
+    get("topic-permissions/v1/alice"),
     put("topic-permissions/v1/alice", {"exchange": "e", "write": "("}),
     put("topic-permissions/v1/alice", {"exchange": "e", "write": "(", "read": ""}),
     put("topic-permissions/v1/alice", {"write": "", "read": ""}),
@@ -338,6 +344,51 @@ FEATURES = [
     get("global-parameters/cluster_name"),
 ]
 
+# The tag `protected` of users, which 4.2 and later heed: over HTTP such a user is neither changed nor deleted.
+PROTECTED = [
+    put("users/kept", {"password": "kept", "tags": "protected, management"}),
+    put("users/kept", {"password": "other", "tags": "management"}),
+    put("users/kept", {"password": "other", "tags": "protected"}),
+    put("users/kept", {"password": "other"}),
+    put("users/kept", b"{"),
+    put("users/kept", "text"),
+    get("whoami", "kept"),
+    get("whoami", "nobody"),
+    put("permissions/%2F/kept", {"configure": "", "write": "", "read": ".*"}),
+    put("topic-permissions/%2F/kept", {"exchange": "amq.topic", "write": "a", "read": "b"}),
+    delete("topic-permissions/%2F/kept"),
+    delete("permissions/%2F/kept"),
+    put("user-limits/kept/max-channels", {"value": 5}),
+    delete("user-limits/kept/max-channels"),
+    delete("users/kept"),
+    put("users/spare", {"password": "x", "tags": ["Protected", "unprotected"]}),
+    put("users/spare", {"password": "x", "tags": []}),
+    put("users/kept", {"password": "kept", "tags": "protected"}),
+    post("users/bulk-delete", {"users": ["kept", "spare"]}),
+    get("users/kept"),
+    get("users/spare"),
+    post("definitions", {"users": [{"name": "kept", "password_hash": HASH, "tags": "management"}]}),
+    get("users/kept"),
+    delete("users/kept"),
+]
+
+# Flags of exchanges and queues.
+FLAGS = [
+    put("exchanges/v1/flagged", {"type": "direct", "durable": None}),
+    put("exchanges/v1/flagged", {"type": "direct", "auto_delete": None}),
+    put("exchanges/v1/flagged", {"type": "direct", "internal": None}),
+    put("exchanges/v1/flagged", {"type": "direct", "durable": "undefined"}),
+    put("exchanges/v1/flagged", {"type": "direct", "durable": 1}),
+    put("exchanges/v1/flagged", {"type": "direct", "durable": "true", "internal": "false"}),
+    delete("exchanges/v1/flagged"),
+    put("queues/v1/flagged", {"durable": None}),
+    put("queues/v1/flagged", {"durable": True, "auto_delete": None}),
+    put("queues/v1/flagged", {"durable": "maybe"}),
+    put("queues/v1/flagged", {"durable": []}),
+    put("queues/v1/flagged", {"durable": "true", "auto_delete": "false"}),
+    delete("queues/v1/flagged"),
+]
+
 SCENARIOS: Final[dict[str, list[Ask]]] = {
     "users": USERS,
     "vhosts": VHOSTS,
@@ -347,4 +398,6 @@ SCENARIOS: Final[dict[str, list[Ask]]] = {
     "parameters": PARAMETERS,
     "health": HEALTH,
     "features": FEATURES,
+    "protected": PROTECTED,
+    "flags": FLAGS,
 }

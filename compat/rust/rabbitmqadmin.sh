@@ -101,7 +101,9 @@ stream() {
 }
 
 wrong_password() {
-  password=wrong; local said; said=$(admin queues list); unset password; contains "$said" "Login failed"
+  password=wrong; local said; said=$(admin queues list); unset password
+  # The words of RabbitMQ 4, and of RabbitMQ 3.
+  [[ "$said" == *Not_Authorized* ]] || contains "$said" "Login failed"
 }
 
 reconnect() {

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import SALT_BYTES, encode_hash, hash_password
-from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, not_found, unauthenticated
-from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, not_found
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login, login_failed
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.names import octets_of
 from amqp_broker.management.http.request import Request
@@ -53,7 +53,7 @@ def log_in(request: Request) -> Answer:
         form = {}
     name, password = form.get("username", [""])[0], form.get("password", [""])[0]
     if not name:
-        raise unauthenticated("Not_Authorized" if request.broker.profile.release >= (4, 0) else "Login failed")
+        raise login_failed(request.broker)
     credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
     login(request.broker, f"Basic {credentials}", MANAGEMENT, "")
     return Answer(200, "ok", {"Set-Cookie": f"auth={credentials}; Version=1"})

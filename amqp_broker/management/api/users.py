@@ -5,11 +5,11 @@ Source: rabbit_mgmt_wm_user.erl, rabbit_mgmt_wm_users_bulk_delete.erl; rabbit_au
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, decode_hash, hash_password
+from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, InternalUser, decode_hash, hash_password
 from amqp_broker.management.documents.exporting import user_row
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term
 from amqp_broker.management.http.auth import ADMINISTRATOR
@@ -19,6 +19,11 @@ from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Tags, Text, octets_of_base64, read_by
 
 endpoints = Endpoints()
+
+# Tag of users whose password and tags cannot be changed over HTTP, and the first version that heeds it. Permissions,
+# limits and imported definitions are not concerned.
+PROTECTED: Final = "protected"
+PROTECTED_SINCE: Final = (4, 2)
 
 
 class NewUser(Struct):
@@ -67,6 +72,7 @@ def one(request: Request) -> dict[str, Any]:
 def put(request: Request) -> Answer:
     """Create or change a user; with an empty `password_hash` the user cannot log in with a password."""
     name, broker = request.path["user"], request.broker
+    _require_changeable(request)
     given = request.read(NewUser)
     if given.tags is None:
         raise bad_request("tags_not_present")
@@ -74,6 +80,19 @@ def put(request: Request) -> Answer:
     password_hash, algorithm = _password_hash(request, given)
     broker.users.put(name, password_hash, algorithm, given.tags)
     return CREATED if is_new else NO_CONTENT
+
+
+def _is_protected(request: Request, name: str) -> bool:
+    """Return whether this request must leave a user as it is. Commands on this machine may change any user."""
+    user = request.broker.users.get(name)
+    is_known = request.broker.profile.release >= PROTECTED_SINCE
+    return is_known and user is not None and PROTECTED in user.tags and not isinstance(request.user, InternalUser)
+
+
+def _require_changeable(request: Request) -> None:
+    """Raise Refusal if the user in the path is protected, whatever the body is."""
+    if _is_protected(request, request.path["user"]):
+        raise bad_request("Protected users cannot be modified via the HTTP API")
 
 
 def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
@@ -93,15 +112,18 @@ def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
 @endpoints.on("DELETE /api/users/{user}", tag=ADMINISTRATOR)
 def delete(request: Request) -> Answer:
     """Delete a user."""
+    _require_changeable(request)
     request.broker.users.delete(request.path["user"])
     return NO_CONTENT
 
 
 @endpoints.on("POST /api/users/bulk-delete", tag=ADMINISTRATOR, body=UsersToDelete)
 def bulk_delete(request: Request) -> Answer:
-    """Delete several users; with RabbitMQ 3 up to the first that does not exist."""
+    """Delete several users, except protected ones; with RabbitMQ 3 up to the first that does not exist."""
     is_newer = request.broker.profile.release >= (4, 0)
     for name in request.read(UsersToDelete).users:
+        if isinstance(name, str) and _is_protected(request, name):
+            continue
         if is_newer and isinstance(name, str) and name not in request.broker.users:
             continue
         if not isinstance(name, str) or name not in request.broker.users:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.amqp.errors import BadCredentials
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.logins import HTTP
-from amqp_broker.management.http.answers import not_authorised, unauthenticated
+from amqp_broker.management.http.answers import Refusal, not_authorised, unauthenticated
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -79,24 +79,32 @@ def require_owner(user: User, owner: User | None, method: str = "GET") -> None:
 
 def login(broker: Broker, authorization: str | None, tag: str, peer_host: str) -> User:
     """Return the user of an Authorization header. Raise Refusal (401) for a wrong one, or a user without the tag."""
-    name, password = _credentials(authorization)
+    credentials = _credentials(authorization)
+    if credentials is None:
+        raise login_failed(broker)
     try:
-        user = broker.logins.check(name, password, peer_host, HTTP)
+        user = broker.logins.check(*credentials, peer_host, HTTP)
     except BadCredentials as refusal:
-        raise unauthenticated("User can only log in via localhost" if refusal.is_remote else "Login failed") from None
+        if refusal.is_remote:
+            raise unauthenticated("User can only log in via localhost") from None
+        raise login_failed(broker) from None
     require_tag(user, MANAGEMENT)
     require_tag(user, tag)
     return user
 
 
-def _credentials(authorization: str | None) -> tuple[str, bytes]:
+def login_failed(broker: Broker) -> Refusal:
+    """Return the refusal of credentials in the words of the imitated version."""
+    return unauthenticated("Not_Authorized" if broker.profile.release >= (4, 0) else "Login failed")
+
+
+def _credentials(authorization: str | None) -> tuple[str, bytes] | None:
+    """Return name and password of an Authorization header, or None for a header of another kind."""
     scheme, _, encoded = (authorization or "").partition(" ")
     if scheme.lower() != "basic":
-        raise unauthenticated("Login failed")
+        return None
     try:
         name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
     except ValueError:
-        raise unauthenticated("Login failed") from None
-    if not colon:
-        raise unauthenticated("Login failed")
-    return name.decode("utf-8", "surrogateescape"), password
+        return None
+    return (name.decode("utf-8", "surrogateescape"), password) if colon else None

@@ -41,7 +41,7 @@ def test_a_password_in_a_path_may_be_any_octets(desk: Desk) -> None:
 def test_the_form_of_a_login_is_checked(desk: Desk) -> None:
     assert desk.ask("POST", "/api/login", b"username=guest&password=guest") == (200, "ok")
     for form in (b"username=guest&password=x", b"username=guest"):
-        assert desk.ask("POST", "/api/login", form) == (401, "Login failed")
+        assert desk.ask("POST", "/api/login", form) == (401, "Not_Authorized")
     for form in (b"", b"\xff", b"{}"):
         assert desk.ask("POST", "/api/login", form) == (401, "Not_Authorized")
     request = Request(desk.broker, desk.node, desk.user, body=b"username=guest&password=guest")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.admin.access import hash_password
+from amqp_broker.broker.admin.access import InternalUser, hash_password
 from tests.management.asking import Desk
 
 HASH = base64.b64encode(hash_password(b"secret", b"salt")).decode()
@@ -100,3 +100,52 @@ def test_users_without_any_permission_are_listed(desk: Desk) -> None:
 def test_users_require_an_administrator(desk: Desk) -> None:
     desk.broker.users.set_tags(desk.broker.users["guest"], ["monitoring"])
     assert desk.get("/api/users")[0] == 401
+
+
+# Protected users
+
+PROTECTED = "Protected users cannot be modified via the HTTP API"
+
+
+@pytest.fixture
+def protecting() -> Desk:
+    """A broker with a protected user `alice`."""
+    desk = Desk()
+    desk.ask("PUT", "/api/users/alice", {"password": "a", "tags": "protected,management"})
+    return desk
+
+
+@pytest.mark.parametrize("body", [{"password": "b", "tags": ""}, {}, [], "text", b"{"])
+def test_a_protected_user_is_not_changed_over_http_whatever_the_body(protecting: Desk, body: Any) -> None:
+    assert protecting.ask("PUT", "/api/users/alice", body) == (400, PROTECTED)
+    assert protecting.broker.users["alice"].accepts(b"a")
+
+
+def test_a_protected_user_is_not_deleted_over_http(protecting: Desk) -> None:
+    assert protecting.ask("DELETE", "/api/users/alice") == (400, PROTECTED)
+    protecting.ask("PUT", "/api/users/bob", {"password": "b", "tags": ""})
+    assert protecting.ask("POST", "/api/users/bulk-delete", {"users": ["alice", "bob"]})[0] == 204
+    assert set(protecting.broker.users) == {"alice", "guest"}
+
+
+def test_a_protected_user_gets_permissions_and_limits(protecting: Desk) -> None:
+    permission = {"configure": "", "write": "", "read": ""}
+    assert protecting.ask("PUT", "/api/permissions/%2F/alice", permission)[0] == 201
+    assert protecting.ask("PUT", "/api/user-limits/alice/max-channels", {"value": 5})[0] == 204
+
+
+def test_definitions_and_commands_change_a_protected_user(protecting: Desk) -> None:
+    user = {"name": "alice", "password": "b", "tags": "protected"}
+    assert protecting.ask("POST", "/api/definitions", {"users": [user]})[0] == 204
+    assert protecting.broker.users["alice"].accepts(b"b")
+    protecting.user = InternalUser("rmq-cli")
+    assert protecting.ask("PUT", "/api/users/alice", {"password": "c", "tags": "protected"})[0] == 204
+    assert protecting.broker.users["alice"].accepts(b"c")
+    assert protecting.ask("DELETE", "/api/users/alice")[0] == 204
+
+
+def test_before_4_2_the_tag_protected_has_no_effect() -> None:
+    desk = Desk(compat="4.0")
+    desk.ask("PUT", "/api/users/alice", {"password": "a", "tags": "protected"})
+    assert desk.ask("PUT", "/api/users/alice", {"password": "b", "tags": "protected"})[0] == 204
+    assert desk.ask("DELETE", "/api/users/alice")[0] == 204

@@ -58,9 +58,10 @@ async function answerTo(method, path, body, given) {
   }
   if (!response.ok) {
     const reason = typeof value?.reason === "string" ? value.reason : `${response.status} ${response.statusText}`;
+    const isLoginRefused = response.status === 401 && /^(Login failed|Not_Authorized)$/.test(reason);
     // Log out if the credentials are no longer valid; show other refusals.
-    if (response.status === 401 && given === undefined && /Login failed/i.test(reason)) logOut();
-    throw new ApiError(response.status, reason);
+    if (isLoginRefused && given === undefined) logOut();
+    throw new ApiError(response.status, isLoginRefused ? "Login failed" : reason);
   }
   return { value, content };
 }
