@@ -175,6 +175,12 @@ class Users(Mapping[str, User]):
             self._undefine_permissions(user, vhost)
             user.forget_vhost(vhost)
 
+    def on_exchange_deleted(self, vhost: str, exchange: str) -> None:
+        """Remove the topic permissions at a deleted exchange, as RabbitMQ 4.3 does, where they belong to it."""
+        for user in self._by_name.values():
+            if user.topic_permissions.pop((vhost, exchange), None) is not None:
+                self._broker.journal.undefine(("topic_permission", user.name, vhost, exchange))
+
     def _hash(self, password: str) -> bytes:
         return hash_password(password.encode(), self._broker.entropy(SALT_BYTES))
 

@@ -157,6 +157,8 @@ class _Deletion:
         exchange.close()
         if exchange.is_durable:
             broker.journal.undefine(("exchange", vhost.name, exchange.name))
+        if broker.profile.release >= (4, 3):
+            broker.users.on_exchange_deleted(vhost.name, exchange.name)
         for queue in vhost.queues.values():
             queue.statistics.published_from.pop(exchange, None)
         vhost.topology_changed()

@@ -32,6 +32,8 @@ REFUSED: dict[str, dict[str, Any]] = {
         "parameters": [{**PARAMETER, "component": "vhost-limits", "name": "limits", "value": {"foo": 1}}]
     },
     "a parameter of an unknown component": {"parameters": [PARAMETER]},
+    "a user whose tags are null": {"users": [{"name": "u", "tags": None, "password_hash": ""}]},
+    "a user whose limits are an array": {"users": [{"name": "u", "tags": "", "password_hash": "", "limits": []}]},
     "a binding to neither a queue nor an exchange": {
         "bindings": [{**BINDING, "source": "amq.direct", "destination_type": "foo"}]
     },
@@ -43,17 +45,47 @@ IGNORED: dict[str, dict[str, Any]] = {
     # One at a time: RabbitMQ imports bindings at once, and its answer is about the one that fails first.
     "a binding of an exchange that is not there": {"bindings": [{**BINDING, "source": "none"}]},
     "a binding of the default exchange": {"bindings": [{**BINDING, "source": ""}]},
+    "a binding to the default exchange": {
+        "bindings": [{**BINDING, "source": "amq.direct", "destination_type": "exchange", "destination": ""}]
+    },
+}
+TOPIC_PERMISSION = {"user": "guest", "vhost": "/", "exchange": "none", "write": "a", "read": "b"}
+# Imported, by some versions at least.
+ODD: dict[str, dict[str, Any]] = {
+    "a queue with an empty name": {"queues": [{**QUEUE, "name": ""}]},
+    "a binding to a queue with an empty name": {"bindings": [{**BINDING, "source": "amq.fanout", "destination": ""}]},
+    "a topic permission at an exchange that is not there": {"topic_permissions": [TOPIC_PERMISSION]},
+    "a topic permission at an exchange of the same document": {
+        "topic_permissions": [{**TOPIC_PERMISSION, "exchange": "topics"}],
+        "exchanges": [{**EXCHANGE, "name": "topics", "type": "topic"}],
+    },
+    "a vhost with values beside its metadata": {
+        "vhosts": [
+            {
+                "name": "twice",
+                "description": "beside",
+                "tags": ["beside"],
+                "metadata": {"description": "inner", "tags": ["inner"], "default_queue_type": "quorum"},
+            }
+        ]
+    },
+    "a vhost with a description beside its metadata": {
+        "vhosts": [{"name": "beside", "description": "beside", "metadata": {"tags": ["inner"]}}]
+    },
 }
 # Into a vhost that does not exist.
 LOST = "queues into a vhost that is not there"
-IMPORTS = (*REFUSED, *IGNORED, LOST)
+IMPORTS = (*REFUSED, *IGNORED, *ODD, LOST)
 SAMPLE, SAMPLE_OF_VHOST = "import of the sample", "import of one vhost"
 EXPORT, EXPORT_OF_VHOST = "export of the sample", "export of one vhost"
 
 
 def play(api: Api) -> dict[str, Any]:
     """Return the answers by question; the answer to an import includes the added objects."""
-    found = {question(name): _imported(api, document) for name, document in (REFUSED | IGNORED).items()}
+    found = {question(name): _imported(api, document) for name, document in (REFUSED | IGNORED | ODD).items()}
+    for name in ("twice", "beside"):
+        vhost = api.get(f"/api/vhosts/{name}").value
+        found[f"metadata of the vhost {name}"] = {key: vhost["metadata"][key] for key in ("description", "tags")}
     found[question(LOST)] = _imported(api, {"queues": []}, "/none")
     found[SAMPLE] = _answer(api, sample(STEM))
     found[EXPORT] = _shown(api.get("/api/definitions").value, STEM)

@@ -22,7 +22,7 @@ from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.http.shapes import OptionalFlag, Reader, read_by, tags, text
+from amqp_broker.management.http.shapes import Flag, OptionalFlag, Reader, read_by, tags, text
 from amqp_broker.management.totals import queue_totals
 
 endpoints = Endpoints()
@@ -51,7 +51,7 @@ class VHostSettings(Struct):
     protected_from_deletion: OptionalFlag = None
     description: Annotated[str | None, read_by(_or_null(text))] = None
     tags: Annotated[list[str] | None, read_by(_or_null(tags), description="a list, or one text with commas")] = None
-    tracing: OptionalFlag = None
+    tracing: Flag | None = None
 
 
 def seen_vhosts(request: Request) -> list[VHost]:

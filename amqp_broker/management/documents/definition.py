@@ -47,9 +47,16 @@ class Entry:
             return value
         raise self._wrong(key, "an object", value)
 
+    def given_object(self, key: str) -> dict[str, Any]:
+        """Return an object that must be written as such, even if it is empty. Raise DefinitionsError."""
+        value = self.values.get(key)
+        if isinstance(value, dict):
+            return value
+        raise self._wrong(key, "an object", value)
+
     def tags(self) -> list[str]:
         """Return tags, which are an array or a text with commas."""
-        value = self.values.get("tags") or []
+        value = self.values.get("tags")
         if isinstance(value, str):
             return [tag.strip() for tag in value.split(",") if tag.strip()]
         if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
@@ -60,3 +67,16 @@ class Entry:
         if value is None:
             return DefinitionsError(f"{self.title} has no {key}")
         return DefinitionsError(f"{key} of {self.title} should be {expected}, actually was {fields.json_term(value)}")
+
+
+def title_of(kind: str, number: int, values: dict[str, Any], vhost: str | None) -> str:
+    """Return the title of the object with a number in its section; `vhost` is that of an import into one."""
+    vhost_name = values.get("vhost") if vhost is None else vhost
+    place = f" in vhost '{vhost_name}'" if isinstance(vhost_name, str) else ""
+    if kind == "binding":
+        source, key, destination = values.get("source"), values.get("routing_key"), values.get("destination")
+        return f"binding '{key}' of exchange '{source}' to {values.get('destination_type')} '{destination}'{place}"
+    if kind in ("permission", "topic permission"):
+        return f"{kind} of user '{values.get('user')}'{place}"
+    name = values.get("name")
+    return f"{kind} '{name}'{place}" if isinstance(name, str) else f"{kind} {number}{place}"

@@ -212,8 +212,8 @@ def _exchanges(vhost: VHost) -> list[Exchange]:
 
 
 def _exchange(vhost: VHost, exchange: Exchange) -> dict[str, Any]:
-    """Return an exchange; RabbitMQ 4 does not name the flag `internal`, which an import then assumes to be false."""
-    names_internal = exchange.is_internal or vhost.broker.profile.release < (4, 0)
+    """Return an exchange; newer versions do not name the flag `internal`, which an import then assumes to be false."""
+    names_internal = exchange.is_internal or vhost.broker.profile.release < (4, 2)
     return {
         "name": text_of(exchange.name),
         "vhost": exchange.vhost,

@@ -28,7 +28,7 @@ from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import check_shape, with_default_type
-from amqp_broker.management.documents.definition import DefinitionsError, Entry
+from amqp_broker.management.documents.definition import DefinitionsError, Entry, title_of
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
 
@@ -37,8 +37,8 @@ SECTIONS: Final = {
     "users": "user",
     "vhosts": "vhost",
     "permissions": "permission",
-    "topic_permissions": "topic permission",
     "exchanges": "exchange",
+    "topic_permissions": "topic permission",
     "global_parameters": "global parameter",
     "policies": "policy",
     "parameters": "parameter",
@@ -118,8 +118,8 @@ class Import:
             "users": self._read_user,
             "vhosts": self._read_vhost,
             "permissions": self._read_permission,
-            "topic_permissions": self._read_topic_permission,
             "exchanges": self._read_exchange,
+            "topic_permissions": self._read_topic_permission,
             "global_parameters": self._read_global_parameter,
             "policies": self._read_policy,
             "parameters": self._read_parameter,
@@ -156,7 +156,7 @@ class Import:
                 raise DefinitionsError(
                     f"{kind} {number} should be an object, actually was {fields.json_term(values)[:60]}"
                 )
-            entry = Entry(_title(kind, number, values, self._vhost), values)
+            entry = Entry(title_of(kind, number, values, self._vhost), values)
             try:
                 read(entry)
             except (AMQPError, InvalidParameter) as error:
@@ -197,7 +197,7 @@ class Import:
             password_hash = hash_password(password, self.broker.entropy(SALT_BYTES)) if password else b""
         else:
             password_hash = decode_hash(entry.text("password_hash", ""), algorithm)
-        limits = entry.object("limits") if "limits" in values else None
+        limits = entry.given_object("limits") if "limits" in values else None
         if limits is not None:
             user_limits().replace(limits)
         self._users.add(name)
@@ -229,7 +229,10 @@ class Import:
         noted = self.broker.vhosts[name].metadata if name in self.broker.vhosts else Metadata()
         inner = entry.object("metadata")
         given = Entry(entry.title, {**inner, **entry.values})
-        if self.broker.profile.release >= (4, 0):
+        release = self.broker.profile.release
+        if release >= (4, 3):
+            given.values.update(inner)
+        if release >= (4, 0):
             # Absent values are those of a new vhost, and a type beside the metadata is ignored.
             noted = Metadata(is_protected_from_deletion=noted.is_protected_from_deletion)
             given.values["default_queue_type"] = inner.get("default_queue_type")
@@ -239,7 +242,7 @@ class Import:
             default_type = _short_type(given.text("default_queue_type")) if has_type else None
         return Metadata(
             given.text("description") if given.values.get("description") is not None else noted.description,
-            tuple(given.tags()) if "tags" in given.values else noted.tags,
+            tuple(given.tags()) if given.values.get("tags") is not None else noted.tags,
             default_type,
             given.flag("protected_from_deletion", noted.is_protected_from_deletion),
         )
@@ -265,6 +268,8 @@ class Import:
         user, vhost, exchange = self._user_of(entry), self._vhost_of(entry), entry.text("exchange")
         permission = TopicPermission(entry.text("write"), entry.text("read"))
         permission.check()
+        if self.broker.profile.release >= (4, 3) and not self._has(vhost, "exchange", exchange):
+            raise DefinitionsError(f"{entry.title}: there is no exchange '{exchange}'")
         users = self.broker.users
         self._do(entry, lambda: self.broker.users.set_topic_permission(users.named(user), vhost, exchange, permission))
 
@@ -328,8 +333,6 @@ class Import:
         if name.startswith(RESERVED):
             self._skip(entry, "a queue", name)
             return
-        if not name:
-            raise DefinitionsError(f"{entry.title} has no name")
         declaration = QueueDeclaration(
             name,
             is_durable=entry.flag("durable", True),
@@ -377,20 +380,25 @@ class Import:
         table = table_of(entry.values.get("arguments"))
         if self.broker.profile.release >= (4, 0):
             self._check_ends(entry, vhost, source, kind, destination)
-        # Bindings of the default exchange cannot be declared.
-        if source:
+        # Bindings of the default exchange cannot be declared, and bindings to it only in 4.3.
+        is_to_default = kind == "exchange" and not destination
+        if source and not (is_to_default and self.broker.profile.release < (4, 3)):
             self._do(entry, partial(self._bind, entry.title, vhost, source, kind, destination, key, table))
 
     def _check_ends(self, entry: Entry, vhost: str, source: str, kind: str, destination: str) -> None:
         """Raise DefinitionsError if an end neither exists nor is declared before. (3.13 skips the binding.)"""
-        there = self.broker.vhosts.get(vhost)
         for end, name in (("exchange", source), (kind, destination)):
-            new = self._new_exchanges if end == "exchange" else self._new_queues
-            old = () if there is None else there.exchanges if end == "exchange" else there.queues
-            # A new vhost has the default exchange, and those with reserved names.
-            is_default = there is None and (not name or name.startswith(RESERVED))
-            if not (name in new.get(vhost, ()) or name in old or is_default):
+            if not self._has(vhost, end, name):
                 raise DefinitionsError(f"{entry.title}: there is no {end} '{name}'")
+
+    def _has(self, vhost: str, kind: str, name: str) -> bool:
+        """Return whether a vhost has a queue or an exchange, or gets it from the document."""
+        there = self.broker.vhosts.get(vhost)
+        new = self._new_exchanges if kind == "exchange" else self._new_queues
+        old = () if there is None else there.exchanges if kind == "exchange" else there.queues
+        # A new vhost has the default exchange, and those with reserved names.
+        is_default = there is None and kind == "exchange" and (not name or name.startswith(RESERVED))
+        return name in new.get(vhost, ()) or name in old or is_default
 
     def _bind(
         self, title: str, vhost: str, source: str, kind: str, destination: str, key: str, table: fields.Table
@@ -426,18 +434,6 @@ class Import:
 def _short_type(name: str) -> str:
     """Return a queue type, which RabbitMQ may write as the name of its module."""
     return name.removeprefix("rabbit_").removesuffix("_queue")
-
-
-def _title(kind: str, number: int, values: dict[str, Any], vhost: str | None) -> str:
-    vhost_name = values.get("vhost") if vhost is None else vhost
-    place = f" in vhost '{vhost_name}'" if isinstance(vhost_name, str) else ""
-    if kind == "binding":
-        source, key, destination = values.get("source"), values.get("routing_key"), values.get("destination")
-        return f"binding '{key}' of exchange '{source}' to {values.get('destination_type')} '{destination}'{place}"
-    if kind in ("permission", "topic permission"):
-        return f"{kind} of user '{values.get('user')}'{place}"
-    name = values.get("name")
-    return f"{kind} '{name}'{place}" if isinstance(name, str) else f"{kind} {number}{place}"
 
 
 def _sentence(title: str, error: Exception) -> str:

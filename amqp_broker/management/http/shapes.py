@@ -53,9 +53,9 @@ def integer(name: str, value: Any) -> int:
     return value
 
 
-def boolean(name: str, value: Any) -> bool | None:
-    """Return True or False, also if it is written as text, and None for null. Raise Refusal for anything else."""
-    if value is None or isinstance(value, bool):
+def boolean(name: str, value: Any) -> bool:
+    """Return True or False, also if it is written as text. Raise Refusal for anything else."""
+    if isinstance(value, bool):
         return value
     if value in ("true", "false"):
         return bool(value == "true")
@@ -81,8 +81,9 @@ def octets_of_base64(encoded: str) -> bytes:
 
 Text = Annotated[str, read_by(text)]
 Integer = Annotated[int, read_by(integer)]
-OptionalFlag = Annotated[bool | None, read_by(boolean)]
-Flag = Annotated[bool, read_by(lambda name, value: boolean(name, value) or False)]
+Flag = Annotated[bool, read_by(boolean)]
+# A flag for which RabbitMQ takes null as no value.
+OptionalFlag = Annotated[bool | None, read_by(lambda name, value: None if value is None else boolean(name, value))]
 Tags = Annotated[list[str], read_by(tags, description="a list, or one text with commas")]
 Table = Annotated[dict[str, Any], read_by(lambda name, value: to_table(value))]
 

@@ -89,7 +89,9 @@ def test_a_file_is_checked_without_a_broker(tmp_path: Path) -> None:
     file = write(tmp_path, sample("s"))
     done = run("definitions", "check", file)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{file} can be imported: 4 users, 2 vhosts, 8 permissions, 1 topic permissions")
+    assert done.stdout.startswith(
+        f"{file} can be imported: 4 users, 2 vhosts, 8 permissions, 16 exchanges, 1 topic permissions"
+    )
 
 
 def test_definitions_of_one_vhost_are_checked(tmp_path: Path) -> None:
