@@ -94,7 +94,7 @@ class FrozenQuorumQueue(FrozenQueue):
         # Messages that were delivered before a restart, and that only the journal has.
         self._taken: dict[int, Stored] = {}
         super().__init__(queue, late, journal)
-        self._turn, self._returns_to_tail = queue.backlog.order.turn, queue.backlog.returns_to_tail
+        self._turn = queue.backlog.order.turn
         self._counts = queue.counts.frozen()
         self._withheld = [*queue.retries.items(), *queue.dead_letters.items()]
 
@@ -119,8 +119,6 @@ class FrozenQuorumQueue(FrozenQueue):
             others.append(self._kept(at, message))
             yield
         given_back = yield from self._given_back()
-        if self._returns_to_tail:
-            return KeptMessages(returned, others + given_back, self._turn)
         return KeptMessages(returned + given_back, others, self._turn)
 
     def _given_back(self) -> Steps[list[Kept]]:
@@ -131,10 +129,7 @@ class FrozenQuorumQueue(FrozenQueue):
             kept = self._kept(at, self._counts.original(at, message))
             given_back.append(kept._replace(returns=kept.returns + 1))
             yield
-        given_back += [self._kept(at, message) for at, message in self._withheld]
-        if self._returns_to_tail:
-            return [one._replace(level=PRIORITY_DEFAULT) for one in given_back]
-        return given_back
+        return given_back + [self._kept(at, message) for at, message in self._withheld]
 
     def _kept(self, position: int, message: Message) -> Kept:
         returns, failures = self._counts.returns.get(position, 0), self._counts.failures.get(position, 0)

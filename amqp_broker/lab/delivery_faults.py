@@ -120,7 +120,7 @@ class LateDelivery:
             if rule.action == "delay_delivery" and not queue.is_deleted:
                 rule.delayed.add((queue, position))
         self.consumer.release()
-        queue.drain()
+        queue.serve_returned()
 
 
 def effective_acks(channel: SessionChannel, deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:

@@ -152,9 +152,10 @@ class AckTimeouts:
         for tag, delivery in deliveries:
             add_late(channel, tag, consumer, delivery[3])
         queue.rotation.suspend(consumer)
-        channel.settle_rejected(deliveries, requeue=True)
+        queues = channel.give_back(deliveries)
         if isinstance(queue, QuorumQueue):
             queue.step_aside(consumer)
+        channel.serve_returned(queues)
         self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
 
 

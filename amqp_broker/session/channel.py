@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -16,6 +15,7 @@ from amqp_broker.lab import delivery_faults
 from amqp_broker.session.acks import ack_up_to
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
+from amqp_broker.session.returning import limited_apart, lost_order, requeue_all, settled_order
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -58,6 +58,8 @@ class Channel(ClientChannel[VHost]):
     deadlines: DeliveryDeadlines | None = None
     # Queue that direct replies come through, from the first consumer of them on.
     reply_queue: ReplyQueue | None = None
+    # Number of its subscriptions so far.
+    subscription_count = 0
     # `in_flight` is counted while there is a `prefetch_total`. Messages from basic.get count up to this delivery tag.
     in_flight_since_tag = 0
 
@@ -198,29 +200,45 @@ class Channel(ClientChannel[VHost]):
         """Settle as rejected; basic.reject sets `has_failed`. Raise PreconditionFailed for an unknown tag."""
         deliveries = self._take(tag, multiple)
         if self.transaction is not None:
-            self.transaction.rejects.extend(((requeue, has_failed), delivery) for delivery in deliveries)
+            self.transaction.rejects.append(((requeue, has_failed), deliveries))
             return
         self.settle_rejected(deliveries, requeue, has_failed)
 
     def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool = False) -> None:
         """Requeue deliveries, or drop or dead-letter them."""
+        deliveries = settled_order(deliveries)
+        if requeue:
+            for returned in limited_apart(deliveries):
+                self.serve_returned(self.give_back(returned, has_failed))
+            return
+        self._count_rejected(deliveries, requeue)
+        for _, (queue, _, position, message) in deliveries:
+            if has_failed:
+                queue.note_failure(position)
+            queue.reject(position, message)
+        self.release_prefetch(deliveries)
+
+    def give_back(self, deliveries: list[tuple[int, Delivery]], has_failed: bool = False) -> Iterable[Queue]:
+        """Requeue deliveries; return their queues, which are not served yet."""
+        self._count_rejected(deliveries, True)
+        queues = requeue_all(deliveries, has_failed=has_failed, is_lost=False)
+        self.release_prefetch(deliveries)
+        return queues
+
+    def serve_returned(self, queues: Iterable[Queue]) -> None:
+        """Have queues deliver what has come back."""
+        for queue in queues:
+            if queue.is_overfull:  # The consumers that were freed take some first.
+                self.session.resume_freed_consumers()
+            queue.serve_returned()
+
+    def _count_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:
         if self.vhost.trace is not None:
             for _, (queue, _, _, message) in deliveries:
                 self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)
         for _, (_, consumer, _, _) in deliveries:
             if consumer is not None:
                 consumer.refused += 1
-        if not requeue:
-            for _, (queue, _, position, message) in deliveries:
-                if has_failed:
-                    queue.note_failure(position)
-                queue.reject(position, message)
-            self.release_prefetch(deliveries)
-            return
-        queues = _requeue([delivery for _, delivery in deliveries], has_failed)
-        self.release_prefetch(deliveries)
-        for queue in queues:
-            queue.drain()
 
     def finish(self, delivery: Delivery) -> None:
         """Settle an acked delivery."""
@@ -419,22 +437,14 @@ class Channel(ClientChannel[VHost]):
         self.session.broker.events.channel_closed(self.session, self.number)
 
     def requeue_unacked(self) -> None:
-        """Put all unacked messages back at their positions."""
+        """Put all unacked messages back: the channel is lost."""
         if self.transaction is not None:
             self.transaction.roll_back(self)
         if self.deadlines is not None:
             self.deadlines.stop()
-        deliveries = list(self.unacked.values())
+        is_by_tag = self.session.broker.profile.returns_by_tag
+        deliveries = lost_order(list(self.unacked.items()), is_by_tag=is_by_tag)
         self.unacked.clear()
         self.duplicates = None
-        for queue in _requeue(deliveries, has_failed=True):
-            queue.drain()
-
-
-def _requeue(deliveries: Iterable[Delivery], has_failed: bool) -> Iterable[Queue]:
-    """Put deliveries back in this order, and return their queues, which the caller drains."""
-    queues: dict[Queue, None] = {}
-    for queue, run in groupby(deliveries, key=lambda one: one[0]):
-        queue.requeue_all([(position, message) for _, _, position, message in run], has_failed)
-        queues[queue] = None
-    return queues
+        for queue in requeue_all(deliveries, has_failed=True, is_lost=True):
+            queue.serve_returned()

@@ -37,6 +37,7 @@ class ChannelConsumer(Consumer):
         self.session: Session = channel.session
         self.outbox = channel.session.outbox
         self.number = channel.number
+        self.sequence = channel.subscription_count = channel.subscription_count + 1
         self.counts = channel.counts.of_queue(queue)
         self.frame_max = channel.session.frame_max
         # A content up to this size can be joined with other output.

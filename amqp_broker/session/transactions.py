@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 class Transaction:
     """Publishes and settlements that wait for the commit.
 
-    A publish is (message, exchange, queues, mandatory). A reject begins with the pair (requeue, has_failed).
+    A publish is (message, exchange, queues, mandatory). A reject is the pair (requeue, has_failed), and the deliveries
+    of one method.
     """
 
     def __init__(self) -> None:
         self.publishes: list[tuple[Message, Exchange, tuple[Queue, ...], bool]] = []
         self.acks: list[tuple[int, Delivery]] = []
-        self.rejects: list[tuple[tuple[bool, bool], tuple[int, Delivery]]] = []
+        self.rejects: list[tuple[tuple[bool, bool], list[tuple[int, Delivery]]]] = []
         # Settled duplicates, by tag.
         self.duplicates: dict[int, Duplicate] = {}
 
     def settled(self) -> list[tuple[int, Delivery]]:
         """Return the deliveries that the commit will settle, with their tags."""
-        return [*self.acks, *[delivery for _, delivery in self.rejects]]
+        return [*self.acks, *[delivery for _, deliveries in self.rejects for delivery in deliveries]]
 
     def tags(self) -> list[int]:
         """Return the delivery tags that the commit will settle, those of duplicates among them."""
@@ -77,13 +78,15 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
         channel.finish(delivery)
     channel.release_prefetch(transaction.acks)
     channel.release_duplicates(transaction.duplicates)
-    for (requeue, has_failed), delivery_with_tag in transaction.rejects:
-        channel.settle_rejected([delivery_with_tag], requeue, has_failed)
+    if is_complete:
+        # It leaves before the messages that come back are delivered again.
+        session.send(channel.number, commands.Tx.CommitOk())
+    for (requeue, has_failed), deliveries in transaction.rejects:
+        channel.settle_rejected(deliveries, requeue, has_failed)
     if not is_complete:
         raise PreconditionFailed("partial tx completion")
     # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
     session.gate.hold_for_messages()
-    session.send(channel.number, commands.Tx.CommitOk())
 
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:

@@ -24,10 +24,17 @@ class Profile:
     memory_watermark: str = "0.6"
     # Redeliveries after which a quorum queue without a limit of its own drops a message; None: no limit.
     delivery_limit: int | None = 20
+    # A negative delivery limit stands for none; otherwise messages are given up with their first return.
+    has_unlimited_deliveries: bool = True
     # Only failed deliveries (reject, a lost channel) count for that limit, returned ones (nack) do not.
     counts_failures: bool = False
-    # A message that is returned to a quorum queue without a delivery limit goes behind all others.
+    # A message that a client returns to a quorum queue without a delivery limit goes behind all others.
     returns_to_tail: bool = True
+    # The consumers of a lost channel return their messages to a quorum queue in the order of their tags, otherwise in
+    # that of their subscriptions, before those of basic.get.
+    returns_by_tag: bool = False
+    # Of several messages that a quorum queue drops at once, the last is dead-lettered first.
+    drops_in_reverse: bool = True
     # Quorum queues delay returned messages if their arguments or policies say so.
     delays_retries: bool = False
     # A purge of a quorum queue drops dead letters that wait for their targets, too.
@@ -116,6 +123,8 @@ PROFILES: Final = {
         memory_watermark="0.4",
         delivery_limit=None,
         quorum_priority_levels=1,
+        returns_by_tag=True,
+        has_unlimited_deliveries=False,
         priority_takes_over=False,
         client_deaths_count=True,
         reply_tags_count=False,
@@ -147,6 +156,7 @@ PROFILES: Final = {
         times_out_quorum_only=True,
         counts_failures=True,
         returns_to_tail=False,
+        drops_in_reverse=False,
         delays_retries=True,
         purges_dead_letters=True,
         quorum_counts_properties=True,

@@ -85,7 +85,7 @@ def what_is_due_is_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BacklogQueue, "requeue", requeue_without_expiry)
 
 
-def requeue_without_expiry(self: BacklogQueue[Any], position: int, message: Message) -> int:
+def requeue_without_expiry(self: BacklogQueue[Any], position: int, message: Message, *, is_lost: bool = False) -> int:
     self.unacked_count -= 1
     if not self.is_deleted:
         position = self.backlog.put_back(position, message)
@@ -99,7 +99,7 @@ def requeue_without_expiry(self: BacklogQueue[Any], position: int, message: Mess
 @plant
 def a_requeue_forgets_the_deadline(patch: pytest.MonkeyPatch) -> None:
     def make(requeue: Callable[[BacklogQueue[Any], int, Message], int]) -> Any:
-        def wrong(self: BacklogQueue[Any], position: int, message: Message) -> int:
+        def wrong(self: BacklogQueue[Any], position: int, message: Message, *, is_lost: bool = False) -> int:
             self.deadlines.pop(position, None)
             return requeue(self, position, message)
 
@@ -354,7 +354,7 @@ def octets_that_leave_are_still_counted(patch: pytest.MonkeyPatch) -> None:
 @plant
 def octets_that_come_back_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     def make(requeue: Callable[[BacklogQueue[Any], int, Message], int]) -> Any:
-        def wrong(self: BacklogQueue[Any], position: int, message: Message) -> int:
+        def wrong(self: BacklogQueue[Any], position: int, message: Message, *, is_lost: bool = False) -> int:
             position = requeue(self, position, message)
             if self.limit.bytes_max is not None and not self.is_deleted:
                 self.limit.ready_bytes -= message.body_bytes

@@ -16,7 +16,8 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.quorum_order import TwoLevels
-from tests.simulation.planting import plant
+from amqp_broker.session import channel as channel_module
+from tests.simulation.planting import plant, replace
 
 
 @plant
@@ -134,3 +135,38 @@ def the_journal_is_not_told_what_a_queue_gives_up(patch: pytest.MonkeyPatch) -> 
         self._give_up(message, reason)
 
     patch.setattr(BacklogQueue, "_give_up_head", give_up_head)
+
+
+@plant
+def what_a_lost_channel_held_goes_to_the_tail(patch: pytest.MonkeyPatch) -> None:
+    def make(put_back: Callable[..., int]) -> Any:
+        return lambda self, position, message, *, to_tail: put_back(
+            self, position, message, to_tail=self.returns_to_tail
+        )
+
+    replace(patch, QuorumQueue, "_put_back", make)
+
+
+@plant
+def a_full_quorum_queue_drops_what_comes_back_before_consumers_take_it(patch: pytest.MonkeyPatch) -> None:
+    def make(requeue: Callable[..., int]) -> Any:
+        def wrong(self: QuorumQueue, position: int, message: Message, *, is_lost: bool = False) -> int:
+            position = requeue(self, position, message, is_lost=is_lost)
+            if self.limit.drops_head:
+                self._drop_beyond_limit()
+            return position
+
+        return wrong
+
+    replace(patch, QuorumQueue, "requeue", make)
+
+
+@plant
+def what_is_dropped_at_once_dies_in_order(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QuorumQueue, "_drop_beyond_limit", BacklogQueue._drop_beyond_limit)
+
+
+@plant
+def deliveries_come_back_in_the_order_of_their_tags(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(channel_module, "settled_order", lambda deliveries: deliveries)
+    patch.setattr(channel_module, "lost_order", lambda deliveries, *, is_by_tag: deliveries)

@@ -138,7 +138,7 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
     deliveries = list(channel.unacked.items())
     if channel.transaction is not None:
         deliveries += channel.transaction.acks
-        deliveries += [delivery for _, delivery in channel.transaction.rejects]
+        deliveries += [one for _, rejected in channel.transaction.rejects for one in rejected]
         duplicates = duplicates | channel.transaction.duplicates
     settled = ({tag for tag, _ in deliveries} | set(duplicates)) - set(held)
     if settled != set(model.settled):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pamqp import base, body, frame, header
@@ -35,6 +36,8 @@ class ConsumerModel:
     priority: int
     # Between becoming free and being seen to.
     is_asleep: bool = False
+    # Later ones have higher numbers.
+    number: int = field(default_factory=count().__next__)
 
     def can_take(self) -> bool:
         """Return whether it may get a message of its queue now."""
@@ -115,6 +118,8 @@ class Held:
     copy: Copy
     consumer: ConsumerModel | None
     since_ms: int
+    # Which method of a transaction has settled it.
+    method: int = 0
 
 
 @dataclass(eq=False)

@@ -154,6 +154,7 @@ def return_late(world: World, late: LateModel) -> None:
     for consumer in blocked:
         consumer.is_asleep = True
     copy.queue.drain()
+    copy.queue.trim()
     world.wake(blocked)
 
 

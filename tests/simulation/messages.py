@@ -200,8 +200,10 @@ def settle(sim: Simulation) -> None:
     sim.hear()
     channel.was_freed = True
     if channel.mode == TRANSACTIONAL:
+        number = 1 + max((held.method for held, _ in channel.settled.values()), default=0)
         for tag in settled:
             channel.settled[tag] = channel.held.pop(tag), verdict
+            channel.settled[tag][0].method = number
     else:
         lost = sim.faults.lost_acks(channel, settled) if verdict == "ack" else set()
         sim.world.settle(channel, [tag for tag in settled if tag not in lost], verdict)

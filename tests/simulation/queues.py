@@ -206,8 +206,8 @@ class QueueModel:
             return (-min(message.properties.get("priority", 0), self.priority_max), self.arrived)
         return (0, self.arrived)
 
-    def requeue(self, copy: Copy) -> None:
-        """An unacked copy comes back; who calls this drains the queue when all have come."""
+    def requeue(self, copy: Copy, is_lost: bool = False) -> None:
+        """An unacked copy comes back, or is left by a lost channel; who calls this drains and trims the queue."""
         if self.is_deleted:
             self.world.ledger.move(copy, State.DROPPED)
             return
@@ -221,7 +221,7 @@ class QueueModel:
                 return
             self.returned += 1
             copy.stored_returns = copy.returns
-            if limit is None:
+            if limit is None and not is_lost:
                 # Behind all else of normal priority, whatever its own is.
                 self.arrived += 1
                 copy.rank = copy.place = (NORMAL, self.arrived)
@@ -230,9 +230,20 @@ class QueueModel:
         self.world.ledger.move(copy, State.READY)
         self.ready.append(copy)
         self.arrange()
+        if not self.is_quorum:
+            self.trim()
+        self.expire()
+
+    @property
+    def is_overfull(self) -> bool:
+        """Return whether a quorum queue holds more than it may, until consumers have had their turn."""
+        return self.is_quorum and not self.settings.refuses and self._is_beyond(len(self.ready), self.ready_bytes)
+
+    def trim(self) -> None:
+        """All has come back, and consumers have had their turn: what is too much is dropped."""
         if not self.settings.refuses:
             self._drop_overflow()
-        self.expire()
+            self.expire()
 
     # Departures
 
@@ -282,8 +293,11 @@ class QueueModel:
         return copy.deadline_ms is not None and copy.deadline_ms <= self.world.now
 
     def _drop_overflow(self) -> None:
+        dropped = []
         while self.ready and self._is_beyond(len(self.ready), self.ready_bytes):
-            self._give_up(self._pop_head(), MAXLEN)
+            dropped.append(self._pop_head())
+        for copy in reversed(dropped) if self.is_quorum else dropped:
+            self._give_up(copy, MAXLEN)
 
     def _is_beyond(self, length: int, length_bytes: int, share: float = 1) -> bool:
         settings = self.settings

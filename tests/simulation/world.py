@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Publish
@@ -144,17 +145,58 @@ class World:
 
     # Settling
 
-    def settle(self, channel: ChannelModel, tags: list[int], verdict: str) -> None:
-        """`verdict` is ack, requeue or reject."""
-        blocked = self.blocked(channel, [channel.held[tag].consumer for tag in tags])
-        queues = self._settle(channel, tags, verdict)
-        for consumer in blocked:
+    def settle(self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool = False) -> None:
+        """`verdict` is ack, requeue or reject; with `is_lost` nothing was said."""
+        tags = sorted(tags, key=lambda tag: when_lost(channel, tag) if is_lost else when_settled(channel, tag))
+        portions = [tags]
+        if verdict == "requeue" and not is_lost and any(self._is_trimmed(channel, tag) for tag in tags):
+            portions = self._portions(channel, tags)
+        sleeping: list[ConsumerModel] = []
+        for portion in portions:
+            self._settle_portion(channel, portion, verdict, is_lost, sleeping)
+        self.wake(sleeping)
+
+    def _settle_portion(
+        self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool, sleeping: list[ConsumerModel]
+    ) -> None:
+        """Settle what is settled at once. `sleeping` wake when all is settled, or before a queue drops messages."""
+        sleeping += self.blocked(channel, [channel.held[tag].consumer for tag in tags])
+        queues = self._settle(channel, tags, verdict, is_lost)
+        for consumer in sleeping:
             consumer.is_asleep = True
         for queue in queues:
+            if queue.is_overfull:
+                queue.drain()
+                self.wake(sleeping)
+                sleeping.clear()
             queue.drain()
-        self.wake(blocked)
+            queue.trim()
 
-    def _settle(self, channel: ChannelModel, tags: list[int], verdict: str) -> list[QueueModel]:
+    @staticmethod
+    def _is_trimmed(channel: ChannelModel, tag: int) -> bool:
+        """Return whether the queue of a delivery drops what is too much once consumers have had their turn."""
+        queue = channel.held[tag].copy.queue
+        settings = queue.settings
+        has_limit = settings.length_max is not None or settings.bytes_max is not None
+        return queue.is_quorum and has_limit and not settings.refuses
+
+    @staticmethod
+    def _portions(channel: ChannelModel, tags: list[int]) -> list[list[int]]:
+        """Those of a consumer come back together, unless each goes behind all others."""
+        portions: list[list[int]] = []
+        last: ConsumerModel | None = None
+        for tag in tags:
+            held = channel.held[tag]
+            is_alone = held.consumer is None or (
+                held.copy.queue.is_quorum and held.copy.queue.settings.delivery_limit is None
+            )
+            if held.consumer is not last or is_alone:
+                portions.append([])
+            portions[-1].append(tag)
+            last = held.consumer
+        return portions
+
+    def _settle(self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool = False) -> list[QueueModel]:
         """Settle deliveries and return the queues to drain. All count against the prefetch until the end."""
         queues: dict[QueueModel, None] = {}
         for tag in tags:
@@ -166,7 +208,7 @@ class World:
             elif verdict == "reject":
                 copy.queue.reject(copy)
             else:
-                copy.queue.requeue(copy)
+                copy.queue.requeue(copy, is_lost)
                 queues[copy.queue] = None
         for tag in tags:
             del channel.held[tag]
@@ -182,11 +224,19 @@ class World:
         sleeping = [consumer for consumer in blocked if consumer.queue.ready]
         for consumer in sleeping:
             consumer.is_asleep = True
-        for tag, (held, verdict) in settled:
-            del channel.settled[tag]
-            channel.held[tag] = held
-            for queue in self._settle(channel, [tag], verdict):
-                queue.drain()
+        for (verdict, _), items in groupby(settled, key=lambda item: (item[1][1], item[1][0].method)):
+            tags = []
+            for tag, (held, _) in items:
+                del channel.settled[tag]
+                channel.held[tag] = held
+                tags.append(tag)
+            tags.sort(key=lambda tag: when_settled(channel, tag))
+            is_trimmed = verdict == "requeue" and any(self._is_trimmed(channel, tag) for tag in tags)
+            for portion in self._portions(channel, tags) if is_trimmed else [tags]:
+                if verdict == "requeue":
+                    self._settle_portion(channel, portion, verdict, False, sleeping)
+                else:
+                    self._settle(channel, portion, verdict)
         self.wake(sleeping)
         self.wake([consumer for consumer in blocked if consumer.queue.is_quiescing])
         return all(taken)
@@ -239,7 +289,7 @@ class World:
 
     def _give_back(self, channel: ChannelModel) -> None:
         channel.roll_back()
-        self.settle(channel, sorted(channel.held), "requeue")
+        self.settle(channel, sorted(channel.held), "requeue", is_lost=True)
 
     def cancel(self, consumer: ConsumerModel) -> None:
         del consumer.channel.consumers[consumer.tag]
@@ -286,3 +336,15 @@ class World:
             policy_for(policies, queue.policy_kind, queue.name),
             policy_for(operator_policies, queue.policy_kind, queue.name),
         )
+
+
+def when_settled(channel: ChannelModel, tag: int) -> tuple[bool, str]:
+    """Order what is settled at once: gets first, and the deliveries of each consumer."""
+    consumer = channel.held[tag].consumer
+    return (False, "") if consumer is None else (True, consumer.tag)
+
+
+def when_lost(channel: ChannelModel, tag: int) -> tuple[bool, int, str]:
+    """Order what is lost: the deliveries of each consumer first, and gets by the text of their tags."""
+    consumer = channel.held[tag].consumer
+    return (True, 0, str(tag)) if consumer is None else (False, consumer.number, "")

@@ -288,7 +288,7 @@ class BacklogQueue(Queue, Generic[B]):
         own = self.failures.get(position)
         return message if own is None else with_failures(message, own + failures_of(message))
 
-    def requeue(self, position: int, message: Message) -> int:
+    def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
         self.note_change()
         self.unacked_count -= 1
         if not self.is_deleted:
@@ -320,6 +320,12 @@ class BacklogQueue(Queue, Generic[B]):
             self._give_up_head(MAXLEN)
 
     def _give_up_head(self, reason: str) -> None:
+        message, position = self._take_to_give_up()
+        if not message.is_damaged:
+            self._discard(position, message, reason)
+
+    def _take_to_give_up(self) -> tuple[Message, int]:
+        """Take the message at the head, to give it up unless it is damaged; return it and its position."""
         self.note_change()
         message, position, _ = self._take_head()
         if message.is_damaged:
@@ -327,8 +333,7 @@ class BacklogQueue(Queue, Generic[B]):
             self.deadlines.pop(position, None)
             journal = self.vhost.broker.journal
             journal.report_damage(f"{self}: the message at position {position} is damaged; it is not delivered")
-            return
-        self._discard(position, message, reason)
+        return message, position
 
     def _discard(self, position: int, message: Message, reason: str) -> None:
         """Give up a message that was taken."""

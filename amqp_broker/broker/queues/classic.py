@@ -54,10 +54,10 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
             self.vhost.broker.free_later(self.backlog.ready.copy())
         return super().purge()
 
-    def requeue_all(self, delivered: Sequence[tuple[int, Message]], has_failed: bool) -> None:
+    def requeue_all(self, delivered: Sequence[tuple[int, Message]], *, has_failed: bool, is_lost: bool) -> None:
         if self.is_deleted or self.deadlines or self.limit.drops_head:
             # Each may displace another or be due, and dead letters leave in this order.
-            super().requeue_all(delivered, has_failed)
+            super().requeue_all(delivered, has_failed=has_failed, is_lost=is_lost)
             return
         if has_failed and self._keeps_failures:
             for position, _ in delivered:

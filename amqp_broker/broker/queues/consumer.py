@@ -60,6 +60,7 @@ class Consumer:
         "queue",
         "redelivered",
         "refused",
+        "sequence",
         "tag",
         "timeout_ms",
     )
@@ -79,6 +80,8 @@ class Consumer:
         self.priority = attributes.priority
         self.arguments = attributes.arguments
         self.number = 0
+        # Its number among the subscriptions of its channel.
+        self.sequence = 0
         self.in_flight = 0
         # Those of them that a fault delays, and that are not delivered yet.
         self.late_count = 0

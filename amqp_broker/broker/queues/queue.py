@@ -252,15 +252,38 @@ class Queue:
         """Remove a message that has left for good."""
 
     @abstractmethod
-    def requeue(self, position: int, message: Message) -> int:
-        """Put a delivered message back and return its position, which may be new; the caller drains."""
+    def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
+        """Put a delivered message back and return its position, which may be new.
 
-    def requeue_all(self, delivered: Sequence[tuple[int, Message]], has_failed: bool) -> None:
+        `is_lost` is set if its channel was lost, and not if the client returned it. The caller calls `serve_returned`
+        when all have come back.
+        """
+
+    def requeue_all(self, delivered: Sequence[tuple[int, Message]], *, has_failed: bool, is_lost: bool) -> None:
         """Do `requeue` for many messages, given by their positions; with `has_failed`, each counts as failed."""
         for position, message in delivered:
             if has_failed:
                 self.note_failure(position)
-            self.requeue(position, message)
+            self.requeue(position, message, is_lost=is_lost)
+
+    @property
+    def limits_returns(self) -> bool:
+        """True if a limit applies to messages that came back, once consumers have taken some."""
+        return False
+
+    @property
+    def is_overfull(self) -> bool:
+        """True while messages that came back exceed that limit."""
+        return False
+
+    @property
+    def returns_to_tail(self) -> bool:
+        """True if messages that a client returns go behind all others."""
+        return False
+
+    def serve_returned(self) -> None:
+        """Deliver what has come back."""
+        self.drain()
 
     @abstractmethod
     def reject(self, position: int, message: Message) -> None:

@@ -96,7 +96,6 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         super().apply(settings)
         if self.dead_letters and not self.dead_letters_at_least_once:
             self._drop_dead_letters()
-        self.backlog.returns_to_tail = self._profile.returns_to_tail and self.delivery_limit is None
 
     @property
     def dead_letters_at_least_once(self) -> bool:
@@ -113,7 +112,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         limit = self.settings.delivery_limit
         if limit is None:
             return self._profile.delivery_limit
-        return limit if limit >= 0 else None
+        return None if limit < 0 and self._profile.has_unlimited_deliveries else limit
 
     # Messages in
 
@@ -188,7 +187,37 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def _as_given_up(self, position: int, message: Message) -> Message:
         return with_failures(message, self.counts.failures.get(position, 0))
 
-    def requeue(self, position: int, message: Message) -> int:
+    @property
+    def returns_to_tail(self) -> bool:
+        return self._profile.returns_to_tail and self.delivery_limit is None
+
+    @property
+    def limits_returns(self) -> bool:
+        return self.limit.drops_head
+
+    @property
+    def is_overfull(self) -> bool:
+        return self.limit.drops_head and self.limit.is_exceeded
+
+    def serve_returned(self) -> None:
+        """Deliver what has come back, and drop what is beyond the limit only then (rabbit_fifo.erl, checkout)."""
+        self.drain()
+        if not self.is_overfull or self.is_deleted:
+            return
+        while self.ready_consumers and self.backlog and self.is_overfull:
+            # A batch was not enough.
+            self.drain()
+        self._drop_beyond_limit()
+        if self.deadlines:
+            # Another message has come to the head.
+            self.expire()
+
+    def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
+        """Put a delivered message back, before all others in the order of the returns.
+
+        Without a delivery limit, up to 4.2, one that the client returned goes behind all others instead; one of a lost
+        channel does not (rabbit_fifo.erl: handle_aux makes a return a requeue; handle_down calls return_all).
+        """
         if self.limit.rejects_publish:
             # The room that there was until now counts.
             self.publishers.follow_limit()
@@ -205,13 +234,36 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             self.backlog.rewrite(
                 position, self.counts.stored(position, message, self.deadlines.get(position), ready_at_ms)
             )
-            if ready_at_ms is None:
-                return super().requeue(position, message)
-            self._delay(position, message, ready_at_ms)
-            return position
+            if ready_at_ms is not None:
+                self._delay(position, message, ready_at_ms)
+                return position
+            return self._put_back(position, message, to_tail=self.returns_to_tail and not is_lost)
         self.note_change()
         self.unacked_count -= 1
         self._discard(position, message, DELIVERY_LIMIT)
+        return position
+
+    def _drop_beyond_limit(self) -> None:
+        if not self._profile.drops_in_reverse:
+            super()._drop_beyond_limit()
+            return
+        dropped = []
+        while self.limit.is_exceeded:
+            dropped.append(self._take_to_give_up())
+        for message, position in reversed(dropped):
+            if not message.is_damaged:
+                self._discard(position, message, MAXLEN)
+
+    def _put_back(self, position: int, message: Message, *, to_tail: bool) -> int:
+        self.note_change()
+        self.unacked_count -= 1
+        if self.is_deleted:
+            return position
+        position = self.backlog.put_at_tail(position, message) if to_tail else self.backlog.put_back(position, message)
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes += octets_of(message, self.counts_properties)
+        if self.deadlines:
+            self.expire()
         return position
 
     def _delay(self, position: int, message: Message, ready_at_ms: int) -> None:
@@ -219,8 +271,6 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.unacked_count -= 1
         self.retries.add(ready_at_ms, position, message)
         self._count_withheld()
-        if self.limit.drops_head:
-            self._drop_beyond_limit()
 
     def _end_delays(self) -> None:
         for position, message in self.retries.take_due(self.vhost.broker.now):

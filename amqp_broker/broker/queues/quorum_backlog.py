@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class QuorumBacklog(Backlog):
     """The backlog of a quorum queue: a buffer per level of priority, and the returned messages.
 
-    Returned messages are served first, in the order in which they were returned. While `returns_to_tail` is set, they
-    go behind all others instead, to new positions. The remainder of a position divided by `LEVELS` is its level.
+    Returned messages are served first, in the order in which they were returned, or go behind all others, to new
+    positions. The remainder of a position divided by `LEVELS` is its level.
     """
 
     __slots__ = (
@@ -44,7 +44,6 @@ class QuorumBacklog(Backlog):
         "_takes_failures",
         "_withhold",
         "order",
-        "returns_to_tail",
     )
 
     def __init__(
@@ -66,7 +65,6 @@ class QuorumBacklog(Backlog):
         self._withhold: Callable[[int, Stored], bool] = withhold
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
-        self.returns_to_tail = False
         self._use([MemoryBuffer(deadlines) for _ in range(LEVELS)])
 
     def _use(self, buffers: Sequence[MemoryBuffer | PagedBuffer]) -> None:
@@ -189,9 +187,11 @@ class QuorumBacklog(Backlog):
         return message, position, self._counts.has(position)
 
     def put_back(self, position: int, message: Message) -> int:
-        if not self.returns_to_tail:
-            self._returned.append((position, message))
-            return position
+        self._returned.append((position, message))
+        return position
+
+    def put_at_tail(self, position: int, message: Message) -> int:
+        """Return a taken message to a new position behind all others; return the position."""
         deadline_ms = self._deadlines.pop(position, None)
         self.forget(position, message)
         # RabbitMQ loses the priority here.

@@ -277,7 +277,7 @@ class StreamQueue(Queue):
     def note_failure(self, position: int) -> None:
         pass
 
-    def requeue(self, position: int, message: Message) -> int:
+    def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
         self.note_change()
         self.unacked_count -= 1
         return position

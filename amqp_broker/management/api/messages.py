@@ -297,10 +297,9 @@ def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message
         vhost.trace.nacked(queue, message, requeue, connection, 1)
     if requeue:
         queue.requeue(position, message)
+        queue.serve_returned()
     else:
         queue.reject(position, message)
-    if queue.ready_consumers:
-        queue.drain()
 
 
 @endpoints.on("DELETE /api/queues/{vhost}/{queue}/contents", tag=MANAGEMENT)

@@ -35,17 +35,16 @@ def test_returned_messages_leave_first_in_the_order_in_which_they_were_returned(
     ]
 
 
-def test_without_a_delivery_limit_a_returned_message_goes_behind_all_others_and_loses_its_priority() -> None:
+def test_a_message_returned_to_the_tail_goes_behind_all_others_and_loses_its_priority() -> None:
     counts, journal = ReturnCounts(counts_failures=True), MemoryJournal()
     backlog = filled(counts)
     backlog.keep(journal, journal.new_ranges(LEVELS))
-    backlog.returns_to_tail = True
     for name in (b"a", b"b"):
         backlog.append(new_message(name, priority=9), 1000)
     position, message = pop(backlog)
     counts.note_failure(position)
     counts.note_return(position)
-    moved = backlog.put_back(position, message)
+    moved = backlog.put_at_tail(position, message)
     assert moved % LEVELS == PRIORITY_DEFAULT
     assert (counts.returns, counts.failures) == ({moved: 1}, {moved: 1})
     assert [message.body for _, message, _ in backlog.items()] == [b"b", b"a"]

@@ -1,0 +1,97 @@
+"""How a channel gives deliveries back to their queues.
+
+RabbitMQ settles many at once consumer by consumer. Each basic.get counts as a consumer, whose tag is the delivery tag.
+The order shows in quorum queues and in dead letters. Source: rabbit_channel.erl, foreach_per_queue; rabbit_fifo.erl,
+handle_down; rabbit_quorum_queue.erl, quorum_ctag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
+
+
+def settled_order(deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:
+    """Sort deliveries, given by ascending tag, as nack and recover settle them.
+
+    Messages from basic.get come first, then those of each consumer, by the consumers' tags.
+    """
+    if not _are_of_many(deliveries):
+        return deliveries
+    return sorted(deliveries, key=_by_consumer_tag)
+
+
+def lost_order(deliveries: list[tuple[int, Delivery]], *, is_by_tag: bool) -> list[tuple[int, Delivery]]:
+    """Sort deliveries, given by ascending tag, as a lost channel returns them.
+
+    Consumers follow in the order of their subscriptions. Messages from basic.get come last, by the text of their tags:
+    10 is before 9. With `is_by_tag` (up to 3.13), consumers and gets are sorted together by the text of their tags.
+    """
+    if not _are_of_many(deliveries):
+        return deliveries
+    return sorted(deliveries, key=_by_any_tag if is_by_tag else _by_subscription)
+
+
+def limited_apart(deliveries: list[tuple[int, Delivery]]) -> Iterator[list[tuple[int, Delivery]]]:
+    """Yield deliveries in the portions in which they come back: most often all at once.
+
+    A full quorum queue drops messages after each portion. There, a portion has the deliveries of one consumer, or one
+    delivery if it goes to the tail.
+    """
+    if len(deliveries) < 2 or not any(queue.limits_returns for queue in {one[1][0] for one in deliveries}):
+        yield deliveries
+        return
+    for consumer, portion in groupby(deliveries, key=_consumer_of):
+        if consumer is None or consumer.queue.returns_to_tail:
+            for one in portion:
+                yield [one]
+        else:
+            yield list(portion)
+
+
+def requeue_all(deliveries: Iterable[tuple[int, Delivery]], *, has_failed: bool, is_lost: bool) -> Iterable[Queue]:
+    """Put deliveries back in this order, and return their queues, whose `serve_returned` the caller calls."""
+    queues: dict[Queue, None] = {}
+    for queue, run in groupby(deliveries, key=lambda one: one[1][0]):
+        returned = [(position, message) for _, (_, _, position, message) in run]
+        queue.requeue_all(returned, has_failed=has_failed, is_lost=is_lost)
+        queues[queue] = None
+    return queues
+
+
+def _consumer_of(one: tuple[int, Delivery]) -> Consumer | None:
+    return one[1][1]
+
+
+def _are_of_many(deliveries: list[tuple[int, Delivery]]) -> bool:
+    """Return whether not all deliveries are of the same consumer."""
+    if len(deliveries) < 2:
+        return False
+    first = deliveries[0][1][1]
+    if first is None:
+        return True
+    for _, (_, consumer, _, _) in deliveries:  # noqa: SIM110 (a generator is slower)
+        if consumer is not first:
+            return True
+    return False
+
+
+def _by_consumer_tag(one: tuple[int, Delivery]) -> tuple[bool, str]:
+    consumer = one[1][1]
+    return (False, "") if consumer is None else (True, consumer.tag)
+
+
+def _by_any_tag(one: tuple[int, Delivery]) -> str:
+    consumer = one[1][1]
+    return str(one[0]) if consumer is None else consumer.tag
+
+
+def _by_subscription(one: tuple[int, Delivery]) -> tuple[bool, int, str]:
+    consumer = one[1][1]
+    return (True, 0, str(one[0])) if consumer is None else (False, consumer.sequence, "")

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from amqp_broker.broker.clients.client_channel import Delivery
+from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.session.returning import limited_apart, lost_order, settled_order
+from tests.broker_parts import CollectingConsumer, new_message, new_queue
+
+Deliveries = list[tuple[int, Delivery]]
+QUEUE = new_queue()
+
+
+def consumer(tag: str, sequence: int = 0) -> Consumer:
+    made = CollectingConsumer(QUEUE, tag=tag)
+    made.sequence = sequence
+    return made
+
+
+def held(*consumers: Consumer | None) -> Deliveries:
+    """Deliveries to these consumers (None: basic.get), with the tags 1, 2 and so on."""
+    return [(tag, (QUEUE, one, tag, new_message(b""))) for tag, one in enumerate(consumers, 1)]
+
+
+def tags(deliveries: Deliveries) -> list[int]:
+    return [tag for tag, _ in deliveries]
+
+
+def test_gets_are_settled_before_the_deliveries_of_each_consumer() -> None:
+    a, b = consumer("a", 2), consumer("b", 1)
+    assert tags(settled_order(held(b, a, None, b, a, None))) == [3, 6, 2, 5, 1, 4]
+
+
+@pytest.mark.parametrize("order", [settled_order, lambda one: lost_order(one, is_by_tag=False)])
+def test_deliveries_of_one_consumer_keep_their_order(order: object) -> None:
+    assert callable(order)
+    a = consumer("a")
+    deliveries = list(reversed(held(a, a, a)))
+    assert order(deliveries) == deliveries
+
+
+def test_a_lost_channel_returns_deliveries_in_the_order_of_subscriptions_and_then_gets_by_the_text_of_their_tags() -> (
+    None
+):
+    a, b = consumer("a", 2), consumer("b", 1)
+    deliveries = held(a, None, b, *[None] * 8)
+    assert tags(lost_order(deliveries, is_by_tag=False)) == [3, 1, 10, 11, 2, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_lost_channel_returns_deliveries_in_the_order_of_all_tags_up_to_3_13() -> None:
+    a, b = consumer("a", 2), consumer("1b", 1)
+    assert tags(lost_order(held(a, None, b, None), is_by_tag=True)) == [3, 2, 4, 1]
+
+
+def test_deliveries_come_back_all_at_once() -> None:
+    deliveries = held(consumer("a"), None)
+    assert list(limited_apart(deliveries)) == [deliveries]
