@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from amqp_broker.broker.admin.access import InternalUser, User
@@ -22,6 +21,7 @@ from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import browsers
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
 from amqp_broker.management.http.auth import PUBLIC, login
+from amqp_broker.management.http.bodies import BODY_BYTES_MAX, FORM_BYTES_MAX, BrokenBody, ClientLeft, read_body
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.connection import HttpConnection
 from amqp_broker.management.http.endpoint import Endpoint
@@ -30,6 +30,7 @@ from amqp_broker.management.http.paths import BrokenPath, Paths, query_of
 from amqp_broker.management.http.patience import Patience
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.responses import allowed, encoded, headers_of, refuse, respond
+from amqp_broker.management.http.unauthenticated import UnauthenticatedConnections
 from amqp_broker.management.node import Node
 from amqp_broker.management.page import files
 
@@ -39,8 +40,6 @@ T = TypeVar("T")
 
 # Key of a request's allowed methods.
 ALLOW: Final = web.RequestKey("allow", str)
-# RabbitMQ's management.http.max_body_size.
-BODY_BYTES_MAX: Final = 20_000_000
 # Seconds until an answer that waits for a commit is refused.
 COMMIT_TIMEOUT_S: Final = 30.0
 # Seconds that a peer may take for a request, for its body, for the answer, and between requests.
@@ -81,6 +80,7 @@ class Management:
         self.node = node
         self.is_local = is_local
         self.patience = Patience(patience_s)
+        self.unauthenticated = UnauthenticatedConnections()
         self.operator = InternalUser("rmq-cli")
         self._clock = clock
         self._long_requests = LongRequests()
@@ -93,7 +93,7 @@ class Management:
 
     def application(self) -> web.Application:
         """Return the application, to be run by aiohttp."""
-        application = web.Application(middlewares=[self._refuse], client_max_size=BODY_BYTES_MAX)
+        application = web.Application(middlewares=[self._refuse])
         if self._is_for_browsers:
             files.mount(application)
         application.router.add_route("*", "/{path:(?s:.*)}", self._handle)
@@ -104,10 +104,7 @@ class Management:
         loop, silent = asyncio.get_running_loop(), logging.Logger("amqp_broker.http.access", logging.CRITICAL)
 
         def make() -> HttpConnection:
-            connection = HttpConnection(server, loop=loop, logger=log, access_log=silent)
-            connection.patience = self.patience
-            self.patience.begin(connection)
-            return connection
+            return HttpConnection(server, self.patience, self.unauthenticated, loop=loop, logger=log, access_log=silent)
 
         return make
 
@@ -131,9 +128,7 @@ class Management:
         if endpoint is None:
             raise MethodNotAllowed
         user = self._user_of(given, endpoint)
-        if (given.content_length or 0) > BODY_BYTES_MAX:
-            raise too_large()
-        body = await self._body_of(given)
+        body = b"" if method == "GET" else await self._body_of(given, endpoint)
         request = Request(self.broker, self.node, user, method, names, query_of(query), headers, body, query)
         value = await self._call(endpoint, request)
         if isinstance(value, Streamed):
@@ -155,16 +150,14 @@ class Management:
     def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
         if self.is_local or endpoint.tag == PUBLIC:
             return self.operator
-        return login(self.broker, given.headers.get("Authorization"), endpoint.tag, given.remote or "")
+        user = login(self.broker, given.headers.get("Authorization"), endpoint.tag, given.remote or "")
+        self.unauthenticated.remove(given.protocol)
+        return user
 
-    async def _body_of(self, given: web.Request) -> bytes:
-        if not given.can_read_body:
-            return b""
+    async def _body_of(self, given: web.Request, endpoint: Endpoint) -> bytes:
+        is_anonymous = endpoint.tag == PUBLIC and not self.is_local
         self.patience.begin(given.protocol)
-        try:
-            body = await given.read()
-        except (web.RequestPayloadError, HttpProcessingError):
-            raise BrokenBody("The body does not match its headers") from None
+        body = await read_body(given, FORM_BYTES_MAX if is_anonymous else BODY_BYTES_MAX)
         self.patience.end(given.protocol)
         return body
 
@@ -232,7 +225,8 @@ class Management:
     @web.middleware
     async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer errors in JSON, never with a page of HTML or a traceback. From 4.3 on, name the allowed methods."""
-        self.patience.end(request.protocol)
+        assert isinstance(request.protocol, HttpConnection)
+        request.protocol.begin_request(request)
         response = await self._answer(request, handler)
         if ALLOW in request and not response.prepared and self.broker.profile.release >= (4, 3):
             response.headers.setdefault("Allow", request[ALLOW])
@@ -240,33 +234,35 @@ class Management:
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            response = await handler(request)
-        except MethodNotAllowed:
-            return respond(Answer(405, headers={"Allow": request[ALLOW]}))
-        except BrokenPath:
-            return refuse(bad_request("The path is not a valid URI"))
-        except web.HTTPRequestEntityTooLarge:
-            return _hang_up(too_large())
-        except BrokenBody as error:
-            return _hang_up(bad_request(str(error)))
-        except ConnectionResetError:
-            # The client has left; aiohttp requires an answer all the same.
-            return refuse(Refusal(408, "request_timeout", "The connection ended before the request"))
+            return await handler(request)
         except web.HTTPNotFound:
             return refuse(not_found())
         except web.HTTPException:
             raise
         except Exception as error:
-            known = refusal_of(error)
-            if known is None:
-                logger.exception("%s %r: internal error", request.method, request.raw_path)
-                return refuse(Refusal(500, "internal_error", "Internal Server Error"))
-            return _hang_up(known) if known.status == 413 else refuse(known)
+            # The error's traceback keeps this frame, whose variables must not keep the error.
+            return self._refusal(request, error)
         finally:
             # The peer has to take the answer and to send the next request, unless it has left.
             if request.transport is not None:
                 self.patience.begin(request.protocol)
-        return response
+
+    def _refusal(self, request: web.Request, error: Exception) -> web.StreamResponse:
+        """Return the answer to a request that failed."""
+        if isinstance(error, MethodNotAllowed):
+            return respond(Answer(405, headers={"Allow": request[ALLOW]}))
+        if isinstance(error, BrokenPath):
+            return refuse(bad_request("The path is not a valid URI"))
+        if isinstance(error, BrokenBody):
+            return _hang_up(bad_request(str(error)))
+        if isinstance(error, (ClientLeft, ConnectionResetError)):
+            # aiohttp requires an answer all the same.
+            return refuse(Refusal(408, "request_timeout", "The connection ended before the request"))
+        known = refusal_of(error)
+        if known is None:
+            logger.error("%s %r: internal error", request.method, request.raw_path, exc_info=error)
+            return refuse(Refusal(500, "internal_error", "Internal Server Error"))
+        return _hang_up(known) if known.status == 413 else refuse(known)
 
 
 def _handled(endpoint: Endpoint, request: Request) -> Steps[Any]:
@@ -303,14 +299,5 @@ async def _deferred(deferred: Deferred) -> Any:
     return deferred.answer()
 
 
-class BrokenBody(Exception):
-    """The body is not encoded as its headers say, so that the next request cannot be found."""
-
-
 class MethodNotAllowed(Exception):
     """The path has other methods."""
-
-
-def too_large() -> Refusal:
-    """Return the refusal of a body beyond the limit."""
-    return Refusal(413, "payload_too_large", "Exceeded HTTP request body size limit")

@@ -18,7 +18,7 @@ import lmdb
 import msgspec
 import pytest
 
-from amqp_broker.management.application import BODY_BYTES_MAX
+from amqp_broker.management.http.bodies import BODY_BYTES_MAX
 from amqp_broker.management.http.responses import BLOCK_BYTES
 from amqp_broker.server.server import Server
 from tests.running import RunningServer
