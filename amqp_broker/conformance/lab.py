@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from amqp_broker.conformance.scenario_connection import SILENCE_S, Connection
 from amqp_broker.conformance.transcript import Transcript
 
 STOPPED = "STOPPED:"
+# A broker is at rest when nothing has changed for so long.
+REST_S = 0.1
 
 
 class Broker(Protocol):
@@ -78,8 +81,30 @@ class Lab:
                 if self._feed().expect(Basic.Ack, Basic.Return).method is not Basic.Ack:
                     raise Stopped(f"{queue} does not take messages")
 
+    def rest(self, *queues: str) -> None:
+        """Wait until these queues and all channels are at rest. Record their input, channel after channel."""
+        former, changed = None, time.monotonic()
+        while (state := self._state(queues)) != former or time.monotonic() - changed < REST_S:
+            if state != former:
+                former, changed = state, time.monotonic()
+            time.sleep(REST_S / 10)
+        for channel in self._channels():
+            channel.flush()
+
+    def _state(self, queues: tuple[str, ...]) -> list[Any]:
+        """Return what changes as long as the broker works: counts of queues, and sizes of inboxes."""
+        with self.transcript.muted():
+            counts = [self._feed().call(Queue.Declare, queue=queue, passive=True).fields for queue in queues]
+        for channel in self._channels():
+            if channel.is_open and channel.number:
+                channel.collect()
+        return [*counts, *(len(channel.inbox) for channel in self._channels())]
+
+    def _channels(self) -> list[Channel]:
+        return [channel for connection in self._connections for channel in connection.channels.values()]
+
     def _feed(self) -> Channel:
-        if self._feeder is None:
+        if self._feeder is None or not self._feeder.is_open:
             self._feeder = _open(self._connection("lab")).channel()
             self._feeder.call(Confirm.Select)
         return self._feeder

@@ -115,6 +115,20 @@ class Channel:
             self.ask(Queue.Declare, queue=queue, passive=True)
         self.ask(commands.Channel.Flow, active=True)
 
+    def collect(self) -> None:
+        """Read until the broker has processed this channel's requests, or closed it. The input stays in the inbox."""
+        self.send_frame(wire.METHOD, wire.method_payload(commands.Channel.Flow, {"active": True}))
+        while not self.connection.is_ended:
+            for received in self.inbox:
+                if received.method is commands.Channel.FlowOk:
+                    self.inbox.remove(received)
+                    return
+                if received.method in CLOSES:
+                    return
+            if self.connection.control.inbox:
+                return
+            self.connection.read_some()
+
     def ask(self, method: Method, **fields: Any) -> None:
         """Send a method and wait for its answer; record neither."""
         self.send_frame(wire.METHOD, wire.method_payload(method, fields))

@@ -1,0 +1,175 @@
+"""`make duel ARGS="--oracle 4.3 --programs 1000 --seed 1"`: random programs at this broker and at a live RabbitMQ."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from amqp_broker.settings.profiles import DEFAULT
+from compat.brokers import AmqpBroker, BrokerProcess
+from compat.duel.campaign import Tally, search
+from compat.duel.judge import OWN, Corner, Judge, Verdict
+from compat.duel.player import Pace
+from compat.management.http_asking import Api, put
+from compat.oracle.profiles import ORACLES_OF
+from compat.oracles.debian_root import Unavailable
+from compat.oracles.oracle import ORACLES
+from compat.oracles.rabbitmq import EXCHANGE_PLUGINS, RabbitMQ
+from compat.waiting import wait_until
+
+UNAVAILABLE = 69  # sysexits.h: a requirement is missing
+# Files in memory are as quick as they can be.
+MEMORY = Path("/dev/shm")
+# The profile that stands for each oracle; the default profile is compared with two.
+PROFILE_OF = {oracles[0]: profile for profile, oracles in ORACLES_OF.items() if len(oracles) == 1}
+
+
+def main() -> int:
+    options = _options()
+    # Stop the brokers and remove their folder.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    number = date.today().toordinal() if options.today else options.seed
+    oracles = (options.oracle,) if options.oracle else ORACLES_OF[options.compat]
+    profile = PROFILE_OF[options.oracle] if options.oracle else options.compat
+    versions = " and ".join(oracles)
+    print(f"seed {number}, {options.programs} programs, RabbitMQ {versions}, --compat {profile}", flush=True)
+    try:
+        for name in oracles:
+            ORACLES[name].have()
+    except Unavailable as reason:
+        print(reason, file=sys.stderr)
+        return UNAVAILABLE
+    with _brokers(oracles, profile) as (ours, theirs):
+        tally = _campaign(ours, theirs, number, options)
+    return 1 if tally.found else 0
+
+
+@contextmanager
+def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[tuple[AmqpBroker, list[RabbitMQ]]]:
+    """Start amqp-broker and the oracles, and stop them in the end."""
+    plugins = ("rabbitmq_management", *EXCHANGE_PLUGINS)
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        theirs = [RabbitMQ(Path(folder, name), plugins=plugins, oracle=ORACLES[name]) for name in oracles]
+        ours = AmqpBroker(Path(folder, "amqp-broker"), profile=profile)
+        brokers: list[BrokerProcess] = [ours, *theirs]
+        try:
+            for broker in brokers:
+                broker.spawn()
+            for broker in brokers:
+                wait_until(broker.is_ready, 120)
+            yield ours, theirs
+        finally:
+            for broker in brokers:
+                broker.kill()
+
+
+def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: argparse.Namespace) -> Tally:
+    """Share the programs among worker processes, and print what they find."""
+    begun, total = time.monotonic(), Tally()
+    forking = multiprocessing.get_context("fork")
+    with forking.Manager() as manager:
+        known, reports = manager.dict(), manager.Queue()
+        share = -(-options.programs // options.workers)
+        workers = [
+            forking.Process(
+                target=_work, args=(ours, theirs, worker, number, share, known, reports), name=str(worker), daemon=True
+            )
+            for worker in range(options.workers)
+        ]
+        for worker in workers:
+            worker.start()
+        for tally in _reported(reports, len(workers)):
+            total.outcomes += tally.outcomes
+            total.found += tally.found
+            for verdict in tally.found:
+                _show(verdict)
+            if options.verbose:
+                _show_progress(total.outcomes, begun)
+        _show_progress(total.outcomes, begun)
+        for kind, count in sorted(known.items(), key=lambda item: -item[1]):
+            print(f"  {count} times {kind}")
+    return total
+
+
+def _reported(reports: Any, workers: int) -> Iterator[Tally]:
+    """Yield the tallies until each worker has put None."""
+    while workers:
+        tally: Tally | None = reports.get()
+        if tally is None:
+            workers -= 1
+        else:
+            yield tally
+
+
+def _work(
+    ours: AmqpBroker,
+    theirs: list[RabbitMQ],
+    worker: int,
+    number: int,
+    count: int,
+    known: MutableMapping[str, int],
+    reports: Any,
+) -> None:
+    """Judge a share of the programs in a vhost of its own."""
+    try:
+        vhost = f"duel{worker}"
+        for api in (Api(ours), *map(Api, theirs)):
+            _add_vhost(api, vhost)
+        corners = [Corner(broker, vhost, Pace()) for broker in theirs]
+        judge = Judge(Corner(ours, vhost, OWN), corners, worker)
+        search(judge, f"{number}.{worker}", count, known, reports.put)
+    finally:
+        reports.put(None)
+
+
+def _add_vhost(api: Api, vhost: str) -> None:
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    for request in (put(f"vhosts/{vhost}"), put(f"permissions/{vhost}/guest", everything)):
+        assert api.ask(request).status < 300
+
+
+def _show(verdict: Verdict) -> None:
+    print(verdict.source)
+    lines = difflib.unified_diff(verdict.theirs, verdict.ours, "RabbitMQ", "amqp-broker", "", "", 9, "")
+    print(*lines, "", sep="\n", flush=True)
+
+
+def _show_progress(outcomes: Counter[str], begun: float) -> None:
+    rate = outcomes.total() / (time.monotonic() - begun)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+    print(f"{outcomes.total()} programs: {counts}; {rate:.1f} programs/s", flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m compat.duel", description=__doc__)
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--oracle", choices=ORACLES, help="the version of RabbitMQ, with amqp-broker's profile of it")
+    chosen.add_argument(
+        "--compat",
+        choices=ORACLES_OF,
+        default=DEFAULT,
+        help=f"amqp-broker's profile, with all of its oracles (default {DEFAULT})",
+    )
+    parser.add_argument("--programs", type=int, default=100, metavar="COUNT", help="so many programs (default 100)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same programs (default 1)")
+    parser.add_argument("--today", action="store_true", help="the seed is that of this day")
+    workers = 2 * (os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, default=workers, help=f"play so many at a time (default {workers})")
+    parser.add_argument("--verbose", action="store_true", help="print the progress")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

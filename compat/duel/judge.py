@@ -1,0 +1,137 @@
+"""The judge of a program: plays it at both brokers, and again where they differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count, zip_longest
+
+from compat.brokers import AmqpBroker
+from compat.duel.player import Lines, Pace, Player
+from compat.duel.steps import Program
+from compat.duel.watching import Observer
+from compat.oracles.rabbitmq import RabbitMQ
+
+# A program that differs is played so often again, at this pace.
+REPLAYS = 3
+SLOW = Pace(step_s=0.06, quiet_s=0.05)
+# amqp-broker is at rest when two looks are equal.
+OWN = Pace(quiet_s=0.0)
+
+# All oracles answer so; each differs alike; an oracle itself answers differently; only without time to rest; and where
+# two oracles are compared, each differs elsewhere.
+AGREES, DIFFERS, UNSTABLE, HASTY, BETWEEN = "agrees", "differs", "unstable", "hasty", "between"
+
+
+class Corner:
+    """A broker with a vhost for one judge."""
+
+    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str, pace: Pace) -> None:
+        self.broker = broker
+        self.pace = pace
+        self.observer = Observer(broker, vhost)
+
+    def play(
+        self, program: Program, prefix: str, expected: list[Lines] | None = None, pace: Pace | None = None
+    ) -> Player:
+        """Play a program and remove its objects."""
+        player = Player(self.broker, self.observer, prefix, pace or self.pace)
+        try:
+            player.play(program, expected)
+        finally:
+            player.clean_up()
+        return player
+
+
+@dataclass
+class Verdict:
+    """The outcome of a program; for a difference, the window in which it shows."""
+
+    outcome: str
+    index: int = 0
+    theirs: Lines = field(default_factory=list)
+    ours: Lines = field(default_factory=list)
+    source: str = ""
+
+    @property
+    def kind(self) -> str:
+        """A short text that is equal for equal causes, mostly."""
+        there, here = set(self.theirs) - set(self.ours), set(self.ours) - set(self.theirs)
+        return " | ".join([*sorted({_word(line) for line in there}), "vs", *sorted({_word(line) for line in here})])
+
+
+def _word(line: str) -> str:
+    """Return the method of a line, or its first words."""
+    words = re.sub(r"\d+", "N", line).split()
+    return " ".join(words[:3] if words[0].endswith(":") else words[1:2])
+
+
+class Judge:
+    """Compares the plays of programs at amqp-broker and at the oracles of its profile.
+
+    A profile between two oracles may answer as either, so that a difference is one from both, in the same window.
+    """
+
+    def __init__(self, ours: Corner, theirs: Sequence[Corner], number: int) -> None:
+        self.ours = ours
+        self.theirs = theirs
+        self._prefixes = (f"{number:02x}{index:06x}." for index in count())
+
+    def judge(self, program: Program, replays: int = REPLAYS) -> Verdict:
+        """Judge a program: it agrees, it differs each time, or a reason against a judgement is found."""
+        prefix = next(self._prefixes)
+        ours = self.ours.play(program, prefix).windows
+        indexes = set()
+        for corner in self.theirs:
+            index = _first_difference(corner.play(program, prefix, ours).windows, ours)
+            if index is None:
+                return Verdict(AGREES)
+            indexes.add(index)
+        if len(indexes) > 1:
+            return Verdict(BETWEEN)
+        return self._again(program[: indexes.pop() + 1], replays)
+
+    def differs_at_once(self, program: Program) -> Verdict:
+        """Judge quickly, for the search of a smaller program: two plays at an oracle must differ alike."""
+        prefix = next(self._prefixes)
+        own = self.ours.play(program, prefix)
+        verdict = Verdict(AGREES)
+        for corner in self.theirs:
+            theirs = corner.play(program, prefix, own.windows).windows
+            index = _first_difference(theirs, own.windows)
+            if index is None:
+                return Verdict(AGREES)
+            if corner.play(program, next(self._prefixes), own.windows).windows != theirs:
+                return Verdict(UNSTABLE)
+            verdict = _difference(own, theirs, index)
+        return verdict
+
+    def _again(self, program: Program, replays: int) -> Verdict:
+        """Play slowly at both, several times at the oracles, and compare without haste."""
+        own = self.ours.play(program, next(self._prefixes), pace=SLOW)
+        found = []
+        for corner in self.theirs:
+            plays = [corner.play(program, next(self._prefixes), pace=SLOW).windows for _ in range(replays)]
+            index = _first_difference(plays[0], own.windows)
+            if index is None:
+                return Verdict(HASTY)
+            if any(windows[: index + 1] != plays[0][: index + 1] for windows in plays):
+                return Verdict(UNSTABLE)
+            found.append(_difference(own, plays[0], index))
+        return found[0] if len({verdict.index for verdict in found}) == 1 else Verdict(BETWEEN)
+
+
+def _difference(own: Player, theirs: list[Lines], index: int) -> Verdict:
+    missing: Lines = ["(the end)"]
+    return Verdict(
+        DIFFERS,
+        index,
+        theirs[index] if index < len(theirs) else missing,
+        own.windows[index] if index < len(own.windows) else missing,
+        own.source.text("found_by_the_duel"),
+    )
+
+
+def _first_difference(theirs: list[Lines], ours: list[Lines]) -> int | None:
+    return next((index for index, pair in enumerate(zip_longest(theirs, ours)) if pair[0] != pair[1]), None)

@@ -1,0 +1,296 @@
+"""The play of a program at one broker: one step after the other, each followed by a rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pamqp import commands
+from pamqp.commands import Basic, Queue
+
+from amqp_broker.conformance.received import Stopped
+from amqp_broker.conformance.transcript import Transcript
+from compat.brokers import AmqpBroker
+from compat.duel.allowed import normalized
+from compat.duel.http_steps import ask, filled, shown
+from compat.duel.scenario_source import Source
+from compat.duel.steps import Call, End, Http, Program, Publish, Settle, Step, Wait, names_in, renamed
+from compat.duel.watching import Observer, WatchedChannel, WatchedConnection, WatchedLab
+from compat.duel.windows import Ledger
+from compat.oracles.rabbitmq import RabbitMQ
+
+# A broker whose input does not change for this long is at rest.
+QUIET_S = 0.15
+PAUSE_S = 0.002
+SILENCE_S = 10.0
+
+# The lines of a window, and whether they are those that were expected.
+Lines = list[str]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a play waits."""
+
+    # The least duration of a step.
+    step_s: float = 0.0
+    # A window is complete when nothing has changed for so long.
+    quiet_s: float = QUIET_S
+
+
+class Player:
+    """A play of a program. `windows` has the lines of each step, then those of the end."""
+
+    def __init__(self, broker: AmqpBroker | RabbitMQ, observer: Observer, prefix: str, pace: Pace) -> None:
+        self.lab = WatchedLab(broker, prefix, SILENCE_S)
+        self.observer = observer
+        self.pace = pace
+        self.windows: list[Lines] = []
+        self.source = Source()
+        self._shown = Transcript(prefix)
+        self._connections: dict[int, WatchedConnection] = {}
+        # Queues in the order of their declaration, those that are asked for their counts, and streams.
+        self._queues: dict[str, None] = {}
+        self._counted: dict[str, None] = {}
+        self._streams: set[str] = set()
+        self._exchanges: set[str] = set()
+        self._policies: set[str] = set()
+        self._number = 0
+        self._acting: WatchedChannel | None = None
+        self._counts: dict[str, tuple[int, int] | int] = {}
+        self._extra: Lines = []
+        self._quiet_s = pace.quiet_s
+
+    # --- Play
+
+    def play(self, program: Program, expected: Sequence[Lines] | None = None) -> list[Lines]:
+        """Play until the end, or until a window is not the expected one. Return the windows."""
+        begun = time.monotonic()
+        for index, step in enumerate(self._with_end(program)):
+            wanted = expected[index] if expected is not None and index < len(expected) else None
+            self._extra, self._acting = [], None
+            try:
+                self._do(step)
+                self._rest(wanted)
+            except Stopped as why:
+                self.windows.append([f"STOPPED: {why}"])
+                break
+            if expected is not None and self.windows[-1] != wanted:
+                break
+            time.sleep(max(0.0, begun + (index + 1) * self.pace.step_s - time.monotonic()))
+        return self.windows
+
+    def _with_end(self, program: Program) -> Iterator[Step | str]:
+        yield from program
+        for connection in list(self._connections):
+            yield End(connection)
+        # Dead letters may reach queues meanwhile, so each queue is emptied when the former one is at rest.
+        yield from [queue for queue in self._queues if queue not in self._streams]
+
+    def _do(self, step: Step | str) -> None:
+        match step:
+            case str():
+                self._drain(step)
+            case Call():
+                self._call(step)
+            case Publish():
+                self._publish(step)
+            case Settle():
+                self._settle(step)
+            case End(connection, is_reset):
+                self._end(connection, is_reset)
+            case Wait(duration_ms):
+                self.source.add(f"time.sleep({duration_ms / 1000})")
+                time.sleep(duration_ms / 1000)
+            case Http():
+                self._ask(step)
+
+    def clean_up(self) -> None:
+        """Close everything, and delete all objects."""
+        for connection in self._connections.values():
+            connection.hang_up()
+        self.observer.delete(self._queues, self._exchanges)
+        for path in self._policies:
+            ask(self.observer.broker, {"vhost": self.observer.vhost, "prefix": self.lab.prefix}, Http("DELETE", path))
+
+    # --- Steps
+
+    def _names(self, value: Any) -> dict[str, str]:
+        names = {str(name): self.lab.prefix + name for name in names_in(value)}
+        self.source.name(names)
+        return names
+
+    def _at(self, step: Call | Publish | Settle) -> WatchedChannel:
+        """Return the step's channel, opened if it is closed."""
+        connection = self._connections.get(step.at.connection)
+        if connection is None or connection.is_ended or not connection.control.is_open:
+            connection = self._connect(step.at.connection)
+        number = step.at.channel + 1
+        channel = connection.channels.get(number)
+        if channel is None or not channel.is_open:
+            self.source.channel(step.at)
+            channel = connection.channel(number)
+        assert isinstance(channel, WatchedChannel)
+        channel.window.replies.clear()
+        self._acting = channel
+        return channel
+
+    def _connect(self, index: int) -> WatchedConnection:
+        self.source.connect(index)
+        connection = self.lab.connect(vhost=self.observer.vhost)
+        assert isinstance(connection, WatchedConnection)
+        self._connections[index] = connection
+        connection.first.next_window()
+        return connection
+
+    def _call(self, step: Call) -> None:
+        names = self._names(step.fields)
+        channel = self._at(step)
+        fields = renamed(dict(step.fields), names)
+        if step.method in (Queue.Declare, Queue.Delete, commands.Exchange.Declare):
+            self._note_names(step, fields)
+        if step.method in (Basic.Consume, Basic.Get):
+            channel.is_no_ack = bool(fields.get("no_ack"))
+        if fields.get("nowait") or not step.method.synchronous:
+            self.source.call(step, "send")
+            channel.send(step.method, **fields)
+            return
+        self.source.call(step, "call")
+        answer = channel.call(step.method, **fields)
+        if answer.method is Queue.DeclareOk and not fields["queue"]:
+            self._know(answer.fields["queue"])
+
+    def _note_names(self, step: Call, fields: dict[str, Any]) -> None:
+        if step.method is commands.Exchange.Declare:
+            self._exchanges.add(fields["exchange"])
+        elif step.method is Queue.Declare and fields["queue"] and not fields.get("passive"):
+            self._know(fields["queue"])
+            if fields.get("arguments", {}).get("x-queue-type") == "stream":
+                # RabbitMQ counts the messages of a stream every few seconds.
+                self._streams.add(fields["queue"])
+                self._counted.pop(fields["queue"], None)
+
+    def _know(self, queue: str) -> None:
+        self._queues[queue] = None
+        if queue not in self._streams:
+            self._counted[queue] = None
+
+    def _publish(self, step: Publish) -> None:
+        names = self._names(step.options)
+        channel = self._at(step)
+        options = renamed(dict(step.options), names)
+        for _ in range(step.count):
+            self._number += 1
+            body = str(self._number).encode().ljust(step.size, b".")
+            channel.ledger.count_publish()
+            self.source.publish(step, body)
+            channel.publish(body, **options)
+
+    def _settle(self, step: Settle) -> None:
+        channel = self._at(step)
+        unacked = channel.ledger.unacked
+        tag = 0
+        if step.pick is not None:
+            if not unacked:
+                return
+            delivery = unacked[step.pick % len(unacked)]
+            tag = delivery.last_tag if step.options.get("multiple") else delivery.tag
+        is_multiple = bool(step.options.get("multiple"))
+        channel.ledger.unacked = [
+            one for one in unacked if not (one.tag == tag or (is_multiple and (one.tag <= tag or tag == 0)))
+        ]
+        self.source.settle(step, tag)
+        channel.send(getattr(Basic, step.verb.title()), delivery_tag=tag, **step.options)
+
+    def _end(self, index: int, is_reset: bool) -> None:
+        connection = self._connections.pop(index, None)
+        if connection is None or connection.is_ended or not connection.control.is_open:
+            return
+        self._quiet_s = max(self._quiet_s, 0.02)
+        self.source.end(index, is_reset)
+        if is_reset:
+            connection.abort()
+            return
+        connection.call(commands.Connection.Close, reply_code=200, reply_text="bye")
+        connection.hang_up()
+
+    def _ask(self, step: Http) -> None:
+        if "{number}" in str(step.body):
+            self._number += 1
+        names = {"vhost": self.observer.vhost, "prefix": self.lab.prefix, "number": str(self._number)}
+        self.source.http(step, filled(step.body, {"number": str(self._number)}))
+        if "policies/" in step.path and step.method == "PUT":
+            self._policies.add(step.path)
+        self._extra.append(shown(step, ask(self.observer.broker, names, step)))
+
+    def _drain(self, queue: str) -> None:
+        """Take what is left in a queue."""
+        self.source.drain(queue.removeprefix(self.lab.prefix))
+        while (got := self.observer.call(Basic.Get, queue=queue, no_ack=True)).method is Basic.GetOk:
+            got.fields["delivery_tag"] = 0  # the observer's channel is older than the play
+            self._extra += got.lines()
+        if got.method is not Basic.GetEmpty:
+            self._extra += got.lines()
+
+    # --- Rest
+
+    def _rest(self, expected: Lines | None) -> None:
+        """Wait until the window is as expected, or does not change any more; then note it."""
+        former: Lines | None = None
+        changed = time.monotonic()
+        while True:
+            lines = self._look()
+            if lines == expected:
+                break
+            if lines != former:
+                former, changed = lines, time.monotonic()
+            elif time.monotonic() - changed >= self._quiet_s and not self._is_unconfirmed(expected, changed):
+                break
+            elif time.monotonic() - changed > PAUSE_S:
+                time.sleep(PAUSE_S)
+        self.windows.append(lines)
+        self._quiet_s = self.pace.quiet_s
+        for queue, count in self._counts.items():
+            if isinstance(count, int):
+                del self._counted[queue]
+        self.source.rest(queue.removeprefix(self.lab.prefix) for queue in self._counted)
+        for connection in self._connections.values():
+            for channel in connection.watched:
+                channel.next_window()
+                if not channel.is_open:
+                    channel.ledger = Ledger()
+
+    def _is_unconfirmed(self, expected: Lines | None, since: float) -> bool:
+        """Return whether confirms are outstanding, and may still come."""
+        waits = expected is None and time.monotonic() - since < QUIET_S
+        return waits and any(
+            channel.is_open and len(channel.ledger.unconfirmed) > len(channel.window.confirms)
+            for connection in self._connections.values()
+            for channel in connection.watched
+        )
+
+    def _look(self) -> Lines:
+        """Have the broker answer on all channels, the acting one first. Return the lines of the window."""
+        if self._acting is not None and self._acting.is_open:
+            self._acting.ask_flow()
+            self._acting.await_flow()
+        self._counts = self.observer.counts(self._counted)
+        opened = [channel for connection in self._connections.values() for channel in connection.opened]
+        for channel in opened:
+            channel.ask_flow()
+        for channel in opened:
+            channel.await_flow()
+        self._shown.lines.clear()
+        for index, connection in sorted(self._connections.items()):
+            for channel in connection.watched:
+                channel.take_waiting()
+                for line in channel.ledger.lines(channel.window, connection.is_ended):
+                    self._shown.record(f"{'abcd'[index]}{channel.number} {line}")
+        for line in self._extra:
+            self._shown.record(f"lab {line}")
+        for queue, count in self._counts.items():
+            shown = f"refused with {count}" if isinstance(count, int) else "{} ready, {} consumers".format(*count)
+            self._shown.record(f"{queue}: {shown}")
+        return [normalized(line) for line in self._shown.lines]

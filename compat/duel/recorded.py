@@ -1,0 +1,95 @@
+"""Programs with the answers of an oracle, as JSON: a line each."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pamqp import base
+
+from amqp_broker.conformance.wire import METHOD_BY_NAME, Field
+from compat.duel.player import Lines
+from compat.duel.steps import At, Call, End, Http, Name, Program, Publish, Settle, Step, Wait
+
+FOLDER = Path(__file__).parents[1] / "recorded"
+_STEPS = {step.__name__: step for step in (Call, Publish, Settle, End, Wait, Http)}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A program and the windows of its play at an oracle."""
+
+    program: Program
+    windows: list[Lines]
+
+
+def path_of(oracle: str) -> Path:
+    return FOLDER / oracle / "duel.jsonl.gz"
+
+
+def load(oracle: str) -> list[Recorded]:
+    with gzip.open(path_of(oracle), "rt", encoding="utf-8") as file:
+        return [_read(json.loads(line)) for line in file]
+
+
+def save(oracle: str, recorded: Iterable[Recorded]) -> None:
+    """Replace the records of an oracle; equal records are equal octets."""
+    lines = "".join(f"{json.dumps(_written(one), ensure_ascii=False)}\n" for one in recorded)
+    path_of(oracle).write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def _written(recorded: Recorded) -> Any:
+    return {"program": [to_json(step) for step in recorded.program], "windows": recorded.windows}
+
+
+def _read(value: Any) -> Recorded:
+    return Recorded(tuple(from_json(step) for step in value["program"]), value["windows"])
+
+
+def to_json(step: Step) -> Any:
+    """Return a step as a list: its class, then its fields."""
+    return [type(step).__name__, *(_value_to_json(getattr(step, field.name)) for field in fields(step))]
+
+
+def from_json(value: Any) -> Step:
+    kind, *values = value
+    made: Step = _STEPS[kind](*map(_value_from_json, values))
+    return made
+
+
+def _value_to_json(value: Any) -> Any:
+    match value:
+        case Name():
+            return {"name": str(value)}
+        case At(connection, channel):
+            return {"at": [connection, channel]}
+        case type() if issubclass(value, base.Frame):
+            return {"method": value.name}
+        case Field(tag, inner):
+            return {"field": [tag, _value_to_json(inner)]}
+        case dict():
+            return {"table": [[key, _value_to_json(item)] for key, item in value.items()]}
+        case list():
+            return [_value_to_json(item) for item in value]
+    return value
+
+
+def _value_from_json(value: Any) -> Any:
+    match value:
+        case {"name": name}:
+            return Name(name)
+        case {"at": [connection, channel]}:
+            return At(connection, channel)
+        case {"method": name}:
+            return METHOD_BY_NAME[name]
+        case {"field": [tag, inner]}:
+            return Field(tag, _value_from_json(inner))
+        case {"table": items}:
+            return {key: _value_from_json(item) for key, item in items}
+        case list():
+            return [_value_from_json(item) for item in value]
+    return value

@@ -1,0 +1,162 @@
+"""A client of a play: its channels collect their input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pamqp import commands
+from pamqp.commands import Queue
+
+from amqp_broker.conformance import wire
+from amqp_broker.conformance.lab import Lab
+from amqp_broker.conformance.received import END, Received, Stopped
+from amqp_broker.conformance.scenario_channel import Channel
+from amqp_broker.conformance.scenario_connection import SILENCE_S, Connection
+from amqp_broker.conformance.transcript import Transcript
+from amqp_broker.conformance.wire import Method
+from compat.brokers import AmqpBroker
+from compat.duel.windows import Ledger, Window
+from compat.oracles.rabbitmq import RabbitMQ
+
+_FLOW = wire.method_payload(commands.Channel.Flow, {"active": True})
+
+
+class WatchedChannel(Channel):
+    """A channel with its current window."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        super().__init__(connection, number)
+        self.window = Window()
+        self.ledger = Ledger()
+        # The consumes and gets of this window settle nothing.
+        self.is_no_ack = False
+
+    def _record_received(self, received: Received) -> None:
+        if received is not END:
+            self.window.add(received)
+        elif isinstance(self.connection, WatchedConnection):
+            # The end is that of the whole connection; this client's own end is not noted.
+            self.connection.note_end()
+        super()._record_received(received)
+
+    def ask_flow(self) -> None:
+        self.send_frame(wire.METHOD, _FLOW)
+
+    def await_flow(self) -> None:
+        """Collect what was received until the answer to `ask_flow`, or a close."""
+        while self.is_open:
+            received = self._next()
+            if received.method is commands.Channel.FlowOk:
+                return
+            self._record_received(received)
+            if received is END:
+                self.is_open = False
+
+    def take_waiting(self) -> None:
+        """Collect what has arrived already."""
+        while self.inbox:
+            self._record_received(self.inbox.popleft())
+
+    def next_window(self) -> None:
+        """Note the effects of the window, and begin another one."""
+        self.ledger.note(self.window, self.is_no_ack)
+        self.window, self.is_no_ack = Window(), False
+
+
+class WatchedConnection(Connection):
+    """A connection of watched channels."""
+
+    def __init__(
+        self, address: tuple[str, int], label: str, transcript: Transcript, silence_s: float = SILENCE_S
+    ) -> None:
+        super().__init__(address, label, transcript, silence_s=silence_s)
+        self.control = self.first = WatchedChannel(self, 0)
+
+    def use_channel(self, number: int) -> WatchedChannel:
+        return WatchedChannel(self, number)
+
+    def note_end(self) -> None:
+        if not self._end_is_recorded:
+            self.first.window.add(END)
+
+    @property
+    def watched(self) -> list[WatchedChannel]:
+        """Its channels in order, channel 0 among them."""
+        return [channel for _, channel in sorted(self.channels.items()) if isinstance(channel, WatchedChannel)]
+
+    @property
+    def opened(self) -> list[WatchedChannel]:
+        return [channel for channel in self.watched if channel.number and channel.is_open]
+
+
+class WatchedLab(Lab):
+    """The lab of a play."""
+
+    def __init__(self, broker: AmqpBroker | RabbitMQ, prefix: str, silence_s: float = SILENCE_S) -> None:
+        super().__init__(broker)
+        self.silence_s = silence_s
+        self.prefix = prefix
+        self.transcript = Transcript(prefix)
+
+    def _connection(self, label: str) -> WatchedConnection:
+        address = (self.broker.host, self.broker.port)
+        return WatchedConnection(address, label, self.transcript, self.silence_s)
+
+
+class Observer:
+    """A connection beside the programs, which asks queues for their counts, empties and deletes them."""
+
+    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str) -> None:
+        self.broker = broker
+        self.vhost = vhost
+        self._channel: Channel | None = None
+
+    @property
+    def channel(self) -> Channel:
+        if self._channel is None or self._channel.connection.is_ended:
+            lab = Lab(self.broker)
+            lab.transcript.is_muted = True
+            self._channel = lab.connect(vhost=self.vhost).channel()
+        elif not self._channel.is_open:
+            connection = self._channel.connection
+            self._channel = connection.channel()
+        return self._channel
+
+    def counts(self, queues: Iterable[str]) -> dict[str, tuple[int, int] | int]:
+        """Return the number of ready messages and of consumers of each queue, or the code of the refusal."""
+        found: dict[str, tuple[int, int] | int] = {}
+        waiting = list(queues)
+        while waiting:
+            channel = self.channel
+            for queue in waiting:
+                channel.send_frame(wire.METHOD, wire.method_payload(Queue.Declare, {"queue": queue, "passive": True}))
+            while waiting:
+                answer = channel.expect(Queue.DeclareOk)
+                queue = waiting.pop(0)
+                if answer.method is Queue.DeclareOk:
+                    found[queue] = answer.fields["message_count"], answer.fields["consumer_count"]
+                else:
+                    found[queue] = answer.fields.get("reply_code", 0)
+                    break
+        return found
+
+    def call(self, method: Method, **fields: Any) -> Received:
+        return self.channel.call(method, **fields)
+
+    def delete(self, queues: Iterable[str], exchanges: Iterable[str]) -> None:
+        """Delete objects whether they exist or not."""
+        channel = self.channel
+        for queue in queues:
+            channel.send(Queue.Delete, queue=queue, nowait=True)
+        for exchange in exchanges:
+            channel.send(commands.Exchange.Delete, exchange=exchange, nowait=True)
+        try:
+            channel.sync()
+        except Stopped:
+            # A refusal, as of another connection's exclusive queue, which ends with that connection.
+            return
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.connection.finish()
