@@ -13,7 +13,7 @@ from amqp_broker.amqp.frames import PROTOCOL_HEADER, method_frame
 from amqp_broker.amqp.methods import encode_method
 from amqp_broker.compare.method_reader import MethodReader, Unreadable
 from amqp_broker.compare.older_rabbitmq import numbers_of
-from amqp_broker.server.shovel_links import tls_context
+from amqp_broker.server.link_tls import tls_context
 from amqp_broker.settings.profiles import DEFAULT, PROFILES
 from amqp_broker.shovel.amqp_client import call
 from amqp_broker.shovel.shovel_definition import Uri

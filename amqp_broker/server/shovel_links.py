@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.server.link_tls import UNUSABLE, UnusableFiles, read_tls_context
 from amqp_broker.server.transport import stream_of
 from amqp_broker.session.session import Session
 from amqp_broker.shovel.amqp_client import Client, Lost
@@ -109,12 +109,15 @@ class RemoteLink(Link[M], asyncio.Protocol):
     async def _connect(self, uri: Uri) -> None:
         loop = asyncio.get_running_loop()
         try:
-            context = tls_context(uri) if uri.scheme == "amqps" else None
+            context = await read_tls_context(uri) if uri.scheme == "amqps" else None
             name = uri.query.get("server_name_indication", uri.host.strip("[]")) if context else None
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await loop.create_connection(
                     lambda: self, uri.host.strip("[]"), uri.port, ssl=context, server_hostname=name
                 )
+        except UnusableFiles as error:
+            logger.warning("%s '%s' in vhost '%s': %s", self.mover.kind, self.mover.name, self.mover.vhost, error)
+            self.owner.lost(self.client, self.mover, f"cannot connect to {uri}: {UNUSABLE}")
         except (OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
             self.owner.lost(self.client, self.mover, f"cannot connect to {uri}: {reason}")
@@ -261,19 +264,3 @@ class LocalLink(Link[Shovel]):
 
     def abort(self) -> None:
         self.close()
-
-
-def tls_context(uri: Uri) -> ssl.SSLContext:
-    """Return the TLS context that the query of a URI describes (RabbitMQ, "URI Query Parameters").
-
-    Raise OSError for a missing file.
-    """
-    query = uri.query
-    context = ssl.create_default_context(cafile=query.get("cacertfile"))
-    if query.get("verify") == "verify_none":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if "certfile" in query:
-        # Without a password OpenSSL would prompt for one at the terminal and block the broker.
-        context.load_cert_chain(query["certfile"], query.get("keyfile"), query.get("password", ""))
-    return context

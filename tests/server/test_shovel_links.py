@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-
-import pytest
 
 from amqp_broker.server.server import Server
-from amqp_broker.server.shovel_links import tls_context
-from amqp_broker.shovel.shovel_definition import parse_uri as uri
 from tests.running import RunningServer
 from tests.server.shovels import COUNT, depth, fill, shovel, states
 
@@ -90,19 +85,3 @@ def test_a_local_shovel_yields_to_the_event_loop() -> None:
         asked = here.ask(lambda server: asyncio.ensure_future(forwarded_in_ten_turns(server)))
         here.until(lambda server: asked.done())
         assert asked.result() < 10 * 1000
-
-
-def test_verify_none_accepts_any_certificate() -> None:
-    context = tls_context(uri("amqps://host?verify=verify_none"))
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
-
-
-def test_certificates_are_verified_by_default() -> None:
-    context = tls_context(uri("amqps://host"))
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-
-
-@pytest.mark.parametrize("query", ["cacertfile=/missing.pem", "certfile=/missing.pem"])
-def test_a_missing_certificate_file_is_an_os_error(query: str) -> None:
-    with pytest.raises(FileNotFoundError):
-        tls_context(uri(f"amqps://host?{query}"))
