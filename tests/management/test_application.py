@@ -339,7 +339,7 @@ DEFINITIONS = b'{"users": [{"name": "mallory", "password": "x", "tags": "adminis
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "text/plain", "Cookie": "auth=x"}, 415),
         ({"Content-Type": "application/json", "Origin": "http://evil.example"}, 403),
         ({"Content-Type": "application/json", "Sec-Fetch-Site": "cross-site"}, 403),
         ({"Content-Type": "application/json", "Host": "evil.example"}, 403),

@@ -16,11 +16,9 @@ from amqp_broker.management.http.answers import Refusal
 
 # Values of Sec-Fetch-Site: the page of this broker, or a user who typed an address.
 OWN_SITES: Final = ("same-origin", "none")
-# Headers that every browser sends with a change.
-OF_BROWSERS: Final = ("origin", "sec-fetch-site", "referer")
+# Headers of browsers, of which each sends one at least with a change. Node's fetch sends Sec-Fetch-Mode alone.
+OF_BROWSERS: Final = ("origin", "sec-fetch-site", "sec-fetch-dest", "sec-fetch-user", "referer", "cookie")
 JSON_TYPE: Final = "application/json"
-# The type that curl's option -d gives to a body. Libraries that leave the type to their users give none.
-BY_DEFAULT: Final = ("application/x-www-form-urlencoded", "")
 # The last two are names of a container's host in the container. HTTP/1.0 has no name.
 LOCAL_NAMES: Final = ("", "localhost", "host.docker.internal", "host.containers.internal")
 
@@ -39,12 +37,13 @@ def check_site(headers: Mapping[str, str]) -> None:
 
 
 def check_type(headers: Mapping[str, str]) -> None:
-    """Raise Refusal (415) for a body that a form could have sent. Names of headers are in lower case.
+    """Raise Refusal (415) for a body that a browser's form could have sent. Names of headers are in lower case.
 
-    RabbitMQ ignores the type. Forms cannot send JSON, and scripts need the consent of the server to do so.
+    RabbitMQ ignores the type, as libraries rely on: .NET and Node's fetch give text/plain to a text. Forms cannot send
+    JSON, and scripts need the consent of the server to do so.
     """
     given = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given == JSON_TYPE or (given in BY_DEFAULT and not any(name in headers for name in OF_BROWSERS)):
+    if given == JSON_TYPE or not any(name in headers for name in OF_BROWSERS):
         return
     raise Refusal(415, "unsupported_media_type", f"the Content-Type of a body must be {JSON_TYPE}")
 
