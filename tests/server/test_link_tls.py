@@ -48,7 +48,7 @@ def _large(path: Path) -> None:
 
 
 def _text(path: Path) -> None:
-    path.write_text("root:x:0:0")
+    path.write_text("root:x:0:0", "utf-8")
 
 
 def _nothing(path: Path) -> None:

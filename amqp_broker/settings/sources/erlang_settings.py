@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ _RENAMED: Final = {
 # Lists of names, each of which is a key of its own in rabbitmq.conf.
 _SETS: Final = ("loopback_users", "default_user_tags")
 _PERMISSIONS: Final = ("configure", "write", "read")
+# Flags of the emulator whose value is a word of its own: `+S 1:1`, but `+S1:1`.
+_TAKES_VALUE: Final = re.compile(r"\+[A-Za-z]+")
 
 
 def from_config(text: str, name: str) -> tuple[list[Entry], list[str]]:
@@ -54,30 +56,53 @@ def from_config(text: str, name: str) -> tuple[list[Entry], list[str]]:
 
 
 def from_arguments(text: str, name: str) -> tuple[list[Entry], list[str]]:
-    """Return the entries of arguments for Erlang's virtual machine (`-rabbit heartbeat 30`), and their errors."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        return [], [f"{name}: a quotation mark has no partner"]
-    entries: list[Entry] = []
+    """Return the entries of arguments for Erlang's virtual machine (`-rabbit heartbeat 30`), and their errors.
+
+    Of a key in two groups the first counts, and of one twice in a group the last: so the first group is returned last.
+    """
     wrong: list[str] = []
-    while words:
-        flag = words.pop(0)
-        values = []
-        while words and not words[0].startswith(("-", "+")):
-            values.append(words.pop(0))
+    groups: list[list[Entry]] = []
+    for flag, values in flags_in(text):
         application = flag.removeprefix("-")
         if application not in _PREFIXES:
-            wrong.append(f"{name}: {flag} has no effect here")
+            wrong.append(f"{name}: {flag or 'a word behind no flag'} has no effect here")
             continue
         if len(values) % 2:
             wrong.append(f"{name}: {flag} has a key without a value")
+        group: list[Entry] = []
         for key, value in zip(values[::2], values[1::2], strict=False):
             try:
-                entries += _entries(_PREFIXES[application] + key, erlang_terms.read(value), name, wrong)
+                group += _entries(_PREFIXES[application] + key, erlang_terms.read_whole(value), name, wrong)
             except TermError:
                 wrong.append(f"{name}: the value of {key} is not an Erlang term")
-    return entries, wrong
+        groups.append(group)
+    return [entry for group in reversed(groups) for entry in group], wrong
+
+
+def flags_in(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each flag with its values, as Erlang's `init` groups them.
+
+    RabbitMQ's script expands the variable without quotation marks: the shell divides it at spaces alone, so that
+    quotation marks are parts of Erlang's strings and atoms. The emulator takes its own flags (`+S 1:1`) out before.
+    """
+    words = text.split()
+    flag, values = "", list[str]()
+    while words:
+        word = words.pop(0)
+        if word.startswith("+"):
+            yield word, []
+            if _TAKES_VALUE.fullmatch(word) and words and not words[0].startswith(("-", "+")):
+                words.pop(0)
+        elif word.startswith("-"):
+            if flag or values:
+                yield flag, values
+            if word == "-extra":
+                return
+            flag, values = ("" if word == "--" else word), []
+        else:
+            values.append(word)
+    if flag or values:
+        yield flag, values
 
 
 def plugins(text: str) -> list[str]:

@@ -44,6 +44,15 @@ def read(text: str) -> Any:
     return term
 
 
+def read_whole(text: str) -> Any:
+    """Return the term of a text that has no full stop, as an argument of the virtual machine. Raises TermError."""
+    reader = _Reader(text)
+    term = reader.term(0)
+    if reader.peek():
+        raise reader.error()
+    return term
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text

@@ -6,6 +6,9 @@ from amqp_broker.settings.sources.erlang_settings import from_arguments, from_co
 from amqp_broker.settings.sources.erlang_terms import TermError
 from amqp_broker.settings.sources.rabbitmq_conf import parts
 
+LOOSE = "ERL_ARGS: a word behind no flag has no effect here"
+ODD = "E: -rabbit has a key without a value"
+
 
 def pairs(text: str) -> dict[str, str]:
     """Return the entries of rabbitmq.conf for settings of the application rabbit, which must be valid."""
@@ -94,14 +97,34 @@ def test_terms_without_an_equivalent_are_reported(text: str, wrong: str) -> None
             "-rabbit log_levels [{connection,error},{default,error}] -rabbit heartbeat 5",
             {"log.connection.level": "error", "log.default.level": "error", "heartbeat": "5"},
         ),
-        ('-rabbitmq_management load_definitions \\"/x.json\\"', {"management.load_definitions": "/x.json"}),
-        ("-rabbit log '[{console, [{level, debug}]}]'", {"log.console.level": "debug"}),
+        # RabbitMQ's script expands the variable without quotation marks, so these are of the term.
+        ('-rabbitmq_management load_definitions "/x.json"', {"management.load_definitions": "/x.json"}),
+        ("-rabbitmq_management load_definitions '/x.json'", {"management.load_definitions": "/x.json"}),
+        ('-rabbit default_user "anna" default_pass "Se#cret"', {"default_user": "anna", "default_pass": "Se#cret"}),
+        ('-rabbit default_user <<"anna">>', {"default_user": "anna"}),
+        ('-rabbit vm_memory_high_watermark {absolute,"2GB"}', {"vm_memory_high_watermark.absolute": "2GB"}),
+        ("-rabbit log [{console,[{level,debug}]}]", {"log.console.level": "debug"}),
+        (
+            '-rabbitmq_management load_definitions "/x.json" -rabbit heartbeat 5\n\t-rabbitmq_management'
+            " listener [{port,1}]",
+            {"management.load_definitions": "/x.json", "heartbeat": "5", "management.listener.port": "1"},
+        ),
+        # Of two groups the first counts, and of two values in a group the last.
+        ("-rabbit heartbeat 1 heartbeat 2 -rabbit heartbeat 3", {"heartbeat": "2"}),
+        ("-rabbit heartbeat 5 -- channel_max 7", {"heartbeat": "5"}),
+        ("-rabbit heartbeat 5 -extra -rabbit channel_max 7", {"heartbeat": "5"}),
     ],
 )
 def test_arguments_of_the_virtual_machine_become_entries(arguments: str, settings: dict[str, str]) -> None:
     entries, wrong = from_arguments(arguments, "ERL_ARGS")
     assert {entry.key: entry.value for entry in entries} == settings
-    assert wrong == []
+    assert wrong == ([LOOSE] if " -- " in arguments else [])
+
+
+def test_a_flag_of_the_emulator_amid_a_group_does_not_end_it() -> None:
+    entries, wrong = from_arguments("-rabbit heartbeat 5 +S 1:1 channel_max 7 +sbwt none", "E")
+    assert {entry.key: entry.value for entry in entries} == {"heartbeat": "5", "channel_max": "7"}
+    assert wrong == ["E: +S has no effect here", "E: +sbwt has no effect here"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +134,13 @@ def test_arguments_of_the_virtual_machine_become_entries(arguments: str, setting
         ("-kernel inet_dist_listen_min 1", ["E: -kernel has no effect here"]),
         ("-rabbit heartbeat", ["E: -rabbit has a key without a value"]),
         ("-rabbit default_pass Se#cret", ["E: the value of default_pass is not an Erlang term"]),
-        ("-rabbit 'x", ["E: a quotation mark has no partner"]),
+        ("-rabbit 'x", ["E: -rabbit has a key without a value"]),
+        ("-rabbit default_user 'x", ["E: the value of default_user is not an Erlang term"]),
+        # At RabbitMQ, too, neither is a term: a backslash before a quotation mark, and a term with a space.
+        ('-rabbit default_user \\"anna\\"', ["E: the value of default_user is not an Erlang term"]),
+        ("-rabbit log [{console, [{level,debug}]}]", [ODD, "E: the value of log is not an Erlang term"]),
+        ("-rabbit heartbeat 5.", ["E: the value of heartbeat is not an Erlang term"]),
+        ("rabbit heartbeat 5", ["E: a word behind no flag has no effect here"]),
     ],
 )
 def test_other_arguments_are_reported_without_their_values(arguments: str, wrong: list[str]) -> None:

@@ -132,6 +132,7 @@ def test_every_setting_has_a_name_in_the_environment() -> None:
         ("AMQP_BROKER_DEFINITIONS", '{"users": []}', "definitions", '{"users": []}'),
         ("AMQP_BROKER_DEFINITIONS", "/d.json", "definitions", "/d.json"),
         ("AMQP_BROKER_ALWAYS_CREATE_DEFAULT_USER", "1", "always_create_default_user", True),
+        (ERL_ARGS, '-rabbitmq_management load_definitions "/d.json"', "definitions", "/d.json"),
         (ERL_ARGS, "-rabbit disk_free_limit 2147483648", "disk_free_limit", "2147483648B"),
         (ERL_ARGS, "-rabbit log_levels [{connection,error},{default,error}]", "log_level", "error"),
     ],
