@@ -54,6 +54,7 @@ BATCH_STEPS: Final = 250
 # Names of global parameters.
 CLUSTER_NAME: Final = "cluster_name"
 CLUSTER_ID: Final = "internal_cluster_id"
+CLUSTER_TAGS: Final = "cluster_tags"
 # Connections are numbered in the log; the broker itself is number 1.
 FIRST_CONNECTION: Final = 2
 
@@ -91,6 +92,8 @@ class Broker:
         self.node = "rabbit@localhost"
         self.events: Events = Events(self)
         self.global_parameters = GlobalParameters(self)
+        # Feature flags that an administrator has enabled since the start.
+        self.feature_flags: set[str] = set()
         # By the name of the component.
         self.components: dict[str, Component] = {}
         self.counters: Counters = Counters()

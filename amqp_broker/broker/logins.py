@@ -48,7 +48,7 @@ class Logins:
     def __init__(self, users: Mapping[str, User], local_users: Collection[str], now: Callable[[], int]) -> None:
         """Check logins of `users`, of whom `local_users` may log in only from this machine; `now` is in ms."""
         self._users = users
-        self._local_users = local_users
+        self.local_users = local_users
         self._now = now
         self.attempts: dict[str, Attempts] = {AMQP: Attempts(), HTTP: Attempts()}
         # By network: when its debt is paid (ms). The most recent failure comes last.
@@ -98,7 +98,7 @@ class Logins:
 
     def _is_local_only(self, user: User) -> bool:
         """Return whether the user may log in only from this machine, as guest, whose password is well known."""
-        return user.name in self._local_users
+        return user.name in self.local_users
 
     @property
     def are_open_to_all(self) -> bool:

@@ -207,6 +207,8 @@ class GlobalParameters:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.values: dict[str, Any] = {}
+        # Names of parameters that a node sets at its start, and that were removed since.
+        self.removed: set[str] = set()
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and values, sorted by name."""
@@ -222,15 +224,19 @@ class GlobalParameters:
         """Set a parameter, replacing the one of that name. Raises InvalidParameter."""
         check_value(value)
         self.values[name] = value
+        self.removed.discard(name)
         self._broker.journal.define(*journal_entries.of_global_parameter(name, value))
         self._broker.events.emit_action("parameter.set", component="global", name=name, value=value)
 
-    def clear(self, name: str) -> None:
-        """Remove a parameter. Raises DoesNotExist."""
-        if name not in self.values:
+    def clear(self, name: str, *, is_own: bool = False) -> None:
+        """Remove a parameter; with `is_own`, one that the node sets at each start. Raises DoesNotExist."""
+        if name in self.values:
+            del self.values[name]
+            self._broker.journal.undefine((journal_entries.GLOBAL_PARAMETER, name))
+        elif not is_own:
             raise _absent()
-        del self.values[name]
-        self._broker.journal.undefine((journal_entries.GLOBAL_PARAMETER, name))
+        if is_own:
+            self.removed.add(name)
         self._broker.events.emit_action("parameter.cleared", component="global", name=name)
 
 

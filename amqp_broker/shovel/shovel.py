@@ -17,7 +17,16 @@ from pamqp import commands
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.shovel.amqp_client import Client, Lost, Procedure, call, check, ensure_queue
-from amqp_broker.shovel.shovel_definition import NO_ACK, ON_CONFIRM, ON_PUBLISH, QUEUE_LENGTH, Definition, End, Uri
+from amqp_broker.shovel.shovel_definition import (
+    LOCAL,
+    NO_ACK,
+    ON_CONFIRM,
+    ON_PUBLISH,
+    QUEUE_LENGTH,
+    Definition,
+    End,
+    Uri,
+)
 
 STARTING: Final = "starting"
 RUNNING: Final = "running"
@@ -25,6 +34,7 @@ TERMINATED: Final = "terminated"
 
 FORWARD_HEADER: Final = "x-shovelled"
 TIMESTAMP_HEADER: Final = "x-shovelled-timestamp"
+LOCAL_TIMESTAMP_HEADER: Final = "x-opt-shovelled-timestamp"
 
 
 class Link(Protocol):
@@ -288,8 +298,8 @@ class Shovel:
         changed_at = datetime.fromtimestamp(self.changed_at_ms / 1000, UTC)
         details: dict[str, Any] = {
             "timestamp": f"{changed_at:%Y-%m-%d %H:%M:%S}",
-            "src_protocol": "amqp091",
-            "dest_protocol": "amqp091",
+            "src_protocol": self.definition.source.protocol,
+            "dest_protocol": self.definition.destination.protocol,
             "forwarded": self.forwarded_count,
             "pending": len(self._waiting),
             "remaining": "unlimited" if self.remaining is None else self.remaining,
@@ -361,16 +371,29 @@ class Shovel:
         for name, value in definition.publish_properties.items():
             setattr(properties, name, value)
         if adds_headers:
-            properties.headers = dict(properties.headers or {})
-        if definition.adds_timestamp_header:
-            assert properties.headers is not None
-            properties.headers[TIMESTAMP_HEADER] = fields.Long(self._links.now() // 1000)
-        if definition.adds_forward_headers:
-            assert properties.headers is not None
-            before = properties.headers.get(FORWARD_HEADER)
-            tables = before if isinstance(before, list) else []
-            properties.headers[FORWARD_HEADER] = [self._forward_header(), *tables]
+            properties.headers = {**(properties.headers or {}), **self._headers(properties.headers or {})}
         return message.with_properties(properties)
+
+    def _headers(self, before: fields.Table) -> fields.Table:
+        """Return the headers that the definition adds to these; those of a local destination have other names."""
+        definition, added = self.definition, dict[str, Any]()
+        if definition.destination.protocol == LOCAL:
+            if definition.adds_forward_headers:
+                about = {
+                    "x-opt-shovelled-by": self.node,
+                    "x-opt-shovel-type": "dynamic",
+                    "x-opt-shovel-name": self.name,
+                }
+                added.update(about)
+            if definition.adds_timestamp_header:
+                added[LOCAL_TIMESTAMP_HEADER] = fields.Long(self._links.now())
+            return added
+        if definition.adds_timestamp_header:
+            added[TIMESTAMP_HEADER] = fields.Long(self._links.now() // 1000)
+        if definition.adds_forward_headers:
+            tables = before.get(FORWARD_HEADER)
+            added[FORWARD_HEADER] = [self._forward_header(), *(tables if isinstance(tables, list) else [])]
+        return added
 
     def _forward_header(self) -> dict[str, str]:
         source, destination = self.definition.source, self.definition.destination
@@ -379,8 +402,8 @@ class Shovel:
             "shovel-type": "dynamic",
             "shovel-name": self.name,
             "shovel-vhost": self.vhost,
-            "src-uri": str(source.uris[0]),
-            "dest-uri": str(destination.uris[0]),
+            "src-uri": source.shown_uri,
+            "dest-uri": destination.shown_uri,
             "src-queue": source.queue,
             "src-exchange": source.exchange,
             "src-exchange-key": source.routing_key,

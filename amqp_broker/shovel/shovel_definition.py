@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -20,6 +20,10 @@ ON_PUBLISH: Final = "on-publish"
 NO_ACK: Final = "no-ack"
 NEVER: Final = "never"
 QUEUE_LENGTH: Final = "queue-length"
+
+AMQP_0_9_1: Final = "amqp091"
+# An end in the broker itself, whatever the host of its URI is (RabbitMQ 4.2 and later).
+LOCAL: Final = "local"
 
 PREFETCH: Final = 1000
 RECONNECT_DELAY_S: Final = 1
@@ -75,6 +79,12 @@ class End:
     arguments: fields.Table
     # The queue must exist; otherwise the shovel declares a missing one.
     is_predeclared: bool = False
+    protocol: str = AMQP_0_9_1
+
+    @property
+    def shown_uri(self) -> str:
+        """The first URI without credentials; RabbitMQ shows none of a local end."""
+        return "" if self.protocol == LOCAL else str(self.uris[0])
 
 
 @dataclass(frozen=True)
@@ -102,8 +112,9 @@ def parse(value: Any) -> Definition:
     given = {key: item for key, item in value.items() if item is not None}
     # A shovel of AMQP 1.0 has other keys: its protocol is named first.
     for key in ("src-protocol", "dest-protocol"):
-        _is_protocol(key, given.get(key, "amqp091"))
-    unknown = sorted(set(given) - set(_KEYS))
+        _is_protocol(key, given.get(key, AMQP_0_9_1))
+    foreign = {name for key, names in _NOT_OF_LOCAL.items() if given.get(key, AMQP_0_9_1) == LOCAL for name in names}
+    unknown = sorted(set(given) - (set(_KEYS) - foreign))
     if unknown:
         raise InvalidParameter(f"Unrecognised terms [{','.join(unknown)}] in shovel")
     for key, item in given.items():
@@ -172,14 +183,16 @@ def without_credentials(text: str) -> str:
 
 
 def _end(given: Mapping[str, Any], side: str) -> End:
-    uris = given[f"{side}-uri"]
+    given_uris, protocol = given[f"{side}-uri"], given.get(f"{side}-protocol", AMQP_0_9_1)
+    uris = tuple(parse_uri(uri) for uri in ([given_uris] if isinstance(given_uris, str) else given_uris))
     return End(
-        tuple(parse_uri(uri) for uri in ([uris] if isinstance(uris, str) else uris)),
+        tuple(replace(uri, host="") for uri in uris) if protocol == LOCAL else uris,
         given.get(f"{side}-queue"),
         given.get(f"{side}-exchange"),
         given.get(f"{side}-exchange-key"),
         dict(given.get(f"{side}-queue-args", {})),
         given.get(f"{side}-predeclared", False),
+        protocol,
     )
 
 
@@ -228,9 +241,7 @@ def _is_uri(key: str, value: Any) -> None:
 def _is_protocol(key: str, value: Any) -> None:
     if value == "amqp10":
         raise InvalidParameter(f'{key} is <<"amqp10">>, but AMQP 1.0 is not spoken here; use amqp091')
-    if value == "local":
-        raise InvalidParameter(f'{key} is <<"local">>; use amqp091 and the URI amqp://, which is this broker')
-    if value != "amqp091":
+    if value not in (AMQP_0_9_1, LOCAL):
         protocols = '[<<"amqp091">>,<<"local">>,<<"amqp10">>]'
         raise InvalidParameter(f"{key} should be one of {protocols}, actually was {fields.json_term(value)}")
 
@@ -263,6 +274,11 @@ def _is_properties(key: str, value: Any) -> None:
             raise InvalidParameter(f"{key}.{name} must not be greater than {_NUMBERS_MAX[kind]}")
 
 
+# Keys that an end of the protocol `local` does not have, as RabbitMQ 4.3.6 refuses them.
+_NOT_OF_LOCAL: Final = {
+    "src-protocol": ("src-prefetch-count", "prefetch-count", "delete-after"),
+    "dest-protocol": ("dest-publish-properties", "publish-properties", "add-forward-headers", "add-timestamp-header"),
+}
 _KEYS: Final = {
     "src-uri": _is_uri,
     "src-protocol": _is_protocol,

@@ -323,3 +323,23 @@ def test_a_shovel_that_is_started_twice_has_one_connection_to_each_end() -> None
     push(source, *NUMBERS)
     pair.run()
     assert (len(pair.links), source.ready_count, source.unacked_count) == (2, 0, 0)
+
+
+def test_a_local_shovel_moves_messages_in_this_broker_and_adds_headers_of_its_own() -> None:
+    """Seen in RabbitMQ 4.3.6, which shows no URIs of local ends."""
+    pair = Pair()
+    push(declare(pair.here, "q"), b"m")
+    local = {"src_protocol": "local", "dest_protocol": "local", "dest_uri": "amqp://ignored:7"}
+    shovel = pair.shovel(
+        src_queue="q", dest_queue="other", dest_add_forward_headers=True, dest_add_timestamp_header=True, **local
+    )
+    (message,) = pair.here.vhosts["/"].queues["other"].messages()
+    assert message.properties().headers == {
+        "x-opt-shovelled-by": "rabbit@here",
+        "x-opt-shovel-type": "dynamic",
+        "x-opt-shovel-name": "s",
+        "x-opt-shovelled-timestamp": pair.time,
+    }
+    details = shovel.details()
+    shown = [details[name] for name in ("src_protocol", "dest_protocol", "src_uri", "dest_uri")]
+    assert (shovel.state, shown) == ("running", ["local", "local", "", ""])

@@ -47,7 +47,12 @@ def test_old_names_of_keys_are_accepted() -> None:
         ({"dest-publish-properties": {"colour": "red"}}, "unknown property colour"),
         ({"dest-publish-properties": {"app_id": 5}}, "dest-publish-properties.app_id should be binary"),
         ({"dest-protocol": "amqp10", "dest-address": "a"}, "AMQP 1.0 is not spoken here"),
-        ({"src-protocol": "local"}, "use amqp091 and the URI amqp://"),
+        (
+            {"src-protocol": "local", "src-prefetch-count": 5, "prefetch-count": 5},
+            "Unrecognised terms [prefetch-count,src-prefetch-count] in shovel",
+        ),
+        ({"dest-protocol": "local", "dest-publish-properties": {}}, "Unrecognised terms [dest-publish-properties]"),
+        ({"dest-protocol": "local", "dest-uri": None}, 'Key "dest-uri" not found in shovel'),
         ({"src-protocol": "x"}, "src-protocol should be one of"),
         ({"src-predeclared": "x"}, "src-predeclared should be boolean"),
         ({"src-qeue": "q"}, "Unrecognised terms [src-qeue]"),
@@ -104,3 +109,10 @@ def test_a_shown_uri_has_no_password() -> None:
 def test_an_invalid_uri_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match="not a valid URI"):
         parse_uri(text)
+
+
+def test_a_local_end_is_this_broker_whatever_its_uri_is() -> None:
+    definition = parse({**GIVEN, "src-protocol": "local", "src-uri": "amqp://other:7/v"})
+    (uri,) = definition.source.uris
+    assert (uri.is_local, uri.vhost, definition.source.shown_uri) == (True, "v", "")
+    assert definition.destination.protocol == "amqp091"

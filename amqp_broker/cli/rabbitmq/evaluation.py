@@ -14,6 +14,8 @@ from amqp_broker.cli.rabbitmq.node_status import status_of
 from amqp_broker.light_typing import Any
 
 OK = Atom("ok")
+# Settings that are lists in Erlang, and the kind of their members.
+LISTS: dict[str, Callable[[str], Any]] = {"loopback_users": str, "default_user_tags": Atom, "auth_mechanisms": Atom}
 Expression = Callable[[Call, re.Match[str]], Any]
 
 
@@ -41,13 +43,33 @@ def set_variable(call: Call, found: re.Match[str]) -> Atom:
     return OK
 
 
-def variable(call: Call, found: re.Match[str]) -> Any:
-    """Return the value of a setting as of a variable of the application."""
+def value_of(call: Call, key: str) -> Any:
+    """Return the value of a setting by the name of its variable, or None."""
     from amqp_broker.settings.settings import SETTINGS
 
-    name = next((declared.name for declared in SETTINGS if found["key"] in declared.keys), "")
+    name = next((declared.name for declared in SETTINGS if {key, f"{key}.*"} & set(declared.keys)), "")
     value = status_of(call)["settings"].get(name)
-    return Atom("undefined") if value is None else erlang((Atom("ok"), value))
+    return [LISTS[key](word) for word in value.split()] if key in LISTS and isinstance(value, str) else value
+
+
+def variable(call: Call, found: re.Match[str]) -> Any:
+    """Return the value of a setting as of a variable of the application."""
+    value = value_of(call, found["key"])
+    return Atom("undefined") if value is None else erlang((OK, value))
+
+
+def matched_variable(call: Call, found: re.Match[str]) -> str:
+    """Return the value that a match with {ok, V} gives. Raises Failure for a variable that is not set."""
+    value = value_of(call, found["key"])
+    if value is None:
+        raise failed("{:badmatch, :undefined}")
+    return erlang(value)
+
+
+def variable_or_default(call: Call, found: re.Match[str]) -> str:
+    """Return the value of a setting, or the given one."""
+    value = value_of(call, found["key"])
+    return str(found["value"]).strip() if value is None else erlang(value)
 
 
 def set_memory_limit(call: Call, found: re.Match[str]) -> Atom:
@@ -70,6 +92,8 @@ def pattern(expression: str) -> re.Pattern[str]:
         "APPLICATION": r"(?P<application>\w+)",
         "KEY": r"(?P<key>\w+)",
         "VALUE": r"(?P<value>.+)",
+        "NAME": r"(?P<name>[A-Z_]\w*)",
+        "SAME": r"(?P=name)",
         "SHARE": r"(?P<share>\d+\.\d+)",
         "OCTETS": r"(?P<octets>\d+)",
     }
@@ -88,6 +112,8 @@ EXPRESSIONS: dict[str, Expression] = {
     "rabbit_alarm:clear_alarm({resource_limit, RESOURCE, NODE})": clear_alarm,
     "application:set_env(APPLICATION, KEY, VALUE)": set_variable,
     "application:get_env(APPLICATION, KEY)": variable,
+    "application:get_env(APPLICATION, KEY, VALUE)": variable_or_default,
+    "{ok, NAME} = application:get_env(APPLICATION, KEY), SAME": matched_variable,
     "vm_memory_monitor:set_vm_memory_high_watermark(SHARE)": set_memory_limit,
     "vm_memory_monitor:set_vm_memory_high_watermark({absolute, OCTETS})": set_memory_limit,
     "rabbit_disk_monitor:set_disk_free_limit(OCTETS)": set_disk_limit,

@@ -147,7 +147,8 @@ def _flags(release: Release) -> dict[str, Flag]:
     return {name: flag for name, flag in FLAGS.items() if flag.since <= release}
 
 
-def _flag_row(name: str, flag: Flag, release: Release) -> dict[str, Any]:
+def _flag_row(name: str, flag: Flag, request: Request) -> dict[str, Any]:
+    release = request.broker.profile.release
     is_required = flag.required is not None and flag.required <= release
     row: dict[str, Any] = {
         "name": name,
@@ -161,7 +162,8 @@ def _flag_row(name: str, flag: Flag, release: Release) -> dict[str, Any]:
         row |= {"require_level": flag.level, "experiment_level": "supported", "callbacks": list(flag.callbacks)}
     elif name == "khepri_db":
         desc = f"{flag.desc} Fully supported as of RabbitMQ 4.0"
-        row |= {"desc": desc, "state": "disabled", "stability": "experimental"}
+        state = "enabled" if name in request.broker.feature_flags else "disabled"
+        row |= {"desc": desc, "state": state, "stability": "experimental"}
     return row
 
 
@@ -170,15 +172,16 @@ def flags(request: Request) -> Any:
     """List feature flags."""
     _require_tag(request)
     release = request.broker.profile.release
-    return listed_rows(request, [_flag_row(name, flag, release) for name, flag in _flags(release).items()])
+    return listed_rows(request, [_flag_row(name, flag, request) for name, flag in _flags(release).items()])
 
 
 @endpoints.on("PUT /api/feature-flags/{name}/enable", tag=ADMINISTRATOR, statuses=(204,))
 def enable(request: Request) -> Answer:
-    """Do nothing: all feature flags are enabled."""
+    """Show a feature flag as enabled until the broker ends; all but `khepri_db` always are, and it changes no store."""
     request.json()
     if request.path["name"] not in _flags(request.broker.profile.release):
         raise bad_request("unsupported")
+    request.broker.feature_flags.add(request.path["name"])
     return NO_CONTENT
 
 

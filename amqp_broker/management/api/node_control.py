@@ -140,7 +140,12 @@ def set_environment(request: Request) -> Answer:
     if wrong:
         raise bad_request("; ".join(wrong))
     broker = request.broker
-    broker.settings = replace(broker.settings, **{name: value for name, (value, _) in given.items()}).resolved()
+    changes = {name: value for name, (value, _) in given.items()}
+    if "loopback_users" in changes:
+        # The list counts as it is given, even if `remote_guest` has left out guest so far.
+        changes["remote_guest"] = False
+    broker.settings = replace(broker.settings, **changes).resolved()
+    broker.logins.local_users = broker.settings.local_users
     return NO_CONTENT
 
 

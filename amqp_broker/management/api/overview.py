@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.broker.broker import CLUSTER_TAGS
 from amqp_broker.broker.exchanges.types import exchange_types
 from amqp_broker.broker.portions import Steps
 from amqp_broker.implementation import implementation
@@ -98,7 +99,7 @@ def overview(request: Request) -> Steps[dict[str, Any]]:
         "product_name": "RabbitMQ",
         "rabbitmq_version": version,
         "cluster_name": broker.cluster_name,
-        "cluster_tags": {},
+        "cluster_tags": broker.global_parameters.values.get(CLUSTER_TAGS, {}),
         "node_tags": {},
         "default_queue_type": broker.settings.default_queue_type,
         "is_op_policy_updating_enabled": True,

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
-from amqp_broker.broker.broker import CLUSTER_ID
+from amqp_broker.broker.broker import CLUSTER_ID, CLUSTER_TAGS
 from amqp_broker.broker.runtime_parameters import POLICY, Parameter
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
 from amqp_broker.management.documents.exporting import parameter_row
@@ -82,13 +82,18 @@ def global_parameters(request: Request) -> Any:
     return listed_rows(request, [{"name": name, "value": value} for name, value in sorted(_global(request).items())])
 
 
+def _own(request: Request) -> dict[str, Any]:
+    """Return the global parameters that a node sets at its start, except those that were removed since."""
+    broker, removed = request.broker, request.broker.global_parameters.removed
+    own: dict[str, Any] = {} if CLUSTER_ID in removed else {CLUSTER_ID: broker.cluster_id}
+    if broker.profile.release >= (4, 0) and CLUSTER_TAGS not in removed:
+        own[CLUSTER_TAGS] = []
+    return own
+
+
 def _global(request: Request) -> dict[str, Any]:
     """Return the global parameters by name, with those that each node has."""
-    broker = request.broker
-    own: dict[str, Any] = {CLUSTER_ID: broker.cluster_id}
-    if broker.profile.release >= (4, 0):
-        own["cluster_tags"] = []
-    return {**own, **broker.global_parameters.values}
+    return {**_own(request), **request.broker.global_parameters.values}
 
 
 @endpoints.on("GET /api/global-parameters/{name}", tag=POLICYMAKER)
@@ -104,7 +109,7 @@ def put_global_parameter(request: Request) -> Answer:
     """Set a global parameter."""
     name, parameters = request.path["name"], request.broker.global_parameters
     value = request.read(NewParameter).value
-    is_new = name not in parameters.values
+    is_new = name not in _global(request)
     parameters.set(name, value)
     return CREATED if is_new else NO_CONTENT
 
@@ -112,7 +117,8 @@ def put_global_parameter(request: Request) -> Answer:
 @endpoints.on("DELETE /api/global-parameters/{name}", tag=POLICYMAKER)
 def delete_global_parameter(request: Request) -> Answer:
     """Delete a global parameter."""
-    request.broker.global_parameters.clear(request.path["name"])
+    name = request.path["name"]
+    request.broker.global_parameters.clear(name, is_own=name in _own(request))
     return NO_CONTENT
 
 

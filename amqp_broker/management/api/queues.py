@@ -155,6 +155,13 @@ class Rows:
         row = self.row(queue)
         if self._release >= (4, 0):
             row = {name: value for name, value in row.items() if value is not None}
+            row.pop("garbage_collection", None)
+        return row
+
+    def detailed(self, queue: Queue) -> dict[str, Any]:
+        """Return the row of a queue in the detailed list, where RabbitMQ shows no collections of a stream."""
+        row = self.row(queue)
+        if isinstance(queue, StreamQueue):
             del row["garbage_collection"]
         return row
 
@@ -295,7 +302,7 @@ def detailed_queues(request: Request) -> Steps[Any]:
     """List queues and streams of all vhosts with all columns."""
     queues = (queue for vhost in request.vhosts for queue in vhost.queues.values())
     rows = yield from Rows(request, SAMPLE_IN_LIST).preparing()
-    return (yield from listed(request, queues, rows.row, is_there=is_there))
+    return (yield from listed(request, queues, rows.detailed, is_there=is_there))
 
 
 def _queue(request: Request) -> Queue:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 # Prefix of the query parameters for the samples of a group.
 GROUPS: Final = {"message_stats": "msg_rates", "lengths": "lengths", "octets": "data_rates", "churn": "msg_rates"}
-# RabbitMQ's values for unknown figures.
+# Figures of a new process of Erlang's, as RabbitMQ shows them. Typed clients read unsigned numbers.
 GARBAGE_COLLECTION: Final = {
-    "max_heap_size": -1,
-    "min_bin_vheap_size": -1,
-    "min_heap_size": -1,
-    "fullsweep_after": -1,
-    "minor_gcs": -1,
+    "max_heap_size": 0,
+    "min_bin_vheap_size": 46_422,
+    "min_heap_size": 233,
+    "fullsweep_after": 65_535,
+    "minor_gcs": 0,
 }
 DAY_S: Final = 86_400
 

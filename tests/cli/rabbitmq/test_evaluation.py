@@ -56,3 +56,37 @@ def test_a_file_holds_an_expression(tmp_path: Path) -> None:
         assert api.run(f"rabbitmqctl eval_file {path}").output == f"{NODE}\n"
     done = run_without_node("rabbitmqctl eval_file /nowhere.erl")
     assert (done.exit_code, '"File /nowhere.erl does not exist"' in done.complaint) == (64, True)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("application:get_env(rabbit, loopback_users).", '{ok,[<<"guest">>]}'),
+        ("application:get_env(rabbit, default_user_tags).", "{ok,[administrator]}"),
+        ("application:get_env(rabbit, auth_mechanisms).", "{ok,['PLAIN','AMQPLAIN']}"),
+        ("{ok, V} = application:get_env(rabbit, loopback_users), V.", '[<<"guest">>]'),
+        ("{ok,Value}=application:get_env(rabbit,channel_max),Value.", "100"),
+        ("application:get_env(rabbit, channel_max, 5).", "100"),
+        ("application:get_env(rabbit, nope, 5).", "5"),
+    ],
+)
+def test_variables_are_terms_of_their_kind(expression: str, text: str) -> None:
+    settings = {
+        "loopback_users": "guest",
+        "default_user_tags": "administrator",
+        "channel_max": 100,
+        "auth_mechanisms": "PLAIN AMQPLAIN",
+    }
+    with canned({"GET /_broker/status": {**STATUS, "settings": settings}}) as api:
+        assert api.run(f"rabbitmqctl eval '{expression}'").output == f"{text}\n"
+
+
+def test_a_list_without_members_is_empty() -> None:
+    with canned({"GET /_broker/status": {**STATUS, "settings": {"loopback_users": ""}}}) as api:
+        assert api.run("rabbitmqctl eval 'application:get_env(rabbit, loopback_users).'").output == "{ok,[]}\n"
+
+
+def test_a_match_with_a_missing_variable_fails() -> None:
+    with canned({"GET /_broker/status": {**STATUS, "settings": {}}}) as api:
+        done = api.run("rabbitmqctl eval '{ok, V} = application:get_env(rabbit, nope), V.'")
+        assert (done.exit_code == 0, "{:badmatch, :undefined}" in done.complaint) == (False, True)

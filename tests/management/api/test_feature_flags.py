@@ -58,3 +58,15 @@ def test_a_transient_queue_uses_a_deprecated_feature() -> None:
     assert desk.get("/api/deprecated-features/used") == (200, [])
     desk.broker.vhosts["/"].declare_queue(QueueDeclaration("q", {}))
     assert [one["name"] for one in desk.get("/api/deprecated-features/used")[1]] == ["transient_nonexcl_queues"]
+
+
+def test_khepri_is_shown_as_enabled_once_it_was_enabled() -> None:
+    desk = Desk(compat="4.2")
+
+    def state() -> str:
+        flags = {flag["name"]: flag["state"] for flag in desk.get("/api/feature-flags")[1]}
+        return str(flags["khepri_db"])
+
+    assert state() == "disabled"
+    assert desk.ask("PUT", "/api/feature-flags/khepri_db/enable", {})[0] == 204
+    assert state() == "enabled"

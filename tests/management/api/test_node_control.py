@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.amqp.errors import BadCredentials
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.settings.settings import Settings
 from tests.management.asking import Desk, StillNode
@@ -97,3 +98,17 @@ def test_a_message_size_of_0_is_the_limit_of_the_imitated_version(desk: Desk) ->
         environment = f"[{{rabbit,[{{max_message_size,{given}}}]}}]."
         assert desk.ask("PUT", "/_broker/environment", {"value": environment})[0] == 204
         assert desk.broker.settings.message_bytes_max == expected
+
+
+def test_the_list_of_local_users_counts_at_once(desk: Desk) -> None:
+    desk.broker.users.change_password(desk.broker.users["guest"], "guest")
+    for term, refused in (("[]", False), ('[<<"guest">>]', True)):
+        environment = f"[{{rabbit,[{{loopback_users,{term}}}]}}]."
+        assert desk.ask("PUT", "/_broker/environment", {"value": environment})[0] == 204
+        assert ("guest" in desk.broker.settings.local_users) is refused
+        try:
+            desk.broker.logins.check("guest", b"guest", "192.0.2.1")
+        except BadCredentials:
+            assert refused
+        else:
+            assert not refused

@@ -68,3 +68,22 @@ def test_a_value_nested_deeper_than_a_hundred_levels_is_refused(desk: Desk) -> N
         status, reason = set_nested(depth)
         assert status == 400
         assert "must not be nested deeper than 100 levels" in str(reason)
+
+
+@pytest.mark.parametrize("name", ["cluster_tags", "internal_cluster_id"])
+def test_a_global_parameter_of_the_node_is_gone_once_it_was_deleted(name: str) -> None:
+    """Seen in RabbitMQ 4.0.5 and 4.3.6."""
+    desk = Desk()
+    path = f"/api/global-parameters/{name}"
+    assert desk.get(path)[0] == 200
+    assert desk.ask("DELETE", path)[0] == 204
+    assert name not in [parameter["name"] for parameter in desk.get("/api/global-parameters")[1]]
+    assert (desk.get(path)[0], desk.ask("DELETE", path)[0]) == (404, 404)
+    assert desk.ask("PUT", path, {"value": {"a": "b"}})[0] == 201
+    assert desk.get(path)[1]["value"] == {"a": "b"}
+
+
+def test_cluster_tags_are_shown_in_the_overview() -> None:
+    desk = Desk()
+    assert desk.ask("PUT", "/api/global-parameters/cluster_tags", {"value": {"region": "eu"}})[0] == 204
+    assert desk.get("/api/overview")[1]["cluster_tags"] == {"region": "eu"}

@@ -255,3 +255,15 @@ def test_the_queues_of_a_user_are_those_that_the_user_has_declared() -> None:
     assert [(row["name"], row["exclusive"]) for row in desk.get(path)[1]] == [("guests", False), ("own", True)]
     assert desk.get(path, sort="name", sort_reverse="true")[1][0]["name"] == "own"
     assert desk.get("/api/users/nobody/queues") == (200, [])
+
+
+def test_no_figure_about_collections_of_garbage_is_negative() -> None:
+    """Typed clients read unsigned numbers, and lose the whole answer otherwise."""
+    desk = Desk()
+    for kind in ("classic", "quorum", "stream"):
+        desk.ask("PUT", f"{Q}{kind}", {"durable": True, "arguments": {"x-queue-type": kind}})
+    desk.lab.connect()
+    rows = {row["name"]: row for row in desk.get("/api/queues/detailed")[1]}
+    assert "garbage_collection" not in rows["stream"]
+    found = [row["garbage_collection"] for row in (rows["classic"], rows["quorum"], *desk.get("/api/connections")[1])]
+    assert all(number >= 0 for figures in found for number in figures.values())
