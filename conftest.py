@@ -33,6 +33,7 @@ VERIFY = (
     "tests/bench/test_managed.py",
     # The library that draws charts.
     "tests/bench/test_page.py",
+    "tests/bench/test_shapes.py",
     # A Spark in processes of its own.
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py::test_examples_of_a_page_work[pipeline]",

@@ -8,15 +8,16 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
-from bench.benchmarks import RATE, ROWS, Sample
+from bench.benchmarks import ROWS
+from bench.row import REAL, Sample
 
 COLOURS: Final = ("#0b6e99", "#e0823d", "#8a8a8a", "#5a9e6f", "#b3589a")
 ROW_INCHES: Final = 0.5
 
 
 def draw(medians: Mapping[str, Mapping[str, Sample]], path: Path) -> None:
-    """Write `path`.svg and `path`.png: a pair of bars for each row that has a rate."""
-    rows = [row for row in ROWS if row.unit is RATE and row.name in medians]
+    """Write `path`.svg and `path`.png: a pair of bars for each row of real messages."""
+    rows = [row for row in ROWS if row.group == REAL and row.name in medians]
     names = list(dict.fromkeys(broker for row in rows for broker in medians[row.name]))
     figure = Figure(figsize=(14, 1.5 + ROW_INCHES * len(rows)), layout="constrained")
     rates, costs = figure.subplots(1, 2, sharey=True)

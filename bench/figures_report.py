@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import SHARE, Row, Sample, cpu_advantage
 from bench.flat import IDLE_CORES_MAX, FlatFigures, FlatRow
+from bench.row import SHARE, Row, Sample, cpu_advantage
 from bench.side_by_side import Figures
 from bench.subjects import REFERENCE
 
@@ -45,7 +45,7 @@ def goals_table(rows: Iterable[Row], name: str, figures: Figures) -> tuple[str, 
     lines, are_all_met = [], True
     for row in rows:
         own, reference = figures.median(row, name), figures.median(row, REFERENCE)
-        for goal in row.goals:
+        for goal in row.goals_of(name):
             figure = goal.figure(row, own, reference) if own else None
             if figure is None:
                 verdict, text = "not measured", ""

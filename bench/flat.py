@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.benchmarks import Sample, median
 from bench.generator import Load, LoadError, cpu_seconds_of, run_load
+from bench.row import Sample, median
 from bench.side_by_side import PAUSE_S, SETTLE_S, Effort, Say, fill, warm_up
 from compat.brokers import AmqpBroker, BrokerProcess
 

@@ -46,12 +46,14 @@ class Load:
     queues: int = 1
     messages: int = 100_000
     body: int = 16
+    shape: str = ""
     window: int = 0
     ack: int = 0
     prefetch: int = 0
     rate: int = 0
     batch: int = 0
     fanout: bool = False
+    endpoints: bool = False
     spread: bool = False
     argument: str = ""
     priorities: int = 0
@@ -63,6 +65,12 @@ class Load:
     topic_bindings: int = 0
     topic_keys: int = 0
     hash_keys: int = 0
+    unique_keys: bool = False
+    header_bindings: int = 0
+    reply: bool = False
+    requeue: bool = False
+    loop: str = ""
+    callers: int = 0
     sessions: int = 0
     idle: int = 0
     receive: int = 0
@@ -119,7 +127,7 @@ def build(folder: Path, program: Path) -> Path:
     program.parent.mkdir(parents=True, exist_ok=True)
     # Another process may be building or running it, so replace it atomically.
     new = program.with_name(f"{program.name}.{os.getpid()}")
-    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", str(new), *map(str, sources)], check=True, timeout=120)
+    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", str(new), *map(str, sources), "-lm"], check=True, timeout=120)
     new.replace(program)
     return program
 

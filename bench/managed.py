@@ -14,8 +14,8 @@ from itertools import cycle
 from pathlib import Path
 from threading import Event, Thread
 
-from bench.benchmarks import Row, Sample
 from bench.generator import Load, LoadError, run_load
+from bench.row import Row, Sample
 from bench.side_by_side import SETTLE_S, Effort, Figures, Say, memory_bytes, warm_up
 from bench.subjects import Managed, Subject
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pika
 
-from bench.benchmarks import Row, Sample
 from bench.generator import LoadError
+from bench.row import Row, Sample
 from bench.side_by_side import SETTLE_S, Effort, Figures, Say, fill, memory_bytes
 from bench.subjects import Subject
 from compat.brokers import BrokerProcess

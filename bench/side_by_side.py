@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.benchmarks import CPU_US, MICROSECONDS, STALL, Row, Sample, median
 from bench.generator import Load, LoadError, Outcome, run_load
+from bench.row import CPU_US, MICROSECONDS, STALL, Row, Sample, median
 from bench.subjects import Broker, Subject
 
 SETTLE_S = 1.0  # time until a broker's memory is stable
@@ -44,7 +44,7 @@ class Effort:
         """Return the load with fewer messages."""
         return replace(
             load,
-            messages=load.messages // self.divisor,
+            messages=max(load.messages // self.divisor, 1),
             sessions=load.sessions // self.divisor,
             receive=load.receive // self.divisor,
         )
@@ -83,6 +83,8 @@ def _measure(row: Row, load: Load, brokers: Mapping[str, Broker], effort: Effort
         if repeat and time.monotonic() > deadline:
             break
         for name, broker in brokers.items():
+            if name in row.missing_in:
+                continue
             time.sleep(PAUSE_S)
             try:
                 if row.before is not None:
@@ -113,6 +115,7 @@ def _running(load: Load | None, broker: Broker, pid: int) -> Iterator[None]:
 def sample_of(outcome: Outcome, row: Row) -> Sample:
     value = max(outcome.publish_rate, outcome.receive_rate)
     is_paced = row.unit in (MICROSECONDS, STALL, CPU_US)
+    has_latency = is_paced or (row.load is not None and row.load.callers > 0)
     if row.unit is CPU_US:
         value = outcome.broker_cpu_us_per_message
     elif is_paced:
@@ -122,9 +125,9 @@ def sample_of(outcome: Outcome, row: Row) -> Sample:
     return Sample(
         value,
         cpu_us=outcome.broker_cpu_us_per_message,
-        # At full speed, latency is waiting time, which says nothing about the broker.
-        p50_us=outcome.latency_p50_us if is_paced else None,
-        p99_us=outcome.latency_p99_us if is_paced else None,
+        # At full speed, latency is waiting time, which says nothing about the broker. That of a call is its duration.
+        p50_us=outcome.latency_p50_us if has_latency else None,
+        p99_us=outcome.latency_p99_us if has_latency else None,
         generator_cpu_us=outcome.own_cpu_us_per_message,
         generator_share=outcome.own_cpu_share,
         elsewhere_share=outcome.elsewhere_share,

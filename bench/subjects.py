@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from bench.generator import Load, MissingToolError
+from bench.row import COMPILED_NAME
 from compat.brokers import AmqpBroker, BrokerProcess
 from compat.oracles.oracle import ORACLES
 from compat.oracles.rabbitmq import RabbitMQ
@@ -71,7 +72,7 @@ def compiled() -> Subject:
         broker.variables = {"PYTHONPATH": str(COMPILED), "PYTHONSAFEPATH": "1"}
         return broker
 
-    return Subject("amqp-broker compiled", make, make, "diagnostics", Load(messages=2_000_000))
+    return Subject(COMPILED_NAME, make, make, "diagnostics", Load(messages=2_000_000))
 
 
 def rabbitmq(version: str) -> Subject:

@@ -7,7 +7,6 @@
 #include "load.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,6 +18,7 @@
 struct run run;
 static struct publisher *publishers;
 static struct consumer *consumers;
+static struct caller *callers;
 static struct peer control, *idle;
 static struct peer pacer = {.fd = -1}; /* a timer in a peer's clothes: readable when messages are due */
 
@@ -55,9 +55,14 @@ static bool is_consumer(const struct peer *peer) {
   return (uintptr_t)peer >= (uintptr_t)consumers && (uintptr_t)peer < (uintptr_t)(consumers + options.consumers);
 }
 
+static bool is_caller(const struct peer *peer) {
+  return (uintptr_t)peer >= (uintptr_t)callers && (uintptr_t)peer < (uintptr_t)(callers + options.callers);
+}
+
 static bool is_complete(void) {
-  int64_t all = options.publishers * options.messages + options.sessions;
-  return run.sent == all && (!options.window || run.confirmed == all) && run.received >= run.expected;
+  int64_t calls = options.callers * options.messages;
+  int64_t all = options.publishers * options.messages + options.sessions + (calls_are_sent() ? calls : 0);
+  return run.called == calls && run.sent == all && (!options.window || run.confirmed == all) && run.received >= run.expected;
 }
 
 static void publish_due(void) {
@@ -70,8 +75,10 @@ static void meet(struct peer *peer, uint32_t events) {
   if (peer == &pacer) {
     publish_due();
   } else if (is_consumer(peer)) {
-    if (events & EPOLLOUT) send_acks((struct consumer *)peer);
+    if (events & EPOLLOUT) send_answers((struct consumer *)peer);
     if (events & ~(uint32_t)EPOLLOUT) consume((struct consumer *)peer);
+  } else if (is_caller(peer)) {
+    hear((struct caller *)peer, events);
   } else {
     if (events & ~(uint32_t)EPOLLOUT) read_confirms((struct publisher *)peer);
     else publish((struct publisher *)peer);
@@ -90,11 +97,6 @@ static void loop(bool (*is_over)(void), int64_t deadline_ns) {
 
 static bool is_subscribed(void) { return run.registered == options.consumers; }
 
-static void begin_to_watch(struct peer *peer) {
-  if (fcntl(peer->fd, F_SETFL, O_NONBLOCK)) fail("fcntl: %s", strerror(errno));
-  watch(peer, EPOLLIN);
-}
-
 static void *allocate(int64_t count, size_t size) {
   void *memory = calloc((size_t)count + 1, size);
   if (!memory) fail("out of memory");
@@ -104,7 +106,8 @@ static void *allocate(int64_t count, size_t size) {
 static void set_up(void) {
   run.epoll = epoll_create1(EPOLL_CLOEXEC);
   run.expected = options.receive;
-  if (!options.receive && options.consumers) run.expected = options.publishers * options.messages * copies();
+  if (!options.receive && (options.consumers || calls_are_received()))
+    run.expected = (options.publishers * copies() + options.callers) * options.messages;
   connect_peer(&control);
   declare_topology(&control);
   idle = allocate(options.idle, sizeof *idle);
@@ -112,13 +115,15 @@ static void set_up(void) {
   publishers = allocate(options.publishers, sizeof *publishers);
   for (int64_t i = 0; i < options.publishers; i++) {
     open_publisher(&publishers[i], i);
-    begin_to_watch(&publishers[i].peer);
+    set_nonblocking(&publishers[i].peer);
   }
   consumers = allocate(options.consumers, sizeof *consumers);
   for (int64_t i = 0; i < options.consumers; i++) {
     open_consumer(&consumers[i], i);
-    begin_to_watch(&consumers[i].peer);
+    set_nonblocking(&consumers[i].peer);
   }
+  callers = allocate(options.callers, sizeof *callers);
+  for (int64_t i = 0; i < options.callers; i++) open_caller(&callers[i], i);
   loop(is_subscribed, now_ns() + 60000000000LL);
   if (!is_subscribed()) fail("the consumers were not subscribed in time");
 }
@@ -137,7 +142,8 @@ static void start(void) {
   run.started_ns = run.last_event_ns = now_ns();
   if (options.rate) start_pacer();
   for (int64_t i = 0; i < options.publishers; i++) publish(&publishers[i]);
-  for (int64_t i = 0; i < options.consumers; i++) send_acks(&consumers[i]);
+  for (int64_t i = 0; i < options.consumers; i++) send_answers(&consumers[i]);
+  for (int64_t i = 0; i < options.callers; i++) start_calling(&callers[i]);
 }
 
 static int64_t deadline_ns(void) { return run.started_ns + (int64_t)(options.seconds * 1e9); }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct options options = {
-  .host = "127.0.0.1", .user = "guest", .password = "guest", .argument = "", .port = 5672,
+  .host = "127.0.0.1", .user = "guest", .password = "guest", .argument = "", .shape = "", .loop = "", .port = 5672,
   .publishers = 1, .consumers = 1, .queues = 1, .messages = 100000, .body = 16, .seconds = 60,
 };
 
@@ -27,12 +27,14 @@ static const struct option_row rows[] = {
   {"queues", .number = &options.queues, .help = "queues; publisher i publishes to queue i modulo this (1)"},
   {"messages", .number = &options.messages, .help = "messages per publisher (100000)"},
   {"body", .number = &options.body, .help = "bytes per body; latency is measured if there are at least 8 (16)"},
+  {"shape", .text = &options.shape, .help = "messages as celery, spring, servicebus, node or ids send them, of which --body is the median size (none)"},
   {"window", .number = &options.window, .help = "maximum number of unconfirmed messages per publisher (0: no confirms)"},
   {"ack", .number = &options.ack, .help = "number of deliveries per ack (0: consume without acks)"},
   {"prefetch", .number = &options.prefetch, .help = "unacked messages per consumer (0: no limit)"},
   {"rate", .number = &options.rate, .help = "messages per second and publisher (0: as fast as possible)"},
   {"batch", .number = &options.batch, .help = "maximum number of messages per write (0: as many as fit into 256 KiB)"},
   {"fanout", .fact = &options.fanout, .help = "publish to a fanout exchange that every queue is bound to"},
+  {"endpoints", .fact = &options.endpoints, .help = "with --fanout: an exchange before each queue"},
   {"spread", .fact = &options.spread, .help = "every publisher publishes to all queues in turn"},
   {"argument", .text = &options.argument, .help = "declare the queues with this argument: NAME=VALUE, a number if it has digits only (none)"},
   {"priorities", .number = &options.priorities, .help = "number of priorities that the messages have in turn (0: none)"},
@@ -44,6 +46,12 @@ static const struct option_row rows[] = {
   {"topic-bindings", .number = &options.topic_bindings, .help = "publish to a topic exchange with this number of bindings (0)"},
   {"topic-keys", .number = &options.topic_keys, .help = "keys used, each matching one binding (0: one per binding)"},
   {"hash-keys", .number = &options.hash_keys, .help = "publish this number of keys to a consistent hash exchange (0)"},
+  {"unique-keys", .fact = &options.unique_keys, .help = "routing keys to a topic or hash exchange never repeat; needs --shape"},
+  {"header-bindings", .number = &options.header_bindings, .help = "publish --shape node to a headers exchange with this number of bindings, one of which matches (0)"},
+  {"reply", .fact = &options.reply, .help = "consumers reply to each message, and the last one reads the replies"},
+  {"requeue", .fact = &options.requeue, .help = "consumers nack each message once, which requeues it; needs --ack"},
+  {"loop", .text = &options.loop, .help = "what callers repeat, each after the answer: get, channel, declare, tx, rpc, rpc-queue or connect (none)"},
+  {"callers", .number = &options.callers, .help = "connections that do so, --messages times each; then there are no publishers (0)"},
   {"sessions", .number = &options.sessions, .help = "one after another connect, declare, publish a message, confirm and close (0)"},
   {"idle", .number = &options.idle, .help = "further connections that do nothing (0)"},
   {"receive", .number = &options.receive, .help = "end after this number of deliveries (0: one per message and queue)"},
@@ -68,8 +76,18 @@ static void check_options(void) {
   if (o->receive && !(o->ack && o->prefetch)) show_usage("--receive needs --ack and --prefetch to end there");
   if (o->stream && (!o->persistent || (o->consumers && !(o->ack && o->prefetch))))
     show_usage("--stream needs --persistent, and --ack and --prefetch where something is consumed");
-  if (!!o->fanout + !!o->topic_bindings + !!o->hash_keys + !!o->delay > 1)
-    show_usage("--fanout, --topic-bindings, --hash-keys and --delay exclude each other");
+  if (!!o->fanout + !!o->topic_bindings + !!o->hash_keys + !!o->header_bindings + !!o->delay > 1)
+    show_usage("--fanout, --topic-bindings, --hash-keys, --header-bindings and --delay exclude each other");
+  if (*o->shape && !is_shape(o->shape)) show_usage("there is no such --shape");
+  if (o->header_bindings && strcmp(o->shape, "node")) show_usage("--header-bindings needs --shape node");
+  if (o->unique_keys && !(*o->shape && (o->topic_bindings || o->hash_keys)))
+    show_usage("--unique-keys needs --shape, and --topic-bindings or --hash-keys");
+  if (!*o->loop != !o->callers || (*o->loop && !is_loop(o->loop))) show_usage("--callers repeat what --loop says");
+  if (o->callers && o->publishers) show_usage("--callers need --publishers 0");
+  if (has_unique_replies() && !*o->shape) show_usage("--loop rpc-queue needs --shape");
+  if (o->reply && (o->consumers < 2 || o->callers)) show_usage("--reply needs two --consumers, and no --callers");
+  if (o->requeue && o->ack != 1) show_usage("--requeue needs --ack 1");
+  if (o->endpoints && !o->fanout) show_usage("--endpoints needs --fanout");
   if (o->sessions && o->publishers + o->consumers) show_usage("--sessions have no publishers and consumers beside them");
   if (!!o->spread + !!o->priorities + !!o->topic_bindings + !!o->hash_keys > 1)
     show_usage("--spread, --priorities, --topic-bindings and --hash-keys exclude each other");

@@ -1,6 +1,7 @@
 #include "load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -131,34 +132,56 @@ void call(struct peer *peer, uint32_t answer, uint32_t id, const char *format, .
   free(bytes.at);
 }
 
-static int open_socket(void) {
+static int open_socket(int type, int wanted_error) {
   char port[8];
   snprintf(port, sizeof port, "%d", (int)options.port);
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
   if (getaddrinfo(options.host, port, &hints, &addresses)) fail("no host %s", options.host);
-  int fd = socket(addresses->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || connect(fd, addresses->ai_addr, addresses->ai_addrlen)) fail("connecting: %s", strerror(errno));
+  int fd = socket(addresses->ai_family, SOCK_STREAM | SOCK_CLOEXEC | type, 0), on = 1;
+  if (fd < 0 || (connect(fd, addresses->ai_addr, addresses->ai_addrlen) && errno != wanted_error))
+    fail("connecting: %s", strerror(errno));
   freeaddrinfo(addresses);
-  int on = 1;
-  struct timeval bound = {.tv_sec = SETUP_SECONDS};
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+int open_nonblocking_socket(void) { return open_socket(SOCK_NONBLOCK, EINPROGRESS); }
+
+static int open_blocking_socket(void) {
+  int fd = open_socket(0, 0);
+  struct timeval bound = {.tv_sec = SETUP_SECONDS};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
   return fd;
 }
 
-void connect_peer(struct peer *peer) {
-  *peer = (struct peer){.fd = open_socket()};
-  struct bytes bytes = {0};
-  put(&bytes, "AMQP\0\0\x09\x01", 8);
-  request(peer, &bytes, CONNECTION_START);
+void set_nonblocking(struct peer *peer) {
+  if (fcntl(peer->fd, F_SETFL, O_NONBLOCK)) fail("fcntl: %s", strerror(errno));
+  watch(peer, EPOLLIN);
+}
+
+void put_protocol(struct bytes *to) { put(to, "AMQP\0\0\x09\x01", 8); }
+
+void put_login(struct bytes *to) {
   char login[256];
   int length = snprintf(login, sizeof login, "%c%s%c%s", 0, options.user, 0, options.password);
-  put_method(&bytes, 0, CONNECTION_START_OK, "etTt", "PLAIN", login, (size_t)length, "en_US");
-  request(peer, &bytes, CONNECTION_TUNE);
+  put_method(to, 0, CONNECTION_START_OK, "etTt", "PLAIN", login, (size_t)length, "en_US");
+}
+
+void put_opening(struct bytes *to) {
   /* No heartbeats: a run is short, and a broken connection shows as an error or as missing messages. */
-  put_method(&bytes, 0, CONNECTION_TUNE_OK, "sls", 2047, FRAME_MAX, 0);
-  put_method(&bytes, 0, CONNECTION_OPEN, "ttb", "/", "", 0);
+  put_method(to, 0, CONNECTION_TUNE_OK, "sls", 2047, FRAME_MAX, 0);
+  put_method(to, 0, CONNECTION_OPEN, "ttb", "/", "", 0);
+}
+
+void connect_peer(struct peer *peer) {
+  *peer = (struct peer){.fd = open_blocking_socket()};
+  struct bytes bytes = {0};
+  put_protocol(&bytes);
+  request(peer, &bytes, CONNECTION_START);
+  put_login(&bytes);
+  request(peer, &bytes, CONNECTION_TUNE);
+  put_opening(&bytes);
   request(peer, &bytes, CONNECTION_OPEN_OK);
   put_method(&bytes, 1, CHANNEL_OPEN, "t", "");
   request(peer, &bytes, CHANNEL_OPEN_OK);

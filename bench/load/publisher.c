@@ -3,27 +3,54 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 /* How much is handed to the socket at once when nothing else limits it, and how often before others have their turn. */
 enum { CHUNK_BYTES = 256 * 1024, CHUNKS = 2 };
 
-/* Messages are encoded once, into a block that begins again with the first turn after the last. All have the same
- * length, so number n of the block stands at n * message_bytes. */
-static void encode_block(struct publisher *publisher, int64_t number) {
+/* The messages of a shape in all blocks, each of which differs; and in one block at least. */
+enum { SHAPED_MESSAGES = 2048, SHAPED_MESSAGES_LEAST = 16 };
+
+static void encode(struct publisher *publisher, int64_t number, int64_t turn) {
   struct bytes *block = &publisher->block;
   char expiration[24];
   snprintf(expiration, sizeof expiration, "%lld", (long long)options.expiration);
-  while (block->length < CHUNK_BYTES)
-    for (int64_t turn = 0; turn < turns(); turn++) {
-      size_t start = block->length;
-      struct name key = routing_key(number, turn);
-      struct properties properties = {options.priorities ? (int)turn : -1, options.expiration ? expiration : NULL,
-                                      options.delay};
-      publisher->body_at = (int64_t)(put_message(block, exchange_name(), key.text, properties, options.body) - start);
-      publisher->message_bytes = (int64_t)(block->length - start);
-      publisher->block_messages++;
-    }
-  publisher->batch = options.batch ? options.batch : CHUNK_BYTES / publisher->message_bytes + 1;
+  struct name key = routing_key(number, turn), reply = reply_name();
+  struct properties properties = {options.priorities ? (int)(turn % options.priorities) : -1,
+                                  options.expiration ? expiration : NULL, options.reply || is_rpc() ? reply.text : NULL};
+  size_t start = block->length, body;
+  if (*options.shape) {
+    struct shaped shaped = put_shaped_message(block, exchange_name(), key.text, unique_at(&key), &properties);
+    put(&publisher->marks, shaped.marks, shaped.count * sizeof *shaped.marks);
+    body = shaped.body_at;
+  } else {
+    static struct bytes list;
+    list.length = 0;
+    put_properties(&list, &properties);
+    body = put_message(block, exchange_name(), key.text, &list, NULL, options.body).body - start;
+  }
+  int64_t count = ++publisher->block_messages;
+  publisher->places = realloc(publisher->places, (size_t)(count + 1) * sizeof *publisher->places);
+  if (!publisher->places) fail("out of memory");
+  publisher->places[count - 1].body = start + body;
+  publisher->places[count] = (struct place){block->length, 0, publisher->marks.length / sizeof(struct mark)};
+}
+
+/* Messages are encoded once, into a block that begins again with the first turn after the last. */
+void encode_block(struct publisher *publisher, int64_t number) {
+  publisher->places = calloc(1, sizeof *publisher->places);
+  if (!publisher->places) fail("out of memory");
+  if (*options.shape) {
+    int64_t count = SHAPED_MESSAGES / (options.publishers + options.callers);
+    if (count < SHAPED_MESSAGES_LEAST) count = SHAPED_MESSAGES_LEAST;
+    for (int64_t i = 0; i < count; i++) encode(publisher, number, (int64_t)pick((uint64_t)turns()));
+  } else {
+    while (publisher->block.length < CHUNK_BYTES)
+      for (int64_t turn = 0; turn < turns(); turn++) encode(publisher, number, turn);
+  }
+  int64_t mean = (int64_t)publisher->block.length / publisher->block_messages;
+  publisher->batch = options.batch ? options.batch : CHUNK_BYTES / mean + 1;
+  publisher->salt = (uint64_t)getpid() << 48 ^ (uint64_t)number << 32;
 }
 
 void open_publisher(struct publisher *publisher, int64_t number) {
@@ -52,13 +79,33 @@ static int64_t room(const struct publisher *publisher, int64_t now) {
   return in_block < count ? in_block : count;
 }
 
+/* Renews the digits and the time of a message that is to be sent. */
+static void refresh(struct publisher *publisher, const struct place *place, int64_t number, int64_t now) {
+  uint8_t *block = publisher->block.at;
+  const struct mark *marks = (const struct mark *)publisher->marks.at;
+  renew(block + place->start, marks + place->marks, marks + place[1].marks, publisher->salt + (uint64_t)number);
+  if (options.body >= STAMP_BYTES || *options.shape) memcpy(block + place->body, &now, STAMP_BYTES);
+}
+
+void take_message(struct publisher *publisher, struct bytes *to) {
+  const struct place *place = publisher->places + publisher->next;
+  refresh(publisher, place, publisher->handed++, now_ns());
+  put(to, publisher->block.at + place->start, place[1].start - place->start);
+  publisher->next = (publisher->next + 1) % publisher->block_messages;
+}
+
+struct name unique_reply_name(const struct publisher *publisher) {
+  struct name name = reply_name();
+  struct mark mark = {(uint32_t)strlen(name.text) - 8, NEW_REPLY};
+  renew((uint8_t *)name.text, &mark, &mark + 1, publisher->salt + (uint64_t)publisher->handed);
+  return name;
+}
+
 static void hand_over(struct publisher *publisher, int64_t count, int64_t now) {
-  uint8_t *messages = publisher->block.at + publisher->next * publisher->message_bytes;
-  if (options.body >= STAMP_BYTES)
-    for (int64_t i = 0; i < count; i++)
-      memcpy(messages + i * publisher->message_bytes + publisher->body_at, &now, STAMP_BYTES);
-  publisher->peer.out = messages;
-  publisher->peer.out_left = (size_t)(count * publisher->message_bytes);
+  const struct place *first = publisher->places + publisher->next;
+  for (int64_t i = 0; i < count; i++) refresh(publisher, first + i, publisher->handed + i, now);
+  publisher->peer.out = publisher->block.at + first->start;
+  publisher->peer.out_left = first[count].start - first->start;
   publisher->handed += count;
   publisher->next = (publisher->next + count) % publisher->block_messages;
   run.sent += count;

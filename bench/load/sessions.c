@@ -8,13 +8,14 @@
 void run_session(int64_t number) {
   enum { EXCLUSIVE = 4 };
   struct peer peer;
-  struct bytes bytes = {0};
+  struct bytes bytes = {0}, list = {0};
   struct properties none = {.priority = -1};
   struct name queue = session_name(number);
   connect_peer(&peer);
   call(&peer, QUEUE_DECLARE_OK, QUEUE_DECLARE, "stbe", 0, queue.text, EXCLUSIVE);
   call(&peer, CONFIRM_SELECT_OK, CONFIRM_SELECT, "b", 0);
-  put_message(&bytes, "", queue.text, none, options.body);
+  put_properties(&list, &none);
+  put_message(&bytes, "", queue.text, &list, NULL, options.body);
   request(&peer, &bytes, BASIC_ACK);
   run.sent++;
   run.confirmed++;
@@ -22,5 +23,6 @@ void run_session(int64_t number) {
   request(&peer, &bytes, CONNECTION_CLOSE_OK);
   close(peer.fd);
   free(bytes.at);
+  free(list.at);
   run.last_event_ns = now_ns();
 }

@@ -98,40 +98,57 @@ void put_text_field(struct bytes *to, const char *name, size_t name_length, cons
   put(to, value, strlen(value));
 }
 
-static void put_properties(struct bytes *to, struct properties properties) {
-  enum { HEADERS = 1 << 13, DELIVERY_MODE = 1 << 12, PRIORITY = 1 << 11, EXPIRATION = 1 << 8 };
-  put16(to, (properties.delay ? HEADERS : 0) | DELIVERY_MODE | (properties.priority < 0 ? 0 : PRIORITY) |
-              (properties.expiration ? EXPIRATION : 0));
-  if (properties.delay) {
+void put_big(struct bytes *to, uint64_t value, int octets) {
+  value = htobe64(value << (64 - 8 * octets));
+  put(to, &value, (size_t)octets);
+}
+
+void put_properties(struct bytes *to, const struct properties *properties) {
+  enum { HEADERS = 1 << 13, DELIVERY_MODE = 1 << 12, PRIORITY = 1 << 11, REPLY_TO = 1 << 9, EXPIRATION = 1 << 8 };
+  put16(to, (options.delay ? HEADERS : 0) | DELIVERY_MODE | (properties->priority < 0 ? 0 : PRIORITY) |
+              (properties->reply_to ? REPLY_TO : 0) | (properties->expiration ? EXPIRATION : 0));
+  if (options.delay) {
     static struct bytes headers;
     headers.length = 0;
-    put_number_field(&headers, "x-delay", 7, properties.delay);
+    put_number_field(&headers, "x-delay", 7, options.delay);
     put32(to, headers.length);
     put(to, headers.at, headers.length);
   }
   put8(to, options.persistent ? 2 : 1);
-  if (properties.priority >= 0) put8(to, properties.priority);
-  if (properties.expiration) put_short_string(to, properties.expiration, strlen(properties.expiration));
+  if (properties->priority >= 0) put8(to, properties->priority);
+  if (properties->reply_to) put_short_string(to, properties->reply_to, strlen(properties->reply_to));
+  if (properties->expiration) put_short_string(to, properties->expiration, strlen(properties->expiration));
 }
 
-size_t put_message(struct bytes *to, const char *exchange, const char *key, struct properties properties, int64_t body) {
+void put_reply_properties(struct bytes *to, const char *correlation_id) {
+  enum { CONTENT_TYPE = 1 << 15, CORRELATION_ID = 1 << 10 };
+  put16(to, CONTENT_TYPE | (*correlation_id ? CORRELATION_ID : 0));
+  put_short_string(to, "application/json", 16);
+  if (*correlation_id) put_short_string(to, correlation_id, strlen(correlation_id));
+}
+
+struct places put_message(struct bytes *to, const char *exchange, const char *key, const struct bytes *properties,
+                          const char *text, int64_t size) {
+  static const char zeros[FRAME_MAX];
+  struct places places;
+  places.key = to->length + 15 + strlen(exchange);
   put_method(to, 1, BASIC_PUBLISH, "sttb", 0, exchange, key, 0);
   size_t payload = begin_frame(to, FRAME_HEADER, 1);
   put16(to, 60);
   put16(to, 0);
-  put64(to, body);
-  put_properties(to, properties);
+  put64(to, size);
+  places.properties = to->length;
+  put(to, properties->at, properties->length);
   end_frame(to, payload);
-  size_t start = to->length + FRAME_OVERHEAD - 1;
-  static const uint8_t zeros[FRAME_MAX];
-  for (int64_t left = body; left > 0;) {
-    int64_t piece = left < FRAME_MAX - FRAME_OVERHEAD ? left : FRAME_MAX - FRAME_OVERHEAD;
+  places.body = to->length + FRAME_OVERHEAD - 1;
+  for (int64_t done = 0; done < size;) {
+    int64_t piece = size - done < FRAME_MAX - FRAME_OVERHEAD ? size - done : FRAME_MAX - FRAME_OVERHEAD;
     payload = begin_frame(to, FRAME_BODY, 1);
-    put(to, zeros, piece);
+    put(to, text ? text + done : zeros, piece);
     end_frame(to, payload);
-    left -= piece;
+    done += piece;
   }
-  return start;
+  return places;
 }
 
 uint32_t get32(const uint8_t *at) {

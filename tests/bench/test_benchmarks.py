@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.benchmarks import RATE, ROWS, SECONDS, Goal, Row, Sample, cpu_advantage, median
+from bench.benchmarks import ROWS
 from bench.generator import Outcome
+from bench.row import RATE, REAL, REPEATED, SECONDS, Goal, Row, Sample, cpu_advantage, median
 from bench.side_by_side import sample_of
 
 SPEED = Row("speed", "speed", RATE)
@@ -33,6 +34,24 @@ def test_a_goal_is_a_minimum_or_a_maximum() -> None:
     assert not Goal("", Row.advantage, at_least=3).is_met(2.9)
     assert Goal("", Row.advantage, below=0.4).is_met(0.3)
     assert not Goal("", Row.advantage, below=0.4).is_met(0.4)
+
+
+def test_the_compiled_build_has_goals_of_its_own() -> None:
+    own, both = Goal("own", Row.advantage, at_least=8), Goal("both", Row.advantage, at_least=2)
+    row = replace(SPEED, goals=(both,), compiled_goals=(own,))
+    assert row.goals_of("amqp-broker compiled") == (own,)
+    assert row.goals_of("amqp-broker") == (both,)
+    assert replace(SPEED, goals=(both,)).goals_of("amqp-broker compiled") == (both,)
+
+
+def test_each_row_of_real_messages_has_a_shape() -> None:
+    real = [row for row in ROWS if row.group == REAL]
+    assert len(real) > 10
+    assert all(row.load is not None and row.load.shape for row in real)
+
+
+def test_each_row_of_one_message_has_no_shape() -> None:
+    assert [row.name for row in ROWS if row.group == REPEATED and row.load and row.load.shape] == []
 
 
 def test_row_names_are_unique() -> None:

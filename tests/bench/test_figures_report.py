@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench.benchmarks import RATE, Goal, Row, Sample
 from bench.figures_report import as_json, comparison_table, flat_table, goals_table
 from bench.flat import FlatFigures, FlatRow, Variant
 from bench.generator import Load
+from bench.row import RATE, Goal, Row, Sample
 from bench.side_by_side import Figures
 from bench.subjects import REFERENCE
 

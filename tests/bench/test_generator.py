@@ -87,6 +87,51 @@ def test_a_stream_is_read_from_its_first_message(broker: AmqpBroker) -> None:
     assert run_load(read, broker, broker.pid).received >= 2000
 
 
+NODE = Load(shape="node", body=400, messages=500, seconds=20)
+CALLS = replace(NODE, publishers=0, consumers=1, messages=20, callers=5)
+
+
+@pytest.mark.parametrize(
+    ("loop", "sent", "received"),
+    [("channel", 100, 100), ("declare", 100, 100), ("tx", 100, 100), ("rpc", 100, 100), ("rpc-queue", 100, 100)],
+)
+def test_each_call_is_answered_before_the_next(broker: AmqpBroker, loop: str, sent: int, received: int) -> None:
+    outcome = run_load(replace(CALLS, loop=loop), broker, broker.pid)
+    assert (outcome.is_complete, outcome.sent, outcome.received) == (True, sent, received)
+    assert outcome.latency_p99_us is not None
+
+
+def test_messages_are_got_one_by_one(broker: AmqpBroker) -> None:
+    run_load(replace(NODE, consumers=0, window=100, prefix="got", keep=True), broker, broker.pid)
+    got = replace(CALLS, consumers=0, loop="get", callers=1, messages=500, ack=1, prefix="got")
+    assert run_load(got, broker, broker.pid).received == 500
+
+
+def test_getting_from_an_empty_queue_is_an_error(broker: AmqpBroker) -> None:
+    with pytest.raises(LoadError, match=r"unexpected method 60\.72"):
+        run_load(replace(CALLS, consumers=0, loop="get"), broker, broker.pid)
+
+
+def test_many_connections_are_opened_at_once(broker: AmqpBroker) -> None:
+    load = replace(CALLS, shape="", consumers=0, loop="connect", callers=200, messages=1)
+    assert run_load(load, broker, broker.pid).sent == 200
+
+
+def test_each_message_has_a_reply(broker: AmqpBroker) -> None:
+    load = replace(NODE, shape="celery", consumers=4, ack=1, prefetch=1, reply=True)
+    assert run_load(load, broker, broker.pid).received == 500
+
+
+def test_each_message_is_requeued_once(broker: AmqpBroker) -> None:
+    load = replace(NODE, consumers=2, ack=1, prefetch=10, requeue=True)
+    assert run_load(load, broker, broker.pid).received == 500
+
+
+def test_messages_go_through_two_exchanges(broker: AmqpBroker) -> None:
+    load = replace(NODE, shape="servicebus", queues=3, consumers=3, fanout=True, endpoints=True)
+    assert run_load(load, broker, broker.pid).received == 1500
+
+
 @pytest.fixture
 def channel(broker: AmqpBroker) -> Iterator[BlockingChannel]:
     with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:

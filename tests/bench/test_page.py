@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench import page
-from bench.benchmarks import ROWS, Sample
+from bench.benchmarks import ROWS
 from bench.chart import draw
+from bench.row import GROUPS, Sample
 
 FOUND = {
     "machine": {"cores": 2, "cpu": "a processor", "system": "Linux 6", "python": "3.11.7"},
     "rows": {
+        "rpc-1": {"amqp-broker": {"median": {"value": 4_000, "cpu_us": 30.0, "p99_us": 460.0}, "samples": []}},
         "plain": {
             "amqp-broker": {"median": {"value": 400_000, "cpu_us": 2.0}, "samples": []},
             "RabbitMQ 4.3": {"median": {"value": 80_000, "cpu_us": 20.0}, "samples": []},
@@ -23,13 +26,31 @@ FOUND = {
 
 
 def test_a_row_has_figures_and_advantages() -> None:
-    lines = page.table(page.medians_of(FOUND)).splitlines()
-    assert lines[0] == "| | amqp-broker | RabbitMQ 4.3 |  |"
+    medians = page.medians_of(FOUND)
+    lines = page.table({"plain": medians["plain"]}).splitlines()
+    assert lines[0] == "| | amqp-broker, pure Python | RabbitMQ 4.3 |  |"
     assert lines[2] == "| 16 B, no ack, no confirm | 400 k/s, 2.0 µs | 80.0 k/s, 20.0 µs | 5.0x, 1/10.0 |"
 
 
 def test_a_broker_without_a_figure_has_empty_cells() -> None:
     assert page.table(page.medians_of(FOUND)).splitlines()[-1] == "| memory when idle, with management | 34 MB |  |  |"
+
+
+def test_calls_have_the_duration_that_one_in_a_hundred_exceeds() -> None:
+    assert "| 4.0 k/s, 30.0 µs, p99 0.46 ms |" in page.tables(page.medians_of(FOUND))
+
+
+def test_real_messages_come_first_and_repeated_ones_are_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.tables({row.name: {"amqp-broker": Sample(1.0)} for row in reversed(ROWS)})
+    assert [line for line in text.splitlines() if line.startswith("**")] == [f"**{group}:**" for group in GROUPS]
+    assert "One message repeated" in GROUPS[2]
+
+
+def test_a_reason_stands_below_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = replace(ROWS[0], reason="the wait for the disk.")
+    monkeypatch.setattr(page, "ROWS", (row,))
+    text = page.tables({row.name: {"amqp-broker": Sample(1.0)}})
+    assert text.endswith(f"|\n\n- {row.title}: the wait for the disk.\n")
 
 
 def test_only_the_generated_part_of_a_page_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,10 +62,12 @@ def test_only_the_generated_part_of_a_page_changes(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(page, "IMAGES", tmp_path)
     page.write(FOUND)
     text = file.read_text("utf-8")
-    assert text.startswith(f"Before.\n\n{page.BEGIN}2 x a processor, Linux 6, CPython 3.11.7.\n\n| | amqp-broker")
+    assert text.startswith(
+        f"Before.\n\n{page.BEGIN}2 x a processor, Linux 6, CPython 3.11.7.\n\n**An application's day"
+    )
     assert text.endswith(f"|\n{page.END}\nAfter.\n")
     text = readme.read_text("utf-8")
-    assert text.startswith(f"Before.\n\n{page.BEGIN}| | amqp-broker")
+    assert text.startswith(f"Before.\n\n{page.BEGIN}**An application's day")
     assert text.endswith(f"|\n{page.END}\nAfter.\n")
 
 
