@@ -384,7 +384,9 @@ class VHost:
 def _check_equivalent(exchange: Exchange, declaration: ExchangeDeclaration) -> None:
     """Raise PreconditionFailed for a declaration that differs from the exchange, in RabbitMQ's order."""
     resource = str(exchange)
-    arguments.require_equal(resource, "type", exchange.type, declaration.type)
+    # Types are atoms of Erlang there, which are quoted if they have a hyphen.
+    types = [f"'{name}'" if "-" in name else name for name in (exchange.type, declaration.type)]
+    arguments.require_equal(resource, "type", *types)
     arguments.require_equal(resource, "durable", exchange.is_durable, declaration.is_durable)
     arguments.require_equal(resource, "auto_delete", exchange.is_auto_delete, declaration.is_auto_delete)
     arguments.require_equal(resource, "internal", exchange.is_internal, declaration.is_internal)

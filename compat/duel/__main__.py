@@ -19,6 +19,7 @@ from typing import Any
 
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker, BrokerProcess
+from compat.duel import recorded
 from compat.duel.campaign import Tally, search
 from compat.duel.judge import OWN, Corner, Judge, Verdict
 from compat.duel.player import Pace
@@ -53,6 +54,8 @@ def main() -> int:
         return UNAVAILABLE
     with _brokers(oracles, profile) as (ours, theirs):
         tally = _campaign(ours, theirs, number, options)
+    if options.record:
+        recorded.save(options.oracle, tally.agreed)
     return 1 if tally.found else 0
 
 
@@ -93,6 +96,7 @@ def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: ar
         for tally in _reported(reports, len(workers)):
             total.outcomes += tally.outcomes
             total.found += tally.found
+            total.agreed += tally.agreed
             for verdict in tally.found:
                 _show(verdict)
             if options.verbose:
@@ -127,8 +131,8 @@ def _work(
         vhost = f"duel{worker}"
         for api in (Api(ours), *map(Api, theirs)):
             _add_vhost(api, vhost)
-        corners = [Corner(broker, vhost, Pace()) for broker in theirs]
-        judge = Judge(Corner(ours, vhost, OWN), corners, worker)
+        corners = [Corner(broker, vhost, Pace(), ours.profile) for broker in theirs]
+        judge = Judge(Corner(ours, vhost, OWN, ours.profile), corners, worker)
         search(judge, f"{number}.{worker}", count, known, reports.put)
     finally:
         reports.put(None)
@@ -168,7 +172,11 @@ def _options() -> argparse.Namespace:
     workers = 2 * (os.cpu_count() or 1)
     parser.add_argument("--workers", type=int, default=workers, help=f"play so many at a time (default {workers})")
     parser.add_argument("--verbose", action="store_true", help="print the progress")
-    return parser.parse_args()
+    parser.add_argument("--record", action="store_true", help="keep the programs that agree, with RabbitMQ's answers")
+    options = parser.parse_args()
+    if options.record and not options.oracle:
+        parser.error("--record needs --oracle")
+    return options
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from compat.duel.judge import DIFFERS, Judge, Verdict
+from compat.duel.judge import AGREES, DIFFERS, Judge, Verdict
 from compat.duel.programs import programs
+from compat.duel.recorded import Recorded
 from compat.duel.steps import Program
 
 DATABASE = Path(".cache/duel")
@@ -34,10 +35,11 @@ class Enough(KeyboardInterrupt):
 
 @dataclass
 class Tally:
-    """The number of programs by outcome, and the shrunk differences."""
+    """The number of programs by outcome, the shrunk differences, and the programs that agree."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     found: list[Verdict] = field(default_factory=list)
+    agreed: list[Recorded] = field(default_factory=list)
 
     @property
     def programs(self) -> int:
@@ -55,6 +57,7 @@ class Search:
         self._verdicts: dict[str, Verdict] = {}
         self._shrinks_until: float | None = None
         self._smallest: Verdict | None = None
+        self._kind = ""
 
     def run(self, name: str, count: int, phases: tuple[Phase, ...]) -> Verdict | None:
         """Judge the programs of a seed; return the smallest difference."""
@@ -94,7 +97,9 @@ class Search:
         if self._shrinks_until is not None:
             if time.monotonic() > self._shrinks_until:
                 raise Enough
-            return self.judge.differs_at_once(program)
+            verdict = self.judge.differs_at_once(program)
+            # Another difference on the way is found another time.
+            return verdict if verdict.kind == self._kind else Verdict(REPEATED)
         verdict = self.judge.judge(program)
         if verdict.outcome == DIFFERS:
             is_known = verdict.kind in self.known
@@ -102,7 +107,9 @@ class Search:
             if is_known:
                 verdict = Verdict(REPEATED)
             else:
-                self._shrinks_until = time.monotonic() + SHRINK_S
+                self._shrinks_until, self._kind = time.monotonic() + SHRINK_S, verdict.kind
+        elif verdict.outcome == AGREES:
+            self.tally.agreed.append(Recorded(program, verdict.windows))
         self.tally.outcomes[verdict.outcome] += 1
         return verdict
 
@@ -118,7 +125,6 @@ def search(
         found = Search(judge, tally, known).run(f"{name}.{turn}", min(BATCH, count - done), phases)
         if found is not None:
             tally.found.append(found)
-            known[found.kind] = known.get(found.kind, 0) + 1
         turn += 1
         done += max(1, tally.programs)
         report(tally)

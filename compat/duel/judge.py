@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, zip_longest
 
+from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker
 from compat.duel.player import Lines, Pace, Player
 from compat.duel.steps import Program
@@ -27,16 +28,15 @@ AGREES, DIFFERS, UNSTABLE, HASTY, BETWEEN = "agrees", "differs", "unstable", "ha
 class Corner:
     """A broker with a vhost for one judge."""
 
-    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str, pace: Pace) -> None:
-        self.broker = broker
+    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str, pace: Pace, profile: str = DEFAULT) -> None:
         self.pace = pace
-        self.observer = Observer(broker, vhost)
+        self.observer = Observer(broker, vhost, profile)
 
     def play(
         self, program: Program, prefix: str, expected: list[Lines] | None = None, pace: Pace | None = None
     ) -> Player:
         """Play a program and remove its objects."""
-        player = Player(self.broker, self.observer, prefix, pace or self.pace)
+        player = Player(self.observer, prefix, pace or self.pace)
         try:
             player.play(program, expected)
         finally:
@@ -53,18 +53,27 @@ class Verdict:
     theirs: Lines = field(default_factory=list)
     ours: Lines = field(default_factory=list)
     source: str = ""
+    # Of a program that agrees, all windows.
+    windows: list[Lines] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
         """A short text that is equal for equal causes, mostly."""
-        there, here = set(self.theirs) - set(self.ours), set(self.ours) - set(self.theirs)
-        return " | ".join([*sorted({_word(line) for line in there}), "vs", *sorted({_word(line) for line in here})])
+        there = sorted({_word(line) for line in self.theirs if line not in self.ours})
+        here = sorted({_word(line) for line in self.ours if line not in self.theirs})
+        return " | ".join([*there, "vs", *here])
+
+
+_QUEUE = re.compile(r"\bq\d\b")
 
 
 def _word(line: str) -> str:
-    """Return the method of a line, or its first words."""
-    words = re.sub(r"\d+", "N", line).split()
-    return " ".join(words[:3] if words[0].endswith(":") else words[1:2])
+    """Return the counts of a queue, the text of a refusal, or the method of a line."""
+    line = _QUEUE.sub("q", line)
+    if line.startswith("q:"):
+        return line
+    _, _, text = line.partition("reply_text=")
+    return re.sub(r"\d+", "N", text) if text else "".join(line.split()[1:2])
 
 
 class Judge:
@@ -86,7 +95,7 @@ class Judge:
         for corner in self.theirs:
             index = _first_difference(corner.play(program, prefix, ours).windows, ours)
             if index is None:
-                return Verdict(AGREES)
+                return Verdict(AGREES, windows=ours)
             indexes.add(index)
         if len(indexes) > 1:
             return Verdict(BETWEEN)

@@ -12,14 +12,12 @@ from pamqp.commands import Basic, Queue
 
 from amqp_broker.conformance.received import Stopped
 from amqp_broker.conformance.transcript import Transcript
-from compat.brokers import AmqpBroker
 from compat.duel.allowed import normalized
 from compat.duel.http_steps import ask, filled, shown
 from compat.duel.scenario_source import Source
 from compat.duel.steps import Call, End, Http, Program, Publish, Settle, Step, Wait, names_in, renamed
 from compat.duel.watching import Observer, WatchedChannel, WatchedConnection, WatchedLab
 from compat.duel.windows import Ledger
-from compat.oracles.rabbitmq import RabbitMQ
 
 # A broker whose input does not change for this long is at rest.
 QUIET_S = 0.15
@@ -43,8 +41,8 @@ class Pace:
 class Player:
     """A play of a program. `windows` has the lines of each step, then those of the end."""
 
-    def __init__(self, broker: AmqpBroker | RabbitMQ, observer: Observer, prefix: str, pace: Pace) -> None:
-        self.lab = WatchedLab(broker, prefix, SILENCE_S)
+    def __init__(self, observer: Observer, prefix: str, pace: Pace) -> None:
+        self.lab = WatchedLab(observer.broker, prefix, SILENCE_S)
         self.observer = observer
         self.pace = pace
         self.windows: list[Lines] = []
@@ -293,4 +291,5 @@ class Player:
         for queue, count in self._counts.items():
             shown = f"refused with {count}" if isinstance(count, int) else "{} ready, {} consumers".format(*count)
             self._shown.record(f"{queue}: {shown}")
-        return [normalized(line) for line in self._shown.lines]
+        vhost = f"vhost '{self.observer.vhost}'"
+        return [normalized(line.replace(vhost, "vhost '/'"), self.observer.profile) for line in self._shown.lines]

@@ -40,6 +40,12 @@ class WatchedChannel(Channel):
             self.connection.note_end()
         super()._record_received(received)
 
+    def answer_close(self, close: Received) -> None:
+        """Answer at once: RabbitMQ keeps the consumers of a channel until then."""
+        super().answer_close(close)
+        if isinstance(self.connection, WatchedConnection):
+            self.connection.send_unsent()
+
     def ask_flow(self) -> None:
         self.send_frame(wire.METHOD, _FLOW)
 
@@ -72,6 +78,24 @@ class WatchedConnection(Connection):
     ) -> None:
         super().__init__(address, label, transcript, silence_s=silence_s)
         self.control = self.first = WatchedChannel(self, 0)
+        self._unsent = bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Keep octets until the next read, so that a step and the question after it are one write."""
+        self._unsent += data
+
+    def read_some(self) -> None:
+        self.send_unsent()
+        super().read_some()
+
+    def hang_up(self) -> None:
+        self.send_unsent()
+        super().hang_up()
+
+    def send_unsent(self) -> None:
+        if self._unsent:
+            super().write(bytes(self._unsent))
+            self._unsent.clear()
 
     def use_channel(self, number: int) -> WatchedChannel:
         return WatchedChannel(self, number)
@@ -107,9 +131,11 @@ class WatchedLab(Lab):
 class Observer:
     """A connection beside the programs, which asks queues for their counts, empties and deletes them."""
 
-    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str) -> None:
+    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str, profile: str) -> None:
         self.broker = broker
         self.vhost = vhost
+        # The profile of amqp-broker that is compared, at each broker.
+        self.profile = profile
         self._channel: Channel | None = None
 
     @property
@@ -129,8 +155,8 @@ class Observer:
         waiting = list(queues)
         while waiting:
             channel = self.channel
-            for queue in waiting:
-                channel.send_frame(wire.METHOD, wire.method_payload(Queue.Declare, {"queue": queue, "passive": True}))
+            asked = [wire.method_payload(Queue.Declare, {"queue": queue, "passive": True}) for queue in waiting]
+            channel.connection.write(b"".join(wire.frame(wire.METHOD, channel.number, payload) for payload in asked))
             while waiting:
                 answer = channel.expect(Queue.DeclareOk)
                 queue = waiting.pop(0)

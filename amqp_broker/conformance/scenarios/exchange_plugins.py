@@ -41,6 +41,14 @@ def _tell(lab: Lab, what: str, is_so: bool) -> None:
 
 
 @scenario
+def an_exchange_of_a_plugin_is_declared_again_with_another_type(lab: Lab) -> None:
+    connection = lab.connect()
+    _exchange(lab, connection.channel(), HISTORY)
+    for kind in ("fanout", RANDOM):
+        connection.channel().exchange(lab.name("x"), kind)
+
+
+@scenario
 def an_exchange_of_each_plugin_is_declared_and_deleted(lab: Lab) -> None:
     channel = lab.channel()
     for kind in KINDS:

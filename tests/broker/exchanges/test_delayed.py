@@ -105,7 +105,9 @@ def test_bindings_are_checked_as_by_the_inner_type() -> None:
 def test_a_delayed_exchange_can_be_redeclared_without_its_inner_type(peer: Peer) -> None:
     peer.call(Exchange.Declare(exchange="x", exchange_type="x-delayed-message"))
     peer.send(Exchange.Declare(exchange="x", exchange_type="direct"))
-    text = "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'direct' but current is 'x-delayed-message'"
+    text = (
+        "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'direct' but current is ''x-delayed-message''"
+    )
     assert peer.expect_channel_close(406) == f"PRECONDITION_FAILED - {text}"
 
 
