@@ -160,8 +160,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     @property
     def consumer_count(self) -> int:
-        # RabbitMQ has a consumer for each of them.
-        return len(self.consumers) + len(self.pulled)
+        # RabbitMQ has a consumer for each pulled message, and does not count those that wait to become the active one.
+        consumers = min(1, len(self.consumers)) if self.rotation.is_single_active else len(self.consumers)
+        return consumers + len(self.pulled)
 
     def as_delivered(self, message: Message, position: int) -> Message:
         return self.counts.with_headers(message, position)

@@ -163,3 +163,18 @@ def all_consumers_of_such_a_queue_count(lab: Lab) -> None:
         channel.consume(q, tag)
     lab.channel().declare(q, passive=True)
     channel.call(Queue.Delete, queue=q, if_unused=True)
+
+
+@scenario
+def the_waiting_consumers_of_a_queue_may_be_counted(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind, "x-single-active-consumer": True})
+        first, second = lab.channel(), lab.channel()
+        first.consume(q, "first")
+        second.consume(q, "second")
+        second.call(Queue.Declare, queue=q, passive=True)
+        second.call(Queue.Purge, queue=q)
+        first.connection.close()
+        lab.rest(q)
+        second.call(Queue.Declare, queue=q, passive=True)
+        second.call(Queue.Delete, queue=q, if_unused=True)

@@ -229,6 +229,15 @@ def test_a_purge_drops_the_counts_of_ready_messages_only() -> None:
     assert not queue.counts.returns
 
 
+def test_consumers_that_wait_to_become_the_active_one_are_not_counted(peer: Peer) -> None:
+    declare(peer, single_active_consumer=True)
+    for tag, count in (("first", 0), ("second", 1), ("third", 1)):
+        assert peer.declare("q", passive=True).consumer_count == count
+        peer.call(commands.Basic.Consume(queue="q", consumer_tag=tag))
+    peer.call(commands.Basic.Cancel(consumer_tag="first"))
+    assert peer.declare("q", passive=True).consumer_count == 1
+
+
 @pytest.mark.parametrize("requeue", [True, False])
 def test_an_unacked_get_counts_as_a_consumer_until_it_is_settled(peer: Peer, requeue: bool) -> None:
     dying = {"dead_letter_exchange": "", "dead_letter_strategy": "at-least-once", "overflow": "reject-publish"}
