@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -11,38 +12,55 @@ from typing import Any, Protocol
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Exchange, Queue
 
-from amqp_broker.conformance.received import Stopped
+from amqp_broker.conformance.received import END, Silent, Stopped, Unreachable
 from amqp_broker.conformance.scenario_channel import Channel
-from amqp_broker.conformance.scenario_connection import SILENCE_S, Connection
+from amqp_broker.conformance.scenario_connection import Connection
+from amqp_broker.conformance.terms import Terms
 from amqp_broker.conformance.transcript import Transcript
+from amqp_broker.conformance.wire import Method
 
 STOPPED = "STOPPED:"
 # A broker is at rest when nothing has changed for so long.
 REST_S = 0.1
+# New connections for the deletion of what a scenario has declared.
+CLEANING_ATTEMPTS_MAX = 3
+
+Step = tuple[Method, dict[str, Any]]
 
 
 class Broker(Protocol):
     """The broker under test."""
 
-    host: str
-    port: int
-    # Scenarios declare durable queues wherever any kind will do, for versions that refuse transient ones.
-    declares_durable: bool
+    @property
+    def host(self) -> str:
+        """The address."""
+
+    @property
+    def port(self) -> int:
+        """The port of AMQP."""
+
+    @property
+    def declares_durable(self) -> bool:
+        """Scenarios declare durable queues wherever any kind will do: some versions refuse transient ones."""
 
 
 class Lab:
     """One run of a scenario: its connections (a, b, c … in the transcript), its names and its transcript."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, terms: Terms | None = None) -> None:
         self.broker = broker
+        self.terms = terms or Terms()
         # A scenario stops after this silence of the broker.
-        self.silence_s = SILENCE_S
+        self.silence_s = self.terms.silence_s
         # Scenarios share a broker, which may serve many runs.
-        self.prefix = secrets.token_hex(4) + "."
-        self.transcript = Transcript(self.prefix)
+        self.prefix = f"{self.terms.prefix}{secrets.token_hex(4)}."
+        self.transcript = Transcript(self.prefix, self.terms)
+        self.is_interrupted = False
         self._connections: list[Connection] = []
         self._names: set[str] = set()
         self._feeder: Channel | None = None
+        # Deletions that are not done: the broker was gone.
+        self.remaining: list[Step] = []
 
     def name(self, name: str) -> str:
         """Return a unique queue or exchange name; the transcript shows `name`."""
@@ -56,8 +74,10 @@ class Lab:
         self._connections.append(connection)
         return connection
 
-    def connect(self, *, capabilities: dict[str, bool] | None = None, vhost: str = "/", **tune: int) -> Connection:
-        """Open a connection of guest to a vhost; its opening is not recorded."""
+    def connect(
+        self, *, capabilities: dict[str, bool] | None = None, vhost: str | None = None, **tune: int
+    ) -> Connection:
+        """Open a connection of guest to a vhost, by default that of the run; its opening is not recorded."""
         with self.transcript.muted():
             return _open(self.dial(), capabilities, vhost, **tune)
 
@@ -110,8 +130,13 @@ class Lab:
         return self._feeder
 
     def _connection(self, label: str) -> Connection:
+        if self.is_interrupted:
+            raise Stopped("the run was interrupted")
+        return self._connect(label)
+
+    def _connect(self, label: str) -> Connection:
         address = (self.broker.host, self.broker.port)
-        return Connection(address, label, self.transcript, self.broker.declares_durable, self.silence_s)
+        return Connection(address, label, self.transcript, self.broker.declares_durable, self.silence_s, self.terms)
 
     def finish(self) -> None:
         """Record the remaining input and close the connections."""
@@ -121,20 +146,70 @@ class Lab:
             for connection in self._connections:
                 connection.finish()
 
+    def leave(self) -> None:
+        """Close the connections correctly as far as possible, and clean up; nothing is recorded."""
+        with contextlib.suppress(Stopped), self.transcript.muted():
+            for connection in self._connections:
+                connection.finish()
+        self.clean_up()
+
+    def interrupt(self) -> None:
+        """Let the scenario end soon; another thread plays it."""
+        self.is_interrupted = True
+        for connection in [*self._connections]:
+            connection.interrupt()
+
     def clean_up(self) -> None:
         """Delete all objects from the broker, whatever has happened."""
+        names = set(self._names)
         for connection in self._connections:
             connection.hang_up()
+            names |= connection.declared
+        self.remaining += [(Queue.Delete, {"queue": name}) for name in sorted(names)]
+        self.remaining += [(Exchange.Delete, {"exchange": name}) for name in sorted(names)]
         with self.transcript.muted():
-            for name in sorted(self._names):
-                self._feed().send(Queue.Delete, queue=name, nowait=True)
-                self._feed().send(Exchange.Delete, exchange=name, nowait=True)
+            for _ in range(CLEANING_ATTEMPTS_MAX):
+                try:
+                    self._delete(self.remaining)
+                    break
+                except (Silent, Unreachable):
+                    break
+                except Stopped:
+                    continue
             if self._feeder is not None:
-                self._feeder.connection.finish()
+                if not self.remaining:
+                    with contextlib.suppress(Stopped):
+                        self._feeder.connection.finish()
+                self._feeder.connection.hang_up()
+
+    def _delete(self, steps: list[Step]) -> None:
+        """Do each step and remove it from the list; a refused one costs the channel.
+
+        Raise Stopped if the connection is lost.
+        """
+        batch = len(steps)
+        while steps:
+            if self._feeder is None or self._feeder.connection.is_ended or not self._feeder.connection.control.is_open:
+                self._feeder = _open(self._connect("lab")).channel()
+            elif not self._feeder.is_open:
+                self._feeder = self._feeder.connection.channel()
+            channel, sent = self._feeder, steps[:batch]
+            for method, fields in sent:
+                channel.send(method, **fields)
+            for _ in sent:
+                if not channel.is_open:
+                    break
+                answer = channel.expect(Queue.DeleteOk, Exchange.DeleteOk)
+                del steps[0]
+                if answer.method is commands.Channel.Close:
+                    # RabbitMQ finds nothing wrong with the deletion of a missing object, others do.
+                    batch = 1
+                if answer is END or answer.method is commands.Connection.Close:
+                    raise Stopped("the connection is lost")
 
 
 def _open(
-    connection: Connection, capabilities: dict[str, bool] | None = None, vhost: str = "/", **tune: int
+    connection: Connection, capabilities: dict[str, bool] | None = None, vhost: str | None = None, **tune: int
 ) -> Connection:
     connection.send_header()
     connection.start_ok(capabilities=capabilities)
@@ -188,12 +263,17 @@ def add(scenario: Scenario, name: str, registry: dict[str, Scenario]) -> None:
 
 def run(scenario: Scenario, broker: Broker) -> str:
     """Play a scenario against one broker and return the transcript."""
-    lab = Lab(broker)
+    return play(scenario, Lab(broker))
+
+
+def play(scenario: Scenario, lab: Lab) -> str:
+    """Play a scenario in its lab and return the transcript. Raise Skipped."""
     try:
         scenario.play(lab)
         lab.finish()
     except Stopped as why:
-        lab.transcript.record(f"{STOPPED} {why}")
+        reason = f" after {lab.transcript.unrecorded_close}" if lab.transcript.unrecorded_close else ""
+        lab.transcript.record(f"{STOPPED} {why}{reason}")
     finally:
         lab.clean_up()
     return str(lab.transcript)

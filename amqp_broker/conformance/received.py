@@ -17,6 +17,14 @@ class Stopped(Exception):
     """The scenario cannot continue without an expected answer; recorded as its last line."""
 
 
+class Unreachable(Stopped):
+    """The broker accepts no connection."""
+
+
+class Silent(Stopped):
+    """The broker does not answer in time."""
+
+
 @dataclass
 class Received:
     """A method with its content; if `method` is None, a note of other input."""

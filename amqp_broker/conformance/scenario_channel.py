@@ -16,11 +16,15 @@ from pamqp.commands import Basic, Exchange, Queue
 
 from amqp_broker.conformance import wire
 from amqp_broker.conformance.received import CLOSES, END, HAVE_CONTENT, Received, Stopped
+from amqp_broker.conformance.terms import USER
 from amqp_broker.conformance.transcript import show_content, show_fields, show_method
 from amqp_broker.conformance.wire import Method, Table
 
 if TYPE_CHECKING:
     from amqp_broker.conformance.scenario_connection import Connection
+
+
+PREDECLARED = {f"amq.{name}" for name in ("direct", "fanout", "topic", "headers", "match", "rabbitmq.trace")}
 
 
 class Channel:
@@ -34,6 +38,8 @@ class Channel:
         self.answers_closes = True
         self.shows_frame_sizes = False
         self._partial: Received | None = None
+        # The object that the last declaration named, unless it was passive.
+        self._declaring: str | None = None
         connection.channels[number] = self
 
     def record(self, direction: str, line: str) -> None:
@@ -43,6 +49,10 @@ class Channel:
 
     def send(self, method: Method, **fields: Any) -> None:
         """Send a method in any state; missing fields are zero, empty or false, and not shown."""
+        self.connection.terms.check(method, fields)
+        if method in (Queue.Declare, Exchange.Declare):
+            name = fields.get("queue" if method is Queue.Declare else "exchange", "")
+            self._declaring = None if fields.get("passive") or name in PREDECLARED else name
         is_any_queue = method is Queue.Declare and not fields.keys() & {"durable", "exclusive", "passive"}
         if is_any_queue and self.connection.declares_durable:
             fields = {**fields, "durable": True}
@@ -70,6 +80,8 @@ class Channel:
         **properties: Any,
     ) -> None:
         """Publish; `frame_sizes` are the sizes of the first body frames, the others are as large as allowed."""
+        if properties.get("user_id") == USER:
+            properties["user_id"] = self.connection.terms.user
         flags = {"mandatory": mandatory, "immediate": immediate}
         header = wire.header_payload(len(body), properties)
         self.send(
@@ -200,6 +212,7 @@ class Channel:
         if kind == wire.METHOD:
             assert self._partial is None, "a method amid a content"
             self._partial = Received(*wire.read_method(payload))
+            self._note(self._partial)
         else:
             assert self._partial is not None, "a content without its method"
         partial = self._partial
@@ -211,6 +224,14 @@ class Channel:
         if partial.method not in HAVE_CONTENT or partial.is_whole:
             self.inbox.append(partial)
             self._partial = None
+
+    def _note(self, received: Received) -> None:
+        """Note limits, and the names of objects that exist from now on."""
+        if received.method is commands.Connection.Tune:
+            self.connection.offer = received.fields
+        elif received.method in (Queue.DeclareOk, Exchange.DeclareOk) and self._declaring is not None:
+            self.connection.declared.add(self._declaring or received.fields.get("queue", ""))
+            self._declaring = None
 
     # --- Common steps
 

@@ -10,14 +10,15 @@ from typing import Any
 from pamqp import commands
 
 from amqp_broker.conformance import wire
-from amqp_broker.conformance.received import END, Received, Stopped
+from amqp_broker.conformance.received import END, Received, Silent, Stopped, Unreachable
 from amqp_broker.conformance.scenario_channel import Channel
+from amqp_broker.conformance.terms import SILENCE_S, Terms
 from amqp_broker.conformance.transcript import Transcript
 from amqp_broker.conformance.wire import Method
 
-# Longer than RabbitMQ's silence of 3 s after a refused login or a broken frame.
-SILENCE_S = 20.0
-
+# Limits that scenarios negotiate, where the broker offers as much.
+CHANNEL_MAX, FRAME_MAX = 2047, 131072
+SILENT = "the broker has been silent"
 CAPABILITIES = {
     "publisher_confirms": True,
     "exchange_exchange_bindings": True,
@@ -29,7 +30,10 @@ CAPABILITIES = {
 
 
 class Connection:
-    """A socket to a broker. Its channel 0 is `control`; `label` names it in the transcript."""
+    """A socket to a broker. Its channel 0 is `control`; `label` names it in the transcript.
+
+    Raise Unreachable if the broker cannot be reached.
+    """
 
     def __init__(
         self,
@@ -38,19 +42,36 @@ class Connection:
         transcript: Transcript,
         declares_durable: bool = False,
         silence_s: float = SILENCE_S,
+        terms: Terms | None = None,
     ) -> None:
         self.label = label
+        self.terms = terms or Terms()
         # Declare durable queues where the scenario does not care: some versions refuse others.
         self.declares_durable = declares_durable
         self.transcript = transcript
-        self.frame_max = 131072
+        self.frame_max = FRAME_MAX
+        # The limits of connection.tune.
+        self.offer: dict[str, int] = {}
+        # Names of queues and exchanges that the broker has declared.
+        self.declared: set[str] = set()
         self.is_ended = False
         self.channels: dict[int, Channel] = {}
         self.control = Channel(self, 0)
         self._end_is_recorded = False
         self._buffer = bytearray()
-        self._socket = socket.create_connection(address, timeout=silence_s)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._has_read = False
+        self._socket = self._connect(address, silence_s)
+
+    def _connect(self, address: tuple[str, int], silence_s: float) -> socket.socket:
+        try:
+            plain = socket.create_connection(address, timeout=silence_s)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.terms.tls is None:
+                return plain
+            context, name = self.terms.tls
+            return context.wrap_socket(plain, server_hostname=name)
+        except OSError as error:
+            raise Unreachable(f"the broker cannot be reached: {error}") from None
 
     # --- Channels
 
@@ -85,11 +106,15 @@ class Connection:
 
     def start_ok(
         self,
-        response: str | bytes = "\0guest\0guest",
+        response: str | bytes | None = None,
         mechanism: str = "PLAIN",
         capabilities: dict[str, bool] | None = None,
     ) -> Received:
-        """Log in; the answer is tune, a close or the end."""
+        """Log in; the answer is tune, a close or the end. The user of a response is guest."""
+        if response is None:
+            response = f"\0{self.terms.user}\0{self.terms.password}"
+        elif isinstance(response, str):
+            response = self.terms.own(response)
         return self.call(
             commands.Connection.StartOk,
             client_properties={"capabilities": CAPABILITIES if capabilities is None else capabilities},
@@ -98,12 +123,17 @@ class Connection:
             locale="en_US",
         )
 
-    def tune_ok(self, channel_max: int = 2047, frame_max: int = 131072, heartbeat: int = 0) -> None:
+    def tune_ok(self, channel_max: int | None = None, frame_max: int | None = None, heartbeat: int = 0) -> None:
+        """Choose limits, by default those of all scenarios or the smaller ones that the broker offers."""
+        if channel_max is None:
+            channel_max = min(CHANNEL_MAX, self.offer.get("channel_max") or CHANNEL_MAX)
+        if frame_max is None:
+            frame_max = min(FRAME_MAX, self.offer.get("frame_max") or FRAME_MAX)
         self.frame_max = frame_max or self.frame_max
         self.send(commands.Connection.TuneOk, channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat)
 
-    def open(self, vhost: str = "/") -> Received:
-        return self.call(commands.Connection.Open, virtual_host=vhost)
+    def open(self, vhost: str | None = None) -> Received:
+        return self.call(commands.Connection.Open, virtual_host=self.terms.vhost if vhost is None else vhost)
 
     # --- Close
 
@@ -131,6 +161,11 @@ class Connection:
         self.is_ended = self._end_is_recorded = True
         for channel in self.channels.values():
             channel.is_open = False
+
+    def interrupt(self) -> None:
+        """End the socket; another thread may wait for it."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def abort(self) -> None:
         """Reset the socket, as a network does when the client's machine dies."""
@@ -164,19 +199,30 @@ class Connection:
         try:
             data = self._socket.recv(1 << 18)
         except TimeoutError:
-            raise Stopped(f"the broker has been silent on connection {self.label}") from None
+            raise Silent(f"{SILENT} on connection {self.label}") from None
         except OSError:  # reset: the broker closed the socket before it had read all octets
             data = b""
         self.is_ended = not data
         self._buffer += data
+        if not self._has_read and self._buffer:
+            self._has_read = True
+            if self._buffer[0] not in wire.FRAME_KINDS and self._buffer[:1] != b"A":
+                raise Stopped(f"the server does not speak AMQP: it has sent {bytes(self._buffer[:16])!r}")
         if self._buffer.startswith(b"AMQP") and len(self._buffer) >= 8:
             self.control.inbox.append(Received(note=f"protocol header {bytes(self._buffer[:8])!r}"))
             del self._buffer[:8]
         while len(self._buffer) >= (size := self._frame_size()):
-            kind, number = struct.unpack_from(">BH", self._buffer)
-            assert self._buffer[size - 1 : size] == wire.FRAME_END, "the broker's frame has no end"
-            self.channels[number].take_frame(kind, bytes(self._buffer[7 : size - 1]))
+            try:
+                self._take_frame(bytes(self._buffer[:size]))
+            except (AssertionError, LookupError, ValueError, struct.error) as error:
+                raise Stopped(f"the broker has sent a frame that cannot be read: {error}") from None
             del self._buffer[:size]
+
+    def _take_frame(self, frame: bytes) -> None:
+        kind, number = struct.unpack_from(">BH", frame)
+        assert frame[-1:] == wire.FRAME_END, "the broker's frame has no end"
+        assert number in self.channels, f"channel {number} is not open"
+        self.channels[number].take_frame(kind, frame[7:-1])
 
     def _frame_size(self) -> int:
         return 8 + struct.unpack_from(">I", self._buffer, 3)[0] if len(self._buffer) >= 8 else 8

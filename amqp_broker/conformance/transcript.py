@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
 
+from amqp_broker.conformance.terms import Terms
 from amqp_broker.conformance.wire import Field, Method, Pairs
 
 BODY_SHOWN_MAX = 64
@@ -36,10 +37,13 @@ _ERLANG_PID = re.compile(r"<\d+\.\d+\.\d+>")
 class Transcript:
     """The lines of one run of one scenario against one broker."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, terms: Terms | None = None) -> None:
         self.prefix = prefix
+        self.terms = terms or Terms()
         self.lines: list[str] = []
         self.is_muted = False
+        # The last refusal that was not recorded.
+        self.unrecorded_close = ""
         self._generated: dict[str, str] = {}
 
     def __str__(self) -> str:
@@ -48,6 +52,8 @@ class Transcript:
     def record(self, line: str) -> None:
         if not self.is_muted:
             self.lines.append(self._mask(line))
+        elif ".close reply_code=" in line and "< " in line:
+            self.unrecorded_close = self._mask(line)
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -59,7 +65,8 @@ class Transcript:
             self.is_muted = before
 
     def _mask(self, line: str) -> str:
-        line = _GENERATED.sub(self._numbered, line.replace(self.prefix, ""))
+        line = self.terms.mask(line.replace(self.prefix, ""))
+        line = _GENERATED.sub(self._numbered, line)
         line = _REPLY_TO.sub(self._numbered, line)
         line = _ERLANG_PID.sub("<pid>", line)
         line = _TIME_OF_DEATH.sub("time: T<now>", line)

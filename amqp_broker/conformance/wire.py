@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from pamqp import base, commands
 
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
+FRAME_KINDS = (METHOD, HEADER, BODY, HEARTBEAT)
 FRAME_END = b"\xce"
 BASIC = commands.Basic.frame_id
 

@@ -12,7 +12,8 @@ from amqp_broker.conformance import wire
 from amqp_broker.conformance.lab import Lab
 from amqp_broker.conformance.received import END, Received, Stopped
 from amqp_broker.conformance.scenario_channel import Channel
-from amqp_broker.conformance.scenario_connection import SILENCE_S, Connection
+from amqp_broker.conformance.scenario_connection import Connection
+from amqp_broker.conformance.terms import SILENCE_S
 from amqp_broker.conformance.transcript import Transcript
 from amqp_broker.conformance.wire import Method
 from compat.brokers import AmqpBroker

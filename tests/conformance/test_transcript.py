@@ -23,8 +23,8 @@ def recorded(*lines: str) -> list[str]:
         ("queue='1f2e3d4c.q'", "queue='q'"),
         ("queue='amq.gen-0123456789abcdefghijkl'", "queue='amq.gen-<1>'"),
         ("pid <0.12.3>", "pid <pid>"),
-        (f"{{time: T{int(time.time())}}}", "{time: T<now>}"),
-        (f" timestamp={int(time.time())}", " timestamp=<now>"),
+        ("{time: TNOW}", "{time: T<now>}"),
+        (" timestamp=NOW", " timestamp=<now>"),
         (" timestamp=1", " timestamp=1"),
         (
             "a0< connection.start version: S'4.3.6' mechanisms='PLAIN AMQPLAIN'",
@@ -33,7 +33,7 @@ def recorded(*lines: str) -> list[str]:
     ],
 )
 def test_a_value_of_the_run_is_masked(line: str, shown: str) -> None:
-    assert recorded(line) == [shown]
+    assert recorded(line.replace("NOW", str(int(time.time())))) == [shown]
 
 
 def test_a_generated_name_of_another_format_is_shown() -> None:

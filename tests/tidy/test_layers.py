@@ -209,7 +209,6 @@ LAYERS = {
     "demo": Layer({"broker/admin", "lab", "management/node", "server"}, set()),
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
-    # A referee knows nothing of the players.
     "conformance": Layer(set(), {"asyncio", "lmdb", "aiohttp"}),
     "cli": Layer({"management/documents", "control", "exit_codes", "light_typing"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
@@ -226,6 +225,7 @@ LAYERS = {
             "cli",
             "cli/rabbitmq",
             "compare",
+            "conformance",
             "demo",
             "exit_codes",
             "implementation",

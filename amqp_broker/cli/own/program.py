@@ -19,8 +19,8 @@ COMMANDS: Final = {
     **{
         name: name.replace("-", "_")
         for name in (
-            *("advice", "capture", "check-config", "clock", "compare", "definitions", "demo", "faults"),
-            *("install-shims", "messages", "pipeline", "replay", "serve", "store", "tls", "trace"),
+            *("advice", "capture", "check-config", "clock", "compare", "conformance", "definitions", "demo"),
+            *("faults", "install-shims", "messages", "pipeline", "replay", "serve", "store", "tls", "trace"),
         )
     },
     "message": "messages",

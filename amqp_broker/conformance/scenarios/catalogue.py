@@ -148,18 +148,20 @@ def _label(value: Any) -> str:
 
 def _declared_queues(queue_type: str, argument: str, lab: Lab) -> Iterator[Declaration]:
     for number, value in enumerate(_values(argument)):
-        name = f"{lab.prefix}{number}"
+        name = lab.name(str(number))
         arguments = _typed(queue_type, {**WITH.get(argument, {}), argument: value})
-        yield _declared(_label(value), name, arguments)
+        yield _declared(lab, _label(value), name, arguments)
     if argument in WITH:
         value = TWO_VALUES[argument][0]
-        name = f"{lab.prefix}alone"
-        yield _declared(f"alone:{_label(value)}", name, _typed(queue_type, {argument: value}))
+        name = lab.name("alone")
+        yield _declared(lab, f"alone:{_label(value)}", name, _typed(queue_type, {argument: value}))
 
 
-def _declared(label: str, name: str, *arguments: dict[str, Any]) -> Declaration:
+def _declared(lab: Lab, label: str, name: str, *arguments: dict[str, Any]) -> Declaration:
     steps = tuple(_queue(name, each) for each in arguments)
-    return Declaration(label, steps, f"queue '{name}' in vhost '/'", ((Queue.Delete, {"queue": name, "nowait": True}),))
+    return Declaration(
+        label, steps, f"queue '{name}' in vhost '{lab.terms.vhost}'", ((Queue.Delete, {"queue": name, "nowait": True}),)
+    )
 
 
 def _declared_again(queue_type: str, argument: str, lab: Lab) -> Iterator[Declaration]:
@@ -175,15 +177,17 @@ def _declared_again(queue_type: str, argument: str, lab: Lab) -> Iterator[Declar
         "integer": ({argument: first}, {argument: 7}),
     }
     for label, (one, other) in pairs.items():
-        yield _declared(f"again:{label}", f"{lab.prefix}{label}", {**without, **one}, {**without, **other})
+        yield _declared(lab, f"again:{label}", lab.name(label), {**without, **one}, {**without, **other})
 
 
 def _declared_exchanges(exchange_type: str, argument: str, lab: Lab) -> Iterator[Declaration]:
     for number, value in enumerate(_values(argument, FEW)):
-        name = f"{lab.prefix}{number}"
+        name = lab.name(str(number))
         fields = {"exchange": name, "exchange_type": exchange_type, "durable": True, "arguments": {argument: value}}
         delete = ((Exchange.Delete, {"exchange": name, "nowait": True}),)
-        yield Declaration(_label(value), ((Exchange.Declare, fields),), f"exchange '{name}' in vhost '/'", delete)
+        yield Declaration(
+            _label(value), ((Exchange.Declare, fields),), f"exchange '{name}' in vhost '{lab.terms.vhost}'", delete
+        )
 
 
 def _consumers(queue_type: str, argument: str, lab: Lab) -> Iterator[Declaration]:
@@ -193,7 +197,7 @@ def _consumers(queue_type: str, argument: str, lab: Lab) -> Iterator[Declaration
             (Basic.Qos, {"prefetch_count": 1}),
             (Basic.Consume, {"queue": queue, "consumer_tag": "c", "arguments": {argument: value}}),
         )
-        yield Declaration(_label(value), steps, f"queue '{queue}' in vhost '/'")
+        yield Declaration(_label(value), steps, f"queue '{queue}' in vhost '{lab.terms.vhost}'")
 
 
 def _record(family: Family, kind: str, argument: str, lab: Lab) -> None:
@@ -214,7 +218,12 @@ def _answers(lab: Lab, declarations: list[Declaration]) -> Iterator[tuple[Declar
 
 
 def _sent(connection: Connection, declarations: list[Declaration]) -> list[Received]:
-    """Send the declarations, each on its channel, and return their answers; END where none has come."""
+    """Send the declarations, each on its channel, and return their answers; END where none has come.
+
+    Raise Skipped if the broker lacks a feature.
+    """
+    for method, fields in (step for each in declarations for step in each.steps):
+        connection.terms.check(method, fields)
     numbered = dict(enumerate(declarations, 1))
     for number in numbered:
         connection.use_channel(number)

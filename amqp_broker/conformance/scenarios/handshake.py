@@ -57,7 +57,7 @@ def the_header_of_amqp_1_0_is_refused_with_a_header(lab: Lab) -> None:
     connection.expect_end()
 
 
-@scenario
+@slow_scenario
 def the_header_of_amqp_1_0_with_sasl_is_refused_with_a_header(lab: Lab) -> None:
     connection = lab.dial()
     connection.send_header(b"AMQP\x03\x01\x00\x00")

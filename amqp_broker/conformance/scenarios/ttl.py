@@ -289,7 +289,7 @@ def an_expired_queue_takes_its_bindings_with_it(lab: Lab) -> None:
     channel = lab.channel()
     x = lab.name("x")
     channel.exchange(x, "fanout", auto_delete=True)
-    q = channel.declare(lab.name("q"), arguments={"x-expires": 100})
+    q = channel.declare(lab.name("q"), arguments={"x-expires": 1000})
     channel.bind(q, x)
     _until_gone(lab, q)
     channel.exchange(x, "fanout", passive=True)
