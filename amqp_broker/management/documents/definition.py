@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amqp_broker.amqp import fields
-from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
 
 
 class DefinitionsError(ValueError):
@@ -53,6 +53,12 @@ class Entry:
         if isinstance(value, dict):
             return value
         raise self._wrong(key, "an object", value)
+
+    def table(self, key: str) -> fields.Table:
+        """Return the field table of an object, which may be left out, but not null. Raise as `table_of` does."""
+        if key in self.values and self.values[key] is None:
+            raise self._wrong(key, "an object", None)
+        return table_of(self.values.get(key))
 
     def tags(self) -> list[str]:
         """Return tags, which are an array or a text with commas."""

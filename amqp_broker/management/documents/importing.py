@@ -30,7 +30,7 @@ from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import check_shape, with_default_type
 from amqp_broker.management.documents.definition import DefinitionsError, Entry, title_of
 from amqp_broker.management.documents.disposable import Disposable
-from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX
 
 # Sections in RabbitMQ's order of import, and the name of one object.
 SECTIONS: Final = {
@@ -318,7 +318,7 @@ class Import:
             is_durable=entry.flag("durable", True),
             is_auto_delete=entry.flag("auto_delete", False),
             is_internal=entry.flag("internal", False),
-            arguments=table_of(entry.values.get("arguments")),
+            arguments=entry.table("arguments"),
         )
         self._do(entry, partial(self._declare_exchange, vhost, declaration))
 
@@ -337,20 +337,20 @@ class Import:
             name,
             is_durable=entry.flag("durable", True),
             is_auto_delete=entry.flag("auto_delete", False),
-            arguments=table_of(entry.values.get("arguments")),
+            arguments=entry.table("arguments"),
         )
         there = self.broker.vhosts.get(vhost)
         if there is not None and name in there.queues:
             return
         resource = f"queue '{name}' in vhost '{vhost}'"
         adds_classic = self.broker.profile.adds_queue_type
+        typed = with_default_type(declaration, self._types[vhost], adds_classic=adds_classic)
+        arguments.check_queue(typed.arguments, self.broker.profile, resource)
+        check_shape(typed, self.broker.profile, resource)
         if not (declaration.is_durable or self.broker.profile.has_transient_queues):
             self.refused.add((vhost, name))
             self.notes.append(f"{entry.title} is skipped: it is neither durable nor exclusive, which is not permitted")
             return
-        typed = with_default_type(declaration, self._types[vhost], adds_classic=adds_classic)
-        arguments.check_queue(typed.arguments, self.broker.profile, resource)
-        check_shape(typed, self.broker.profile, resource)
         self._new_queues.setdefault(vhost, set()).add(name)
         self._do(entry, partial(self._declare_queue, vhost, declaration))
 
@@ -377,7 +377,7 @@ class Import:
             raise DefinitionsError(f"destination_type of {entry.title} is neither queue nor exchange")
         if len(key.encode()) > SHORTSTR_BYTES_MAX:
             raise DefinitionsError(f"routing_key of {entry.title} is longer than {SHORTSTR_BYTES_MAX} octets")
-        table = table_of(entry.values.get("arguments"))
+        table = entry.table("arguments")
         if self.broker.profile.release >= (4, 0):
             self._check_ends(entry, vhost, source, kind, destination)
         # Bindings of the default exchange cannot be declared, and bindings to it only in 4.3.

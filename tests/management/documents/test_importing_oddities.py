@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from amqp_broker.management.documents.definition import DefinitionsError
@@ -80,3 +82,18 @@ def test_the_cluster_id_is_not_imported() -> None:
     own = broker.cluster_id
     import_(broker, {"global_parameters": [{"name": "internal_cluster_id", "value": "other"}]})
     assert broker.cluster_id == own
+
+
+@pytest.mark.parametrize(("section", "item"), [("queues", QUEUE), ("exchanges", EXCHANGE), ("bindings", BINDING)])
+def test_arguments_may_be_left_out_but_not_null(section: str, item: dict[str, Any]) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    document = {"queues": [QUEUE], "exchanges": [EXCHANGE], "bindings": [BINDING]}
+    with pytest.raises(DefinitionsError, match=r"has no arguments$"):
+        import_(new_broker(), {**document, section: [{**item, "arguments": None}]})
+    import_(new_broker(), {**document, section: [{key: item[key] for key in item if key != "arguments"}]})
+
+
+def test_the_arguments_of_a_queue_are_checked_before_it_is_skipped() -> None:
+    queue = {**QUEUE, "durable": False, "arguments": {"x-max-length": -1}}
+    with pytest.raises(DefinitionsError, match="value_negative"):
+        import_(new_broker(compat="4.3"), {"queues": [queue]})
