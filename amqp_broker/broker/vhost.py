@@ -281,7 +281,7 @@ class VHost:
         if queue is not None:
             check_owner(queue, connection)
             check_equivalent(queue, declaration)
-            queue.use()
+            queue.use_by_declaring()
             self.broker.counters.queues_declared += 1
             return queue
         self._check_new_queue(declaration)

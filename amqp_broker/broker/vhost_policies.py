@@ -157,7 +157,6 @@ def apply_to_queue(vhost: VHost, queue: Queue) -> bool:
         return False
     queue.policy, queue.operator_policy = policy, operator_policy
     vhost.topology_changed()
-    # A change of x-expires counts as a use.
-    queue.unused.last_used_ms = vhost.broker.now
+    queue.use_by_policy()
     queue.apply(effective(queue.arguments, definition_of(policy), definition_of(operator_policy)))
     return True

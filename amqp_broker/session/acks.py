@@ -28,9 +28,9 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         if tag and other > tag:
             break
         settled.append(other)
-        queue.unacked_count -= 1
         if queue.has_extras:
             queue.forget(position, message)
+        queue.unacked_count -= 1
         if consumer is None:
             channel.count_ack(queue)
             continue

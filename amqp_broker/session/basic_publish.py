@@ -36,6 +36,7 @@ from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
 from amqp_broker.session.topology_methods import user_of
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.session.channel import Channel
 
 # Beyond these sizes the caches are emptied, so that ever new keys do not grow them without bound.
@@ -127,7 +128,7 @@ def _publish_checked(channel: Channel, route: Route, traits: Traits, content: by
         return
     if route is not channel.route:
         channel.take_route(route)
-    is_taken = push(channel, message, queues, route.mandatory and not is_lost)
+    is_taken = push(channel, message, queues, route.mandatory and not is_lost, channel.publisher)
     if queues is not route.queues:
         channel.run_start += 1
         channel.count_published(route.exchange, queues, route.mandatory)
@@ -154,14 +155,17 @@ def _message(channel: Channel, route: Route, traits: Traits, content: bytes, bli
     )
 
 
-def push(channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool) -> bool:
+def push(
+    channel: Channel, message: Message, queues: tuple[Queue, ...], mandatory: bool, publisher: Publisher | None
+) -> bool:
     """Push a message to its queues, or return it to its publisher if it is mandatory and there are none.
 
-    Return False if a queue refused the message; the other queues have it nevertheless.
+    A quorum queue refuses only a `publisher`. Return False if a queue refused the message; the other queues have it
+    nevertheless.
     """
     is_taken = True
     for queue in queues:
-        if not queue.accept(message, channel.publisher):
+        if not queue.accept(message, publisher):
             is_taken = False
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)

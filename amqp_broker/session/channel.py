@@ -243,8 +243,8 @@ class Channel(ClientChannel[VHost]):
     def finish(self, delivery: Delivery) -> None:
         """Settle an acked delivery."""
         queue, consumer, position, message = delivery
-        queue.unacked_count -= 1
         queue.forget(position, message)
+        queue.unacked_count -= 1
         if consumer is None:
             self.count_ack(queue)
         self._trace_ack(queue, consumer, message)

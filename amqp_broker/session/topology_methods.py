@@ -87,7 +87,7 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
     if method.passive:
         _require_any(channel, "queue", name)
         queue = vhost.queue(name, session)
-        queue.use()
+        queue.use_by_declaring()
     else:
         if name:
             # Unlike for an exchange, this is checked even if the queue exists.

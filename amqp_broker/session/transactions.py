@@ -66,14 +66,7 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     transaction, session = _transaction(channel), channel.session
     # The new transaction begins first, so that it contains what happens during the commit.
     channel.transaction = Transaction()
-    is_complete = True
-    for message, exchange, queues, mandatory in transaction.publishes:
-        alive = tuple(queue for queue in queues if not queue.is_deleted)
-        # The exchange may have been declared anew; RabbitMQ counts by name.
-        exchange = channel.vhost.exchanges.get(exchange.name, exchange)
-        channel.count_published(exchange, alive, mandatory and not queues)
-        if not basic_publish.push(channel, message, alive, mandatory and not queues):
-            is_complete = False
+    is_complete = _publish(channel, transaction)
     for _, delivery in transaction.acks:
         channel.finish(delivery)
     channel.release_prefetch(transaction.acks)
@@ -87,6 +80,28 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
         raise PreconditionFailed("partial tx completion")
     # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
     session.gate.hold_for_messages()
+
+
+def _publish(channel: Channel, transaction: Transaction) -> bool:
+    """Publish the messages of a transaction; return False if a queue refused one and the commit fails.
+
+    In RabbitMQ a channel learns between two methods only that a quorum queue refuses it or takes publishes again. So
+    the queue takes all messages of a commit or none. A message that it refuses does not fail the commit, even where
+    another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx).
+    """
+    targets = {queue for _, _, queues, _ in transaction.publishes for queue in queues}
+    refusing = {queue for queue in targets if queue.refuses(channel.publisher)}
+    is_complete = True
+    for message, exchange, queues, mandatory in transaction.publishes:
+        alive = tuple(queue for queue in queues if not queue.is_deleted)
+        # The exchange may have been declared anew; RabbitMQ counts by name.
+        exchange = channel.vhost.exchanges.get(exchange.name, exchange)
+        channel.count_published(exchange, alive, mandatory and not queues)
+        taking = tuple(queue for queue in alive if queue not in refusing)
+        is_taken = basic_publish.push(channel, message, taking, mandatory and not queues, publisher=None)
+        if not is_taken and len(taking) == len(alive):
+            is_complete = False
+    return is_complete
 
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:

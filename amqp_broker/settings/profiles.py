@@ -37,6 +37,8 @@ class Profile:
     drops_in_reverse: bool = True
     # Quorum queues delay returned messages if their arguments or policies say so.
     delays_retries: bool = False
+    # For x-expires, another policy is a use of a quorum queue.
+    policies_use_quorum: bool = True
     # A purge of a quorum queue drops dead letters that wait for their targets, too.
     purges_dead_letters: bool = False
     # The octets of a message in a quorum queue are those of its properties and its body, otherwise of its body alone.
@@ -158,6 +160,7 @@ PROFILES: Final = {
         returns_to_tail=False,
         drops_in_reverse=False,
         delays_retries=True,
+        policies_use_quorum=False,
         purges_dead_letters=True,
         quorum_counts_properties=True,
         quorum_priority_levels=32,

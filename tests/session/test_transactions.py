@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pamqp import base
 from pamqp.commands import Basic, Channel, Connection, Queue, Tx
+from pamqp.common import FieldTable
 
 from tests.peer import Lab, Peer, blamed, shown
 
@@ -108,6 +109,82 @@ def test_a_full_queue_makes_the_commit_partial(lab: Lab, worker: Peer) -> None:
     worker.send(Tx.Commit())
     assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - partial tx completion"
     assert lab.vhost.queues["limited"].ready_count == lab.vhost.queues["q"].ready_count == 1
+
+
+def declare_limited(peer: Peer, name: str, queue_type: str, length: int) -> None:
+    limit: FieldTable = {"x-queue-type": queue_type, "x-max-length": length, "x-overflow": "reject-publish"}
+    peer.call(Queue.Declare(queue=name, durable=True, arguments=limit))
+    peer.call(Queue.Bind(queue=name, exchange="amq.fanout"))
+
+
+@pytest.mark.parametrize("compat", ["3.13", "4.0", "4.2", "4.3"])
+def test_a_quorum_queue_takes_all_messages_of_a_commit_or_none(compat: str) -> None:
+    """Each commit succeeds, as at RabbitMQ 3.10.8, 4.0.5 and 4.3.6 (rabbitmq-server 8966)."""
+    lab = Lab(compat=compat)
+    worker = lab.connect()
+    declare_limited(worker, "limited", "quorum", 5)
+    worker.call(Tx.Select())
+    lengths = []
+    for count in (3, 6, 6, 1):
+        for _ in range(count):
+            worker.publish("limited", b"1")
+        worker.call(Tx.Commit())
+        lengths.append(lab.vhost.queues["limited"].ready_count)
+    assert lengths == [3, 9, 9, 9]
+
+
+def test_a_channel_that_a_quorum_queue_does_not_know_is_refused_from_its_first_commit_on(
+    lab: Lab, worker: Peer
+) -> None:
+    declare_limited(worker, "limited", "quorum", 0)
+    worker.publish("limited", b"1")
+    worker.call(Tx.Commit())
+    other = lab.connect()
+    other.call(Tx.Select())
+    other.publish("limited", b"2")
+    other.call(Tx.Commit())
+    assert lab.vhost.queues["limited"].ready_count == 1
+
+
+def test_a_quorum_queue_with_room_again_takes_the_next_commit(lab: Lab, worker: Peer) -> None:
+    declare_limited(worker, "limited", "quorum", 5)
+    for _ in range(2):
+        for _ in range(6):
+            worker.publish("limited", b"1")
+        worker.call(Tx.Commit())
+    assert lab.vhost.queues["limited"].ready_count == 6
+    for _ in range(2):
+        worker.get("limited")
+    worker.publish("limited", b"1")
+    worker.call(Tx.Commit())
+    assert lab.vhost.queues["limited"].ready_count == 5
+
+
+def test_a_message_that_a_quorum_queue_refuses_does_not_fail_the_commit_at_a_full_classic_queue(
+    lab: Lab, worker: Peer
+) -> None:
+    """The channel no longer waits for the classic queue's answer. Seen at RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    for name, queue_type in (("classic", "classic"), ("quorum", "quorum")):
+        declare_limited(worker, name, queue_type, 0)
+    worker.publish("quorum", b"1")
+    worker.call(Tx.Commit())
+    worker.publish(exchange="amq.fanout", message=b"2")
+    worker.call(Tx.Commit())
+    worker.publish(exchange="amq.fanout", message=b"3")
+    worker.publish("classic", b"4")
+    worker.send(Tx.Commit())
+    assert worker.expect_channel_close(406) == "PRECONDITION_FAILED - partial tx completion"
+    assert lab.vhost.queues["quorum"].ready_count == 1
+
+
+def test_acks_take_effect_in_a_commit_that_a_quorum_queue_refuses(lab: Lab, worker: Peer, other: Peer) -> None:
+    declare_limited(worker, "limited", "quorum", 0)
+    other.publish("limited", b"1")
+    pull(worker, other, b"1", b"2")
+    worker.publish("limited", b"lost")
+    worker.send(Basic.Ack(1))
+    worker.call(Tx.Commit())
+    assert counts(lab) == (0, 1)
 
 
 def test_an_invalid_publish_is_reported_at_once(worker: Peer) -> None:

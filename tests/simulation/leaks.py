@@ -56,7 +56,9 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         is_woken = due is None or (woken is not None and woken <= due) or has_next_batch(queue)
         demand(is_woken, f"{queue.name}: the head expires at {due}, and the timer is set to {woken}")
         if queue.settings.expires_ms is not None and not queue.consumers:
-            has_timer = (queue, UnusedExpiry) in deadlines or queue.unused.is_put_off
+            # A quorum queue that is due stays until its last message is settled, and has a timer from then on.
+            is_kept = queue.type == "quorum" and queue.unacked_count > 0
+            has_timer = (queue, UnusedExpiry) in deadlines or is_kept
             demand(has_timer, f"{queue.name} expires, and has no timer")
     demand(not broker._dead_letters and not broker._is_dead_lettering, "dead letters wait for nothing")
     demand(not vhost.reply_queues, "reply queues are there")

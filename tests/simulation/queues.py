@@ -139,10 +139,13 @@ class QueueModel:
 
     # Arrivals
 
-    def accept(self, message: Message, channel: ChannelModel | None = None) -> bool:
-        """A message is published to the queue by a channel, or by the broker. Returns False if it is refused."""
+    def accept(self, message: Message, channel: ChannelModel | None = None, *, is_closed: bool = False) -> bool:
+        """A message is published to the queue by a channel, or by the broker. Returns False if it is refused.
+
+        With `is_closed`, it is refused in any case.
+        """
         settings = self.settings
-        if settings.refuses and self._will_refuse(message, channel):
+        if is_closed or (settings.refuses and self._will_refuse(message, channel)):
             copy = self.world.ledger.enter(message, self, State.READY)
             if settings.overflow == "reject-publish-dlx":
                 self._give_up(copy, MAXLEN, was_here=False)
@@ -156,7 +159,11 @@ class QueueModel:
     def _will_refuse(self, message: Message, channel: ChannelModel | None) -> bool:
         if not self.is_quorum:
             return self._is_beyond(len(self.ready) + 1, self.ready_bytes + message.body_bytes)
-        if channel is None:
+        return channel is not None and self.refuses_channel(channel)
+
+    def refuses_channel(self, channel: ChannelModel) -> bool:
+        """Return whether a quorum queue refuses the channel, which it knows from now on."""
+        if not self.settings.refuses:
             return False
         if channel not in self.publishers:
             self.publishers.append(channel)
@@ -211,6 +218,7 @@ class QueueModel:
         if self.is_deleted:
             self.world.ledger.move(copy, State.DROPPED)
             return
+        self._use_by_settling()
         self._follow_limit()
         self.unacked.remove(copy)
         if self.is_quorum:
@@ -276,11 +284,18 @@ class QueueModel:
         self.world.ledger.move(copy, State.UNACKED)
         return copy
 
+    def _use_by_settling(self) -> None:
+        """A quorum queue is used until the last message is settled, which is a use as well."""
+        if self.is_quorum and not self.consumers:
+            self.use()
+
     def settle(self, copy: Copy) -> None:
+        self._use_by_settling()
         self.unacked.discard(copy)
         self.world.ledger.move(copy, State.SETTLED)
 
     def reject(self, copy: Copy) -> None:
+        self._use_by_settling()
         self.unacked.discard(copy)
         self._give_up(copy, REJECTED)
 

@@ -107,7 +107,8 @@ def look_at_queue(sim: Simulation) -> None:
     # A quorum queue does not count consumers that wait to become the active one.
     active = min(1, len(queue.consumers)) if queue.is_quorum and queue.is_single_active else len(queue.consumers)
     demand(ok.consumer_count == active + pulled, f"{queue.name} says {ok.consumer_count} consumers")
-    queue.use()
+    if not queue.is_quorum:
+        queue.use()
 
 
 def pulled_from(sim: Simulation, queue: QueueModel) -> int:

@@ -217,7 +217,7 @@ class World:
     def commit(self, channel: ChannelModel) -> bool:
         """Route the publishes, then settle. Return False if a queue refused a message."""
         publishes, channel.publishes = channel.publishes, []
-        taken = [self.publish(publish, channel) for publish in publishes]
+        is_complete = self._publish_all(publishes, channel)
         settled = sorted(channel.settled.items(), key=lambda item: item[1][1] != "ack")
         # A consumer at its limit while messages wait gets no more before everything is settled.
         blocked = self.blocked(channel, [held.consumer for _, (held, _) in settled])
@@ -239,7 +239,24 @@ class World:
                     self._settle(channel, portion, verdict)
         self.wake(sleeping)
         self.wake([consumer for consumer in blocked if consumer.queue.is_quiescing])
-        return all(taken)
+        return is_complete
+
+    def _publish_all(self, publishes: list[Publish], channel: ChannelModel) -> bool:
+        """Publish a transaction. Return False if a classic queue refused a message that no quorum queue did.
+
+        A quorum queue takes all messages or none, whatever its limit says in between.
+        """
+        quorum = {
+            queue for publish in publishes for queue in publish.queues if queue.is_quorum and not queue.is_deleted
+        }
+        closed = {queue for queue in quorum if queue.refuses_channel(channel)}
+        is_complete = True
+        for publish in publishes:
+            queues = [queue for queue in publish.queues if not queue.is_deleted]
+            taken = [queue.accept(publish.message, None, is_closed=queue in closed) for queue in queues]
+            if not all(taken) and not closed.intersection(queues):
+                is_complete = False
+        return is_complete
 
     def blocked(self, channel: ChannelModel, first: Iterable[ConsumerModel | None] = ()) -> list[ConsumerModel]:
         """The consumers of a channel that cannot take now, in the order in which they will wake up."""

@@ -53,6 +53,8 @@ class Queue:
     # Set where consumers may be subject to the limit of a channel (basic.qos global), and may be exclusive.
     takes_global_prefetch: ClassVar[bool] = True
     takes_exclusive_consumers: ClassVar[bool] = True
+    # Set where declaring an existing queue counts as a use, for x-expires.
+    is_used_by_declaring: ClassVar[bool] = True
     # Set where the octets of a message are those of its properties and its body; otherwise its properties do not count.
     counts_properties = False
     # Set while the single active consumer gets nothing more until it has settled all its messages.
@@ -193,6 +195,10 @@ class Queue:
         """Return whether the queue is full, and refuses the message (x-overflow)."""
         return False
 
+    def refuses(self, publisher: Publisher) -> bool:
+        """Return whether the queue refuses all that this publisher publishes now; only quorum queues do."""
+        return False
+
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
         """Push a message, with its own expiration; return False if the queue is full and refuses it.
 
@@ -329,8 +335,17 @@ class Queue:
             self.vhost.broker.undrained.append(self._drain_next_batch)
 
     def use(self) -> None:
-        """Note a use, for x-expires: the queue is declared, read or consumed from."""
+        """Note a use, for x-expires: the queue is read or consumed from."""
         self.unused.use(self.vhost.broker.now)
+
+    def use_by_declaring(self) -> None:
+        """Note a declaration, which is a use of most types."""
+        if self.is_used_by_declaring:
+            self.use()
+
+    def use_by_policy(self) -> None:
+        """Note that another policy applies, which is a use."""
+        self.unused.last_used_ms = self.vhost.broker.now
 
     @property
     def idle_since_ms(self) -> int:

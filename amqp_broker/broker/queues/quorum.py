@@ -42,6 +42,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     type: ClassVar[str] = "quorum"
     takes_global_prefetch = False
     takes_exclusive_consumers = False
+    is_used_by_declaring = False
     # All settings change at once (rabbit_fifo.erl, update_config).
     drops_before_refusing = False
 
@@ -119,11 +120,14 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def will_reject(self, message: Message) -> bool:
         return self.limit.rejects_publish and not self.limit.allows(1)
 
+    def refuses(self, publisher: Publisher) -> bool:
+        return self.limit.rejects_publish and self.publishers.refuse(publisher)
+
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
         if not self.limit.rejects_publish:
             return super().accept(message)
         # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.
-        if publisher is not None and self.publishers.refuse(publisher):
+        if publisher is not None and self.refuses(publisher):
             return False
         self.take(message)
         self.publishers.follow_limit()
@@ -175,8 +179,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.counts.forget(position)
         if self.pulled:
             self.pulled.discard(position)
-        if self.unused.is_put_off:
-            self.unused.resume()
+        if not self.consumers:
+            self._use_by_settling()
 
     @property
     def _takes_failures(self) -> bool:
@@ -223,8 +227,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             # The room that there was until now counts.
             self.publishers.follow_limit()
         self.pulled.discard(position)
-        if self.unused.is_put_off:
-            self.unused.resume()
+        if not self.consumers:
+            self._use_by_settling()
         message = self.counts.take_original(position, message)
         has_failed = self.counts.has_just_failed(position)
         count, limit = self.counts.note_return(position), self.delivery_limit
@@ -310,8 +314,6 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             return
         message = self._as_given_up(position, message)
         self.pulled.discard(position)
-        if self.unused.is_put_off:
-            self.unused.resume()
         self.deadlines.pop(position, None)
         self.counts.forget(position)
         self.statistics.given_up[reason] += 1
@@ -338,6 +340,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def reject(self, position: int, message: Message) -> None:
         if self._takes_failures:
             self.counts.note_refusal(position)
+        if not self.consumers:
+            self._use_by_settling()
         super().reject(position, self.counts.take_original(position, message))
 
     def _deliver_at_once(self, message: Message, deadline_ms: int | None) -> bool:
@@ -388,11 +392,25 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         if following is not None and following.can_take():
             self.resume(following)
 
+    # Uses
+
+    def _use_by_settling(self) -> None:
+        """Note a use: a message is settled that a basic.get or a consumer that has left had taken.
+
+        Until then RabbitMQ has a consumer for it (rabbit_fifo.erl). While there are consumers, their leaving is the use
+        that counts; and a message that was not delivered is none.
+        """
+        if self.unacked_count:
+            self.use()
+
+    def use_by_policy(self) -> None:
+        if self._profile.policies_use_quorum:
+            super().use_by_policy()
+
     # Deletion
 
     def _delete(self) -> None:
         # While a message is not settled, RabbitMQ has a consumer for it (rabbit_fifo.erl, is_expired).
-        self.unused.is_put_off = self.unacked_count > 0
         if not self.unacked_count:
             super()._delete()
 

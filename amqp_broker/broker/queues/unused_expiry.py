@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 class UnusedExpiry:
     """The last use of a queue, and the timer that deletes it. While it has consumers, the queue is in use.
 
-    A use does not move the timer: when it is due, the last use decides whether it is set again.
+    A use does not move the timer: when it is due, the last use decides whether it is set again. A queue that is due and
+    stays starts it again by its next use.
     """
 
-    __slots__ = ("_consumers", "_delete", "_timer", "_timers", "expires_ms", "is_put_off", "last_used_ms")
+    __slots__ = ("_consumers", "_delete", "_timer", "_timers", "expires_ms", "last_used_ms")
 
     def __init__(self, timers: Timers, now: int, consumers: Sequence[object], delete: Callable[[], None]) -> None:
         self._timers = timers
@@ -24,11 +25,9 @@ class UnusedExpiry:
         self._delete: Callable[[], None] = delete
         self.expires_ms: int | None = None
         self.last_used_ms = now
-        # Set by a queue that is due and stays until it calls `resume`.
-        self.is_put_off = False
 
     def use(self, now: int) -> None:
-        """Note a use: the queue was declared, read or consumed from, or its last consumer left."""
+        """Note a use: for example, the queue was read, or its last consumer left."""
         self.last_used_ms = now
         if self._timer is None:
             self._start()
@@ -37,12 +36,6 @@ class UnusedExpiry:
         """Apply another x-expires; None is never."""
         self.expires_ms = expires_ms
         self._start()
-
-    def resume(self) -> None:
-        """End `is_put_off`: the queue is deleted soon if it is due."""
-        self.is_put_off = False
-        if self._timer is None:
-            self._start()
 
     def _start(self) -> None:
         self._cancel()

@@ -40,6 +40,7 @@ from amqp_broker.conformance.scenarios import (
     sharing,
     single_active,
     streams,
+    transactions,
     ttl,
 )
 
@@ -75,5 +76,6 @@ __all__ = [
     "sharing",
     "single_active",
     "streams",
+    "transactions",
     "ttl",
 ]

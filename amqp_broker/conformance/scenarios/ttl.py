@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pamqp.commands import Basic, Queue
 
-from amqp_broker.conformance.lab import Lab, scenario
+from amqp_broker.conformance.lab import Lab, scenario, slow_scenario
 from amqp_broker.conformance.scenario_channel import Channel
 
 SOON = "20"
@@ -300,3 +300,18 @@ def an_expired_queue_may_be_declared_otherwise(lab: Lab) -> None:
     q = lab.queue(arguments={"x-expires": 50})
     _until_gone(lab, q)
     lab.channel().declare(q, durable=True)
+
+
+@slow_scenario
+def a_quorum_queue_expires_although_it_is_declared_again(lab: Lab) -> None:
+    channel, arguments = lab.channel(), {"x-queue-type": "quorum", "x-expires": 8000}
+    for name in ("declared", "pulled"):
+        channel.declare(lab.name(name), durable=True, arguments=arguments)
+    _let_pass(lab, 7000)
+    channel.declare(lab.name("declared"), durable=True, arguments=arguments)
+    channel.declare(lab.name("declared"), passive=True)
+    channel.get(lab.name("pulled"))
+    # RabbitMQ looks for expired quorum queues every 5 s.
+    _let_pass(lab, 7000)
+    channel.declare(lab.name("pulled"), passive=True)
+    channel.call(Queue.Declare, queue=lab.name("declared"), passive=True)
