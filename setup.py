@@ -47,7 +47,7 @@ COMPILED = {
     "server": "clock committing flush_cycle transport",
     "session": (
         "acks basic_publish channel commit_gate confirms consuming delivery_deadlines dispatch heartbeats "
-        "late_deliveries outbox reader returning session transactions"
+        "late_deliveries outbox reader returning session succession transactions"
     ),
     "store": "chunks codec journal seal writer",
 }

@@ -430,7 +430,7 @@ class Channel(ClientChannel[VHost]):
     def end(self) -> None:
         """Report the counts of the closed channel, and that it is closed."""
         self.collect()
-        self.leavers = []  # They refer to the channel: it would not be freed at once.
+        self.forget_leavers()
         self.vhost.counts.collect()
         self.session.broker.advice.on_channel_ended(self)
         self.session.broker.counters.channels_closed += 1

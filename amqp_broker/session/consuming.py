@@ -19,6 +19,7 @@ from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.session import ack_timeouts
 from amqp_broker.session.handshake import has_capability
 from amqp_broker.session.outbox import GATHER_BYTES_MIN
+from amqp_broker.session.succession import succeed
 from amqp_broker.session.topology_methods import queue_name, require
 
 if TYPE_CHECKING:
@@ -232,6 +233,8 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     else:
         consumer = ChannelConsumer(channel, queue, attributes)
     queue.subscribe(consumer)
+    if channel.leavers:
+        succeed(channel, consumer)
     session.broker.advice.on_consume(channel, consumer)
     _start(consumer, method.nowait)
 
@@ -279,6 +282,8 @@ def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
     consumer = channel.drop_consumer(method.consumer_tag or "")
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
+        if consumer.in_flight:
+            consumer.queue.keep_leaver(consumer)
     if not method.nowait:
         channel.session.send(channel.number, commands.Basic.CancelOk(method.consumer_tag))
 

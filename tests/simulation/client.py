@@ -61,6 +61,21 @@ class ConsumerModel:
         held = sum(held.consumer is self for held in self.channel.unsettled.values())
         return held + sum(late.consumer is self for late in self.channel.late if not self.no_ack)
 
+    def take_over(self) -> None:
+        """Have what cancelled consumers with this tag hold of the queue, unless it settles nothing."""
+        if self.no_ack:
+            return
+        former = [
+            held
+            for held in self.channel.unsettled.values()
+            if held.consumer is not None and (held.consumer.tag, held.consumer.queue) == (self.tag, self.queue)
+        ]
+        for held in former:
+            held.consumer = self
+        if self.prefetch:
+            # A quorum queue counts them, others do not.
+            self.prefetch = max(self.prefetch, len(former)) if self.queue.is_quorum else self.prefetch + len(former)
+
     def check_precedence(self, copy: Copy) -> None:
         """Check that no consumer of higher priority was entitled to the copy."""
         demand(

@@ -129,6 +129,7 @@ def consume(sim: Simulation) -> None:
     queue.has_exclusive_consumer = exclusive and not queue.is_quorum
     prefetch = 0 if no_ack else channel.prefetch
     consumer = channel.consumers[tag] = ConsumerModel(client, channel, tag, queue, no_ack, prefetch, priority)
+    consumer.take_over()
     sim.ask(client, channel, method, Basic.ConsumeOk)
     queue.join(consumer)
 

@@ -8,6 +8,7 @@ from pamqp.commands import Exchange, Queue
 from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
+from tests.simulation.client import ConsumerModel
 from tests.simulation.ledger import demand
 from tests.simulation.queue_settings import PolicyModel
 from tests.simulation.queues import QueueModel
@@ -103,10 +104,10 @@ def look_at_queue(sim: Simulation) -> None:
         return
     ok = sim.ask(*found, Queue.Declare(queue=queue.name, passive=True), Queue.DeclareOk)
     demand(ok.message_count == len(queue.ready), f"{queue.name} says {ok.message_count}, but has {queue.ready}")
-    pulled = pulled_from(sim, queue) if queue.is_quorum else 0
+    more = pulled_from(sim, queue) + len(leavers_of(sim, queue)) if queue.is_quorum else 0
     # A quorum queue does not count consumers that wait to become the active one.
     active = min(1, len(queue.consumers)) if queue.is_quorum and queue.is_single_active else len(queue.consumers)
-    demand(ok.consumer_count == active + pulled, f"{queue.name} says {ok.consumer_count} consumers")
+    demand(ok.consumer_count == active + more, f"{queue.name} says {ok.consumer_count} consumers")
     if not queue.is_quorum:
         queue.use()
 
@@ -117,6 +118,13 @@ def pulled_from(sim: Simulation, queue: QueueModel) -> int:
     return sum(
         held.consumer is None and held.copy.queue is queue for one in channels for held in one.unsettled.values()
     )
+
+
+def leavers_of(sim: Simulation, queue: QueueModel) -> set[ConsumerModel]:
+    """Return the consumers of the queue that were cancelled and have unsettled messages."""
+    channels = [channel for client in sim.clients for channel in client.channels.values()]
+    holders = {held.consumer for one in channels for held in one.unsettled.values() if held.copy.queue is queue}
+    return {holder for holder in holders if holder is not None and holder not in queue.consumers}
 
 
 def delete_queue(sim: Simulation) -> None:

@@ -215,8 +215,22 @@ class ClientChannel(Generic[V_co]):
         """Forget cancelled consumers whose deliveries are settled. Checked for each, many would take long to leave."""
         for leaver in self.leavers:
             leaver.collect()
+            if not leaver.in_flight:
+                leaver.queue.forget_leaver(leaver)
         self.leavers = [leaver for leaver in self.leavers if leaver.in_flight]
         self.leavers_check = LEAVERS_UNCHECKED + 2 * len(self.leavers)
+
+    def forget_leavers(self) -> None:
+        """Forget all cancelled consumers. They refer to the channel, which is to be freed at once."""
+        for leaver in self.leavers:
+            leaver.queue.forget_leaver(leaver)
+        self.leavers = []
+
+    def forget_leaver(self, leaver: Consumer) -> None:
+        """Forget a cancelled consumer whose deliveries another one has."""
+        leaver.collect()
+        self.leavers.remove(leaver)
+        leaver.queue.forget_leaver(leaver)
 
 
 # A channel in any vhost.

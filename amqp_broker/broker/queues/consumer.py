@@ -120,6 +120,15 @@ class Consumer:
     def deliver_again(self, message: Message) -> None:
         """Send a duplicate of a message that was delivered; settling it changes nothing in the queue."""
 
+    def take_over(self, count: int) -> None:
+        """Take over unsettled deliveries of a cancelled consumer before any own ones."""
+        self.in_flight = count
+        # They are counted where they were delivered.
+        self.delivered = self._collected_delivered = count
+        if self.prefetch:
+            self.prefetch = max(self.prefetch, count) if self.queue.keeps_leavers else self.prefetch + count
+            self.is_full = self.prefetch == count
+
     @property
     def acked(self) -> int:
         """Number of deliveries that were acknowledged: those settled, without the rejected ones."""

@@ -53,6 +53,8 @@ class Queue:
     # Set where consumers may be subject to the limit of a channel (basic.qos global), and may be exclusive.
     takes_global_prefetch: ClassVar[bool] = True
     takes_exclusive_consumers: ClassVar[bool] = True
+    # Set where a cancelled consumer stays until its deliveries are settled.
+    keeps_leavers: ClassVar[bool] = False
     # Set where declaring an existing queue counts as a use, for x-expires.
     is_used_by_declaring: ClassVar[bool] = True
     # Set where the octets of a message are those of its properties and its body; otherwise its properties do not count.
@@ -383,6 +385,12 @@ class Queue:
             if following is not None and following.can_take() and rotation.make_ready(following) and self.ready_count:
                 # If the channel is closing, what it has not settled comes back first, and goes before all else.
                 self._pause_drain()
+
+    def keep_leaver(self, consumer: Consumer) -> None:  # most types do not
+        """Note that a consumer was cancelled that has unsettled deliveries."""
+
+    def forget_leaver(self, consumer: Consumer) -> None:  # most types have none
+        """Forget a cancelled consumer, because nothing is left to settle for it."""
 
     def resume(self, consumer: Consumer) -> None:
         """Make a consumer that can take messages ready."""

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 class QuorumQueue(BacklogQueue[QuorumBacklog]):
     """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return,
     `dead_letters` those that wait for their targets, `publishers` those that it refuses. `pulled` are the positions of
-    messages that basic.get has delivered and nothing has settled yet.
+    messages that basic.get has delivered and nothing has settled yet, `leavers` consumers that were cancelled with
+    unsettled deliveries.
 
     `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
     to settle its messages.
@@ -43,6 +44,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     takes_global_prefetch = False
     takes_exclusive_consumers = False
     is_used_by_declaring = False
+    keeps_leavers = True
     # All settings change at once (rabbit_fifo.erl, update_config).
     drops_before_refusing = False
 
@@ -51,6 +53,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.counts_properties = self._profile.quorum_counts_properties
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
         self.pulled: set[int] = set()
+        self.leavers: set[Consumer] = set()
         self.retries = DelayedRetries(vhost.broker.timers, self._end_delays, counts_properties=self.counts_properties)
         self.dead_letters = KeptDeadLetters(
             vhost.broker.timers,
@@ -164,9 +167,10 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     @property
     def consumer_count(self) -> int:
-        # RabbitMQ has a consumer for each pulled message, and does not count those that wait to become the active one.
+        # RabbitMQ has a consumer for each pulled message, keeps one that was cancelled, and does not count those that
+        # wait to become the active one.
         consumers = min(1, len(self.consumers)) if self.rotation.is_single_active else len(self.consumers)
-        return consumers + len(self.pulled)
+        return consumers + len(self.pulled) + sum(leaver.in_flight > 0 for leaver in self.leavers)
 
     def as_delivered(self, message: Message, position: int) -> Message:
         return self.counts.with_headers(message, position)
@@ -364,6 +368,12 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         if consumer is self.rotation.active_consumer:
             self.is_quiescing = False
         super().unsubscribe(consumer)
+
+    def keep_leaver(self, consumer: Consumer) -> None:
+        self.leavers.add(consumer)
+
+    def forget_leaver(self, consumer: Consumer) -> None:
+        self.leavers.discard(consumer)
 
     def resume(self, consumer: Consumer) -> None:
         if self.is_quiescing and consumer is self.rotation.active_consumer:

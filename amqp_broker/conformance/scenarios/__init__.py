@@ -11,6 +11,7 @@ by `sync`, a round trip, never by waiting. Names come from `lab.name`. Sleep nev
 from amqp_broker.conformance.scenarios import (
     arguments,
     at_least_once,
+    cancelling,
     catalogue,
     channels,
     clients,
@@ -47,6 +48,7 @@ from amqp_broker.conformance.scenarios import (
 __all__ = [
     "arguments",
     "at_least_once",
+    "cancelling",
     "catalogue",
     "channels",
     "clients",

@@ -39,9 +39,9 @@ def test_dropped_consumers_are_forgotten_some_time_after_their_deliveries_are_se
 def test_dropped_consumers_with_unsettled_deliveries_are_kept() -> None:
     peer = Lab().connect()
     peer.declare("q")
-    for _ in range(3 * LEAVERS_UNCHECKED):
+    for number in range(3 * LEAVERS_UNCHECKED):
         peer.publish("q", b"x")
-        peer.call(commands.Basic.Consume(queue="q", consumer_tag="c"))
+        peer.call(commands.Basic.Consume(queue="q", consumer_tag=f"{number}"))
         peer.deliveries()
-        peer.call(commands.Basic.Cancel("c"))
+        peer.call(commands.Basic.Cancel(f"{number}"))
     assert len(peer.session.channels[1].leavers) == 3 * LEAVERS_UNCHECKED
