@@ -21,9 +21,10 @@ from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker, BrokerProcess
 from compat.duel import recorded
 from compat.duel.campaign import Tally, search
+from compat.duel.http_steps import prepare
 from compat.duel.judge import OWN, Corner, Judge, Verdict
 from compat.duel.player import Pace
-from compat.management.http_asking import Api, put
+from compat.management.http_asking import Api
 from compat.oracle.profiles import ORACLES_OF
 from compat.oracles.debian_root import Unavailable
 from compat.oracles.oracle import ORACLES
@@ -130,18 +131,12 @@ def _work(
     try:
         vhost = f"duel{worker}"
         for api in (Api(ours), *map(Api, theirs)):
-            _add_vhost(api, vhost)
+            prepare(api, vhost)
         corners = [Corner(broker, vhost, Pace(), ours.profile) for broker in theirs]
         judge = Judge(Corner(ours, vhost, OWN, ours.profile), corners, worker)
         search(judge, f"{number}.{worker}", count, known, reports.put)
     finally:
         reports.put(None)
-
-
-def _add_vhost(api: Api, vhost: str) -> None:
-    everything = {"configure": ".*", "write": ".*", "read": ".*"}
-    for request in (put(f"vhosts/{vhost}"), put(f"permissions/{vhost}/guest", everything)):
-        assert api.ask(request).status < 300
 
 
 def _show(verdict: Verdict) -> None:

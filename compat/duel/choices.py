@@ -23,8 +23,8 @@ def weighted(*choices: tuple[Value, int]) -> st.SearchStrategy[Value]:
     return st.sampled_from([choice for choice, weight in choices for _ in range(weight)])
 
 
-ATS = weighted((At(0, 0), 12), (At(1, 0), 7), (At(0, 1), 3), (At(2, 0), 2), (At(1, 1), 1), (At(3, 0), 1), (At(2, 2), 1))
-QUEUES = weighted((Q0, 5), (Q1, 3), (Q2, 1))
+ATS = weighted((At(0, 0), 16), (At(1, 0), 9), (At(0, 1), 3), (At(2, 0), 2), (At(1, 1), 1), (At(3, 0), 2), (At(2, 2), 1))
+QUEUES = weighted((Q0, 8), (Q1, 3), (Q2, 1))
 EXCHANGES = weighted((X0, 2), (X1, 1))
 KEYS = weighted(("k", 3), ("k.l", 1), ("", 1), ("k.*", 1), ("#", 1))
 TAGS = weighted(("c0", 4), ("c1", 2), ("", 1))
@@ -174,6 +174,11 @@ SETTLEMENTS: st.SearchStrategy[tuple[str, dict[str, bool]]] = weighted(
     (("reject", {"requeue": False}), 4),
 )
 
+# Consumers at the beginning: their channels.
+CONSUMERS: st.SearchStrategy[tuple[At, ...]] = weighted(
+    ((), 3), ((At(1, 0),), 4), ((At(0, 0),), 2), ((At(1, 0), At(0, 0)), 2), ((At(1, 0), At(1, 0)), 1)
+)
+
 # --- HTTP
 
 _DEFINITIONS: list[tuple[dict[str, Any], int]] = [
@@ -201,3 +206,5 @@ APPLY_TO = weighted(("queues", 4), ("all", 2), ("quorum_queues", 1), ("classic_q
 ACK_MODES = weighted(
     ("ack_requeue_false", 3), ("ack_requeue_true", 3), ("reject_requeue_false", 1), ("reject_requeue_true", 1)
 )
+NAME_PATTERNS = weighted((".*", 3), ("", 2), ("^{prefix}q0$", 2), ("^{prefix}(q0|x0)", 1), ("^amq", 1))
+LIMITS = weighted(("max-queues", 3), ("max-connections", 1))

@@ -8,8 +8,23 @@ from typing import Any
 
 from compat.brokers import AmqpBroker
 from compat.duel.steps import Http
-from compat.management.http_asking import Api, Ask, Reply
+from compat.management.http_asking import Api, Ask, Reply, put
 from compat.oracles.rabbitmq import RabbitMQ
+
+# A user of each vhost, with the password of the same name, and all permissions at the beginning of a program.
+USER = "dueller"
+PERMISSIONS = f"permissions/{{vhost}}/{USER}"
+EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
+# Requests that undo others which a deletion does not undo.
+UNDONE = {PERMISSIONS: Http("PUT", PERMISSIONS, EVERYTHING)}
+
+
+def prepare(api: Api, vhost: str) -> None:
+    """Add a vhost, and the user."""
+    requests = [put(f"vhosts/{vhost}"), put(f"users/{USER}", {"password": USER, "tags": ""})]
+    requests += [put(f"permissions/{vhost}/{user}", EVERYTHING) for user in ("guest", USER)]
+    for request in requests:
+        assert api.ask(request).status < 300
 
 
 def ask(broker: AmqpBroker | RabbitMQ, names: Mapping[str, str], step: Http) -> Reply:

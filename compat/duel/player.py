@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pamqp.commands import Basic, Queue
 from amqp_broker.conformance.received import Stopped
 from amqp_broker.conformance.transcript import Transcript
 from compat.duel.allowed import normalized
-from compat.duel.http_steps import ask, filled, shown
+from compat.duel.http_steps import UNDONE, USER, ask, filled, shown
 from compat.duel.scenario_source import Source
 from compat.duel.steps import Call, End, Http, Program, Publish, Settle, Step, Wait, names_in, renamed
 from compat.duel.watching import Observer, WatchedChannel, WatchedConnection, WatchedLab
@@ -26,6 +27,9 @@ SILENCE_S = 10.0
 
 # The lines of a window, and whether they are those that were expected.
 Lines = list[str]
+
+# The connection of a user whose permissions change; that of others is guest's.
+OF_USER = 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Player:
         self._counted: dict[str, None] = {}
         self._streams: set[str] = set()
         self._exchanges: set[str] = set()
-        self._policies: set[str] = set()
+        self._undone: dict[str, Http] = {}
         self._number = 0
         self._acting: WatchedChannel | None = None
         self._counts: dict[str, tuple[int, int] | int] = {}
@@ -110,8 +114,8 @@ class Player:
         for connection in self._connections.values():
             connection.hang_up()
         self.observer.delete(self._queues, self._exchanges)
-        for path in self._policies:
-            ask(self.observer.broker, {"vhost": self.observer.vhost, "prefix": self.lab.prefix}, Http("DELETE", path))
+        for step in self._undone.values():
+            ask(self.observer.broker, {"vhost": self.observer.vhost, "prefix": self.lab.prefix}, step)
 
     # --- Steps
 
@@ -137,8 +141,7 @@ class Player:
 
     def _connect(self, index: int) -> WatchedConnection:
         self.source.connect(index)
-        connection = self.lab.connect(vhost=self.observer.vhost)
-        assert isinstance(connection, WatchedConnection)
+        connection = self.lab.connect_as(USER if index == OF_USER else "guest", self.observer.vhost)
         self._connections[index] = connection
         connection.first.next_window()
         return connection
@@ -183,6 +186,8 @@ class Player:
             if index:
                 # A quorum queue that refuses publishes lets some pass if they come at once.
                 self._look()
+                if not channel.is_open:
+                    break
             self._number += 1
             body = str(self._number).encode().ljust(step.size, b".")
             channel.ledger.count_publish()
@@ -222,8 +227,8 @@ class Player:
             self._number += 1
         names = {"vhost": self.observer.vhost, "prefix": self.lab.prefix, "number": str(self._number)}
         self.source.http(step, filled(step.body, {"number": str(self._number)}))
-        if "policies/" in step.path and step.method == "PUT":
-            self._policies.add(step.path)
+        if step.method == "PUT":
+            self._undone[step.path] = UNDONE.get(step.path, Http("DELETE", step.path))
         self._extra.append(shown(step, ask(self.observer.broker, names, step)))
 
     def _drain(self, queue: str) -> None:
@@ -294,5 +299,5 @@ class Player:
         for queue, count in self._counts.items():
             shown = f"refused with {count}" if isinstance(count, int) else "{} ready, {} consumers".format(*count)
             self._shown.record(f"{queue}: {shown}")
-        vhost = f"vhost '{self.observer.vhost}'"
-        return [normalized(line.replace(vhost, "vhost '/'"), self.observer.profile) for line in self._shown.lines]
+        vhost = re.compile(rf"(?<=\bvhost )(\\?'){self.observer.vhost}\\?'")
+        return [normalized(vhost.sub(r"\1/\1", line), self.observer.profile) for line in self._shown.lines]

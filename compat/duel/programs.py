@@ -11,6 +11,7 @@ from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
 from amqp_broker.conformance.wire import Method
 from compat.duel import choices
+from compat.duel.http_steps import EVERYTHING, PERMISSIONS
 from compat.duel.steps import At, Call, End, Http, Program, Publish, Settle, Step, Wait
 
 # Steps of a list, some of which are none; an average list has 40.
@@ -92,6 +93,15 @@ def _http_get(draw: Draw, at: At) -> Step:
     return Http("POST", f"queues/{{vhost}}/{{prefix}}{draw(choices.QUEUES)}/get", body)
 
 
+def _permissions(draw: Draw, at: At) -> Step:
+    return Http("PUT", PERMISSIONS, {verb: draw(choices.NAME_PATTERNS) for verb in EVERYTHING})
+
+
+def _limit(draw: Draw, at: At) -> Step:
+    path = f"vhost-limits/{{vhost}}/{draw(choices.LIMITS)}"
+    return Http("DELETE", path) if draw(choices.SELDOM) else Http("PUT", path, {"value": draw(choices.PREFETCHES)})
+
+
 def _call(method: Method, **strategies: Any) -> Make:
     """Return a maker of calls; a field that is a strategy is drawn."""
 
@@ -147,6 +157,8 @@ _MAKERS: list[tuple[Make | None, int]] = [
     (_policy, 5),
     (_http_publish, 2),
     (_http_get, 2),
+    (_permissions, 2),
+    (_limit, 1),
 ]
 MAKERS = choices.weighted(*_MAKERS)
 
@@ -164,7 +176,9 @@ QUEUE_COUNTS = choices.weighted(((choices.Q0,), 2), ((choices.Q0, choices.Q1), 4
 
 @st.composite
 def programs(draw: Draw) -> Program:
-    """Draw a program, which begins with queues."""
+    """Draw a program, which begins with queues and consumers."""
     begun = [_declare_queue(draw, At(), queue) for queue in draw(QUEUE_COUNTS)]
+    for at in draw(choices.CONSUMERS):
+        begun += [_qos(draw, at), _consume(draw, at)]
     drawn = draw(st.lists(STEPS, min_size=LIST_MIN, max_size=LIST_MAX))
     return (*begun, *(step for step in drawn if step is not None))

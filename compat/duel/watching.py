@@ -124,6 +124,18 @@ class WatchedLab(Lab):
         self.prefix = prefix
         self.transcript = Transcript(prefix)
 
+    def connect_as(self, user: str, vhost: str) -> WatchedConnection:
+        """Open a connection of a user whose password is the same; not recorded."""
+        with self.transcript.muted():
+            connection = self.dial()
+            connection.send_header()
+            connection.start_ok(f"\0{user}\0{user}")
+            connection.tune_ok()
+            if connection.open(vhost).method is not commands.Connection.OpenOk:
+                raise Stopped(f"{user} is refused")
+        assert isinstance(connection, WatchedConnection)
+        return connection
+
     def _connection(self, label: str) -> WatchedConnection:
         address = (self.broker.host, self.broker.port)
         return WatchedConnection(address, label, self.transcript, self.silence_s)

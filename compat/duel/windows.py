@@ -103,10 +103,12 @@ class Ledger:
         verdicts: dict[int, str] = {}
         for received in confirms:
             assert received.method is not None
-            for number in self._covered(received):
-                verdicts.setdefault(number, show_method(received.method))
-        for verdict, numbers in groupby(sorted(verdicts), verdicts.__getitem__):
-            yield f"{verdict} for {', '.join(map(str, numbers))}"
+            numbers = [number for number in self._covered(received) if number not in verdicts]
+            if not numbers:
+                yield f"{show_method(received.method)} of nothing"
+            verdicts.update(dict.fromkeys(numbers, show_method(received.method)))
+        for verdict, group in groupby(sorted(verdicts), verdicts.__getitem__):
+            yield f"{verdict} for {', '.join(map(str, group))}"
 
     def _covered(self, confirm: Received) -> list[int]:
         tag = confirm.fields["delivery_tag"]
