@@ -1,13 +1,14 @@
-"""`python -m bench.page FIGURES.json`: write the figures of a run into README.md and the documentation, and draw them.
+"""`python -m bench.page FIGURES.json...`: write the figures of runs into README.md and the documentation, with a chart.
 
-FIGURES.json is what `python -m bench --json` has written. The drawings are docs/images/speed.svg and speed.png.
+A file is what `python -m bench --json` has written. Rows that several files have are taken from the last. The drawings
+are docs/images/speed.svg and speed.png.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,7 +112,15 @@ def _replace_generated(page: Path, text: str) -> None:
     page.write_text(f"{before}{BEGIN}{text}{END}{after}", "utf-8")
 
 
+def joined(files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of several runs on one machine as those of one. Raise ValueError if the machines differ."""
+    if any(found["machine"] != files[0]["machine"] for found in files):
+        raise ValueError("the runs are of different machines")
+    rows = {name: brokers for found in files for name, brokers in found["rows"].items() if brokers}
+    return {"machine": files[0]["machine"], "rows": rows}
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m bench.page FIGURES.json")
-    write(json.loads(Path(sys.argv[1]).read_text("utf-8")))
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m bench.page FIGURES.json...")
+    write(joined([json.loads(Path(name).read_text("utf-8")) for name in sys.argv[1:]]))

@@ -71,6 +71,15 @@ def test_only_the_generated_part_of_a_page_changes(tmp_path: Path, monkeypatch: 
     assert text.endswith(f"|\n{page.END}\nAfter.\n")
 
 
+def test_runs_of_one_machine_are_joined() -> None:
+    again = {"machine": FOUND["machine"], "rows": {"plain": {"amqp-broker": {"median": {"value": 1.0}}}, "idle": {}}}
+    joined = page.medians_of(page.joined([FOUND, again]))
+    assert joined["plain"] == {"amqp-broker": Sample(1.0)}
+    assert joined["idle"] == {"amqp-broker": Sample(34.0)}
+    with pytest.raises(ValueError, match="different machines"):
+        page.joined([FOUND, {"machine": {}, "rows": {}}])
+
+
 def test_the_drawing_names_each_broker_and_row(tmp_path: Path) -> None:
     draw({row.name: {"amqp-broker": Sample(1000.0, cpu_us=3.0)} for row in ROWS}, tmp_path / "speed")
     assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
