@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.exchanges.exchange import Binding, BindingKey, Destination, Exchange
+
+# The tests and destinations of bindings.
+Matchers: TypeAlias = "dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]]"
+# The class of a value in Erlang, and a value that equals those that match.
+HeaderValue: TypeAlias = "tuple[type, bytes | int]"
 
 
 @dataclass(eq=False)
 class HeadersExchange(Exchange):
     type: ClassVar[str] = "headers"
 
-    _matchers: dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]] = field(default_factory=dict)
+    # By one header that a message needs for it: its key, and then its value.
+    _by_header: dict[str, dict[HeaderValue, Matchers]] = field(default_factory=dict)
+    # Bindings that need no certain value.
+    _others: Matchers = field(default_factory=dict)
 
     @property
     def routes_by_message(self) -> bool:
@@ -35,13 +43,55 @@ class HeadersExchange(Exchange):
             )
 
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
-        return {destination for matches, destination in self._matchers.values() if matches(headers)}
+        found = {destination for matches, destination in self._others.values() if matches(headers)}
+        for key, by_value in self._by_header.items():
+            if key in headers and (value := _header_value(headers[key])) in by_value:
+                assert value is not None
+                found.update(destination for matches, destination in by_value[value].values() if matches(headers))
+        return found
 
     def _index(self, binding: Binding) -> None:
-        self._matchers[binding.key] = (header_matcher(binding.arguments), binding.destination)
+        needed = _needed_header(binding.arguments)
+        matchers = self._others
+        if needed is not None:
+            key, value = needed
+            matchers = self._by_header.setdefault(key, {}).setdefault(value, {})
+        matchers[binding.key] = (header_matcher(binding.arguments), binding.destination)
 
     def _unindex(self, binding: Binding) -> None:
-        del self._matchers[binding.key]
+        needed = _needed_header(binding.arguments)
+        if needed is None:
+            del self._others[binding.key]
+            return
+        key, value = needed
+        by_value = self._by_header[key]
+        del by_value[value][binding.key]
+        if not by_value[value]:
+            del by_value[value]
+        if not by_value:
+            del self._by_header[key]
+
+
+def _wanted(arguments: fields.Table) -> fields.Table:
+    with_x = arguments.get("x-match", "all").endswith("-with-x")
+    return {key: value for key, value in arguments.items() if key != "x-match" and (with_x or not key.startswith("x-"))}
+
+
+def _needed_header(arguments: fields.Table) -> tuple[str, HeaderValue] | None:
+    """Return a header without which no message matches, with the value that it has; None if there is none."""
+    if not arguments.get("x-match", "all").startswith("all"):
+        return None
+    for key, wanted in _wanted(arguments).items():
+        value = _header_value(wanted)
+        if value is not None:
+            return key, value
+    return None
+
+
+def _header_value(value: Any) -> HeaderValue | None:
+    """Return what two values that match have in common; None for values that cannot be keys of a dict."""
+    kind = _erlang_class(value)
+    return (kind, _comparable(value)) if kind in (bytes, int, bool) else None
 
 
 def header_matcher(arguments: fields.Table) -> Callable[[fields.Table], bool]:
@@ -49,16 +99,12 @@ def header_matcher(arguments: fields.Table) -> Callable[[fields.Table], bool]:
 
     A void value only requires the key. Keys that start with `x-` count only with `all-with-x` and `any-with-x`.
     """
-    x_match = arguments.get("x-match", "all")
-    with_x = x_match.endswith("-with-x")
-    wanted = {
-        key: value for key, value in arguments.items() if key != "x-match" and (with_x or not key.startswith("x-"))
-    }
+    wanted = _wanted(arguments)
 
     def fits(headers: fields.Table, key: str) -> bool:
         return key in headers and (wanted[key] is None or _is_match(headers[key], wanted[key]))
 
-    if x_match.startswith("any"):
+    if arguments.get("x-match", "all").startswith("any"):
         return lambda headers: any(fits(headers, key) for key in wanted)
     return lambda headers: all(fits(headers, key) for key in wanted)
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -11,6 +13,7 @@ from amqp_broker.broker.exchanges.exchange import Binding
 from amqp_broker.broker.exchanges.headers import HeadersExchange, header_matcher
 from amqp_broker.broker.queues.queue import Queue
 from tests.broker.exchanges.bindings import bound, names
+from tests.broker_parts import new_queue, new_vhost
 
 
 def with_x_match(x_match: str, **wanted: Any) -> fields.Table:
@@ -25,6 +28,44 @@ def test_a_headers_exchange_routes_to_each_matching_destination_once(queues: lis
     assert names(exchange, "ignored", a=1, b=1) == ["q0"]
     assert names(exchange, "ignored", b=2) == ["q1"]
     assert names(exchange, "ignored") == []
+
+
+_VALUES = st.sampled_from(
+    [None, 0, 1, Long(1), Timestamp(1), True, False, "a", b"a", "", 1.0, float("nan"), Decimal(1, 5), [1], {"a": 1}]
+)
+_TABLES = st.dictionaries(st.sampled_from(["a", "b", "x-c"]), _VALUES)
+_ARGUMENTS = st.builds(
+    lambda wanted, x_match: wanted if x_match is None else {**wanted, "x-match": x_match},
+    _TABLES,
+    st.sampled_from([None, "all", "any", "all-with-x", "any-with-x"]),
+)
+
+
+@given(st.lists(_ARGUMENTS, max_size=8), st.lists(st.booleans(), min_size=8, max_size=8), _TABLES)
+def test_an_exchange_finds_the_bindings_that_match_one_by_one(
+    every: list[fields.Table], kept: list[bool], headers: fields.Table
+) -> None:
+    exchange = HeadersExchange("/", "x")
+    queues = [new_queue(new_vhost(), f"q{number}") for number in range(len(every))]
+    bindings = [bound(exchange, queue, **arguments) for queue, arguments in zip(queues, every, strict=True)]
+    for binding, is_kept in zip(bindings, kept, strict=False):
+        if not is_kept:
+            exchange.remove(binding)
+    found = {
+        queue.name
+        for queue, arguments, is_kept in zip(queues, every, kept, strict=False)
+        if is_kept and header_matcher(arguments)(headers)
+    }
+    assert names(exchange, **headers) == sorted(found)
+
+
+def test_no_index_is_left_behind_by_bindings_that_are_gone(queues: list[Queue]) -> None:
+    exchange = HeadersExchange("/", "x")
+    bindings = [bound(exchange, queues[0], a=number) for number in range(3)]
+    bindings.append(bound(exchange, queues[0], **with_x_match("any", a=1)))
+    for binding in bindings:
+        exchange.remove(binding)
+    assert (exchange._by_header, exchange._others) == ({}, {})
 
 
 def test_x_match_is_all_by_default_which_requires_every_header() -> None:
