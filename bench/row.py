@@ -72,7 +72,7 @@ class Goal:
 
 
 # The tables of the report, in their order.
-REAL = "Messages of applications: ids of their own, sizes and lengths that vary"
+REAL = "Messages of applications, each different"
 CALLS = "An application's day, with such messages"
 REPEATED = "One message repeated, which the broker recognises"
 OTHER = "Latency, memory, start and management"
