@@ -19,6 +19,8 @@ ORACLE, VHOST = "4.3", "duel0"
 FOUND_WITHIN = {
     "requeued_messages_go_to_the_end": 10,
     "a_closed_channel_loses_what_it_held": 10,
+    "new_messages_overtake_those_that_came_back": 40,
+    "a_rollback_brings_tags_back_in_any_order": 70,
 }
 # The bugs of these modules are in what a program does not do, or in what is not compared.
 NEVER = {

@@ -327,6 +327,13 @@ def _typed(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return fields.erlang_term(value) if isinstance(value, (dict, list)) else str(value)
+    """Return a value as Erlang prints it; strings and octets without quotes."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.decode("latin-1")
+    if isinstance(value, float):
+        digits, _, exponent = repr(value).partition("e")
+        return f"{digits if '.' in digits else digits + '.0'}e{int(exponent)}" if exponent else digits
+    return value if isinstance(value, str) else fields.erlang_term(value)

@@ -231,3 +231,12 @@ def the_value_of_an_argument_of_another_queue_type_does_not_matter(lab: Lab) -> 
 @scenario
 def arguments_of_other_queue_types_are_not_compared(lab: Lab) -> None:
     _declare_in_turn(lab, {}, {"x-delivery-limit": 5}, {"x-max-in-memory-length": 1}, {"x-dead-letter-strategy": "a"})
+
+
+@scenario
+def an_argument_of_any_type_is_shown_where_it_is_not_equivalent(lab: Lab) -> None:
+    connection = lab.connect()
+    q = lab.queue(durable=True)
+    values = (None, True, 2.0, 0.1, 1e300, Field("f", 0.1), Field("D", (2, 314)), Field("T", 5), b"a", Field("b", -1))
+    for value in (*values, "", "ü", {"a": None}, [None, False, {"c": b"d"}], {}, []):
+        connection.channel().call(Queue.Declare, queue=q, durable=True, arguments={"x-expires": value})
