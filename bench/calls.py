@@ -39,7 +39,11 @@ CALL_ROWS: Final = (
         "RPC over an exclusive queue for each call, 1 at a time",
         replace(_LOOP, messages=1_000, loop="rpc-queue"),
     ),
-    _row("rpc-queue-100", "the same, 100 calls at a time", replace(_MANY, messages=20, loop="rpc-queue")),
+    _row(
+        "rpc-queue-100",
+        "RPC over an exclusive queue for each call, 100 at a time",
+        replace(_MANY, messages=20, loop="rpc-queue"),
+    ),
     _row("channel-each", "a channel opened and closed for each publish", replace(_LOOP, loop="channel")),
     _row("declare-each", "the queue declared before each publish", replace(_LOOP, loop="declare")),
     _row("tx-each", "tx.commit for each publish", replace(_LOOP, loop="tx")),

@@ -59,7 +59,7 @@ REAL_ROWS: Final = (
     ),
     _row(
         "node-topic-unique",
-        "the same, with keys that never repeat",
+        "Node, topic exchange, 1 000 wildcard bindings, keys that never repeat, no acks",
         replace(NODE, queues=10, consumers=10, topic_bindings=1000, unique_keys=True),
     ),
     _row(
