@@ -10,6 +10,9 @@ from bench.real import CELERY, NODE, SPRING
 from bench.row import CALLS, PER_SECOND, RATE, Row, Unit, faster
 
 _TWICE: Final = (faster(2),)
+# Reasons.
+_WAKING: Final = "a call is a read and a write of the broker, and wakes two processes: half of the time is the system's"
+_REPLYING: Final = f"{_WAKING}; the request's properties are decoded and encoded again, as its reply-to changes"
 # A connection that repeats one thing, each time after the answer.
 _LOOP: Final = replace(NODE, publishers=0, messages=4_000, callers=1)
 _MANY: Final = replace(_LOOP, messages=100, callers=100)
@@ -26,14 +29,15 @@ CALL_ROWS: Final = (
         "basic.get in a loop, ack each",
         Load(publishers=0, consumers=0, messages=5_000, loop="get", callers=1, ack=1, prefix="got"),
         before=replace(NODE, consumers=0, messages=5_001, window=1000, prefix="got", keep=True),
+        reason=_WAKING,
     ),
     _row(
         "reply",
         "10 workers with prefetch 1, an ack and a reply for each message",
         replace(CELERY, messages=10_000, consumers=11, ack=1, prefetch=1, reply=True),
     ),
-    _row("rpc-1", "RPC over direct reply-to, 1 call at a time", replace(_LOOP, loop="rpc")),
-    _row("rpc-100", "RPC over direct reply-to, 100 calls at a time", replace(_MANY, loop="rpc")),
+    _row("rpc-1", "RPC over direct reply-to, 1 call at a time", replace(_LOOP, loop="rpc"), reason=_REPLYING),
+    _row("rpc-100", "RPC over direct reply-to, 100 calls at a time", replace(_MANY, loop="rpc"), reason=_REPLYING),
     _row(
         "rpc-queue-1",
         "RPC over an exclusive queue for each call, 1 at a time",
@@ -44,9 +48,16 @@ CALL_ROWS: Final = (
         "RPC over an exclusive queue for each call, 100 at a time",
         replace(_MANY, messages=20, loop="rpc-queue"),
     ),
-    _row("channel-each", "a channel opened and closed for each publish", replace(_LOOP, loop="channel")),
-    _row("declare-each", "the queue declared before each publish", replace(_LOOP, loop="declare")),
-    _row("tx-each", "tx.commit for each publish", replace(_LOOP, loop="tx")),
+    _row(
+        "channel-each", "a channel opened and closed for each publish", replace(_LOOP, loop="channel"), reason=_WAKING
+    ),
+    _row(
+        "declare-each",
+        "the queue declared before each publish",
+        replace(_LOOP, loop="declare"),
+        reason=f"{_WAKING}; declaring is not compiled",
+    ),
+    _row("tx-each", "tx.commit for each publish", replace(_LOOP, loop="tx"), reason=_WAKING),
     _row(
         "headers",
         "headers exchange with 100 bindings, no acks",
@@ -62,11 +73,17 @@ CALL_ROWS: Final = (
         "Celery's tasks of 10 priorities, no acks",
         replace(CELERY, argument="x-max-priority=10", priorities=10),
     ),
-    _row("delayed-5", "Spring's messages delayed by 5 ms, no acks", replace(SPRING, messages=20_000, delay=5)),
+    _row(
+        "delayed-5",
+        "Spring's messages delayed by 5 ms, no acks",
+        replace(SPRING, messages=20_000, delay=5),
+        reason="RabbitMQ 4.3 has no such exchange: its plugin was not released for it",
+    ),
     _row(
         "dead-letter-real",
         "Node, expired after 5 ms into a dead-letter exchange, no acks",
         replace(NODE, messages=40_000, expiration=5, dead_letter=True),
+        reason="a dead letter has other headers: all of them are decoded and encoded, which is not compiled",
     ),
     _row(
         "requeue",

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.flat import IDLE_CORES_MAX, FlatFigures, FlatRow
-from bench.row import SHARE, Row, Sample, cpu_advantage
+from bench.row import REFERENCE, SHARE, Row, Sample, cpu_advantage
 from bench.side_by_side import Figures
-from bench.subjects import REFERENCE
 
 
 def comparison_table(rows: Iterable[Row], names: Sequence[str], figures: Figures) -> str:

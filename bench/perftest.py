@@ -19,7 +19,8 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from bench.generator import LoadError, cpu_seconds_of
-from bench.subjects import REFERENCE, Subject, amqp_broker, compiled, rabbitmq
+from bench.row import REFERENCE
+from bench.subjects import Subject, amqp_broker, compiled, rabbitmq
 from compat.brokers import BrokerProcess
 
 FOLDER: Final = Path(__file__).parents[1] / "compat" / "perftest"

@@ -79,6 +79,8 @@ OTHER = "Latency, memory, start and management"
 GROUPS = (REAL, CALLS, REPEATED, OTHER)
 # The name of the build that has goals of its own.
 COMPILED_NAME = "amqp-broker compiled"
+# The goals compare with it.
+REFERENCE = "RabbitMQ 4.3"
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ from compat.oracles.rabbitmq import RabbitMQ
 Managed = AmqpBroker | RabbitMQ
 # Where `make compiled` installs the package.
 COMPILED: Final = Path(__file__).parents[1] / ".cache" / "compiled"
-# The goals compare with it.
-REFERENCE: Final = "RabbitMQ 4.3"
 
 
 class Running:

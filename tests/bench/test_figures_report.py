@@ -5,9 +5,8 @@ from __future__ import annotations
 from bench.figures_report import as_json, comparison_table, flat_table, goals_table
 from bench.flat import FlatFigures, FlatRow, Variant
 from bench.generator import Load
-from bench.row import RATE, Goal, Row, Sample
+from bench.row import RATE, REFERENCE, Goal, Row, Sample
 from bench.side_by_side import Figures
-from bench.subjects import REFERENCE
 
 ROW = Row("speed", "16 B", RATE, Load(), (Goal("at least 3 x", Row.advantage, at_least=3),))
 FLAT = FlatRow("queues", "to", (Variant("1 queue", Load()), Variant("10 queues", Load())))
