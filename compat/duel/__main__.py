@@ -92,8 +92,12 @@ def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: ar
             )
             for worker in range(options.workers)
         ]
-        for worker in workers:
-            worker.start()
+        # One after the other: RabbitMQ 4.0 refuses a user that several requests add at once.
+        for worker in range(options.workers):
+            for api in (Api(ours), *map(Api, theirs)):
+                prepare(api, f"duel{worker}")
+        for process in workers:
+            process.start()
         for tally in _reported(reports, len(workers)):
             total.outcomes += tally.outcomes
             total.found += tally.found
@@ -130,8 +134,6 @@ def _work(
     """Judge a share of the programs in a vhost of its own."""
     try:
         vhost = f"duel{worker}"
-        for api in (Api(ours), *map(Api, theirs)):
-            prepare(api, vhost)
         corners = [Corner(broker, vhost, Pace(), ours.profile) for broker in theirs]
         judge = Judge(Corner(ours, vhost, OWN, ours.profile), corners, worker)
         search(judge, f"{number}.{worker}", count, known, reports.put)
