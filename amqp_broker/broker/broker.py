@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Channel
     from amqp_broker.broker.observe.waiting import IdleWait
+    from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.settings.settings import Settings
@@ -80,6 +81,9 @@ class Broker:
         self.faults: FaultInjector = FaultInjector(self)
         self.connections: set[Connection] = set()
         self.undrained: list[Callable[[], None]] = []
+        # Consumers that may take again, because some of their messages were settled. They are resumed at the end of the
+        # read, or before what depends on their taking. The list is never replaced: sessions share it.
+        self.freed_consumers: list[Consumer] = []
         # The time that the server last passed in (ms since the epoch).
         self.now: int = 0
         # The current time in µs, for traces; a server with a clock replaces it.
@@ -388,6 +392,14 @@ class Broker:
 
         self.undrained.append(do_next_batch)
         return False
+
+    def resume_freed_consumers(self) -> None:
+        """Deliver once for all that was settled."""
+        consumers = self.freed_consumers.copy()
+        self.freed_consumers.clear()
+        for consumer in consumers:
+            if not consumer.is_taking and (consumer.can_take() or consumer.queue.is_quiescing):
+                consumer.queue.resume(consumer)
 
     def drain_on(self) -> bool:
         """Handle the next batch of each backlog; return whether any is left."""

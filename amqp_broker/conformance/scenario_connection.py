@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 from pamqp import commands
@@ -59,6 +60,7 @@ class Connection:
         self.control = Channel(self, 0)
         self._end_is_recorded = False
         self._buffer = bytearray()
+        self._corked: bytearray | None = None
         self._has_read = False
         self._socket = self._connect(address, silence_s)
 
@@ -190,7 +192,18 @@ class Connection:
         self.transcript.record(f"{self.label}> ({note})")
         self.write(data)
 
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Send what is written meanwhile with one call, so that the broker most often reads it at once."""
+        self._corked = bytearray()
+        yield
+        corked, self._corked = self._corked, None
+        self.write(bytes(corked))
+
     def write(self, data: bytes) -> None:
+        if self._corked is not None:
+            self._corked += data
+            return
         with contextlib.suppress(OSError):  # the broker has closed the socket: a read will report it
             self._socket.sendall(data)
 

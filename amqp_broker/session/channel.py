@@ -229,7 +229,7 @@ class Channel(ClientChannel[VHost]):
         """Have queues deliver what has come back."""
         for queue in queues:
             if queue.is_overfull:  # The consumers that were freed take some first.
-                self.session.resume_freed_consumers()
+                self.session.broker.resume_freed_consumers()
             queue.serve_returned()
 
     def _count_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:

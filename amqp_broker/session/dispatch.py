@@ -65,6 +65,7 @@ CHANNEL_METHODS: Final[dict[type[base.Frame], Handler]] = {
     commands.Tx.Rollback: transactions.rollback,
 }
 
+_CLOSE_START: Final = wire.METHOD_ID.pack(commands.Channel.Close.index)
 _SETTLE_STARTS: Final = (wire.METHOD_ID.pack(wire.NACK), wire.METHOD_ID.pack(wire.REJECT))
 
 
@@ -92,6 +93,10 @@ def on_frame(session: Session, kind: int, number: int, payload: bytes) -> None:
 
 def on_method(channel: Channel, payload: bytes) -> None:
     """Act on a method other than publish and ack, on an open channel that awaits no content."""
+    broker = channel.session.broker
+    if broker.freed_consumers and not payload.startswith(_CLOSE_START):
+        # In RabbitMQ they have taken their next messages by now, but the channel would not send these before it closes.
+        broker.resume_freed_consumers()
     if payload.startswith(_SETTLE_STARTS) and len(payload) == SETTLE_BYTES:
         method_id, tag, bits = unpack_settle(payload)
         if method_id == NACK:

@@ -87,7 +87,7 @@ class FrameReader:
         gate.journal_bytes_before, definitions = journal.journal_bytes, journal.definitions
         at = self._run(session, data, 0) if reads is FRAMES else self._read_header(session, data)
         if session.freed_consumers:
-            session.resume_freed_consumers()
+            broker.resume_freed_consumers()
         if gate.confirming:
             gate.confirm_all()
         if journal.definitions != definitions:

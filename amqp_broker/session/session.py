@@ -101,8 +101,8 @@ class Session(ClientConnection[VHost, Channel]):
         self.reader = FrameReader(self)
         # The reader's own method: a read costs no call more.
         self.receive = self.reader.receive
-        # Consumers that may take again, because one of their messages was settled in this read.
-        self.freed_consumers: list[Consumer] = []
+        # The broker's: the end of each read looks at it.
+        self.freed_consumers: list[Consumer] = broker.freed_consumers
         # The last read with methods other than publish and ack, and their number in it.
         self._counted_read = self._method_count = 0
         # For the log: the number of the connection, and the reason for an irregular end.
@@ -140,13 +140,6 @@ class Session(ClientConnection[VHost, Channel]):
         self.outbox.append(wire.method_frame(number, encode_method(method)))
 
     # Delivery and backpressure
-
-    def resume_freed_consumers(self) -> None:
-        """Deliver once for all that was settled in this read."""
-        consumers, self.freed_consumers = self.freed_consumers, []
-        for consumer in consumers:
-            if not consumer.is_taking and (consumer.can_take() or consumer.queue.is_quiescing):
-                consumer.queue.resume(consumer)
 
     def pause(self) -> None:
         """Deliver nothing until `resume`: the socket is full."""
@@ -350,6 +343,9 @@ class Session(ClientConnection[VHost, Channel]):
             channel.requeue_unacked()
         for channel in channels:
             channel.end()
+        if self.freed_consumers:
+            # They refer to this session.
+            self.broker.resume_freed_consumers()
         self.broker.dismiss(self)
 
     def close_channel(self, number: int, error: ChannelError, method_id: int = 0) -> None:

@@ -129,6 +129,9 @@ class BacklogQueue(Queue, Generic[B]):
         return self.has_failed_arrivals and failures_of(message) > 0
 
     def will_reject(self, message: Message) -> bool:
+        if not self.limit.refuses(message):
+            return False
+        self.vhost.broker.resume_freed_consumers()
         return self.limit.refuses(message)
 
     def take(self, message: Message) -> None:
@@ -148,6 +151,9 @@ class BacklogQueue(Queue, Generic[B]):
         if self.deadlines:
             self.expire()
         deadline_ms = self._deadline(expiration_ms)
+        if (deadline_ms is not None or self.limit.drops_head) and self.vhost.broker.freed_consumers:
+            # They take what is ready before the message comes, which may drop it, or expire.
+            self.vhost.broker.resume_freed_consumers()
         if self.ready_consumers and self._deliver_at_once(message, deadline_ms):
             return
         backlog, limit = self.backlog, self.limit

@@ -100,6 +100,13 @@ class QueueBroker(Protocol):
     @property
     def undrained(self) -> list[Callable[[], None]]: ...
 
+    @property
+    def freed_consumers(self) -> list[Consumer]: ...
+
+    def resume_freed_consumers(self) -> None:
+        """Deliver to consumers of which messages were settled in this read."""
+        ...
+
     def free_later(self, messages: deque[Any]) -> None:
         """Free messages that no queue has any more in batches, between which the sockets are served."""
         ...

@@ -127,11 +127,13 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         return self.limit.rejects_publish and self.publishers.refuse(publisher)
 
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
+        self.vhost.broker.resume_freed_consumers()
         if not self.limit.rejects_publish:
             return super().accept(message)
         # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.
         if publisher is not None and self.refuses(publisher):
             return False
+        self.vhost.broker.resume_freed_consumers()
         self.take(message)
         self.publishers.follow_limit()
         return True

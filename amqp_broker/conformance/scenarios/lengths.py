@@ -182,3 +182,24 @@ def a_transaction_that_is_rejected_in_part_fails(lab: Lab) -> None:
     channel.publish(b"2", routing_key=q)
     channel.call(Tx.Commit)
     lab.channel().drain(q)
+
+
+@scenario
+def an_ack_makes_room_for_a_publish_that_is_sent_with_it(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        dead = lab.queue(f"dead.{kind}", durable=True)
+        arguments = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+        q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind, **arguments})
+        channel = lab.channel()
+        channel.call(Basic.Qos, prefetch_count=1)
+        channel.consume(q)
+        lab.put(q, b"1")
+        channel.deliveries(1)
+        lab.put(q, b"2")
+        with channel.connection.at_once():
+            channel.ack(1)
+            channel.publish(b"3", routing_key=q)
+        channel.deliveries(1)
+        channel.sync(q, dead)
+        lab.channel().drain(dead)
+        lab.channel().drain(q)
