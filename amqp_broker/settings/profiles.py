@@ -45,6 +45,8 @@ class Profile:
     quorum_counts_properties: bool = False
     # Number of message priorities of a quorum queue.
     quorum_priority_levels: int = 2
+    # The first message of each priority of a quorum queue expires, and not only the one that is delivered next.
+    quorum_expires_by_level: bool = False
     # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
     priority_takes_over: bool = True
     # Dead letters bring the number of their failed deliveries to a quorum queue, where they count for its limit.
@@ -164,6 +166,7 @@ PROFILES: Final = {
         purges_dead_letters=True,
         quorum_counts_properties=True,
         quorum_priority_levels=32,
+        quorum_expires_by_level=True,
         reply_names_are_bindable=False,
         takes_empty_type=True,
         compares_age_in_ms=True,

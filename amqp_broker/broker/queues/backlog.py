@@ -65,6 +65,10 @@ class Backlog:
     def head_position(self) -> int:
         """Return the position of the message that is delivered next."""
 
+    def is_next_to_expire(self, position: int) -> bool:
+        """Return whether this ready message may expire. Most queues look only at the one at the head."""
+        return self.head_position() == position
+
     @abstractmethod
     def pop_head(self) -> tuple[Message, int, bool]:
         """Take the next message; return it, its position, and whether it was delivered before."""

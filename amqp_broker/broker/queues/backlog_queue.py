@@ -170,7 +170,7 @@ class BacklogQueue(Queue, Generic[B]):
             has_moved = True
             self._drop_beyond_limit()
         # If nothing left and the new message is not the first, the head was looked at above.
-        if self.deadlines and (has_moved or backlog.head_position() == position):
+        if self.deadlines and (has_moved or backlog.is_next_to_expire(position)):
             self.expire()
         if self.backpressured and backlog:
             self.vhost.broker.is_congested = True
@@ -335,11 +335,14 @@ class BacklogQueue(Queue, Generic[B]):
         self.note_change()
         message, position, _ = self._take_head()
         if message.is_damaged:
-            # The journal keeps the record for `store repair`.
-            self.deadlines.pop(position, None)
-            journal = self.vhost.broker.journal
-            journal.report_damage(f"{self}: the message at position {position} is damaged; it is not delivered")
+            self._report_damage(position)
         return message, position
+
+    def _report_damage(self, position: int) -> None:
+        """Report that a message was taken that cannot be read; the journal keeps the record for `store repair`."""
+        self.deadlines.pop(position, None)
+        journal = self.vhost.broker.journal
+        journal.report_damage(f"{self}: the message at position {position} is damaged; it is not delivered")
 
     def _discard(self, position: int, message: Message, reason: str) -> None:
         """Give up a message that was taken."""

@@ -12,7 +12,7 @@ from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Death, Stored
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
-from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
+from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, EXPIRED, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
 from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter, KeptDeadLetters
 from amqp_broker.broker.queues.octets import octets_of
@@ -121,24 +121,38 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     # Messages in
 
     def will_reject(self, message: Message) -> bool:
+        self.vhost.broker.resume_freed_consumers()
         return self.limit.rejects_publish and not self.limit.allows(1)
 
     def refuses(self, publisher: Publisher) -> bool:
         return self.limit.rejects_publish and self.publishers.refuse(publisher)
 
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
-        self.vhost.broker.resume_freed_consumers()
         if not self.limit.rejects_publish:
             return super().accept(message)
+        self.vhost.broker.resume_freed_consumers()
         # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.
         if publisher is not None and self.refuses(publisher):
             return False
-        self.vhost.broker.resume_freed_consumers()
         self.take(message)
         self.publishers.follow_limit()
         return True
 
     # Delivering and settling
+
+    def expire(self) -> None:
+        """Give up what has expired at the head. From 4.3 on, each line has its own (rabbit_fifo.erl, expire_batch)."""
+        if not self.backlog.expires_by_level:
+            super().expire()
+            return
+        for position, message in self.backlog.take_expired(self.expiry, self.vhost.broker.now):
+            self.note_change()
+            if self.limit.bytes_max is not None:
+                self.limit.ready_bytes -= octets_of(message, self.counts_properties)
+            if message.is_damaged:
+                self._report_damage(position)
+            else:
+                self._discard(position, message, EXPIRED)
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         for message, redelivered, _ in self.peek_counted():
@@ -213,14 +227,10 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def serve_returned(self) -> None:
         """Deliver what has come back, and drop what is beyond the limit only then (rabbit_fifo.erl, checkout)."""
         self.drain()
-        if not self.is_overfull or self.is_deleted:
-            return
-        while self.ready_consumers and self.backlog and self.is_overfull:
-            # A batch was not enough.
-            self.drain()
-        self._drop_beyond_limit()
-        if self.deadlines:
-            # Another message has come to the head.
+        if self.is_overfull and not self.is_deleted:
+            while self.ready_consumers and self.backlog and self.is_overfull:
+                self.drain()
+            self._drop_beyond_limit()
             self.expire()
 
     def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
@@ -261,7 +271,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         dropped = []
         while self.limit.is_exceeded:
             dropped.append(self._take_to_give_up())
-        for message, position in reversed(dropped):
+        for message, position in dropped[::-1]:
             if not message.is_damaged:
                 self._discard(position, message, MAXLEN)
 

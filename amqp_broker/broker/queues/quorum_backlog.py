@@ -20,6 +20,7 @@ from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT, quo
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Journal, Stored
+    from amqp_broker.broker.queues.expiry import Expiry
     from amqp_broker.broker.queues.return_counts import ReturnCounts
     from amqp_broker.settings.profiles import Profile
 
@@ -43,6 +44,7 @@ class QuorumBacklog(Backlog):
         "_returned",
         "_takes_failures",
         "_withhold",
+        "expires_by_level",
         "order",
     )
 
@@ -62,6 +64,8 @@ class QuorumBacklog(Backlog):
         self._priority_levels = profile.quorum_priority_levels
         self._takes_failures = profile.quorum_takes_failures
         self._counts_properties = profile.quorum_counts_properties
+        # Set where the first message of each line expires, and not only the one that is delivered next.
+        self.expires_by_level = profile.quorum_expires_by_level
         self._withhold: Callable[[int, Stored], bool] = withhold
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
@@ -175,6 +179,11 @@ class QuorumBacklog(Backlog):
     def head_position(self) -> int:
         return self._returned[0][0] if self._returned else self.order.next().head_position()
 
+    def is_next_to_expire(self, position: int) -> bool:
+        if self.expires_by_level:
+            return self._levels[position % LEVELS].head_position() == position
+        return self.head_position() == position
+
     def pop_head(self) -> tuple[Message, int, bool]:
         if self._returned:
             position, message = self._returned.popleft()
@@ -185,6 +194,18 @@ class QuorumBacklog(Backlog):
             if self._takes_failures and (failures := failures_of(message)):
                 self._counts.failures[position] = failures
         return message, position, self._counts.has(position)
+
+    def take_expired(self, expiry: Expiry, now: int) -> Iterator[tuple[int, Message]]:
+        """Take expired messages from the head of each line. Priorities follow returned messages, the highest first."""
+        while self._returned and expiry.is_due(self._returned[0][0], now):
+            yield self._returned.popleft()
+        for buffer in reversed(self._levels):
+            while buffer and expiry.is_due(buffer.head_position(), now):
+                position, message = buffer.pop_head()
+                self._count -= 1
+                if self._takes_failures and (failures := failures_of(message)):
+                    self._counts.failures[position] = failures
+                yield position, message
 
     def put_back(self, position: int, message: Message) -> int:
         self._returned.append((position, message))

@@ -24,7 +24,7 @@ def _with_dead_letters(lab: Lab, **arguments: object) -> tuple[Channel, str]:
     return channel, q
 
 
-def _let_pass(lab: Lab, duration_ms: int) -> None:
+def let_pass(lab: Lab, duration_ms: int) -> None:
     """Wait until a message with this TTL has expired, by the broker's own clock."""
     with lab.transcript.muted():
         channel = lab.channel()
@@ -81,7 +81,7 @@ def an_expired_message_without_dead_letter_exchange_is_gone(lab: Lab) -> None:
     channel = lab.channel()
     q = lab.queue(arguments={"x-message-ttl": 1})
     lab.put(q, b"1")
-    _let_pass(lab, 50)
+    let_pass(lab, 50)
     channel.get(q)
     channel.declare(q, passive=True)
 
@@ -138,7 +138,7 @@ def only_the_head_of_a_queue_expires(lab: Lab) -> None:
     puller = lab.channel()
     lab.put(q, b"stays")
     lab.put(q, b"expires", expiration=SOON)
-    _let_pass(lab, 100)
+    let_pass(lab, 100)
     puller.declare(q, passive=True)
     puller.get(q)
     puller.get(q)
@@ -172,7 +172,7 @@ def an_unsettled_message_does_not_expire(lab: Lab) -> None:
     consumer.consume(q)
     lab.put(q, b"1")
     consumer.deliveries(1)
-    _let_pass(lab, 100)
+    let_pass(lab, 100)
     consumer.ack(1)
     consumer.sync(q)
     channel.sync(q)
@@ -187,7 +187,7 @@ def a_requeued_message_keeps_its_deadline(lab: Lab) -> None:
     lab.put(q, b"1")
     consumer.deliveries(1)
     consumer.call(Basic.Cancel, consumer_tag="c")
-    _let_pass(lab, 100)
+    let_pass(lab, 100)
     consumer.nack(1)
     channel.deliveries(1)
     puller.get(q)
@@ -264,7 +264,7 @@ def a_consumer_keeps_a_queue_from_expiring(lab: Lab) -> None:
     channel = lab.channel()
     q = channel.declare(lab.name("q"), arguments={"x-expires": 50})
     channel.consume(q)
-    _let_pass(lab, 200)
+    let_pass(lab, 200)
     lab.put(q, b"1")
     channel.deliveries(1)
     channel.call(Basic.Cancel, consumer_tag="c")
@@ -307,11 +307,11 @@ def a_quorum_queue_expires_although_it_is_declared_again(lab: Lab) -> None:
     channel, arguments = lab.channel(), {"x-queue-type": "quorum", "x-expires": 8000}
     for name in ("declared", "pulled"):
         channel.declare(lab.name(name), durable=True, arguments=arguments)
-    _let_pass(lab, 7000)
+    let_pass(lab, 7000)
     channel.declare(lab.name("declared"), durable=True, arguments=arguments)
     channel.declare(lab.name("declared"), passive=True)
     channel.get(lab.name("pulled"))
     # RabbitMQ looks for expired quorum queues every 5 s.
-    _let_pass(lab, 7000)
+    let_pass(lab, 7000)
     channel.declare(lab.name("pulled"), passive=True)
     channel.call(Queue.Declare, queue=lab.name("declared"), passive=True)

@@ -1,4 +1,4 @@
-"""What a client sends behind a settlement, in the same read: consumers have taken their next messages before it.
+"""Methods behind an ack in the same read: its consumer has taken the next message before them.
 
 RabbitMQ handles both in this order, whether or not they arrive at once.
 """
