@@ -148,6 +148,8 @@ class Management:
             browsers.check_type(headers)
 
     def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
+        if self.is_local:
+            self.unauthenticated.remove(given.protocol)
         if self.is_local or endpoint.tag == PUBLIC:
             return self.operator
         user = login(self.broker, given.headers.get("Authorization"), endpoint.tag, given.remote or "")

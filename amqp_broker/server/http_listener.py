@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("amqp_broker.server")
 
 SHUTDOWN_GRACE_S: Final = 0.1
+# Seconds that a peer may take for the handshake of TLS; the event loop's own limit is a minute.
+TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 
 
 class HttpListener:
@@ -82,7 +84,12 @@ class HttpListener:
         assert self._runner.server is not None, "setup makes it"
         make_protocol = management.connections(self._runner.server, quiet_logger())
         for listener in self._sockets:
-            self._servers.append(await self._loop.create_server(make_protocol, sock=listener, ssl=self._context))
+            limit_s = None if self._context is None else TLS_HANDSHAKE_TIMEOUT_S
+            self._servers.append(
+                await self._loop.create_server(
+                    make_protocol, sock=listener, ssl=self._context, ssl_handshake_timeout=limit_s
+                )
+            )
 
     def _import(self) -> None:
         with self._importing():

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.management.http.connection import HttpConnection
 from amqp_broker.server import certificate_authority
+from amqp_broker.server.server import Server
 from amqp_broker.settings.settings import SettingsError
 from tests.client import Client
 from tests.running import RunningServer
@@ -128,3 +130,21 @@ def test_a_broker_serves_without_a_control_socket_if_it_cannot_create_one(
     with RunningServer(control=True) as running:
         Client(running.port).open().close()
     assert "the command line cannot command this broker" in caplog.text
+
+
+def test_connections_of_the_control_socket_are_not_among_those_without_a_login(folder: Path) -> None:
+    """They are the user's own, and none gives way to others."""
+    with RunningServer(control=True) as running, socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(str(folder / f"{running.port}.sock"))
+        peer.sendall(b"GET /api/whoami HTTP/1.1\r\nHost: broker\r\n\r\n")
+        assert peer.recv(1000).startswith(b"HTTP/1.1 200")
+
+        def counted(server: Server) -> list[int]:
+            control = server.http._control
+            assert control is not None
+            assert control._runner is not None
+            assert control._runner.server is not None
+            connections = control._runner.server.connections
+            return [len(each.unauthenticated) for each in connections if isinstance(each, HttpConnection)]
+
+        assert running.ask(counted) == [0]

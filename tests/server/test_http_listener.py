@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import logging
 import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final, NoReturn
 
 import pytest
+import trustme
 from aiohttp.http_exceptions import BadHttpMessage
 
+from amqp_broker.server import http_listener
 from amqp_broker.server.http_listener import HttpListener, quiet_logger
 from amqp_broker.server.listening import listen
 from amqp_broker.server.server import Server
@@ -130,6 +134,22 @@ def test_a_listener_that_cannot_serve_says_so_and_can_be_closed(caplog: pytest.L
 
     asyncio.run(serve())
     assert [record.getMessage() for record in caplog.records] == ["HTTP cannot be served"]
+
+
+def test_a_peer_that_does_not_finish_the_handshake_of_tls_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_listener, "TLS_HANDSHAKE_TIMEOUT_S", 0.2)
+    certificate = trustme.CA().issue_cert("localhost")
+    certificate_file, key_file = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    certificate.cert_chain_pems[0].write_to_path(certificate_file)
+    certificate.private_key_pem.write_to_path(key_file)
+    with (
+        RunningServer(management=True, tls_cert_file=str(certificate_file), tls_key_file=str(key_file)) as running,
+        socket.create_connection(("127.0.0.1", running.server.ports["management-tls"]), 20) as peer,
+        contextlib.suppress(ConnectionResetError),
+    ):
+        assert peer.recv(1) == b""
 
 
 def test_errors_of_invalid_requests_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
