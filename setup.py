@@ -33,7 +33,7 @@ NEEDED = ["mypy==2.4.1", "pamqp>=4.0"]
 
 # Folders and modules of amqp_broker. A message should not leave them between its socket and its consumer's.
 COMPILED = {
-    "amqp": "content frames message property_list stamped_message",
+    "amqp": "content frames header_sorter message property_list property_shapes stamped_message",
     "broker": "counters history peer portions timers",
     "broker/clients": "channel_counts client_channel client_connection",
     "broker/durability": "chunk damaged journal overflow_buffer paged_buffer stream_log",

@@ -22,7 +22,7 @@ from pamqp import exceptions, frame
 from pamqp.commands import Basic, Channel
 
 from amqp_broker.amqp.connection_states import ENDED
-from amqp_broker.amqp.property_list import SHAPES_BYTES_MAX
+from amqp_broker.amqp.property_shapes import SHAPES_BYTES_MAX
 from amqp_broker.session import basic_publish
 from tests.mutations import mutate, streams
 from tests.peer import Lab, Peer

@@ -13,7 +13,7 @@ import pytest
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import ENDED
-from amqp_broker.amqp.property_list import PropertyShapes
+from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.broker import Broker
 from amqp_broker.session import channel
 from amqp_broker.session.channel import Channel

@@ -1,18 +1,16 @@
 """Property lists without objects: one scan of the octets finds all that publishing depends on.
 
 A list is the property flags and properties of a content header (spec 4.2.6.1). `scan` agrees with `Properties.decode`
-on every list, which a property test shows, but makes no values. `PropertyShapes` scans a list once for
-all lists that are laid out alike.
+on every list, which a property test shows, but makes no values.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final
 
-from amqp_broker.amqp.message import HEADER_START_BYTES, Properties, parse_expiration
+from amqp_broker.amqp.header_sorter import Sorter
+from amqp_broker.amqp.message import Properties, parse_expiration
 
 DIRECT_REPLY_TO: Final = b"amq.rabbitmq.reply-to"
 # Header keys whose values are further routing keys.
@@ -39,17 +37,6 @@ _SIZES: Final = [-1] * 256
 for _letter, _size in zip(b"tbBsuIiflLdTDV", (1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 5, 0), strict=True):
     _SIZES[_letter] = _size
 
-# A larger list is scanned each time.
-SHAPE_BYTES_MAX: Final = 4096
-# Shapes of one session, in octets of their lists, and shapes for lists of one size.
-SHAPES_BYTES_MAX: Final = 64 * 1024
-SHAPES_OF_SIZE_MAX: Final = 8
-# Lists in a row without a known shape; after them, one of this number is learnt.
-_MISSES_MAX: Final = 32
-
-# Returns a content, header frame and bodies, in pieces that make the same content with the header keys sorted.
-Sorter: TypeAlias = "Callable[[bytes], tuple[bytes, ...]]"
-
 
 class Traits:
     """The part of a property list that publishing depends on; equal for all lists of one shape.
@@ -73,13 +60,26 @@ class Layout:
     """The layout of a property list: where its values and its header fields are.
 
     `values` are the spans of octets that may have any value in a list of this layout, `booleans` the places of octets
-    that may be 0 or 1. `entries` are key, start and end of each header.
+    that may be 0 or 1. `strings` are those of them that have a length: its place, its size of 1 or 4 octets, and the
+    end of the string. `entries` are key, start and end of each header, behind the table's size at `table_at`.
     """
 
-    __slots__ = ("booleans", "entries", "expiration", "is_exact", "is_special", "persistent_mode", "values")
+    __slots__ = (
+        "booleans",
+        "entries",
+        "expiration",
+        "is_exact",
+        "is_special",
+        "persistent_mode",
+        "strings",
+        "table_at",
+        "values",
+    )
 
     def __init__(self) -> None:
         self.values: list[tuple[int, int]] = []
+        self.strings: list[tuple[int, int, int]] = []
+        self.table_at = 0
         self.booleans: list[int] = []
         self.entries: list[tuple[bytes, int, int]] | None = None
         self.persistent_mode = 0
@@ -130,7 +130,10 @@ def _scan(data: bytes) -> Layout | None:
                 layout.expiration = data[start:at]
             elif flag == _USER_ID or (flag == _REPLY_TO and data[start:at] == DIRECT_REPLY_TO):
                 layout.is_special = True
-            elif flag != _REPLY_TO or at - start != len(DIRECT_REPLY_TO):
+            elif flag != _REPLY_TO:
+                layout.values.append((start, at))
+                layout.strings.append((start - 1, 1, at))
+            elif at - start != len(DIRECT_REPLY_TO):
                 layout.values.append((start, at))
         if at > size:
             return None
@@ -141,7 +144,8 @@ def _scan_headers(data: bytes, at: int, layout: Layout) -> int:
     """Scan the table at this offset; return the offset behind it, or -1 if it is malformed."""
     entries: list[tuple[bytes, int, int]] = []
     layout.entries = entries
-    values, booleans = layout.values, layout.booleans
+    layout.table_at = at
+    values, strings, booleans = layout.values, layout.strings, layout.booleans
     size = len(data)
     end = at + 4 + int.from_bytes(data[at : at + 4], "big")
     at += 4
@@ -157,6 +161,7 @@ def _scan_headers(data: bytes, at: int, layout: Layout) -> int:
             first = at + 4
             at = first + int.from_bytes(data[at:first], "big")
             values.append((first, at))
+            strings.append((first - 4, 4, at))
         elif kind == _BOOLEAN:
             booleans.append(at)
             if data[at] > 1:
@@ -253,86 +258,9 @@ def traits_of(layout: Layout, sorts: bool) -> Traits:
         is_simple = len(set(keys)) == len(keys) and b"".join(keys).isascii()
         if any(key in keys for key in _COPIES):
             traits.is_plain = False
-        elif sorts and not (keys == sorted(keys) and is_simple):
+        elif sorts and not (is_simple and keys == sorted(keys)):
             if layout.is_exact and is_simple:
-                traits.sorter = _sorter(entries)
+                traits.sorter = Sorter(entries, [])
             else:
                 traits.is_plain = False
     return traits
-
-
-def _sorter(entries: list[tuple[bytes, int, int]]) -> Sorter:
-    """Return the sorter of contents whose headers are laid out like this."""
-    pieces = [slice(0, HEADER_START_BYTES + entries[0][1])]
-    for _, start, end in sorted(entries):
-        start, end = HEADER_START_BYTES + start, HEADER_START_BYTES + end
-        if pieces[-1].stop == start:
-            start = pieces.pop().start
-        pieces.append(slice(start, end))
-    pieces.append(slice(HEADER_START_BYTES + entries[-1][2], None))
-    sorter: Sorter = itemgetter(*pieces)
-    return sorter
-
-
-class Shape:
-    """Property lists of one layout, and their traits. They are equal in all octets that `mask` selects."""
-
-    __slots__ = ("mask", "octets", "traits")
-
-    def __init__(self, data: bytes, layout: Layout, traits: Traits) -> None:
-        mask = bytearray(b"\xff" * len(data))
-        for start, end in layout.values:
-            mask[start:end] = bytes(end - start)
-        for at in layout.booleans:
-            mask[at] = 0xFE
-        self.mask = int.from_bytes(mask, "little")
-        self.octets = int.from_bytes(data, "little") & self.mask
-        self.traits = traits
-
-
-class PropertyShapes:
-    """The shapes of property lists that a connection has sent. Their number and octets are bounded."""
-
-    __slots__ = ("_by_size", "_bytes", "_misses", "sorts")
-
-    def __init__(self, sorts: bool) -> None:
-        self.sorts = sorts
-        self._by_size: dict[int, list[Shape]] = {}
-        self._bytes = 0
-        self._misses = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """Octets of the lists whose shapes are kept."""
-        return self._bytes
-
-    def find(self, data: bytes) -> Traits | None:
-        """Return the traits of a property list of a known shape."""
-        shapes = self._by_size.get(len(data))
-        if shapes is not None:
-            octets = int.from_bytes(data, "little")
-            for shape in shapes:
-                if octets & shape.mask == shape.octets:
-                    self._misses = 0
-                    return shape.traits
-        return None
-
-    def learn(self, data: bytes) -> Traits:
-        """Return the traits of a list of another shape, and keep its shape. Raise MalformedProperties."""
-        layout = scan(data)
-        traits = traits_of(layout, self.sorts)
-        self._misses += 1
-        size = len(data)
-        is_changing = self._misses > _MISSES_MAX and self._misses % _MISSES_MAX
-        if size > SHAPE_BYTES_MAX or is_changing:
-            return traits
-        if self._bytes + size > SHAPES_BYTES_MAX:
-            self._by_size.clear()
-            self._bytes = 0
-        shapes = self._by_size.setdefault(size, [])
-        if len(shapes) == SHAPES_OF_SIZE_MAX:
-            shapes.pop(0)
-            self._bytes -= size
-        shapes.append(Shape(data, layout, traits))
-        self._bytes += size
-        return traits

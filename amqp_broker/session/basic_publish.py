@@ -82,7 +82,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
             channel.vhost.counts.collect()
         route = routes[method] = _resolve(channel, method)
     if traits.sorter is not None:
-        content = b"".join(traits.sorter(content))
+        content = traits.sorter.sort(content)
     if traits.is_plain and route.is_plain and channel.transaction is None:
         channel.publish(route, content, traits)
     else:

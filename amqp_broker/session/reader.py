@@ -242,7 +242,7 @@ class FrameReader:
                         publish(channel, payload, traits, content, body_bytes)
                         continue
                     sorter = traits.sorter
-                    channel.publish(route, content if sorter is None else b"".join(sorter(content)), traits)
+                    channel.publish(route, content if sorter is None else sorter.sort(content), traits)
                     step = tail - start
                     if (
                         step == last_step
@@ -259,7 +259,7 @@ class FrameReader:
                         ):
                             at += step
                             content = data[at - content_bytes : at]
-                            channel.publish(route, content if sorter is None else b"".join(sorter(content)), traits)
+                            channel.publish(route, content if sorter is None else sorter.sort(content), traits)
                     last_step = step
                 else:
                     self._needed_bytes = FRAME_OVERHEAD

@@ -37,7 +37,7 @@ from amqp_broker.amqp.errors import (
     UnreadableFrame,
 )
 from amqp_broker.amqp.methods import encode_method
-from amqp_broker.amqp.property_list import PropertyShapes
+from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection

@@ -4,23 +4,12 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.amqp import property_list
 from amqp_broker.amqp.message import Address, MalformedProperties, Message, Properties
-from amqp_broker.amqp.property_list import PropertyShapes, Traits, scan, traits_of
+from amqp_broker.amqp.property_list import Traits, scan, traits_of
 
 
 def traits(*, sorts: bool = True, **properties: Any) -> Traits:
     return traits_of(scan(Properties(**properties).encode()), sorts)
-
-
-def learn(shapes: PropertyShapes, **properties: Any) -> Traits:
-    """Return the traits of a list, learnt if its shape is not known."""
-    data = Properties(**properties).encode()
-    return shapes.find(data) or shapes.learn(data)
-
-
-def is_known(shapes: PropertyShapes, **properties: Any) -> bool:
-    return shapes.find(Properties(**properties).encode()) is not None
 
 
 @pytest.mark.parametrize(("delivery_mode", "expected"), [(None, False), (1, False), (2, True), (3, False)])
@@ -77,7 +66,7 @@ def test_a_sorter_moves_headers_and_nothing_else() -> None:
     message = Message.build(Address("", ""), Properties(headers=headers, type="t"), b"body" * 40_000)
     sorter = traits(headers=headers, type="t").sorter
     assert sorter is not None
-    found = Message(message.address, b"".join(sorter(message.content)), 1, False)
+    found = Message(message.address, sorter.sort(message.content), 1, False)
     assert list((found.properties().headers or {}).items()) == sorted(headers.items())
     assert (found.properties().type, found.body, len(found.content)) == ("t", message.body, len(message.content))
 
@@ -114,70 +103,3 @@ def test_a_list_that_would_change_by_more_than_the_order_of_its_headers_is_not_p
 def test_a_malformed_list_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(MalformedProperties, match=reason):
         scan(data)
-
-
-# Shapes
-
-
-def test_lists_of_one_shape_share_their_traits() -> None:
-    shapes = PropertyShapes(sorts=True)
-    known = learn(shapes, delivery_mode=2, message_id="id 1", timestamp=1, headers={"b": "x", "a": 1, "c": True})
-    assert (
-        learn(shapes, delivery_mode=2, message_id="id 2", timestamp=9, headers={"b": "y", "a": 7, "c": False}) is known
-    )
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"delivery_mode": 1},
-        {"message_id": "id", "type": "tt"},
-        {"headers": {"a": "x", "c": 1}},
-        {"headers": {"a": b"x", "b": 1}},
-        {"expiration": "20"},
-        {"user_id": "you"},
-    ],
-)
-def test_a_list_that_differs_in_more_than_its_values_has_another_shape(other: dict[str, Any]) -> None:
-    first = {"delivery_mode": 2, "message_id": "id 1", "type": "t", "headers": {"a": "x", "b": 1}}
-    first |= {name: value for name, value in (("expiration", "10"), ("user_id", "me!")) if name in other}
-    shapes = PropertyShapes(sorts=True)
-    learn(shapes, **first)
-    assert not is_known(shapes, **{**first, **other})
-
-
-def test_a_direct_reply_to_is_not_taken_for_another_reply_to_of_its_length() -> None:
-    shapes = PropertyShapes(sorts=True)
-    assert learn(shapes, reply_to="x" * 21).is_plain
-    assert not learn(shapes, reply_to="amq.rabbitmq.reply-to").is_plain
-    assert learn(shapes, reply_to="y" * 21).is_plain
-
-
-def test_shapes_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(property_list, "_MISSES_MAX", 1_000_000)
-    shapes = PropertyShapes(sorts=True)
-    for number in range(2000):
-        learn(shapes, message_id="m" * (number % 250), correlation_id="c" * (number % 199))
-        assert shapes.size_bytes <= property_list.SHAPES_BYTES_MAX
-    for number in range(20):
-        learn(shapes, message_id="m" * number, type="t" * (20 - number))
-    assert is_known(shapes, message_id="m" * 19, type="t")
-    assert not is_known(shapes, message_id="", type="t" * 20)
-
-
-def test_a_large_list_is_not_kept() -> None:
-    shapes = PropertyShapes(sorts=True)
-    learn(shapes, headers={"a": "x" * property_list.SHAPE_BYTES_MAX})
-    assert shapes.size_bytes == 0
-
-
-def test_few_of_ever_new_shapes_are_learnt_until_one_is_met_again() -> None:
-    def learnt(first: int) -> int:
-        for number in range(first, first + 64):
-            shapes.learn(Properties(message_id="m" * number).encode())
-        return sum(is_known(shapes, message_id="m" * number) for number in range(first, first + 64))
-
-    shapes = PropertyShapes(sorts=True)
-    assert learnt(0) == 33
-    assert is_known(shapes, message_id="m")
-    assert learnt(100) == 33

@@ -13,7 +13,8 @@ from amqp_broker.amqp.message import (
     normal_list,
     parse_expiration,
 )
-from amqp_broker.amqp.property_list import PropertyShapes, Traits, scan, traits_of
+from amqp_broker.amqp.property_list import Traits, scan, traits_of
+from amqp_broker.amqp.property_shapes import PropertyShapes
 from tests.properties.generators import PROPERTIES, damaged, examples
 
 
@@ -86,7 +87,7 @@ def content_of(data: bytes) -> bytes:
 def result(traits: Traits, data: bytes) -> tuple[object, ...]:
     """Return all that a publisher would see of the traits of a list."""
     content = content_of(data)
-    moved = content if traits.sorter is None else b"".join(traits.sorter(content))
+    moved = content if traits.sorter is None else traits.sorter.sort(content)
     return traits.is_plain, traits.is_persistent, traits.expiration_ms, traits.has_headers, moved
 
 
@@ -129,3 +130,39 @@ def test_a_list_of_a_known_shape_has_its_own_traits(data: bytes, choices: st.Dat
         if found is not None:
             assert result(found, one) == result(traits_of(scan(one), shapes.sorts), one)
     assert shapes.find(data) is not None
+
+
+@st.composite
+def alike(draw: st.DrawFn) -> list[bytes]:
+    """Lists of one application: the same properties and headers, with strings of any length."""
+    keys = draw(st.lists(st.sampled_from([b"a", b"b", b"c", b"dd"]), unique=True, max_size=4))
+    kinds = [draw(st.sampled_from([b"S", b"x", b"I", b"F"])) for _ in keys]
+    found = []
+    for _ in range(draw(st.integers(2, 5))):
+        fields = []
+        for key, kind in zip(keys, kinds, strict=True):
+            text = block([b"x" * draw(st.integers(0, 3))])
+            nested_table = block([field(b"n", b"S", block([b"y" * draw(st.integers(0, 1))]))])
+            fields.append(field(key, kind, {b"I": b"\0\0\0\1", b"F": nested_table}.get(kind, text)))
+        texts = [bytes([size]) + b"t" * size for size in (draw(st.integers(0, 2)), draw(st.integers(0, 2)))]
+        found.append(b"\xa0\x80" + texts[0] + block(fields) + texts[1])
+    return found
+
+
+@settings(max_examples=examples(10))
+@given(alike(), st.data())
+def test_lists_whose_strings_have_other_lengths_have_their_own_traits(
+    lists: list[bytes], choices: st.DataObject
+) -> None:
+    shapes = PropertyShapes(sorts=True)
+    for data in lists:
+        if shapes.find(data) is None:
+            shapes.learn(data)
+    changed = bytearray(choices.draw(st.sampled_from(lists)))
+    for _ in range(choices.draw(st.integers(1, 3))):
+        changed[choices.draw(st.integers(0, len(changed) - 1))] = choices.draw(st.integers(0, 6))
+    for one in (*lists, bytes(changed)):
+        found = shapes.find(one)
+        assert found is not None or one not in lists
+        if found is not None:
+            assert result(found, one) == result(traits_of(scan(one), sorts=True), one)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amqp_broker.amqp import property_shapes
+from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.amqp.property_list import Traits
+from amqp_broker.amqp.property_shapes import PropertyShapes
+
+
+def learn(shapes: PropertyShapes, **properties: Any) -> Traits:
+    """Return the traits of a list, learnt if its shape is not known."""
+    data = Properties(**properties).encode()
+    return shapes.find(data) or shapes.learn(data)
+
+
+def is_known(shapes: PropertyShapes, **properties: Any) -> bool:
+    return shapes.find(Properties(**properties).encode()) is not None
+
+
+def test_lists_of_one_shape_share_their_traits() -> None:
+    shapes = PropertyShapes(sorts=True)
+    known = learn(shapes, delivery_mode=2, message_id="id 1", timestamp=1, headers={"b": "x", "a": 1, "c": True})
+    assert (
+        learn(shapes, delivery_mode=2, message_id="id 2", timestamp=9, headers={"b": "y", "a": 7, "c": False}) is known
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"delivery_mode": 1},
+        {"message_id": "id", "timestamp": 1},
+        {"headers": {"a": "x", "c": 1}},
+        {"headers": {"a": b"x", "b": 1}},
+        {"headers": {"a": "x", "b": 1, "c": None}},
+        {"expiration": "20"},
+        {"user_id": "you"},
+    ],
+)
+def test_a_list_that_differs_in_more_than_its_values_has_another_shape(other: dict[str, Any]) -> None:
+    first = {"delivery_mode": 2, "message_id": "id 1", "headers": {"a": "x", "b": 1}}
+    first |= {name: value for name, value in (("expiration", "10"), ("user_id", "me!")) if name in other}
+    shapes = PropertyShapes(sorts=True)
+    learn(shapes, **first)
+    assert not is_known(shapes, **{**first, **other})
+
+
+def test_a_string_that_was_of_two_lengths_may_be_of_any() -> None:
+    shapes = PropertyShapes(sorts=True)
+
+    def properties(name: str, size: int, kind: str = "t") -> dict[str, Any]:
+        return {"content_type": "c", "headers": {"size": size, "name": name, "b": "x"}, "type": kind}
+
+    learn(shapes, **properties("ab", 1))
+    assert not is_known(shapes, **properties("abc", 1))
+    learn(shapes, **properties("abc", 1))
+    for name in ("", "a", "ab" * 200):
+        known = learn(shapes, **properties(name, 7))
+        assert is_known(shapes, **properties(name, 7))
+        message = Message.build(Address("", ""), Properties(**properties(name, 7)), b"body")
+        assert known.sorter is not None
+        found = Message(message.address, known.sorter.sort(message.content), 1, False)
+        assert list((found.properties().headers or {}).items()) == [("b", "x"), ("name", name), ("size", 7)]
+        assert (found.properties().type, found.body) == ("t", b"body")
+    assert not is_known(shapes, **properties("ab", 1, "tt"))
+
+
+def test_a_table_of_another_size_than_its_entries_is_not_known() -> None:
+    shapes = PropertyShapes(sorts=True)
+    for name in ("a", "ab"):
+        learn(shapes, headers={"n": name}, type="tttt")
+    data = bytearray(Properties(headers={"n": "abc"}, type="tttt").encode())
+    assert shapes.find(bytes(data)) is not None
+    data[5] += 1
+    assert shapes.find(bytes(data)) is None
+
+
+def test_a_direct_reply_to_is_not_taken_for_another_reply_to_of_its_length() -> None:
+    shapes = PropertyShapes(sorts=True)
+    assert learn(shapes, reply_to="x" * 21).is_plain
+    assert not learn(shapes, reply_to="amq.rabbitmq.reply-to").is_plain
+    assert learn(shapes, reply_to="y" * 21).is_plain
+
+
+def test_a_list_that_ends_before_a_string_of_any_length_is_not_known() -> None:
+    shapes = PropertyShapes(sorts=True)
+    for kind in ("a", "ab"):
+        learn(shapes, type=kind)
+    assert shapes.find(Properties(type="").encode()[:-1]) is None
+    assert shapes.find(b"") is None
+
+
+def test_a_boolean_that_rabbitmq_would_change_is_not_known() -> None:
+    shapes = PropertyShapes(sorts=True)
+    learn(shapes, headers={"b": True, "a": 1})
+    data = Properties(headers={"b": False, "a": 1}).encode()
+    assert shapes.find(data) is not None
+    assert shapes.find(data.replace(b"bt\0", b"bt\2")) is None
+
+
+def test_shapes_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(property_shapes, "_MISSES_MAX", 1_000_000)
+    shapes = PropertyShapes(sorts=True)
+    for number in range(500):
+        learn(shapes, headers={f"{number} {'x' * number}"[:250]: 1, "size": number})
+        assert shapes.size_bytes <= property_shapes.SHAPES_BYTES_MAX
+    for mode in range(20):
+        learn(shapes, delivery_mode=mode)
+    assert is_known(shapes, delivery_mode=19)
+    assert not is_known(shapes, delivery_mode=0)
+
+
+def test_a_large_list_is_not_kept() -> None:
+    shapes = PropertyShapes(sorts=True)
+    learn(shapes, headers={"a": "x" * property_shapes.SHAPE_BYTES_MAX})
+    assert shapes.size_bytes == 0
+
+
+def test_few_of_ever_new_shapes_are_learnt_until_one_is_met_again() -> None:
+    shapes = PropertyShapes(sorts=True)
+    for number in range(64):
+        shapes.learn(Properties(headers={str(number): 1}).encode())
+    # Of the first 32 the newest are kept, and one of the next 32.
+    assert [number for number in range(64) if is_known(shapes, headers={str(number): 1})] == [*range(17, 32), 63]
+    shapes.learn(Properties(headers={"new": 1}).encode())
+    assert is_known(shapes, headers={"new": 1})
