@@ -44,7 +44,7 @@ def test_strings_of_any_length_move_with_their_headers(elastic: list[tuple[int, 
         assert sorted_by(sorter, **changed)
 
 
-def test_what_follows_the_headers_stays_as_it_is() -> None:
+def test_octets_behind_the_headers_stay_as_they_are() -> None:
     sorter = Sorter(ENTRIES, [FIRST, BEHIND])
     data = content(first=b"longer", behind=b"another")
     assert sorter.sort(data)[-len(b"another\xce and the body") :] == b"another\xce and the body"
