@@ -15,7 +15,7 @@ from amqp_broker.conformance.wire import METHOD_BY_NAME, Field
 from compat.duel.player import Lines
 from compat.duel.steps import At, Call, End, Http, Name, Program, Publish, Settle, Step, Wait
 
-FOLDER = Path(__file__).parents[1] / "recorded"
+FOLDER = Path(__file__).parent / "records"
 _STEPS = {step.__name__: step for step in (Call, Publish, Settle, End, Wait, Http)}
 
 
@@ -28,7 +28,7 @@ class Recorded:
 
 
 def path_of(oracle: str) -> Path:
-    return FOLDER / oracle / "duel.jsonl.gz"
+    return FOLDER / f"{oracle}.jsonl.gz"
 
 
 def load(oracle: str) -> list[Recorded]:
