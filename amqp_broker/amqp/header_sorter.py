@@ -23,8 +23,8 @@ class _Segment:
 
     def __init__(self, size: int, slices: list[slice], length_bytes: int) -> None:
         self.size = size
-        # One more, since the getter of a single slice does not return a tuple.
-        self.cut: Callable[[bytes], tuple[bytes, ...]] = itemgetter(_NOTHING, *slices)
+        # Two empty pieces first: the getter of a single slice would not return a tuple.
+        self.cut: Callable[[bytes], tuple[bytes, ...]] = itemgetter(_NOTHING, _NOTHING, *slices)
         self.length_bytes = length_bytes
 
 
@@ -61,13 +61,13 @@ class Sorter:
                 low, high = max(first, start), min(last, stop)
                 if low < high:
                     slices[number].append(slice(low - start, high - start))
-                    places.append((number, len(slices[number])))
+                    places.append((number, len(slices[number]) + 1))
                 if number < len(elastic) and first <= stop < last:
                     places.append((number, -1))
         # The index of the first piece of each segment in the list of all.
         firsts = [0]
         for pieces in slices:
-            firsts.append(firsts[-1] + len(pieces) + 2)
+            firsts.append(firsts[-1] + len(pieces) + 3)
         order = [firsts[number + 1] - 1 if index < 0 else firsts[number] + index for number, index in places]
         self._arrange = itemgetter(*order, -1)
         lengths = [length_bytes for _, length_bytes, _ in elastic] + [0]

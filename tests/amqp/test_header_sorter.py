@@ -49,3 +49,12 @@ def test_octets_behind_the_headers_stay_as_they_are() -> None:
     data = content(first=b"longer", behind=b"another")
     assert sorter.sort(data)[-len(b"another\xce and the body") :] == b"another\xce and the body"
     assert len(sorter.sort(data)) == len(data)
+
+
+def test_strings_of_any_length_may_stand_side_by_side() -> None:
+    table = b"\1bt\1\1at\0"
+    data = START + b"\xe0\0" + b"\2xx" + b"\1y" + b"\0\0\0\x08" + table + b"\xce and the body"
+    sorter = Sorter([(b"b", 11, 15), (b"a", 15, 19)], [(2, 1, 5), (5, 1, 7)])
+    assert sorter.sort(data) == data.replace(table, b"\1at\0\1bt\1")
+    longer = data.replace(b"\2xx\1y", b"\0\5zzzzz")
+    assert sorter.sort(longer) == longer.replace(table, b"\1at\0\1bt\1")

@@ -144,8 +144,8 @@ def alike(draw: st.DrawFn) -> list[bytes]:
             text = block([b"x" * draw(st.integers(0, 3))])
             nested_table = block([field(b"n", b"S", block([b"y" * draw(st.integers(0, 1))]))])
             fields.append(field(key, kind, {b"I": b"\0\0\0\1", b"F": nested_table}.get(kind, text)))
-        texts = [bytes([size]) + b"t" * size for size in (draw(st.integers(0, 2)), draw(st.integers(0, 2)))]
-        found.append(b"\xa0\x80" + texts[0] + block(fields) + texts[1])
+        texts = [bytes([size]) + b"t" * size for size in draw(st.tuples(*[st.integers(0, 2)] * 3))]
+        found.append(b"\xe0\x80" + texts[0] + texts[1] + block(fields) + texts[2])
     return found
 
 
