@@ -65,4 +65,6 @@ def test_the_broker_answers_the_recorded_programs_as_rabbitmq(tmp_path: Path) ->
     broker = AmqpBroker(tmp_path, profile=ORACLE)
     with broker.running():
         prepare(Api(broker), VHOST)
-        assert number_found(Corner(broker, VHOST, OWN, ORACLE), recorded.load(ORACLE)) is None
+        # Those that the bugs are looked for in; later ones depend on how quick the machine is.
+        programs = recorded.load(ORACLE)[: max(FOUND_WITHIN.values())]
+        assert number_found(Corner(broker, VHOST, OWN, ORACLE), programs) is None
