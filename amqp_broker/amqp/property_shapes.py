@@ -1,6 +1,7 @@
 """Shapes of property lists. The lists of an application differ in values, and in the lengths of some strings.
 
-A list of a known shape is recognised by comparing its other octets with those of a list that was scanned.
+A list of a known shape is recognised by comparing its other octets with those of a list that was scanned: at once if
+its strings have known lengths, or piece by piece if they may have any.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from amqp_broker.amqp.property_list import Layout, Traits, scan, traits_of
 
 # A larger list is scanned each time.
 SHAPE_BYTES_MAX: Final = 4096
-# Shapes of one session: octets of their lists, and their number for lists with the same properties.
+# Shapes of one session: octets of their lists, and their number for lists with the same properties, and
+# the same size where that is known.
 SHAPES_BYTES_MAX: Final = 64 * 1024
 SHAPES_OF_FLAGS_MAX: Final = 16
+# Lists that differ in the lengths of strings have so many shapes. Behind them, one shape stands for all other lengths;
+# it costs more to recognise and to sort.
+LENGTHS_MAX: Final = 8
 # Lists in a row without a known shape; after them, one of this number is learnt.
 _MISSES_MAX: Final = 32
 
@@ -37,34 +42,48 @@ class _Segment:
         self.table_at = table_at
 
 
-class _Shape:
-    """Property lists that are laid out alike, and their traits."""
+class _RigidShape:
+    """Property lists that are laid out alike and have strings of the same lengths, and their traits."""
 
-    __slots__ = ("_elastic", "_rest_bytes", "_segments", "bytes", "flags", "lengths", "signature", "traits")
+    __slots__ = ("bytes", "key", "lengths", "mask", "octets", "signature", "traits")
 
     def __init__(self, data: bytes, layout: Layout, traits: Traits) -> None:
         self.bytes = len(data)
-        self.flags = data[0] << 8 | data[1]
+        self.key = _key(data)
+        self.mask = int.from_bytes(_mask(data, layout), "little")
+        self.octets = int.from_bytes(data, "little") & self.mask
         self.traits = traits
         self.signature = _signature(data, layout)
         self.lengths = _lengths(layout)
+
+
+class _ElasticShape:
+    """Property lists that are laid out alike but for the lengths of some strings, and their traits."""
+
+    __slots__ = ("_elastic", "_rest_bytes", "_segments", "bytes", "lengths", "signature", "traits")
+
+    def __init__(self, data: bytes, layout: Layout, traits: Traits, alike: list[_RigidShape]) -> None:
+        self.bytes = len(data)
+        self.traits = traits
+        self.signature = alike[0].signature
+        self.lengths = _lengths(layout)
         self._elastic: set[int] = set()
+        for shape in alike:
+            self._elastic.update(_different(shape.lengths, self.lengths))
         self._divide(data, layout)
 
     def stretch(self, data: bytes, layout: Layout) -> None:
         """Let strings that are of another length in this list be of any length."""
         lengths = _lengths(layout)
-        self._elastic.update(number for number, length in enumerate(lengths) if length != self.lengths[number])
-        self._divide(data, layout)
+        self._elastic.update(_different(lengths, self.lengths))
         self.lengths = lengths
-        if self.traits.sorter is not None and layout.entries is not None:
-            self.traits.sorter = Sorter(layout.entries, self._strings(layout))
+        self._divide(data, layout)
 
     def _strings(self, layout: Layout) -> list[String]:
         return [string for number, string in enumerate(layout.strings) if number in self._elastic]
 
     def _divide(self, data: bytes, layout: Layout) -> None:
-        mask, at = _mask(data, layout), 0
+        mask, at = _elastic_mask(data, layout), 0
         table_end = layout.entries[-1][2] if layout.entries else 0
         # Size of the table without the elastic strings in it.
         self._rest_bytes = table_end - layout.table_at - 4 if layout.entries else -1
@@ -76,6 +95,8 @@ class _Shape:
             self._add(data, mask, at, start, length_bytes, is_in_table, layout)
             at = end
         self._add(data, mask, at, len(data), 0, False, layout)
+        if self.traits.sorter is not None and layout.entries is not None:
+            self.traits.sorter = Sorter(layout.entries, self._strings(layout))
 
     def _add(
         self, data: bytes, mask: bytes, start: int, end: int, length_bytes: int, is_in_table: bool, layout: Layout
@@ -107,22 +128,30 @@ class _Shape:
         return False
 
 
+def _key(data: bytes) -> int:
+    """Return the size and the property flags of a list of at least two octets."""
+    return len(data) << 16 | data[0] << 8 | data[1]
+
+
 def _mask(data: bytes, layout: Layout) -> bytes:
-    """Return 0xFF for octets that are equal in all lists of a layout, and 0 for others."""
+    """Return 0xFF for octets that are equal in lists of a layout whose strings have these lengths, 0 for others."""
     mask = bytearray(b"\xff" * len(data))
     for start, end in layout.values:
         mask[start:end] = bytes(end - start)
     for at in layout.booleans:
         mask[at] = 0xFE
-    if layout.entries:
-        # It is compared with the sum of what is in the table.
-        mask[layout.table_at : layout.table_at + 4] = bytes(4)
     return bytes(mask)
+
+
+def _elastic_mask(data: bytes, layout: Layout) -> bytes:
+    """Return the mask for strings of any length: the table's size is compared with the sum of what is in it."""
+    mask, at = _mask(data, layout), layout.table_at
+    return mask[:at] + bytes(4) + mask[at + 4 :] if layout.entries else mask
 
 
 def _signature(data: bytes, layout: Layout) -> bytes:
     """Return what lists of a layout have in common, whatever the lengths of their strings."""
-    masked = bytes([octet & mask for octet, mask in zip(data, _mask(data, layout), strict=True)])
+    masked = bytes([octet & mask for octet, mask in zip(data, _elastic_mask(data, layout), strict=True)])
     pieces, at = [], 0
     for start, _, end in layout.strings:
         pieces.append(masked[at:start])
@@ -135,14 +164,24 @@ def _lengths(layout: Layout) -> list[int]:
     return [end - start for start, _, end in layout.strings]
 
 
+def _different(lengths: list[int], others: list[int]) -> list[int]:
+    """Return the numbers of the strings whose lengths are different."""
+    return [number for number, length in enumerate(lengths) if length != others[number]]
+
+
 class PropertyShapes:
     """The shapes of property lists that a connection has sent. Their number and octets are bounded."""
 
-    __slots__ = ("_bytes", "_misses", "_shapes", "sorts")
+    __slots__ = ("_alike", "_bytes", "_elastic", "_misses", "_rigid", "sorts")
 
     def __init__(self, sorts: bool) -> None:
         self.sorts = sorts
-        self._shapes: dict[int, list[_Shape]] = {}
+        # By size and flags.
+        self._rigid: dict[int, list[_RigidShape]] = {}
+        # By signature.
+        self._alike: dict[bytes, list[_RigidShape]] = {}
+        # By flags.
+        self._elastic: dict[int, list[_ElasticShape]] = {}
         self._bytes = 0
         self._misses = 0
 
@@ -153,14 +192,23 @@ class PropertyShapes:
 
     def find(self, data: bytes) -> Traits | None:
         """Return the traits of a property list of a known shape."""
-        if len(data) < 2:
+        size = len(data)
+        if size < 2:
             return None
-        shapes = self._shapes.get(data[0] << 8 | data[1])
-        if shapes is not None:
-            for shape in shapes:
-                if shape.has(data):
+        flags = data[0] << 8 | data[1]
+        rigid = self._rigid.get(size << 16 | flags)
+        if rigid is not None:
+            octets = int.from_bytes(data, "little")
+            for shape in rigid:
+                if octets & shape.mask == shape.octets:
                     self._misses = 0
                     return shape.traits
+        elastic = self._elastic.get(flags)
+        if elastic is not None:
+            for stretched in elastic:
+                if stretched.has(data):
+                    self._misses = 0
+                    return stretched.traits
         return None
 
     def learn(self, data: bytes) -> Traits:
@@ -170,19 +218,38 @@ class PropertyShapes:
         self._misses += 1
         is_changing = self._misses > _MISSES_MAX and self._misses % _MISSES_MAX
         if len(data) <= SHAPE_BYTES_MAX and not is_changing:
-            self._keep(_Shape(data, layout, traits), data, layout)
+            self._keep(_RigidShape(data, layout, traits), data, layout)
         return traits
 
-    def _keep(self, shape: _Shape, data: bytes, layout: Layout) -> None:
+    def _keep(self, shape: _RigidShape, data: bytes, layout: Layout) -> None:
         if self._bytes + shape.bytes > SHAPES_BYTES_MAX:
-            self._shapes.clear()
+            self._rigid.clear()
+            self._alike.clear()
+            self._elastic.clear()
             self._bytes = 0
-        shapes = self._shapes.setdefault(shape.flags, [])
-        for other in shapes:
-            if other.signature == shape.signature:
-                other.stretch(data, layout)
+        elastic = self._elastic.setdefault(shape.key & 0xFFFF, [])
+        for stretched in elastic:
+            if stretched.signature == shape.signature:
+                stretched.stretch(data, layout)
                 return
-        if len(shapes) == SHAPES_OF_FLAGS_MAX:
-            self._bytes -= shapes.pop(0).bytes
-        shapes.append(shape)
+        alike = self._alike.setdefault(shape.signature, [])
+        if len(alike) < LENGTHS_MAX:
+            rigid = self._rigid.setdefault(shape.key, [])
+            if len(rigid) == SHAPES_OF_FLAGS_MAX:
+                self._forget(rigid[0])
+            rigid.append(shape)
+            alike.append(shape)
+        else:
+            traits = traits_of(layout, self.sorts)
+            if len(elastic) == SHAPES_OF_FLAGS_MAX:
+                self._bytes -= elastic.pop(0).bytes
+            elastic.append(_ElasticShape(data, layout, traits, alike))
         self._bytes += shape.bytes
+
+    def _forget(self, shape: _RigidShape) -> None:
+        self._rigid[shape.key].remove(shape)
+        alike = self._alike[shape.signature]
+        alike.remove(shape)
+        if not alike:
+            del self._alike[shape.signature]
+        self._bytes -= shape.bytes

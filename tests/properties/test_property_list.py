@@ -14,7 +14,7 @@ from amqp_broker.amqp.message import (
     parse_expiration,
 )
 from amqp_broker.amqp.property_list import Traits, scan, traits_of
-from amqp_broker.amqp.property_shapes import PropertyShapes
+from amqp_broker.amqp.property_shapes import LENGTHS_MAX, PropertyShapes
 from tests.properties.generators import PROPERTIES, damaged, examples
 
 
@@ -138,7 +138,7 @@ def alike(draw: st.DrawFn) -> list[bytes]:
     keys = draw(st.lists(st.sampled_from([b"a", b"b", b"c", b"dd"]), unique=True, max_size=4))
     kinds = [draw(st.sampled_from([b"S", b"x", b"I", b"F"])) for _ in keys]
     found = []
-    for _ in range(draw(st.integers(2, 5))):
+    for _ in range(draw(st.integers(2, 2 * LENGTHS_MAX))):
         fields = []
         for key, kind in zip(keys, kinds, strict=True):
             text = block([b"x" * draw(st.integers(0, 3))])

@@ -125,6 +125,8 @@ def a_cancelled_consumer_of_a_quorum_queue_counts_until_it_holds_nothing(lab: La
 def a_cancelled_consumer_of_a_quorum_queue_ends_with_its_channel(lab: Lab) -> None:
     channel, q = _cancelled(lab, "quorum")
     channel.call(Channel.Close, reply_code=200, reply_text="bye")
+    # RabbitMQ's queue hears of the end of a channel later than the client.
+    lab.rest(q)
     _look(lab, q)
 
 
